@@ -1,0 +1,81 @@
+"""Prescribed motions for driven (rheonomic) constraints: r(t) with its two derivatives."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import PPoly
+
+from bulletbridge.numerics.records import Array
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Sine:
+    """offset + amplitude sin(2 pi frequency t + phase)."""
+
+    amplitude: float
+    frequency: float  # [Hz]
+    phase: float = 0.0  # [rad]
+    offset: float = 0.0
+
+    def __call__(self, t: float) -> Triple:
+        """Value, rate, acceleration at time t."""
+        w = 2 * np.pi * self.frequency
+        angle = w * t + self.phase
+        sine, cosine = self.amplitude * np.sin(angle), self.amplitude * np.cos(angle)
+        return float(self.offset + sine), float(w * cosine), float(-w * w * sine)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Sum of coefficients[k] t^k; a constant or a constant rate are the common cases."""
+
+    coefficients: tuple[float, ...]
+
+    def __call__(self, t: float) -> Triple:
+        """Value, rate, acceleration at time t."""
+        polynomial = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
+        return float(polynomial(t)), float(polynomial.deriv()(t)), float(polynomial.deriv(2)(t))
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """Any of scipy's piecewise polynomials (CubicSpline, BPoly.from_derivatives, ...)."""
+
+    curve: PPoly
+
+    def __call__(self, t: float) -> Triple:
+        """Value, rate, acceleration at time t."""
+        return float(self.curve(t)), float(self.curve(t, 1)), float(self.curve(t, 2))
+
+
+Signal = Callable[[float], Triple]
+"""Time [s] to value, rate and acceleration; write your own or use those above."""
+
+
+def still(_t: float) -> Triple:
+    """The signal that stays zero."""
+    return 0.0, 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Motion of frame a relative to its link: translations along its axes, then a turn.
+
+    Attributes:
+        x, y, z: Translations along the axes of frame a [m]; z also drives distances and couplings.
+        angle: Turn [rad] about ``axis``.
+        axis: Unit vector in frame a; the loop joint's own axis unless given.
+    """
+
+    x: Signal = still
+    y: Signal = still
+    z: Signal = still
+    angle: Signal = still
+    axis: Triple | None = None
+
+    def at(self, t: float) -> Array:
+        """(4, 3): value, rate, acceleration of x, y, z and angle at time t."""
+        return np.array([self.x(t), self.y(t), self.z(t), self.angle(t)], float)

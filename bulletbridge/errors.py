@@ -1,0 +1,33 @@
+"""One tree of errors. Each message says what, how much, the limit, and what to try."""
+
+
+class BulletBridgeError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class ModelError(BulletBridgeError):
+    """A body, link, joint or frame that cannot be modelled, or a name that does not exist."""
+
+
+class LoopFileError(BulletBridgeError):
+    """A loops file that cannot be understood; the message names line, key and remedy."""
+
+
+class AssemblyError(BulletBridgeError):
+    """A configuration that closes all loops was not found; nothing was changed."""
+
+
+class OverconstrainedError(BulletBridgeError):
+    """The constraints leave the mechanism no freedom, or contradict each other."""
+
+
+class StepError(BulletBridgeError):
+    """A step that could not be finished; the state before it was restored."""
+
+
+class WorldError(BulletBridgeError):
+    """The Bullet world is not what it was when it was read (body removed, other client)."""
+
+
+class MissingExtraError(BulletBridgeError):
+    """An optional dependency is not installed; the message names the extra that brings it."""

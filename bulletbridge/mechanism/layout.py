@@ -1,0 +1,77 @@
+"""What the mechanism kernels read and write, by name.
+
+SI units. Body 0 is the world. World axes and moments about the world origin unless noted; spatial
+vectors are (angular, linear). A body is a set of links rigidly joined: fixed joints cost nothing.
+"""
+
+from bulletbridge.numerics.records import Int, Mat3, Real, Vec3, dtype_of
+
+REVOLUTE, PRISMATIC, SPHERICAL, FREE = 0, 1, 2, 3
+"""Kinds of tree joint: rates of 1, 1, 3, 6 and positions of 1, 1, 4, 7 numbers.
+
+A spherical joint has a quaternion xyzw (body axes to joint-frame axes) and rates in body axes; a free
+body has the position of its origin, a quaternion xyzw, and as rates its angular velocity and the
+velocity of its origin, both in world axes.
+"""
+
+
+class Body:
+    """Constant data of one body of the tree; the parent comes first."""
+
+    parent: Int
+    joint: Int  # kind
+    q: Int  # first of its positions
+    v: Int  # first of its rates
+    axis: Int  # last axis on the way from the world to this body, -1 for the world
+    R: Mat3  # joint frame in the parent body, its z the axis
+    p: Vec3
+    mass: Real
+    com: Vec3  # in the body frame, which is the joint frame after the joint's motion
+    J: Mat3  # inertia about com, body axes
+
+
+class Pose:
+    """What changes with the state, one per body."""
+
+    R: Mat3
+    p: Vec3
+    m: Real  # inertia of the body about the world origin: mass, mass times centre, second moment
+    mc: Vec3
+    J: Mat3
+    carried_m: Real  # the same of the body with all it carries
+    carried_mc: Vec3
+    carried_J: Mat3
+    w: Vec3  # spatial velocity at the world origin
+    v: Vec3
+    aw: Vec3  # spatial acceleration there for zero joint accelerations, less gravity
+    av: Vec3
+    fw: Vec3  # moment and force needed for it
+    fv: Vec3
+
+
+class Axis:
+    """One velocity coordinate."""
+
+    body: Int
+    below: Int  # next axis towards the world, or -1
+    q: Int  # position coordinate that it is the rate of, or -1 for free and spherical joints
+    w: Vec3  # unit twist at the world origin
+    v: Vec3
+    damping: Real  # force = torque - damping * rate - stiffness * (position - rest)
+    stiffness: Real
+    rest: Real
+    torque: Real
+
+
+class Lump:
+    """One link of a Bullet body, for the damping that Bullet applies link by link."""
+
+    body: Int
+    mass: Real
+    com: Vec3  # in the body frame
+    J: Mat3  # about com, body axes
+    linear: Real  # damping 1/s: force = mass * linear * v (1 + |v|)
+    angular: Real
+
+
+BODY, POSE, AXIS, LUMP = (dtype_of(kind) for kind in (Body, Pose, Axis, Lump))

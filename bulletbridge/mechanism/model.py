@@ -1,0 +1,101 @@
+"""A mechanism: frozen forest of links and joints, one or several robots."""
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TypeVar
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.layout import AXIS, BODY, LUMP
+from bulletbridge.numerics.records import Array
+
+WORLD = "world"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A named frame rigidly attached to a body: the URDF link frame."""
+
+    name: str
+    body: int  # index into Mechanism.bodies; 0 is the world
+    R: Array  # (3, 3) link frame in the body frame
+    p: Array  # (3,) [m]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A named tree joint and where its coordinates are in q and v."""
+
+    name: str
+    kind: str  # "revolute", "prismatic", "spherical", "free"
+    q: slice
+    v: slice
+    lower: float = -np.inf  # [rad or m]
+    upper: float = np.inf
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Arrays of a forest of bodies, and names for its links and joints.
+
+    Attributes:
+        bodies: (nb,) records of ``layout.Body``; body 0 is the world.
+        axes: (nv,) records of ``layout.Axis``; joint forces stand here.
+        lumps: (nl,) records of ``layout.Lump``; empty when link damping is off.
+        links: Links by name; ``body/link`` when there are several robots.
+        joints: Joints by name; a floating base is the joint ``base`` (``body/base``).
+        gravity: (3,) [m/s²].
+    """
+
+    bodies: np.ndarray
+    axes: np.ndarray
+    links: dict[str, Link]
+    joints: dict[str, Joint]
+    gravity: Array
+    lumps: np.ndarray = field(default_factory=lambda: np.zeros(0, LUMP))
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return max((joint.q.stop for joint in self.joints.values()), default=0)
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return len(self.axes)
+
+    def link(self, name: str) -> Link:
+        """The link called ``name``.
+
+        Raises:
+            ModelError: There is none; the message lists the nearest names.
+        """
+        return _find("link", name, self.links)
+
+    def joint(self, name: str) -> Joint:
+        """The joint called ``name``.
+
+        Raises:
+            ModelError: There is none; the message lists the nearest names.
+        """
+        return _find("joint", name, self.joints)
+
+
+T = TypeVar("T")
+
+
+def _find(kind: str, name: str, table: dict[str, T]) -> T:
+    if name in table:
+        return table[name]
+    near = get_close_matches(name, table, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(table)}"
+    raise ModelError(f"unknown {kind} '{name}'; {hint}")
+
+
+def empty_arrays(nb: int, nv: int) -> tuple[np.ndarray, np.ndarray]:
+    """Zeroed bodies and axes to fill; body 0 is set up as the world."""
+    bodies, axes = np.zeros(nb, BODY), np.zeros(nv, AXIS)
+    bodies["R"] = np.eye(3)
+    bodies[0]["parent"], bodies[0]["axis"] = -1, -1
+    return bodies, axes
