@@ -1,0 +1,283 @@
+"""From constraint descriptions to the records that kernels read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bulletbridge.constraints.joint_models import (
+    free_motions,
+    rotation_measure,
+    transmitted_wrenches,
+)
+from bulletbridge.constraints.layout import (
+    COUPLING,
+    LOOP,
+    NO_VARIABLE_ROW,
+    PERPENDICULAR,
+    ROD,
+    TARGET,
+    TERM,
+)
+from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.user import UserConstraint
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import frame_with_z, locate
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+
+Z_AXIS = (0.0, 0.0, 1.0)
+Constraint = LoopJoint | Distance | Coupling | UserConstraint
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Constraints as arrays, and who owns which row.
+
+    Attributes:
+        loops, couplings, terms: Records for the kernels.
+        rows: Rows of each constraint by name, in their order.
+        in_metres: (nc,) whether a row's unit is the metre (otherwise the radian).
+        scale: (nc,) factor that brings each row to one unit.
+        motions: Prescribed motions, each with the rotation of the encoded frame a (z along the
+            joint's axis) in frame a; targets are their values at a time.
+        users: Constraints in plain Python; their rows are the last ones.
+        length: Characteristic length [m] of the mechanism.
+    """
+
+    loops: np.ndarray
+    couplings: np.ndarray
+    terms: np.ndarray
+    rows: dict[str, slice]
+    in_metres: np.ndarray
+    scale: Array
+    motions: tuple[tuple[Motion, Array], ...]
+    users: tuple[UserConstraint, ...]
+    length: float
+
+    @property
+    def nc(self) -> int:
+        """Number of rows."""
+        return len(self.scale)
+
+    def targets(self, times: Array) -> np.ndarray:
+        """Records (times, targets) of the prescribed motions."""
+        table = np.zeros((len(times), len(self.motions)), TARGET)
+        for i, t in enumerate(times):
+            for k, (motion, R) in enumerate(self.motions):
+                values = motion.at(float(t))
+                if not np.all(np.isfinite(values)):
+                    raise ModelError(f"a prescribed motion is not finite at t = {t:g} s: {values}")
+                p, v, a = (R.T @ values[:3]).T
+                table[i, k]["p"], table[i, k]["v"], table[i, k]["a"] = p, v, a
+                table[i, k]["angle"], table[i, k]["rate"], table[i, k]["acceleration"] = values[3]
+        return table
+
+    def without(self, name: str, kept: Array) -> "Encoded":
+        """The same with the constant rows of loop ``name`` replaced by kept (k, rows) times them."""
+        index = [n for n in self.rows if self._is_loop(n)].index(name)
+        loops = self.loops.copy()
+        loop = loops[index]
+        constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
+        dropped = constant - len(kept)
+        for field in ("moment", "force"):
+            loop[field][: len(kept)] = kept @ loop[field][:constant]
+            loop[field][len(kept) :] = 0.0
+        loop["rows"] -= dropped
+        loops["row"][index + 1 :] -= dropped
+        couplings = self.couplings.copy()
+        couplings["row"] -= dropped
+        rows: dict[str, slice] = {}
+        for n, old in self.rows.items():
+            start = sum(r.stop - r.start for r in rows.values())
+            rows[n] = slice(start, start + old.stop - old.start - (dropped if n == name else 0))
+        gone = np.arange(self.rows[name].start + len(kept), self.rows[name].start + constant)
+        # a kept combination of rows in metres and radians counts in metres
+        in_metres = np.delete(self.in_metres, gone)
+        for k in range(len(kept)):
+            in_metres[rows[name].start + k] = bool(np.any(loop["force"][k]))
+        scale = np.where(in_metres, 1.0 / self.length, np.delete(self.scale, gone))
+        return replace(
+            self, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
+        )
+
+    def _is_loop(self, name: str) -> bool:
+        return self.rows[name].start < sum(self.loops["rows"])
+
+
+def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
+    """Encode constraints on a mechanism: loops first, then couplings, then users'.
+
+    Raises:
+        ModelError: A name is used twice, a link or joint does not exist, or a number is impossible.
+    """
+    loop_joints = [c for c in constraints if isinstance(c, LoopJoint | Distance)]
+    gears = [c for c in constraints if isinstance(c, Coupling)]
+    users = [c for c in constraints if not isinstance(c, LoopJoint | Distance | Coupling)]
+    names = [c.name for c in (*loop_joints, *gears, *users)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"two constraints are called '{name}'; give each its own name")
+    motions: list[tuple[Motion, Array]] = []
+    loops = np.zeros(len(loop_joints), LOOP)
+    rows: dict[str, slice] = {}
+    in_metres: list[bool] = []
+    for record, loop in zip(loops, loop_joints, strict=True):
+        _encode_frames(record, mechanism, loop)
+        if isinstance(loop, LoopJoint):
+            _encode_joint(record, loop)
+        else:
+            _encode_rod(record, loop)
+        along = loop.axis if isinstance(loop, LoopJoint) else Z_AXIS
+        record["target"] = _encode_motion(motions, loop.motion, frame_with_z(along))
+        axis = loop.motion.axis if loop.motion else None
+        record["turn"] = _axis_in_frame(loop, axis)
+        record["row"] = len(in_metres)
+        rows[loop.name] = slice(len(in_metres), len(in_metres) + int(record["rows"]))
+        in_metres += [bool(np.any(force)) for force in record["force"][: record["rows"]]]
+        if record["variable"] == PERPENDICULAR:
+            in_metres[-1] = False
+        elif record["variable"] == ROD:
+            in_metres[-1] = True
+    length = characteristic_length(mechanism, loops)
+    scale = [1.0 / length if metre else 1.0 for metre in in_metres]
+    couplings, terms = np.zeros(len(gears), COUPLING), [_terms(mechanism, gear) for gear in gears]
+    for k, gear in enumerate(gears):
+        couplings[k] = (len(scale), sum(map(len, terms[:k])), len(terms[k]), gear.offset, -1)
+        couplings[k]["target"] = _encode_motion(motions, gear.motion, np.eye(3))
+        rows[gear.name] = slice(len(scale), len(scale) + 1)
+        kinds = [mechanism.joint(name).kind for name in gear.coefficients]
+        in_metres.append("prismatic" in kinds)
+        sizes = [
+            abs(c) * (length if kind == "prismatic" else 1.0)
+            for c, kind in zip(gear.coefficients.values(), kinds, strict=True)
+        ]
+        scale.append(1.0 / max(sizes))
+    for user in users:
+        rows[user.name] = slice(len(scale), len(scale) + len(user.units))
+        in_metres += [unit == "m" for unit in user.units]
+        scale += [1.0 / length if unit == "m" else 1.0 for unit in user.units]
+    return Encoded(
+        loops,
+        couplings,
+        np.concatenate(terms) if terms else np.zeros(0, TERM),
+        rows,
+        np.array(in_metres, bool),
+        np.array(scale, float),
+        tuple(motions),
+        tuple(users),
+        length,
+    )
+
+
+def characteristic_length(mechanism: Mechanism, loops: np.ndarray) -> float:
+    """Largest distance [m] between joints, centres and loop points of one body.
+
+    It makes rows in metres comparable to rows in radians in any system of units.
+    """
+    bodies = mechanism.bodies
+    sizes = [0.0]
+    for body in bodies[1:]:
+        sizes.append(float(np.linalg.norm(body["com"])))
+        if body["parent"] > 0:
+            sizes.append(float(np.linalg.norm(body["p"])))
+    for loop in loops:
+        for end in "ab":
+            if loop[f"body_{end}"] > 0:
+                sizes.append(float(np.linalg.norm(loop[f"p_{end}"])))
+    return max(sizes) or 1.0
+
+
+def _encode_frames(record: np.void, mechanism: Mechanism, loop: LoopJoint | Distance) -> None:
+    chains: list[list[int]] = []
+    for end, frame in (("a", loop.a), ("b", loop.b)):
+        body, R, p = _locate(mechanism, loop.name, frame)
+        R = R @ frame_with_z(_joint_axis(loop, end))
+        record[f"body_{end}"], record[f"R_{end}"], record[f"p_{end}"] = body, R, p
+        chain = [int(mechanism.bodies[body]["axis"])]
+        while chain[-1] >= 0:
+            chain.append(int(mechanism.axes[chain[-1]]["below"]))
+        record[f"axis_{end}"] = chain[0]
+        chains.append(chain)
+    if record["body_a"] == record["body_b"]:
+        raise ModelError(
+            f"loop '{loop.name}' joins '{loop.a.link}' and '{loop.b.link}', which are one rigid "
+            f"body; name links that can move against each other"
+        )
+    record["stop"] = next(k for k in chains[0] if k in chains[1])
+
+
+def _joint_axis(loop: LoopJoint | Distance, end: str) -> Triple:
+    if isinstance(loop, Distance):
+        return Z_AXIS
+    if end == "b" and loop.axis_b is not None:
+        return loop.axis_b
+    if end == "b" and loop.model is JointModel.UNIVERSAL:
+        raise ModelError(f"loop '{loop.name}' is universal: give its second axis as axis_b")
+    return loop.axis
+
+
+def _axis_in_frame(loop: LoopJoint | Distance, axis: Triple | None) -> Array:
+    """Turning axis of the prescribed motion in frame a as encoded, whose z is the joint's axis."""
+    if axis is None or isinstance(loop, Distance):
+        return np.array(Z_AXIS)
+    return frame_with_z(loop.axis).T @ (np.asarray(axis, float) / np.linalg.norm(axis))
+
+
+def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, Array]:
+    try:
+        return locate(mechanism, frame.link, frame.xyz, frame.rpy)
+    except ModelError as error:
+        raise ModelError(f"loop '{name}': {error}") from None
+
+
+def _encode_joint(record: np.void, loop: LoopJoint) -> None:
+    advance = loop.pitch / (2 * np.pi)
+    if loop.model is JointModel.SCREW and not (np.isfinite(advance) and advance != 0.0):
+        raise ModelError(
+            f"screw '{loop.name}' has pitch {loop.pitch} m per turn; give one that is not zero, "
+            f"or use a revolute joint"
+        )
+    free = free_motions(loop.model, advance)
+    rows = transmitted_wrenches(free)
+    record["rows"], record["rotation"] = len(rows), rotation_measure(free)
+    record["moment"][: len(rows)], record["force"][: len(rows)] = rows[:, :3], rows[:, 3:]
+    record["pitch"] = advance
+    record["variable"] = NO_VARIABLE_ROW
+    if loop.model is JointModel.UNIVERSAL:
+        record["variable"] = PERPENDICULAR
+        record["rows"] += 1
+
+
+def _encode_rod(record: np.void, rod: Distance) -> None:
+    if not (np.isfinite(rod.length) and rod.length > 0.0):
+        raise ModelError(
+            f"distance '{rod.name}' has length {rod.length} m; give a positive one, "
+            f"or a ball joint for points that coincide"
+        )
+    record["rows"], record["variable"], record["length"] = 1, ROD, rod.length
+
+
+def _encode_motion(
+    motions: list[tuple[Motion, Array]], motion: Motion | None, R: Array
+) -> int:
+    if motion is None:
+        return -1
+    motions.append((motion, R))
+    return len(motions) - 1
+
+
+def _terms(mechanism: Mechanism, gear: Coupling) -> np.ndarray:
+    terms = np.zeros(len(gear.coefficients), TERM)
+    if not any(gear.coefficients.values()):
+        raise ModelError(f"coupling '{gear.name}' has no coefficient that is not zero")
+    for term, (name, coefficient) in zip(terms, gear.coefficients.items(), strict=True):
+        joint = mechanism.joint(name)
+        if joint.kind not in ("revolute", "prismatic"):
+            raise ModelError(
+                f"coupling '{gear.name}' names the {joint.kind} joint '{name}'; "
+                f"only revolute and prismatic joints can be coupled"
+            )
+        term["axis"], term["coefficient"] = joint.v.start, coefficient
+    return terms

@@ -1,0 +1,62 @@
+"""Joint models: the free motions of each, and the rows that follow as their complement.
+
+Source: the dual bases of the general joint model, Bonaventura 2002.
+"""
+
+import numpy as np
+from scipy.linalg import null_space
+
+from bulletbridge.constraints.layout import AXIAL, FREE_ROTATION, FULL
+from bulletbridge.constraints.loop import JointModel
+from bulletbridge.numerics.records import Array
+
+RX, RY, RZ, X, Y, Z = np.eye(6)
+"""Unit twists (angular, linear) in axes of frame a."""
+
+FREE_MOTIONS: dict[JointModel, list[Array]] = {
+    JointModel.BALL: [RX, RY, RZ],
+    JointModel.WELD: [],
+    JointModel.REVOLUTE: [RZ],
+    JointModel.PRISMATIC: [Z],
+    JointModel.UNIVERSAL: [RX, RY, RZ],  # less one, whose direction depends on the configuration
+    JointModel.CYLINDRICAL: [RZ, Z],
+    JointModel.PLANAR: [RZ, X, Y],
+    JointModel.POINT_ON_LINE: [RX, RY, RZ, Z],
+    JointModel.POINT_ON_PLANE: [RX, RY, RZ, X, Y],
+}
+
+
+def free_motions(model: JointModel, advance: float) -> Array:
+    """Basis (nf, 6) of what a joint model leaves free; ``advance`` of a screw in [m/rad]."""
+    if model is JointModel.SCREW:
+        return (RZ + advance * Z).reshape(1, 6)
+    return np.array(FREE_MOTIONS[model]).reshape(-1, 6)
+
+
+def transmitted_wrenches(free: Array) -> Array:
+    """Rows (nc, 6) that vanish on the free motions, forces first, in reduced echelon form.
+
+    The echelon form keeps rows along the axes wherever the free motions are.
+    """
+    forces_first = [3, 4, 5, 0, 1, 2]
+    rows = (null_space(free).T if len(free) else np.eye(6))[:, forces_first]
+    done = 0
+    for column in range(6):
+        if done == len(rows):
+            break
+        pivot = done + int(np.argmax(np.abs(rows[done:, column])))
+        if abs(rows[pivot, column]) < 1e-9:
+            continue
+        rows[[done, pivot]] = rows[[pivot, done]]
+        rows[done] /= rows[done, column]
+        others = np.arange(len(rows)) != done
+        rows[others] -= np.outer(rows[others, column], rows[done])
+        done += 1
+    rows[np.abs(rows) < 1e-12] = 0.0
+    return rows[:, forces_first]
+
+
+def rotation_measure(free: Array) -> int:
+    """How the rotation of b in a is measured, from what is free."""
+    free_turns = np.linalg.matrix_rank(free[:, :3]) if len(free) else 0
+    return {0: FULL, 1: AXIAL}.get(int(free_turns), FREE_ROTATION)

@@ -1,0 +1,74 @@
+"""What the constraint kernels read, by name: every joint model is data.
+
+A loop joins frame a on one body and frame b on another. Its rows are linear in the twist of b
+relative to a at b's origin, in axes of a: row = moment · angular + force · linear. ``moment`` and
+``force`` are a basis of the wrenches the joint can transmit, the complement of its free motions.
+"""
+
+from typing import Annotated
+
+from bulletbridge.numerics.records import Array, Int, Mat3, Real, Vec3, dtype_of
+
+Basis = Annotated[Array, "f8", (6, 3)]
+
+FREE_ROTATION, AXIAL, FULL = 0, 1, 2
+"""How the rotation of b in a is measured: not at all, as the tilt of z with the turn about it, fully."""
+
+NO_VARIABLE_ROW, PERPENDICULAR, ROD = 0, 1, 2
+"""A last row whose direction depends on the configuration: z of a and z of b at right angles, or
+the origins at a given distance."""
+
+
+class Loop:
+    """One loop joint or rod."""
+
+    row: Int  # first row
+    rows: Int
+    body_a: Int
+    body_b: Int
+    axis_a: Int  # last axis that moves each
+    axis_b: Int
+    stop: Int  # last axis that moves both bodies alike, or -1
+    R_a: Mat3  # frames in their bodies, z the free axis
+    p_a: Vec3
+    R_b: Mat3
+    p_b: Vec3
+    rotation: Int  # how the rotation is measured
+    variable: Int  # kind of the last row
+    moment: Basis
+    force: Basis
+    pitch: Real  # advance per radian [m], to count the turns of a screw
+    length: Real  # of a rod
+    target: Int  # prescribed motion of frame a, or -1
+    turn: Vec3  # its axis in frame a
+
+
+class Coupling:
+    """One affine relation between joint positions."""
+
+    row: Int
+    first: Int  # of its terms
+    count: Int
+    offset: Real
+    target: Int
+
+
+class Term:
+    """One joint of a coupling."""
+
+    axis: Int
+    coefficient: Real
+
+
+class Target:
+    """A prescribed motion at one time: translation and turn, with rates and accelerations."""
+
+    p: Vec3
+    v: Vec3
+    a: Vec3
+    angle: Real
+    rate: Real
+    acceleration: Real
+
+
+LOOP, COUPLING, TERM, TARGET = (dtype_of(kind) for kind in (Loop, Coupling, Term, Target))

@@ -1,0 +1,90 @@
+"""Constraints written by users in plain Python, on the same footing as the built-in ones."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from bulletbridge.constraints.loop import Frame
+from bulletbridge.mechanism.frames import locate
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+
+
+class Rows(NamedTuple):
+    """Equations of one constraint: g = 0, J v + g_t = 0, J v̇ + gamma = 0."""
+
+    g: Array  # (nc,) [m or rad]
+    J: Array  # (nc, nv)
+    g_t: Array  # (nc,) rate of g at fixed q
+    gamma: Array  # (nc,) acceleration at v̇ = 0
+
+
+class Point(NamedTuple):
+    """A frame's origin on a moving link, world axes."""
+
+    p_W: Array  # (3,) [m]
+    R_W: Array  # (3, 3)
+    J: Array  # (3, nv): velocity of the point is J v
+    J_angular: Array  # (3, nv): angular velocity of the link
+    bias: Array  # (3,) [m/s²] acceleration of the point at v̇ = 0
+    bias_angular: Array  # (3,) [rad/s²]
+
+
+@dataclass(frozen=True)
+class Kinematics:
+    """The mechanism at one state, as a user's constraint sees it.
+
+    Attributes:
+        q, v, t: Configuration (nq,), velocity (nv,), time [s].
+    """
+
+    mechanism: Mechanism
+    poses: np.ndarray
+    axes: np.ndarray
+    q: Array
+    v: Array
+    t: float
+
+    def point(self, frame: Frame) -> Point:
+        """Position, Jacobians and bias accelerations of a frame's origin.
+
+        Raises:
+            ModelError: The frame's link does not exist.
+        """
+        body, R, p = locate(self.mechanism, frame.link, frame.xyz, frame.rpy)
+        pose = self.poses[body]
+        p_W, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R
+        J, J_angular = np.zeros((2, 3, self.mechanism.nv))
+        k = int(self.mechanism.bodies[body]["axis"])
+        while k >= 0:
+            axis = self.axes[k]
+            J_angular[:, k] = axis["w"]
+            J[:, k] = axis["v"] + np.cross(axis["w"], p_W)
+            k = int(axis["below"])
+        spatial = pose["av"] + self.mechanism.gravity + np.cross(pose["aw"], p_W)
+        bias = spatial + np.cross(J_angular @ self.v, J @ self.v)
+        return Point(p_W, R_W, J, J_angular, bias, np.array(pose["aw"]))
+
+
+class UserConstraint(Protocol):
+    """What a constraint in plain Python must have; no base class is needed.
+
+    Attributes:
+        name: What reports and errors call it.
+        units: Unit of each row.
+    """
+
+    @property
+    def name(self) -> str:
+        """What reports and errors call it."""
+        ...
+
+    @property
+    def units(self) -> tuple[Literal["m", "rad"], ...]:
+        """Unit of each row's g."""
+        ...
+
+    def rows(self, kinematics: Kinematics) -> Rows:
+        """The equations at this state; evaluated several times a step."""
+        ...

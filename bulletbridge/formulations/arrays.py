@@ -1,0 +1,86 @@
+"""The arrays that every formulation works on, gathered so that helpers take one argument.
+
+Kernels receive them one by one, since passing tuples from Python is slow, and bundle them inside.
+"""
+
+from typing import NamedTuple
+
+from bulletbridge.constraints.layout import Coupling, Loop, Target, Term
+from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose
+from bulletbridge.numerics.records import Array, Int, Real, Records, Vec3, dtype_of
+from bulletbridge.numerics.split import Row
+
+
+class Control:
+    """Settings of the solver, and what it reports; one record a system."""
+
+    gravity: Vec3
+    dt: Real
+    integrator: Int
+    directions: Int  # of the correction: at the start of the step, or at the current iterate
+    passes: Int  # fixed number of correction passes, or -1: until round-off
+    length: Real  # [m] that makes rows in metres comparable to rows in radians
+    guard_floor: Real  # [sqrt(kg) m] whitened correction that the guard never questions
+    gap_tolerance: Real  # on rows divided by their unit
+    singular_rtol: Real  # rows weaker than this are not solved for
+    filter_rtol: Real  # rows weaker than this are not filtered
+    cap: Int  # number of independent rows, decided at closed configurations
+    user_rows: Int  # rows that a Python function supplies, the last ones
+    callback: Int  # its address, or 0
+    driven: Int  # whether any target moves
+    t: Real  # time of the evaluation under way
+
+    fresh: Int  # whether the factors belong to the present configuration
+    rank: Int
+    filter_rank: Int
+    margin: Real  # weakest kept row over the strongest
+    gap: Real  # largest kept row after the last correction
+    correction_passes: Int
+    guarded: Int  # whether the last step fell back to full Newton
+    failure: Int
+
+
+CONTROL = dtype_of(Control)
+
+EULER, RK4 = 0, 1
+START, CURRENT = 0, 1
+DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED = 0, 1, 2, 3
+POSITION_PHASE, DRIFT_PHASE = 0, 1
+
+(
+    BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,
+    STAGE_Q, STAGE_V, CHART, RATE, RATE_SUM, ACCELERATION_SUM, SEEN_Q, SEEN_V, VECTORS,
+) = range(17)  # fmt: skip
+"""Rows of Arrays.vectors, and their number."""
+
+
+class Arrays(NamedTuple):
+    """A system: its mechanism, its constraints and scratch vectors."""
+
+    bodies: Records[Body]
+    lumps: Records[Lump]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+    user_jacobian: Array  # (user rows, nv)
+    user_rows: Records[Row]
+    vectors: Array
+    control: Control
+
+
+class Factors(NamedTuple):
+    """The split of velocity space at one configuration."""
+
+    L: Array  # (nv, nv) lower triangular, M = LᵀL
+    Y: Array  # (nc, nv) orthonormal in its leading rows
+    R: Array  # (nc, nc)
+    rows: Records[Row]
+
+
+class Moment(NamedTuple):
+    """What is prescribed at one time."""
+
+    t: float
+    targets: Records[Target]

@@ -1,0 +1,145 @@
+"""Projector formulation: accelerations by the M-orthogonal split of velocity space.
+
+With P = I - J⁺J, J⁺ weighted by M, the admissible part of the applied forces accelerates and the
+rest follows from the constraints: v̇ = P M⁻¹ (tau - h) - J⁺ gamma. Redundant and singular rows need
+nothing special. Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
+"""
+
+from bulletbridge.constraints.rows import drift, jacobian, residuals
+from bulletbridge.formulations.arrays import (
+    ACCELERATION,
+    BIAS,
+    DRIFT_PHASE,
+    POSITION_PHASE,
+    RIGHT_SIDE,
+    SEEN_Q,
+    SEEN_V,
+    SOLUTION,
+    Arrays,
+    Factors,
+    Moment,
+)
+from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.numerics.jit import call_back, helper
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.split import (
+    factor_mass,
+    leading_rank,
+    orthogonalise,
+    project_out,
+    row_space_solution,
+    unwhiten,
+    whiten_force,
+    whiten_rows,
+    whiten_velocity,
+)
+
+
+@helper
+def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
+    """Let the Python function fill the user's rows at this state."""
+    a.control.t = t
+    for j in range(len(q)):
+        a.vectors[SEEN_Q, j] = q[j]
+    for k in range(len(v)):
+        a.vectors[SEEN_V, k] = v[k]
+    call_back(a.control.callback, phase)
+
+
+@helper
+def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
+    """Poses and residuals at q."""
+    kinematics(a.bodies, q, a.poses, a.axes)
+    residuals(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows)
+    if a.control.user_rows > 0:
+        ask_user(a, POSITION_PHASE, moment.t, q, v)
+        first = f.Y.shape[0] - a.control.user_rows
+        for i in range(a.control.user_rows):
+            f.rows[first + i].g = a.user_rows[i].g
+
+
+@helper
+def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
+    """Split velocity space at the configuration that ``close_up`` saw last."""
+    control = a.control
+    mass_matrix(a.bodies, a.poses, a.axes, f.L)
+    jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, f.Y, f.rows)
+    first = f.Y.shape[0] - control.user_rows
+    for i in range(control.user_rows):
+        f.rows[first + i].g_t = a.user_rows[i].g_t
+        for k in range(f.Y.shape[1]):
+            f.Y[first + i, k] = a.user_jacobian[i, k]
+    for i in range(f.Y.shape[0]):
+        scale = f.rows[i].scale
+        for k in range(f.Y.shape[1]):
+            f.Y[i, k] *= scale
+    factor_mass(f.L)
+    whiten_rows(f.L, f.Y)
+    control.filter_rank = orthogonalise(f.Y, f.R, f.rows, control.cap, control.filter_rtol)
+    control.rank = leading_rank(f.R, control.filter_rank, control.singular_rtol)
+    control.margin = 1.0
+    if control.filter_rank > 0:
+        last = control.filter_rank - 1
+        control.margin = f.R[last, last] / f.R[0, 0]
+
+
+@helper
+def accelerate(
+    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration vdot (nv,) with the factors of this configuration."""
+    control = a.control
+    h, y, z = a.vectors[BIAS], a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+    bias(a.bodies, a.lumps, a.poses, a.axes, control.gravity, v, h)
+    drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
+    if control.user_rows > 0:
+        ask_user(a, DRIFT_PHASE, moment.t, q, v)
+        first = f.Y.shape[0] - control.user_rows
+        for i in range(control.user_rows):
+            f.rows[first + i].gamma = a.user_rows[i].gamma
+    joint_forces(a.axes, q, v, tau, vdot)
+    for k in range(len(vdot)):
+        vdot[k] -= h[k]
+    whiten_force(f.L, vdot)
+    project_out(f.Y, control.rank, vdot)
+    for i in range(control.rank):
+        row = f.rows[f.rows[i].pivot]
+        y[i] = -row.scale * row.gamma
+    row_space_solution(f.Y, f.R, control.rank, y, z)
+    for k in range(len(vdot)):
+        vdot[k] += z[k]
+    unwhiten(f.L, vdot)
+
+
+@helper
+def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
+    """The nearest velocity in the metric of M that the constraints allow.
+
+    Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
+    """
+    control = a.control
+    whiten_velocity(f.L, v)
+    project_out(f.Y, control.filter_rank, v)
+    if control.driven:
+        y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+        for i in range(control.filter_rank):
+            row = f.rows[f.rows[i].pivot]
+            y[i] = -row.scale * row.g_t
+        row_space_solution(f.Y, f.R, control.filter_rank, y, z)
+        for k in range(len(v)):
+            v[k] += z[k]
+    unwhiten(f.L, v)
+
+
+@helper
+def accelerate_at(
+    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration at a state whose factors are not yet known."""
+    close_up(a, f, moment, q, v)
+    factorise(a, f, moment)
+    accelerate(a, f, moment, q, v, tau, vdot)
+
+
+__all__ = ["ACCELERATION", "accelerate", "accelerate_at", "close_up", "factorise", "filter_velocity"]

@@ -1,0 +1,185 @@
+"""Mass matrix and bias forces of the forest.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in world coordinates.
+"""
+
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.layout import FREE, Axis, Body, Lump, Pose
+from bulletbridge.numerics.algebra import (
+    ZERO,
+    Inertia,
+    Pair,
+    add,
+    add_inertia,
+    add_pair,
+    apply,
+    cross,
+    force_cross,
+    inertia_at,
+    mat,
+    momentum,
+    motion_cross,
+    mul,
+    norm,
+    power,
+    put,
+    put_mat,
+    scale,
+    scale_pair,
+    sub,
+    transpose,
+    vec,
+    velocity_at,
+)
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Records, Vector
+
+
+@helper
+def own_inertia(pose: Pose) -> Inertia:
+    """Inertia of one body about the world origin."""
+    return pose.m, vec(pose.mc), mat(pose.J)
+
+
+@helper
+def carried_inertia(pose: Pose) -> Inertia:
+    """Inertia of a body with all it carries about the world origin."""
+    return pose.carried_m, vec(pose.carried_mc), mat(pose.carried_J)
+
+
+@helper
+def put_carried_inertia(pose: Pose, inertia: Inertia) -> None:
+    """Store ``carried_inertia``."""
+    pose.carried_m = inertia[0]
+    put(pose.carried_mc, inertia[1])
+    put_mat(pose.carried_J, inertia[2])
+
+
+@kernel
+def mass_matrix(
+    bodies: Records[Body], poses: Records[Pose], axes: Records[Axis], M: Array
+) -> None:
+    """Composite-rigid-body algorithm: M (nv, nv), the lower triangle.
+
+    Takes poses and axes from ``kinematics``; writes the inertias of the poses for ``bias``.
+    """
+    for i in range(1, len(bodies)):
+        body, pose = bodies[i], poses[i]
+        R = mat(pose.R)
+        centre = add(vec(pose.p), apply(R, vec(body.com)))
+        inertia = inertia_at(centre, body.mass, mul(mul(R, mat(body.J)), transpose(R)))
+        pose.m = inertia[0]
+        put(pose.mc, inertia[1])
+        put_mat(pose.J, inertia[2])
+        put_carried_inertia(pose, inertia)
+    for i in range(len(bodies) - 1, 0, -1):
+        parent = bodies[i].parent
+        if parent > 0:
+            below = poses[parent]
+            total = add_inertia(carried_inertia(below), carried_inertia(poses[i]))
+            put_carried_inertia(below, total)
+    for k in range(len(axes)):
+        for j in range(k):
+            M[k, j] = 0.0
+        pushed = momentum(carried_inertia(poses[axes[k].body]), axis_twist(axes[k]))
+        j = k
+        while j >= 0:
+            M[k, j] = power(pushed, axis_twist(axes[j]))
+            j = axes[j].below
+
+
+@kernel
+def bias(
+    bodies: Records[Body],
+    lumps: Records[Lump],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    gravity: Array,
+    v: Array,
+    h: Array,
+) -> None:
+    """Forces h (nv,) that hold all joint accelerations at zero: recursive Newton-Euler.
+
+    Takes poses with inertias and axes from ``mass_matrix``; leaves the spatial velocity of every
+    body in poses .w, .v and its acceleration at zero joint accelerations, less gravity, in .aw, .av.
+    """
+    world = poses[0]
+    put(world.w, ZERO)
+    put(world.v, ZERO)
+    put(world.aw, ZERO)
+    put(world.av, scale(-1.0, vec(gravity)))
+    for i in range(1, len(bodies)):
+        body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
+        twist = pose_twist(parent)
+        acceleration = (vec(parent.aw), vec(parent.av))
+        first = body.v
+        relative = scale_pair(v[first], axis_twist(axes[first]))
+        for k in range(first + 1, body.axis + 1):
+            relative = add_pair(relative, scale_pair(v[k], axis_twist(axes[k])))
+        # the columns of a joint turn with the joint's own body, and a twist carries itself nowhere
+        acceleration = add_pair(acceleration, motion_cross(twist, relative))
+        twist = add_pair(twist, relative)
+        if body.joint == FREE:
+            # translations of a floating base are fixed in the world; its turns move with its origin
+            acceleration = (
+                acceleration[0],
+                add(vec(parent.av), cross(velocity_at(twist, vec(pose.p)), twist[0])),
+            )
+        put(pose.w, twist[0])
+        put(pose.v, twist[1])
+        put(pose.aw, acceleration[0])
+        put(pose.av, acceleration[1])
+        inertia = own_inertia(pose)
+        force = force_cross(twist, momentum(inertia, twist))
+        force = add_pair(momentum(inertia, acceleration), force)
+        put(pose.fw, force[0])
+        put(pose.fv, force[1])
+    for i in range(len(lumps)):
+        add_drag(lumps[i], poses[lumps[i].body])
+    for i in range(len(bodies) - 1, 0, -1):
+        body, pose = bodies[i], poses[i]
+        force = (vec(pose.fw), vec(pose.fv))
+        for k in range(body.v, body.axis + 1):
+            h[k] = power(force, axis_twist(axes[k]))
+        if body.parent > 0:
+            below = poses[body.parent]
+            put(below.fw, add(vec(below.fw), force[0]))
+            put(below.fv, add(vec(below.fv), force[1]))
+
+
+@helper
+def add_drag(lump: Lump, pose: Pose) -> None:
+    """Bullet's damping of one link: m d v (1 + |v|) at its centre, I d w (1 + |w|)."""
+    R = mat(pose.R)
+    centre = add(vec(pose.p), apply(R, vec(lump.com)))
+    twist = pose_twist(pose)
+    v = velocity_at(twist, centre)
+    force = scale(lump.linear * lump.mass * (1.0 + norm(v)), v)
+    w = apply(transpose(R), twist[0])
+    moment = scale(lump.angular * (1.0 + norm(w)), apply(R, apply(mat(lump.J), w)))
+    put(pose.fw, add(vec(pose.fw), add(moment, cross(centre, force))))
+    put(pose.fv, add(vec(pose.fv), force))
+
+
+@kernel
+def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Array) -> None:
+    """Forces on the rates: tau, constant torques, springs and dampers; all (nv,)."""
+    for k in range(len(axes)):
+        axis = axes[k]
+        force = tau[k] + axis.torque - axis.damping * v[k]
+        if axis.stiffness != 0.0:
+            force -= axis.stiffness * (q[axis.q] - axis.rest)
+        forces[k] = force
+
+
+@helper
+def rigid_acceleration(twist: Pair, acceleration: Pair, point: Vector) -> Vector:
+    """Acceleration of the material point at ``point``, from spatial twist and acceleration."""
+    spatial = velocity_at(acceleration, point)
+    return add(spatial, cross(twist[0], velocity_at(twist, point)))
+
+
+@helper
+def pair_difference(a: Pair, b: Pair) -> Pair:
+    """A - b."""
+    return sub(a[0], b[0]), sub(a[1], b[1])

@@ -1,0 +1,42 @@
+"""Frames on links: from URDF conventions to bodies."""
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+
+Triple = tuple[float, float, float]
+
+
+def rpy_matrix(rpy: Triple | Array) -> Array:
+    """Rotation (3, 3) of URDF's fixed-axis roll, pitch, yaw [rad]."""
+    return Rotation.from_euler("xyz", np.asarray(rpy, float)).as_matrix()
+
+
+def locate(
+    mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple
+) -> tuple[int, Array, Array]:
+    """Body index, rotation (3, 3) and position (3,) in the body of a frame given on a URDF link.
+
+    Raises:
+        ModelError: The link does not exist, or a number is not finite.
+    """
+    found = mechanism.link(link)
+    if not np.all(np.isfinite([*xyz, *rpy])):
+        raise ModelError(f"frame on link '{link}' has xyz {xyz}, rpy {rpy}: use finite numbers")
+    return found.body, found.R @ rpy_matrix(rpy), found.p + found.R @ np.asarray(xyz, float)
+
+
+def frame_with_z(axis: Triple | Array) -> Array:
+    """Rotation (3, 3) whose z is ``axis``; the identity when it is z already.
+
+    Raises:
+        ModelError: The axis has no length.
+    """
+    z = np.asarray(axis, float)
+    length = float(np.linalg.norm(z))
+    if not (np.isfinite(length) and length > 1e-9):
+        raise ModelError(f"axis {tuple(axis)} has no direction; give three numbers, not all zero")
+    return Rotation.align_vectors([z / length], [[0.0, 0.0, 1.0]])[0].as_matrix()

@@ -1,0 +1,143 @@
+"""Poses, twists and the motion of configurations.
+
+Spatial vectors in world axes about the world origin: joint columns are the Jacobian, composite
+inertias add without transforms. Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2 and 5.
+"""
+
+from bulletbridge.mechanism.layout import (
+    FREE,
+    PRISMATIC,
+    REVOLUTE,
+    SPHERICAL,
+    Axis,
+    Body,
+    Pose,
+)
+from bulletbridge.numerics.algebra import (
+    ZERO,
+    Pair,
+    Vector,
+    add,
+    apply,
+    cross,
+    dexp_inverse,
+    mat,
+    mul,
+    put,
+    put_mat,
+    put_quat,
+    quat_exp,
+    quat_mul,
+    rotation,
+    scale,
+    transpose,
+    turn_z,
+    vec,
+)
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Records
+
+
+@helper
+def axis_twist(axis: Axis) -> Pair:
+    """Unit twist of a velocity coordinate."""
+    return vec(axis.w), vec(axis.v)
+
+
+@helper
+def pose_twist(pose: Pose) -> Pair:
+    """Twist of a body."""
+    return vec(pose.w), vec(pose.v)
+
+
+@helper
+def put_turning_axis(axis: Axis, direction: Vector, point: Vector) -> None:
+    """Unit rotation about a line through ``point``."""
+    put(axis.w, direction)
+    put(axis.v, cross(point, direction))
+
+
+@kernel
+def kinematics(bodies: Records[Body], q: Array, poses: Records[Pose], axes: Records[Axis]) -> None:
+    """Pose of every body and unit twist of every axis at the configuration q (nq,).
+
+    Writes poses (nb) .R, .p and axes (nv) .w, .v.
+    """
+    for i in range(1, len(bodies)):
+        body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
+        up = mat(parent.R)
+        R = mul(up, mat(body.R))
+        p = add(vec(parent.p), apply(up, vec(body.p)))
+        k = body.v
+        if body.joint == REVOLUTE:
+            put_turning_axis(axes[k], transpose(R)[2], p)
+            R = turn_z(R, q[body.q])
+        elif body.joint == PRISMATIC:
+            z = transpose(R)[2]
+            p = add(p, scale(q[body.q], z))
+            put(axes[k].w, ZERO)
+            put(axes[k].v, z)
+        elif body.joint == SPHERICAL:
+            R = mul(R, rotation(q[body.q], q[body.q + 1], q[body.q + 2], q[body.q + 3]))
+            columns = transpose(R)
+            put_turning_axis(axes[k], columns[0], p)
+            put_turning_axis(axes[k + 1], columns[1], p)
+            put_turning_axis(axes[k + 2], columns[2], p)
+        else:
+            p = add(vec(parent.p), vec(q[body.q :]))
+            R = rotation(q[body.q + 3], q[body.q + 4], q[body.q + 5], q[body.q + 6])
+            put_free_axes(axes, k, p)
+        put_mat(pose.R, R)
+        put(pose.p, p)
+
+
+@helper
+def put_free_axes(axes: Records[Axis], k: int, p: Vector) -> None:
+    """Floating base: turns about its origin along the world axes, then translations."""
+    x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    put_turning_axis(axes[k], x, p)
+    put_turning_axis(axes[k + 1], y, p)
+    put_turning_axis(axes[k + 2], z, p)
+    for j in range(3):
+        put(axes[k + 3 + j].w, ZERO)
+    put(axes[k + 3].v, x)
+    put(axes[k + 4].v, y)
+    put(axes[k + 5].v, z)
+
+
+@kernel
+def displace(bodies: Records[Body], start: Array, u: Array, dt: float, q: Array) -> None:
+    """Move ``start`` by dt times u (nv,) along the exponential maps into q; they may be one array.
+
+    Rotations turn by a rotation vector: about world axes for a floating base, about body axes for
+    a spherical joint.
+    """
+    for i in range(1, len(bodies)):
+        body = bodies[i]
+        j, k = body.q, body.v
+        if body.joint == REVOLUTE or body.joint == PRISMATIC:
+            q[j] = start[j] + dt * u[k]
+            continue
+        turn = quat_exp(scale(dt, vec(u[k:])))
+        if body.joint == FREE:
+            for c in range(3):
+                q[j + c] = start[j + c] + dt * u[k + 3 + c]
+            j += 3
+            old = (start[j], start[j + 1], start[j + 2], start[j + 3])
+            put_quat(q[j:], quat_mul(turn, old))
+        else:
+            old = (start[j], start[j + 1], start[j + 2], start[j + 3])
+            put_quat(q[j:], quat_mul(old, turn))
+
+
+@kernel
+def chart_rate(bodies: Records[Body], u: Array, v: Array, rate: Array) -> None:
+    """Rate of u where q = start displaced by u and the velocities are v; all (nv,)."""
+    for k in range(len(v)):
+        rate[k] = v[k]
+    for i in range(1, len(bodies)):
+        k = bodies[i].v
+        if bodies[i].joint == FREE:
+            put(rate[k:], dexp_inverse(vec(u[k:]), vec(v[k:]), 1.0))
+        elif bodies[i].joint == SPHERICAL:
+            put(rate[k:], dexp_inverse(vec(u[k:]), vec(v[k:]), -1.0))

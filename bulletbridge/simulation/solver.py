@@ -1,0 +1,193 @@
+"""The compiled step and the arrays it works on."""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bulletbridge.constraints.encode import Encoded
+from bulletbridge.constraints.rows import drift, jacobian, residuals
+from bulletbridge.constraints.user import Kinematics
+from bulletbridge.formulations.arrays import (
+    ACCELERATION,
+    CONTROL,
+    DRIFT_PHASE,
+    EULER,
+    INTERRUPTED,
+    POSITION_PHASE,
+    SEEN_Q,
+    SEEN_V,
+    VECTORS,
+)
+from bulletbridge.mechanism.dynamics import bias, mass_matrix
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.layout import POSE
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.jit import Callback
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.split import ROW
+from bulletbridge.simulation.step import ACCELERATE, run
+
+NO_RECORD = np.zeros((0, 0))
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Thresholds of the solver.
+
+    Attributes:
+        gap: Residual that counts as closed, on rows divided by their unit.
+        singular: Rows weaker than this, relative to the strongest, are not solved for.
+        filter: Rows weaker than this are not filtered from velocities.
+        redundant: A direction of a loop that stays weaker than this over closed poses is dropped.
+    """
+
+    gap: float = 1e-13
+    singular: float = 1e-6
+    filter: float = 1e-10
+    redundant: float = 1e-3
+
+
+class Terms(NamedTuple):
+    """The equations of motion at one state: M v̇ + h = tau + Jᵀ lam, J v̇ + gamma = 0."""
+
+    M: Array  # (nv, nv)
+    h: Array  # (nv,)
+    g: Array  # (nc,)
+    J: Array  # (nc, nv)
+    g_t: Array  # (nc,)
+    gamma: Array  # (nc,)
+
+
+class Solver:
+    """Flat arrays of a mechanism with its constraints, and calls into the kernels.
+
+    The state lies in one vector (q, v, t); ``q`` and ``v`` are views of it.
+    """
+
+    def __init__(self, mechanism: Mechanism, encoded: Encoded, tolerances: Tolerances) -> None:
+        self.mechanism, self.encoded = mechanism, encoded
+        nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
+        self.bodies, self.lumps = mechanism.bodies.copy(), mechanism.lumps.copy()
+        self.axes = mechanism.axes.copy()
+        self.poses = np.zeros(len(self.bodies), POSE)
+        self.poses["R"] = np.eye(3)
+        self.state = np.zeros(nq + nv + 1)
+        self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
+        self.tau = np.zeros((1, nv))
+        self.rows = np.zeros((3, nc), ROW)
+        self.rows["scale"] = encoded.scale
+        self.work = np.zeros((2, nv + 2 * nc, max(nv, nc)))
+        self.vectors = np.zeros((VECTORS, max(nq, nv, nc)))
+        self.user_size = sum(len(user.units) for user in encoded.users)
+        self.user_jacobian = np.zeros((self.user_size, nv))
+        self.still = encoded.targets(np.zeros(1))
+        self.control = np.zeros(1, CONTROL)
+        self._interruption: BaseException | None = None
+        self._callback = Callback(self._fill_user_rows)
+        c = self.control[0]
+        c["gravity"], c["length"], c["cap"] = mechanism.gravity, encoded.length, min(nc, nv)
+        c["integrator"], c["passes"], c["driven"] = EULER, -1, int(bool(encoded.motions))
+        c["gap_tolerance"] = tolerances.gap
+        c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
+        mass = float(self.bodies["mass"].sum())
+        c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
+        c["user_rows"] = self.user_size
+        if self.user_size:
+            c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+            c["driven"] = 1
+
+    @property
+    def t(self) -> float:
+        """Time of the state [s]."""
+        return float(self.state[-1])
+
+    def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
+        """Run a task of ``step.run`` on the state; return the number of steps done.
+
+        Raises:
+            Exception: Whatever a user's constraint raised, with the state before the step restored.
+        """
+        targets = self.still
+        if self.encoded.motions:
+            targets = self._targets(task, steps)
+        done = run(
+            self.bodies,
+            self.lumps,
+            self.poses,
+            self.axes,
+            self.encoded.loops,
+            self.encoded.couplings,
+            self.encoded.terms,
+            self.user_jacobian,
+            self.rows,
+            self.work,
+            targets,
+            self.vectors,
+            self.state,
+            self.tau,
+            self.control,
+            task,
+            steps,
+            record,
+        )
+        if self._interruption is not None:
+            error, self._interruption = self._interruption, None
+            raise error
+        return done
+
+    def acceleration(self) -> Array:
+        """Constrained acceleration (nv,) at the state."""
+        self.run(ACCELERATE)
+        return self.vectors[ACCELERATION, : len(self.v)].copy()
+
+    def terms(self, q: Array, v: Array, t: float, gravity: bool = True) -> Terms:
+        """Every term of the equations of motion at a state, from the same kernels as the step."""
+        nv, nc = self.mechanism.nv, self.encoded.nc
+        poses, axes = self.poses.copy(), self.axes.copy()
+        rows, M, J, h = self.rows[0].copy(), np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
+        targets = self.encoded.targets(np.array([t]))[0]
+        e, g = self.encoded, self.mechanism.gravity * float(gravity)
+        kinematics(self.bodies, q, poses, axes)
+        mass_matrix(self.bodies, poses, axes, M)
+        residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
+        jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
+        bias(self.bodies, self.lumps, poses, axes, g, v, h)
+        drift(e.loops, e.couplings, poses, targets, rows)
+        self._evaluate_users(Kinematics(self.mechanism, poses, axes, q, v, t), rows, J)
+        M = np.tril(M) + np.tril(M, -1).T
+        return Terms(M, h, *(rows[n].copy() for n in ("g",)), J, rows["g_t"], rows["gamma"])
+
+    def _targets(self, task: int, steps: int) -> np.ndarray:
+        """Prescribed motions at every time that the kernel will ask for."""
+        if task in (ACCELERATE,) or steps == 0:
+            return self.encoded.targets(np.array([self.t]))
+        c = self.control[0]
+        each = 1 if c["integrator"] == EULER else 2
+        return self.encoded.targets(self.t + np.arange(each * steps + 1) * (c["dt"] / each))
+
+    def _evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
+        """Let users' constraints write their rows, the last ones."""
+        first = len(rows) - self.user_size
+        for user in self.encoded.users:
+            part = slice(first, first + len(user.units))
+            g, J[part], g_t, gamma = user.rows(kinematics)
+            rows["g"][part], rows["g_t"][part], rows["gamma"][part] = g, g_t, gamma
+            first = part.stop
+
+    def _fill_user_rows(self, phase: int) -> None:
+        """Answer the kernel's call for the users' rows; exceptions are kept and raised later."""
+        assert phase in (POSITION_PHASE, DRIFT_PHASE)
+        try:
+            nq, nv, t = len(self.q), len(self.v), float(self.control[0]["t"])
+            q, v = self.vectors[SEEN_Q, :nq].copy(), self.vectors[SEEN_V, :nv].copy()
+            seen = Kinematics(self.mechanism, self.poses, self.axes, q, v, t)
+            self._evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)
+        except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
+            self._interruption = error
+            self.control[0]["failure"] = INTERRUPTED
+
+
+Evaluate = Callable[[Array, Array, float], Any]

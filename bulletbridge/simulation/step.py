@@ -1,0 +1,272 @@
+"""The step: predict, correct, filter. One call advances many steps.
+
+One factorisation serves a step: the factors made for the filter that ends a step give the
+acceleration of the next one, and its correction uses them as a chord method.
+"""
+
+import math
+
+from bulletbridge.constraints.layout import Coupling, Loop, Target, Term
+from bulletbridge.formulations.arrays import (
+    ACCELERATION,
+    ACCELERATION_SUM,
+    CHART,
+    DONE,
+    EULER,
+    INTERRUPTED,
+    NOT_CLOSED,
+    NOT_FINITE,
+    PREDICTED_Q,
+    RATE,
+    RATE_SUM,
+    SOLUTION,
+    STAGE_Q,
+    STAGE_V,
+    START,
+    START_Q,
+    START_V,
+    Arrays,
+    Control,
+    Factors,
+    Moment,
+)
+from bulletbridge.formulations.correction import (
+    FAILED,
+    chord_passes,
+    fixed_passes,
+    newton_passes,
+)
+from bulletbridge.formulations.projector import (
+    accelerate,
+    accelerate_at,
+    close_up,
+    factorise,
+    filter_velocity,
+)
+from bulletbridge.mechanism.kinematics import chart_rate, displace
+from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.split import Row, whiten_velocity
+
+STEP, ACCELERATE, PROJECT = 0, 1, 2
+"""Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place."""
+
+
+@kernel
+def run(
+    bodies: Records[Body],
+    lumps: Records[Lump],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    user_jacobian: Array,
+    rows: Array,
+    work: Array,
+    targets: Array,
+    vectors: Array,
+    state: Array,
+    tau: Array,
+    control: Records[Control],
+    task: int,
+    steps: int,
+    record: Array,
+) -> int:
+    """Do a task at the state (q, v, t), in place; return how many steps were done.
+
+    rows (3, nc): two sets for the factors, one for the user's rows. work (2, nv + 2 nc, >= nv): two
+    sets of L, Y, R. state (nq + nv + 1). tau (1 or steps, nv). targets (times, targets). record
+    (steps // every, nq + nv + 4) receives states, rank, margin, passes; empty for none.
+    """
+    nv, nc, nq = len(axes), rows.shape[1], len(state) - len(axes) - 1
+    c = control[0]
+    a = Arrays(
+        bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
+    )
+    f = Factors(work[0, :nv, :nv], work[0, nv : nv + nc, :nv], work[0, nv + nc :, :nc], rows[0])
+    stage = Factors(work[1, :nv, :nv], work[1, nv : nv + nc, :nv], work[1, nv + nc :, :nc], rows[1])
+    q, v = state[:nq], state[nq : nq + nv]
+    t0 = state[nq + nv]
+    c.failure = DONE
+    if task == ACCELERATE:
+        accelerate_at(a, f, Moment(t0, targets[0]), q, v, tau[0], vectors[ACCELERATION, :nv])
+        c.fresh = 1
+        return 0
+    if task == PROJECT:
+        project(a, f, Moment(t0, targets[0]), q, v)
+        return 0
+    each = 1 if c.integrator == EULER else 2  # times of targets a step
+    every = steps // len(record) if len(record) > 0 else 0
+    for n in range(steps):
+        k = each * n
+        start = Moment(t0 + n * c.dt, targets[min(k, len(targets) - 1)])
+        middle = Moment(start.t + 0.5 * c.dt, targets[min(k + 1, len(targets) - 1)])
+        end = Moment(t0 + (n + 1) * c.dt, targets[min(k + each, len(targets) - 1)])
+        if not c.fresh:
+            close_up(a, f, start, q, v)
+            factorise(a, f, start)
+        for j in range(nq):
+            vectors[START_Q, j] = q[j]
+        for j in range(nv):
+            vectors[START_V, j] = v[j]
+        force = tau[min(n, len(tau) - 1)]
+        if c.integrator == EULER:
+            semi_implicit_euler(a, f, start, q, v, force)
+        else:
+            runge_kutta_4(a, f, stage, start, middle, end, q, v, force)
+        finish(a, f, end, q, v)
+        if c.failure != DONE:
+            for j in range(nq):
+                q[j] = vectors[START_Q, j]
+            for j in range(nv):
+                v[j] = vectors[START_V, j]
+            c.fresh = 0
+            return n
+        state[nq + nv] = end.t
+        if every > 0 and (n + 1) % every == 0:
+            put_record(record[(n + 1) // every - 1], state, c)
+    return steps
+
+
+@helper
+def put_record(line: Array, state: Array, c: Control) -> None:
+    """Keep a state and how it was reached."""
+    for j in range(len(state)):
+        line[j] = state[j]
+    line[len(state)] = c.rank
+    line[len(state) + 1] = c.margin
+    line[len(state) + 2] = c.correction_passes
+
+
+@helper
+def semi_implicit_euler(
+    a: Arrays, f: Factors, start: Moment, q: Array, v: Array, tau: Array
+) -> None:
+    """v <- v + dt v̇(q, v), then q by the new v: what Bullet does."""
+    dt, vdot = a.control.dt, a.vectors[ACCELERATION, : len(v)]
+    accelerate(a, f, start, q, v, tau, vdot)
+    for k in range(len(v)):
+        v[k] += dt * vdot[k]
+    displace(a.bodies, q, v, dt, q)
+
+
+@helper
+def runge_kutta_4(
+    a: Arrays,
+    f: Factors,
+    stage: Factors,
+    start: Moment,
+    middle: Moment,
+    end: Moment,
+    q: Array,
+    v: Array,
+    tau: Array,
+) -> None:
+    """Classical fourth-order method in the chart of the exponential maps at q.
+
+    Source: Munthe-Kaas 1998, order 4 with the closed-form inverse differential of exp.
+    """
+    nq, nv, dt = len(q), len(v), a.control.dt
+    q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+    qs, vs = a.vectors[STAGE_Q, :nq], a.vectors[STAGE_V, :nv]
+    u, rate = a.vectors[CHART, :nv], a.vectors[RATE, :nv]
+    rates, vdots = a.vectors[RATE_SUM, :nv], a.vectors[ACCELERATION_SUM, :nv]
+    vdot = a.vectors[ACCELERATION, :nv]
+    rank, filter_rank = a.control.rank, a.control.filter_rank
+    accelerate(a, f, start, q0, v0, tau, vdot)
+    for k in range(nv):
+        rate[k] = v0[k]
+        rates[k] = v0[k]
+        vdots[k] = vdot[k]
+    for s in range(1, 4):
+        reach = dt if s == 3 else 0.5 * dt
+        for k in range(nv):
+            u[k] = reach * rate[k]
+            vs[k] = v0[k] + reach * vdot[k]
+        displace(a.bodies, q0, u, 1.0, qs)
+        accelerate_at(a, stage, end if s == 3 else middle, qs, vs, tau, vdot)
+        chart_rate(a.bodies, u, vs, rate)
+        weight = 1.0 if s == 3 else 2.0
+        for k in range(nv):
+            rates[k] += weight * rate[k]
+            vdots[k] += weight * vdot[k]
+    displace(a.bodies, q0, rates, dt / 6.0, q)
+    for k in range(nv):
+        v[k] = v0[k] + dt / 6.0 * vdots[k]
+    a.control.rank, a.control.filter_rank = rank, filter_rank  # those of the start again
+
+
+@helper
+def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
+    """Correct the configuration, make the factors there, filter the velocity; report failures."""
+    c = a.control
+    if not finite(v) or not finite(q):
+        c.failure = NOT_FINITE
+        return
+    c.guarded = 0
+    if c.passes >= 0:
+        c.correction_passes = fixed_passes(a, f, end, q, v)
+    else:
+        correct_to_round_off(a, f, end, q, v)
+    if c.failure != DONE:
+        return
+    factorise(a, f, end)
+    filter_velocity(a, f, v)
+    c.fresh = 1
+    if not finite(v) or not finite(q):
+        c.failure = NOT_FINITE
+
+
+@helper
+def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
+    """Chord passes while they do well, full Newton when the guard trips or when asked for."""
+    c, nv = a.control, len(v)
+    y = a.vectors[SOLUTION, :nv]
+    for k in range(nv):
+        y[k] = v[k]
+    whiten_velocity(f.L, y)
+    travel = 0.0
+    for k in range(nv):
+        travel += y[k] * y[k]
+    limit = 0.1 * c.dt * math.sqrt(travel) + c.guard_floor
+    for j in range(len(q)):
+        a.vectors[PREDICTED_Q, j] = q[j]
+    passes = FAILED
+    if c.directions == START:
+        passes = chord_passes(a, f, end, q, v, limit)
+        if passes == FAILED:
+            c.guarded = 1
+            for j in range(len(q)):
+                q[j] = a.vectors[PREDICTED_Q, j]
+    if passes == FAILED:
+        passes = newton_passes(a, f, end, q, v, limit)
+    c.correction_passes = passes
+    if passes == FAILED:
+        c.failure = NOT_CLOSED
+
+
+@helper
+def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
+    """Newton onto the loops from wherever q is, then the velocity filter."""
+    c = a.control
+    c.correction_passes = newton_passes(a, f, moment, q, v, math.inf)
+    if c.correction_passes == FAILED:
+        c.failure = NOT_CLOSED
+        c.fresh = 0
+        return
+    filter_velocity(a, f, v)
+    c.fresh = 1
+
+
+@helper
+def finite(x: Array) -> bool:
+    """Whether no entry is NaN or infinite."""
+    total = 0.0
+    for k in range(len(x)):
+        total += 0.0 * x[k]
+    return total == 0.0
+
+
+__all__ = ["ACCELERATE", "INTERRUPTED", "PROJECT", "STEP", "run"]
