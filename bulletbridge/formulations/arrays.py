@@ -24,6 +24,7 @@ class Control:
     gap_tolerance: Real  # on rows divided by their unit
     singular_rtol: Real  # rows weaker than this are not solved for
     filter_rtol: Real  # rows weaker than this are not filtered
+    mismatch: Real  # residual that dependent rows may keep, divided by their unit
     cap: Int  # number of independent rows, decided at closed configurations
     user_rows: Int  # rows that a Python function supplies, the last ones
     callback: Int  # its address, or 0
@@ -44,7 +45,7 @@ CONTROL = dtype_of(Control)
 
 EULER, RK4 = 0, 1
 START, CURRENT = 0, 1
-DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED = 0, 1, 2, 3
+DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED = range(5)
 POSITION_PHASE, DRIFT_PHASE = 0, 1
 
 (

@@ -28,10 +28,20 @@ def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
     gap = 0.0
     for i in range(rank):
         row = f.rows[f.rows[i].pivot]
-        size = abs(row.scale * row.g)
+        size = abs(row.unit * row.g)
         if not size <= gap:  # also keeps a NaN
             gap = size
     a.control.gap = gap
+    return gap
+
+
+@helper
+def dependent_gap(f: Factors, rank: int) -> float:
+    """Largest residual of the rows that follow from the kept ones, if nothing contradicts itself."""
+    gap = 0.0
+    for i in range(rank, f.Y.shape[0]):
+        row = f.rows[f.rows[i].pivot]
+        gap = max(gap, abs(row.unit * row.g))
     return gap
 
 

@@ -18,7 +18,8 @@ from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
 class Row:
     """One scalar constraint: g = 0, J v + g_t = 0, J v̇ + gamma = 0."""
 
-    scale: Real  # to one unit: 1/length for rows in metres
+    unit: Real  # to one unit: 1/length for rows in metres
+    scale: Real  # the same, and to a length near one once whitened: what rank is decided on
     g: Real
     g_t: Real
     gamma: Real

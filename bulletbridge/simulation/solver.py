@@ -1,9 +1,8 @@
 """The compiled step and the arrays it works on."""
 
 import ctypes
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from bulletbridge.formulations.arrays import (
     SEEN_V,
     VECTORS,
 )
-from bulletbridge.mechanism.dynamics import bias, mass_matrix
+from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.layout import POSE
+from bulletbridge.mechanism.layout import AXIS, POSE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback
 from bulletbridge.numerics.records import Array
@@ -59,6 +58,9 @@ class Terms(NamedTuple):
     J: Array  # (nc, nv)
     g_t: Array  # (nc,)
     gamma: Array  # (nc,)
+    poses: np.ndarray  # (nb,) records with twists and inertias
+    axes: np.ndarray  # (nv,) records with unit twists
+    forces: Array  # (nv,) constant torques, springs, dampers of the joints
 
 
 class Solver:
@@ -78,7 +80,7 @@ class Solver:
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau = np.zeros((1, nv))
         self.rows = np.zeros((3, nc), ROW)
-        self.rows["scale"] = encoded.scale
+        self.rows["unit"] = self.rows["scale"] = encoded.scale
         self.work = np.zeros((2, nv + 2 * nc, max(nv, nc)))
         self.vectors = np.zeros((VECTORS, max(nq, nv, nc)))
         self.user_size = sum(len(user.units) for user in encoded.users)
@@ -94,10 +96,22 @@ class Solver:
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
         mass = float(self.bodies["mass"].sum())
         c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
+        c["mismatch"] = np.inf
         c["user_rows"] = self.user_size
         if self.user_size:
             c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
             c["driven"] = 1
+
+    def decide_rank(self, cap: int, scale: Array, mismatch: float) -> None:
+        """Hold what was found at closed poses: independent rows, their sizes, what they leave open."""
+        self.rows["scale"] = scale
+        self.control[0]["cap"], self.control[0]["mismatch"] = cap, mismatch
+
+    def apply_settings(self, other: "Solver") -> None:
+        """Take over integrator, step, correction and applied forces from another solver."""
+        self.tau[:] = other.tau
+        for name in ("dt", "integrator", "directions", "passes"):
+            self.control[0][name] = other.control[0][name]
 
     @property
     def t(self) -> float:
@@ -143,13 +157,14 @@ class Solver:
         self.run(ACCELERATE)
         return self.vectors[ACCELERATION, : len(self.v)].copy()
 
-    def terms(self, q: Array, v: Array, t: float, gravity: bool = True) -> Terms:
+    def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
         nv, nc = self.mechanism.nv, self.encoded.nc
         poses, axes = self.poses.copy(), self.axes.copy()
-        rows, M, J, h = self.rows[0].copy(), np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
+        rows = self.rows[0].copy()
+        M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
         targets = self.encoded.targets(np.array([t]))[0]
-        e, g = self.encoded, self.mechanism.gravity * float(gravity)
+        e, g = self.encoded, self.mechanism.gravity
         kinematics(self.bodies, q, poses, axes)
         mass_matrix(self.bodies, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
@@ -157,8 +172,30 @@ class Solver:
         bias(self.bodies, self.lumps, poses, axes, g, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
         self._evaluate_users(Kinematics(self.mechanism, poses, axes, q, v, t), rows, J)
+        joint_forces(axes, q, v, np.zeros(nv), forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
-        return Terms(M, h, *(rows[n].copy() for n in ("g",)), J, rows["g_t"], rows["gamma"])
+        return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces)
+
+    def wrench_rows(self, terms: Terms, index: int, t: float) -> tuple[Array, Array]:
+        """Origin of frame b of a loop, and what each row's unit multiplier does to b's link there.
+
+        Returns:
+            point (3,) [m] and rows (n, 6) of moments and forces, world axes: the loop's Jacobian
+            for a free body in the place of b's link.
+        """
+        loops = self.encoded.loops[index : index + 1].copy()
+        body = terms.poses[int(loops[0]["body_b"])]
+        point = body["p"] + body["R"] @ loops[0]["p_b"]
+        axes = np.zeros(6, AXIS)
+        axes["below"] = np.arange(-1, 5)
+        axes["w"][:3] = axes["v"][3:] = np.eye(3)
+        axes["v"][:3] = np.cross(point, np.eye(3))
+        loops["row"], loops["axis_a"], loops["stop"], loops["axis_b"] = 0, -1, -1, 5
+        J, rows = np.zeros((int(loops[0]["rows"]), 6)), np.zeros(int(loops[0]["rows"]), ROW)
+        targets = self.encoded.targets(np.array([t]))[0]
+        nothing = self.encoded.couplings[:0]
+        jacobian(loops, nothing, self.encoded.terms, terms.poses, axes, targets, J, rows)
+        return point, J
 
     def _targets(self, task: int, steps: int) -> np.ndarray:
         """Prescribed motions at every time that the kernel will ask for."""
@@ -189,5 +226,3 @@ class Solver:
             self._interruption = error
             self.control[0]["failure"] = INTERRUPTED
 
-
-Evaluate = Callable[[Array, Array, float], Any]

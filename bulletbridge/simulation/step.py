@@ -11,6 +11,7 @@ from bulletbridge.formulations.arrays import (
     ACCELERATION,
     ACCELERATION_SUM,
     CHART,
+    CONTRADICTED,
     DONE,
     EULER,
     INTERRUPTED,
@@ -33,6 +34,7 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.formulations.correction import (
     FAILED,
     chord_passes,
+    dependent_gap,
     fixed_passes,
     newton_passes,
 )
@@ -215,6 +217,8 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     factorise(a, f, end)
     filter_velocity(a, f, v)
     c.fresh = 1
+    if dependent_gap(f, c.filter_rank) > c.mismatch and c.passes < 0:
+        c.failure = CONTRADICTED
     if not finite(v) or not finite(q):
         c.failure = NOT_FINITE
 

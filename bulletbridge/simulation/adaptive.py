@@ -1,0 +1,63 @@
+"""DOP853 with error control from scipy, on the configuration manifold."""
+
+import numpy as np
+from scipy.integrate import DOP853
+
+from bulletbridge.errors import StepError
+from bulletbridge.mechanism.kinematics import chart_rate, displace
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.step import PROJECT
+
+
+class Adaptive:
+    """Advances a solver by one output step in as many internal steps as the tolerance needs.
+
+    Coordinates are the exponential chart at the start of the output step. Its end is corrected and
+    filtered. Rank is held at ``Tolerances.singular``, so that the error control never tries to
+    resolve a singular position.
+    """
+
+    def __init__(self, rtol: float, atol: float) -> None:
+        self.rtol, self.atol = rtol, atol
+        self.first_step: float | None = None
+
+    def step(self, solver: Solver, dt: float) -> None:
+        """Advance the solver's state by dt [s].
+
+        Raises:
+            StepError: The error control gave up; the state is that before the step.
+        """
+        nq, nv = len(solver.q), len(solver.v)
+        before = solver.state.copy()
+        q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
+
+        def derivative(t: float, y: Array) -> Array:
+            u[:] = y[:nv]
+            displace(solver.bodies, q0, u, 1.0, solver.q)
+            solver.v[:], solver.state[-1] = y[nv:], t0 + t
+            vdot = solver.acceleration()
+            chart_rate(solver.bodies, u, solver.v, rate)
+            return np.concatenate([rate, vdot])
+
+        start = np.concatenate([np.zeros(nv), before[nq : nq + nv]])
+        first = None if self.first_step is None else min(self.first_step, dt)
+        method = DOP853(
+            derivative, 0.0, start, dt, rtol=self.rtol, atol=self.atol, first_step=first
+        )
+        while method.status == "running":
+            message = method.step()
+            if method.status == "failed" or not np.all(np.isfinite(method.y)):
+                solver.state[:] = before
+                raise StepError(
+                    f"DOP853 gave up at t = {t0 + method.t:.6g} s ({message}); the state at {t0:.6g} s "
+                    f"was restored; use a larger rtol or a fixed-step integrator"
+                )
+        # the last internal step is cut to end at dt: it says little about the next one
+        self.first_step = method.h_abs
+        u[:] = method.y[:nv]
+        displace(solver.bodies, q0, u, 1.0, solver.q)
+        solver.v[:], solver.state[-1] = method.y[nv:], t0 + dt
+        solver.run(PROJECT)
+        if solver.control[0]["failure"]:
+            solver.state[:] = before

@@ -1,0 +1,153 @@
+"""What a state is worth: gaps, energy, momentum and reactions, from the definitions alone."""
+
+from dataclasses import dataclass
+import numpy as np
+
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.redundancy import Redundancy, whiten
+from bulletbridge.simulation.solver import Solver, Terms
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one constraint is open, over all its rows as written and over the kept ones."""
+
+    name: str
+    metres: float
+    radians: float
+    rate_metres: float  # [m/s]
+    rate_radians: float  # [rad/s]
+    kept_metres: float
+    kept_radians: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A state seen from outside, whoever produced it.
+
+    Attributes:
+        gaps: One for each constraint.
+        kinetic, potential: Energies [J]; potential has gravity and joint springs.
+        momentum: (6,) angular about the world origin [kg m²/s], linear [kg m/s].
+    """
+
+    gaps: tuple[Gap, ...]
+    kinetic: float
+    potential: float
+    momentum: Array
+
+    @property
+    def energy(self) -> float:
+        """Kinetic and potential [J]."""
+        return self.kinetic + self.potential
+
+    def largest(self, field: str) -> float:
+        """Largest of one field of the gaps; 0 without constraints."""
+        return max((float(getattr(gap, field)) for gap in self.gaps), default=0.0)
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What a constraint does to the link of its frame b; the opposite acts on the link of frame a.
+
+    Attributes:
+        name: The constraint.
+        point: (3,) origin of frame b in the world [m], where the force acts.
+        force: (3,) [N], world axes.
+        torque: (3,) [N m] about the point, world axes.
+        multipliers: (nc,) of the kept rows; for couplings and users' rows all there is.
+        unique: Whether the constraints determine it. If not, it is the shortest multiplier
+            vector, rows in metres measured in units of the mechanism's length.
+    """
+
+    name: str
+    point: Array
+    force: Array
+    torque: Array
+    multipliers: Array
+    unique: bool
+
+
+def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evaluation:
+    """Evaluate a state with the rows as written (``full``) and as kept."""
+    terms = full.terms(q, v, t)
+    reduced = terms if kept is full else kept.terms(q, v, t)
+    residual = kept_residual(kept, reduced)
+    gaps: list[Gap] = []
+    rate = terms.J @ v + terms.g_t
+    for name, part in full.encoded.rows.items():
+        metres = full.encoded.in_metres[part]
+        kept_part = kept.encoded.rows[name]
+        kept_metres = kept.encoded.in_metres[kept_part]
+        gaps.append(
+            Gap(
+                name,
+                _length(terms.g[part][metres]),
+                _length(terms.g[part][~metres]),
+                _length(rate[part][metres]),
+                _length(rate[part][~metres]),
+                _length(residual[kept_part][kept_metres]),
+                _length(residual[kept_part][~kept_metres]),
+            )
+        )
+    kinetic = 0.5 * float(v @ terms.M @ v)
+    return Evaluation(tuple(gaps), kinetic, potential(full, terms, q), momentum(terms))
+
+
+def kept_residual(solver: Solver, terms: Terms) -> Array:
+    """Residual (nc,) less what lies in combinations of rows that are redundant among loops."""
+    cap = int(solver.control[0]["cap"])
+    if cap >= len(terms.g) or not len(terms.g):
+        return terms.g
+    unit = solver.encoded.scale
+    U, s, _ = np.linalg.svd(whiten(terms.M, unit[:, None] * terms.J))
+    U = U[:, : min(cap, len(s))]
+    return (U @ (U.T @ (unit * terms.g))) / unit
+
+
+def potential(solver: Solver, terms: Terms, q: Array) -> float:
+    """Potential energy [J] of gravity and joint springs."""
+    energy = -float(terms.poses["mc"].sum(axis=0) @ solver.mechanism.gravity)
+    for axis in solver.axes:
+        if axis["stiffness"] != 0.0:
+            energy += 0.5 * float(axis["stiffness"] * (q[axis["q"]] - axis["rest"]) ** 2)
+    return energy
+
+
+def momentum(terms: Terms) -> Array:
+    """Angular momentum about the world origin and linear momentum, (6,)."""
+    pose = terms.poses[1:]
+    w, v, mc = pose["w"], pose["v"], pose["mc"]
+    angular = np.einsum("nij,nj->ni", pose["J"], w) + np.cross(mc, v)
+    linear = pose["m"][:, None] * v - np.cross(mc, w)
+    return np.concatenate([angular.sum(axis=0), linear.sum(axis=0)])
+
+
+def reactions(
+    solver: Solver, redundancy: dict[str, Redundancy], q: Array, v: Array, t: float, vdot: Array
+) -> dict[str, Reaction]:
+    """Reactions of all constraints that go with an acceleration vdot (nv,) at a state."""
+    terms = solver.terms(q, v, t)
+    unit = solver.encoded.scale
+    needed = terms.M @ vdot + terms.h - terms.forces - solver.tau[0]
+    Y = whiten(terms.M, unit[:, None] * terms.J)
+    whitened = np.linalg.solve(np.linalg.cholesky(terms.M), needed)
+    U, s, Vt = np.linalg.svd(Y)
+    cap = min(int(solver.control[0]["cap"]), len(s))
+    rank = int(np.count_nonzero(s[:cap] > 1e-6 * s[0])) if cap else 0
+    lam = unit * (U[:, :rank] @ ((Vt[:rank] @ whitened) / s[:rank]))
+    shared = np.abs(U[:, rank:]).max(axis=1, initial=0.0) > 1e-9
+    found: dict[str, Reaction] = {}
+    for index, (name, part) in enumerate(solver.encoded.rows.items()):
+        decided = redundancy[name].kept == redundancy[name].rows
+        unique = decided and not bool(shared[part].any())
+        point, force, torque = np.zeros((3, 3))
+        if index < len(solver.encoded.loops):
+            point, rows = solver.wrench_rows(terms, index, t)
+            torque, force = np.split(lam[part] @ rows, 2)
+        found[name] = Reaction(name, point, force, torque, lam[part], unique)
+    return found
+
+
+def _length(x: Array) -> float:
+    return float(np.linalg.norm(x))
