@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NoReturn, Protocol
 
 import numpy as np
 
@@ -270,11 +270,11 @@ class System:
         if self._decision is None:
             self._trim()
         if self.integrator == "dop853":
-            self._adaptive.step(self._solver, self.dt)
+            failure = self._adaptive.step(self._solver, self.dt)
         else:
-            self._solver.run(STEP, 1)
-        if self._solver.control[0]["failure"]:
-            self._fail()
+            failure = self._solver.run(STEP, 1)
+        if failure:
+            self._fail(failure)
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
 
@@ -297,11 +297,11 @@ class System:
                     table[(n + 1) // every - 1] = line
         else:
             whole = steps - steps % every
-            self._solver.run(STEP, whole, table)
-            if not self._solver.control[0]["failure"] and steps % every:
-                self._solver.run(STEP, steps % every)
-            if self._solver.control[0]["failure"]:
-                self._fail()
+            failure = self._solver.run(STEP, whole, table)
+            if not failure and steps % every:
+                failure = self._solver.run(STEP, steps % every)
+            if failure:
+                self._fail(failure)
         return from_table(self.mechanism, table)
 
     def run(self, duration: float, every: int = 1) -> Recording:
@@ -373,8 +373,7 @@ class System:
         solver.q[:], solver.v[:], solver.state[-1] = q, v, t
         solver.control[0]["fresh"] = 0
         if self._decision is not None:
-            solver.run(PROJECT)
-            if solver.control[0]["failure"]:
+            if solver.run(PROJECT):
                 solver.state[:] = before
                 raise AssemblyError("the loops cannot be closed at this state; call assemble()")
 
@@ -416,20 +415,20 @@ class System:
             f"for example ball instead of weld"
         )
 
-    def _fail(self) -> None:
+    def _fail(self, failure: int) -> NoReturn:
         c = self._solver.control[0]
-        if c["failure"] == NOT_FINITE:
+        if failure == NOT_FINITE:
             raise StepError(
                 f"step at t = {self.t:.6g} s gave numbers that are not finite; the state before it "
                 f"was restored; check tau for NaN and masses for zero, or use a smaller dt"
             )
         gap = self._solver.encoded.length * c["gap"]
-        if c["failure"] == CONTRADICTED:
+        if failure == CONTRADICTED:
             raise StepError(
                 f"step at t = {self.t:.6g} s: constraints contradict each other; the state before "
                 f"it was restored; check the motions of driven constraints"
             )
-        assert c["failure"] == NOT_CLOSED
+        assert failure == NOT_CLOSED
         raise StepError(
             f"step at t = {self.t:.6g} s: loops stay open by {gap:.3g} m or rad after the last "
             f"correction pass; the state before it was restored; use a smaller dt, or check whether "
