@@ -142,7 +142,7 @@ def split_directions(jacobians: Array, threshold: float) -> tuple[Array, Array]:
     # rows along the joint's own axes read better and cost the same
     aligned = np.eye(rows) - directions[weak].T @ directions[weak]
     kept = aligned[np.linalg.norm(aligned, axis=1) > 0.5]
-    if len(kept) == len(basis) and np.linalg.cond(kept) < 1.1:
+    if 0 < len(kept) == len(basis) and np.linalg.cond(kept) < 1.1:
         basis = kept
     return basis, directions[weak]
 

@@ -219,15 +219,17 @@ class System:
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
         with announce_compilation():
             if decision is None:
-                start, iterations = close(self._full, start, t, held)
-                self._require_closed(self._full, start, t, self.tolerances.redundant)
+                enough = self.tolerances.redundant
+                start, iterations = close(self._full, start, t, held, enough)
+                self._require_closed(self._full, start, t, enough)
                 decision = decide(self.mechanism, self.encoded, start, t, self.tolerances)
                 self._require_freedom(decision)
                 solver = Solver(self.mechanism, decision.encoded, self.tolerances)
                 solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
                 solver.apply_settings(self._full)
-            found, more = close(solver, start, t, held)
-            self._require_closed(solver, found, t, 1e-12 + 10 * decision.mismatch)
+            enough = 1e-12 + 10 * decision.mismatch
+            found, more = close(solver, start, t, held, enough)
+            self._require_closed(solver, found, t, enough)
             speed = consistent_velocity(solver, found, speed, t, held_v)
         self._solver, self._decision = solver, decision
         self._set(found, speed, t)
