@@ -62,7 +62,9 @@ def pinocchio_acceleration(system):
             local = pin.SE3(link.R, link.p) * pin.SE3(
                 Rotation.from_euler("xyz", end.rpy).as_matrix(), np.array(end.xyz)
             )
-            frame = pin.Frame(f"{loop.name}{side}", p.ids[link.body], 0, local, pin.FrameType.OP_FRAME)
+            frame = pin.Frame(
+                f"{loop.name}{side}", p.ids[link.body], 0, local, pin.FrameType.OP_FRAME
+            )
             index = p.model.addFrame(frame)
             data = p.model.createData()
             pin.forwardKinematics(p.model, data, q, T @ v, zero)

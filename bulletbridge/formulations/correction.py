@@ -76,9 +76,7 @@ def move_back(a: Arrays, f: Factors, q: Array) -> None:
 
 
 @inlined
-def chord_passes(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float
-) -> int:
+def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
     enough = tolerance(a)
     last = math.inf
@@ -97,9 +95,7 @@ def chord_passes(
 
 
 @helper
-def newton_passes(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float
-) -> int:
+def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with new factors in every pass; a pass that moves too far drops its weakest rows."""
     enough = tolerance(a)
     for n in range(MOST_NEWTON_PASSES + 1):

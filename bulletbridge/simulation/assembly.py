@@ -13,6 +13,7 @@ from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.failures import owner
 from bulletbridge.simulation.redundancy import column_lengths, whiten
 from bulletbridge.simulation.solver import Solver
 
@@ -48,9 +49,7 @@ class Assembly:
     gap: float
 
 
-def put_values(
-    mechanism: Mechanism, values: Values, x: Array, coordinates: str
-) -> Array:
+def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Array:
     """Write named joint values into q or v; return the mask (nv,) of the rates they belong to.
 
     Raises:
@@ -176,8 +175,3 @@ def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Arra
             f"remain (limit {allowed:.1g}); name fewer joints in v, or consistent rates"
         )
     return result
-
-
-def owner(solver: Solver, row: int) -> str:
-    """Name of the constraint that a row belongs to."""
-    return next(n for n, part in solver.encoded.rows.items() if part.start <= row < part.stop)

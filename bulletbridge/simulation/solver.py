@@ -222,4 +222,3 @@ class Solver:
         except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
             self._interruption = error
             self.control[0]["failure"] = INTERRUPTED
-
