@@ -259,9 +259,7 @@ def _encode_rod(record: np.void, rod: Distance) -> None:
     record["rows"], record["variable"], record["length"] = 1, ROD, rod.length
 
 
-def _encode_motion(
-    motions: list[tuple[Motion, Array]], motion: Motion | None, R: Array
-) -> int:
+def _encode_motion(motions: list[tuple[Motion, Array]], motion: Motion | None, R: Array) -> int:
     if motion is None:
         return -1
     motions.append((motion, R))

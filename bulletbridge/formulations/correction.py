@@ -11,10 +11,10 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 import math
 
 from bulletbridge.formulations.arrays import RIGHT_SIDE, SOLUTION, START, Arrays, Factors, Moment
-from bulletbridge.formulations.projector import close_up, factorise
+from bulletbridge.formulations.projector import close_up, refresh
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.algebra import norm, vec
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import row_space_solution, unwhiten
 
@@ -22,7 +22,7 @@ MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
 FAILED = -1
 
 
-@helper
+@inlined
 def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
     """Largest residual of the kept rows, each divided by its unit."""
     gap = 0.0
@@ -35,7 +35,7 @@ def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
     return gap
 
 
-@helper
+@inlined
 def dependent_gap(f: Factors, rank: int) -> float:
     """Largest residual of the rows that follow from the kept ones, if nothing contradicts itself."""
     gap = 0.0
@@ -45,7 +45,7 @@ def dependent_gap(f: Factors, rank: int) -> float:
     return gap
 
 
-@helper
+@inlined
 def tolerance(a: Arrays) -> float:
     """Gap that counts as closed: round-off grows with the distance from the world's origin."""
     extent = a.control.length
@@ -54,7 +54,7 @@ def tolerance(a: Arrays) -> float:
     return a.control.gap_tolerance * extent / a.control.length
 
 
-@helper
+@inlined
 def correction_step(a: Arrays, f: Factors, rank: int) -> float:
     """Step J⁺ g into vectors[SOLUTION], whitened; its length."""
     y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
@@ -68,17 +68,15 @@ def correction_step(a: Arrays, f: Factors, rank: int) -> float:
     return math.sqrt(length2)
 
 
-@helper
+@inlined
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q."""
     unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
     displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
 
 
-@helper
-def chord_passes(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float
-) -> int:
+@inlined
+def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
     enough = tolerance(a)
     last = math.inf
@@ -88,7 +86,7 @@ def chord_passes(
         if gap <= enough:
             return n
         if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
-            return n if gap <= 10.0 * enough else FAILED
+            return n if gap <= 3.0 * enough else FAILED
         last = gap
         if correction_step(a, f, a.control.rank) > limit:
             return FAILED
@@ -97,20 +95,17 @@ def chord_passes(
 
 
 @helper
-def newton_passes(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float
-) -> int:
+def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with new factors in every pass; a pass that moves too far drops its weakest rows."""
     enough = tolerance(a)
     for n in range(MOST_NEWTON_PASSES + 1):
-        close_up(a, f, moment, q, v)
-        factorise(a, f, moment)
+        refresh(a, f, moment, q, v)
         rank = a.control.rank
         gap = kept_gap(a, f, rank)
         if gap <= enough:
             return n
         if n == MOST_NEWTON_PASSES or not gap < math.inf:
-            return n if gap <= 10.0 * enough else FAILED
+            return n if gap <= 3.0 * enough else FAILED
         while correction_step(a, f, rank) > limit and rank > 1:
             rank -= 1
         move_back(a, f, q)
@@ -121,9 +116,10 @@ def newton_passes(
 def fixed_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> int:
     """The number of passes asked for, no more and no less, without a guard."""
     for _ in range(a.control.passes):
-        close_up(a, f, moment, q, v)
-        if a.control.directions != START:
-            factorise(a, f, moment)
+        if a.control.directions == START:
+            close_up(a, f, moment, q, v)
+        else:
+            refresh(a, f, moment, q, v)
         correction_step(a, f, a.control.rank)
         move_back(a, f, q)
     close_up(a, f, moment, q, v)

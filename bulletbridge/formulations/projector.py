@@ -7,7 +7,6 @@ nothing special. Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 
 from bulletbridge.constraints.rows import drift, jacobian, residuals
 from bulletbridge.formulations.arrays import (
-    ACCELERATION,
     BIAS,
     DRIFT_PHASE,
     POSITION_PHASE,
@@ -21,7 +20,7 @@ from bulletbridge.formulations.arrays import (
 )
 from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.numerics.jit import call_back, helper
+from bulletbridge.numerics.jit import call_back, helper, inlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
     factor_mass,
@@ -36,7 +35,7 @@ from bulletbridge.numerics.split import (
 )
 
 
-@helper
+@inlined
 def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
     """Let the Python function fill the user's rows at this state."""
     a.control.t = t
@@ -47,7 +46,7 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
     call_back(a.control.callback, phase)
 
 
-@helper
+@inlined
 def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, q, a.poses, a.axes)
@@ -59,7 +58,7 @@ def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
             f.rows[first + i].g = a.user_rows[i].g
 
 
-@helper
+@inlined
 def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
     """Split velocity space at the configuration that ``close_up`` saw last."""
     control = a.control
@@ -84,7 +83,7 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
         control.margin = f.R[last, last] / f.R[0, 0]
 
 
-@helper
+@inlined
 def accelerate(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
@@ -112,7 +111,7 @@ def accelerate(
     unwhiten(f.L, vdot)
 
 
-@helper
+@inlined
 def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
     """The nearest velocity in the metric of M that the constraints allow.
 
@@ -133,13 +132,16 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 
 
 @helper
+def refresh(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
+    """Poses, residuals and factors at q; not inlined, since all but one use of it are rare."""
+    close_up(a, f, moment, q, v)
+    factorise(a, f, moment)
+
+
+@inlined
 def accelerate_at(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration at a state whose factors are not yet known."""
-    close_up(a, f, moment, q, v)
-    factorise(a, f, moment)
+    refresh(a, f, moment, q, v)
     accelerate(a, f, moment, q, v, tau, vdot)
-
-
-__all__ = ["ACCELERATION", "accelerate", "accelerate_at", "close_up", "factorise", "filter_velocity"]

@@ -56,9 +56,7 @@ def put_carried_inertia(pose: Pose, inertia: Inertia) -> None:
 
 
 @kernel
-def mass_matrix(
-    bodies: Records[Body], poses: Records[Pose], axes: Records[Axis], M: Array
-) -> None:
+def mass_matrix(bodies: Records[Body], poses: Records[Pose], axes: Records[Axis], M: Array) -> None:
     """Composite-rigid-body algorithm: M (nv, nv), the lower triangle.
 
     Takes poses and axes from ``kinematics``; writes the inertias of the poses for ``bias``.

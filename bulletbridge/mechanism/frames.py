@@ -15,9 +15,7 @@ def rpy_matrix(rpy: Triple | Array) -> Array:
     return Rotation.from_euler("xyz", np.asarray(rpy, float)).as_matrix()
 
 
-def locate(
-    mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple
-) -> tuple[int, Array, Array]:
+def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[int, Array, Array]:
     """Body index, rotation (3, 3) and position (3,) in the body of a frame given on a URDF link.
 
     Raises:

@@ -22,8 +22,8 @@ class Adaptive:
         self.rtol, self.atol = rtol, atol
         self.first_step: float | None = None
 
-    def step(self, solver: Solver, dt: float) -> None:
-        """Advance the solver's state by dt [s].
+    def step(self, solver: Solver, dt: float) -> int:
+        """Advance the solver's state by dt [s]; return the failure of the correction, or DONE.
 
         Raises:
             StepError: The error control gave up; the state is that before the step.
@@ -58,6 +58,7 @@ class Adaptive:
         u[:] = method.y[:nv]
         displace(solver.bodies, q0, u, 1.0, solver.q)
         solver.v[:], solver.state[-1] = method.y[nv:], t0 + dt
-        solver.run(PROJECT)
-        if solver.control[0]["failure"]:
+        failure = solver.run(PROJECT)
+        if failure:
             solver.state[:] = before
+        return failure

@@ -13,6 +13,7 @@ from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.failures import owner
 from bulletbridge.simulation.redundancy import column_lengths, whiten
 from bulletbridge.simulation.solver import Solver
 
@@ -20,6 +21,8 @@ Values = Mapping[str, float | Sequence[float]]
 LONGEST_MOVE = 0.3
 """Of one iteration, in radians or mechanism lengths."""
 MOST_ITERATIONS = 300
+SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
+"""Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,7 @@ class Assembly:
     gap: float
 
 
-def put_values(
-    mechanism: Mechanism, values: Values, x: Array, coordinates: str
-) -> Array:
+def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Array:
     """Write named joint values into q or v; return the mask (nv,) of the rates they belong to.
 
     Raises:
@@ -74,12 +75,45 @@ def put_values(
     return held
 
 
-def close(solver: Solver, q: Array, t: float, held: Array) -> tuple[Array, int]:
+def close(
+    solver: Solver, q: Array, t: float, held: Array, enough: float = 1e-12
+) -> tuple[Array, int]:
     """Configuration nearest to q whose rows all vanish, with the held rates not moved.
+
+    A guess that leads nowhere, such as a stretched chain, is shaken with growing force, and the
+    nearest of what is then found is taken.
 
     Returns:
         The configuration, which is closed as far as its rows allow, and the iterations needed.
     """
+    found, iterations = descend(solver, q, t, held)
+    if open_by(solver, found, t) <= enough:
+        return found, iterations
+    rng = np.random.default_rng(0)
+    lengths = column_lengths(solver.mechanism, solver.encoded.length)
+    shaken = np.empty_like(q)
+    for force in SHAKES:
+        closed: list[tuple[float, Array]] = []
+        for _ in range(SHAKES_EACH):
+            move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
+            displace(solver.bodies, q, move, 1.0, shaken)
+            candidate, more = descend(solver, shaken, t, held)
+            iterations += more
+            if open_by(solver, candidate, t) <= enough:
+                closed.append((float(np.abs(candidate - q).sum()), candidate))
+        if closed:
+            return min(closed, key=lambda pair: pair[0])[1], iterations
+    return found, iterations
+
+
+def open_by(solver: Solver, q: Array, t: float) -> float:
+    """Largest residual of all rows, divided by its unit."""
+    terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
+    return float(np.abs(solver.encoded.scale * terms.g).max(initial=0.0))
+
+
+def descend(solver: Solver, q: Array, t: float, held: Array) -> tuple[Array, int]:
+    """Least residual downhill from q; configuration and iterations."""
     q = q.copy()
     unit, free = solver.encoded.scale, ~held
     reach = LONGEST_MOVE * column_lengths(solver.mechanism, solver.encoded.length)
@@ -141,8 +175,3 @@ def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Arra
             f"remain (limit {allowed:.1g}); name fewer joints in v, or consistent rates"
         )
     return result
-
-
-def owner(solver: Solver, row: int) -> str:
-    """Name of the constraint that a row belongs to."""
-    return next(n for n, part in solver.encoded.rows.items() if part.start <= row < part.stop)

@@ -142,7 +142,7 @@ def split_directions(jacobians: Array, threshold: float) -> tuple[Array, Array]:
     # rows along the joint's own axes read better and cost the same
     aligned = np.eye(rows) - directions[weak].T @ directions[weak]
     kept = aligned[np.linalg.norm(aligned, axis=1) > 0.5]
-    if len(kept) == len(basis) and np.linalg.cond(kept) < 1.1:
+    if 0 < len(kept) == len(basis) and np.linalg.cond(kept) < 1.1:
         basis = kept
     return basis, directions[weak]
 
@@ -185,15 +185,14 @@ def sample_closed_poses(
     step = 1.0
     while len(poses) < count and perf_counter() < deadline and step > 1e-3:
         solver.q[:], solver.v[:] = poses[-1], speed * rng.standard_normal(nv)
-        solver.run(PROJECT)  # admissible part of the random velocity
+        failure = solver.run(PROJECT)  # admissible part of the random velocity
         rates = np.abs(solver.v) / speed
-        if solver.control[0]["failure"] or not rates.max(initial=0.0) > 1e-9:
+        if failure or not rates.max(initial=0.0) > 1e-9:
             break
         move = solver.v * (step / rates.max())
         displace(solver.bodies, poses[-1], move, 1.0, solver.q)
         solver.v[:] = 0.0
-        solver.run(PROJECT)
-        if solver.control[0]["failure"] or not np.all(np.isfinite(solver.q)):
+        if solver.run(PROJECT) or not np.all(np.isfinite(solver.q)):
             step *= 0.5
             continue
         poses.append(solver.q.copy())

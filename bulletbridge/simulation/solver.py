@@ -1,6 +1,7 @@
 """The compiled step and the arrays it works on."""
 
 import ctypes
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,10 +25,10 @@ from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import AXIS, POSE
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.jit import Callback
+from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
-from bulletbridge.simulation.step import ACCELERATE, run
+from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 NO_RECORD = np.zeros((0, 0))
 
@@ -101,6 +102,23 @@ class Solver:
         if self.user_size:
             c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
             c["driven"] = 1
+        arrays = (
+            self.bodies,
+            self.lumps,
+            self.poses,
+            self.axes,
+            encoded.loops,
+            encoded.couplings,
+            encoded.terms,
+            self.user_jacobian,
+            self.rows,
+            self.work,
+            self.vectors,
+            self.state,
+            self.control,
+        )
+        compiled = entry_point(run, *arrays, self.still, self.tau, NO_RECORD, STEP, 0)
+        self._run = functools.partial(compiled, *arrays)
 
     def decide_rank(self, cap: int, scale: Array, mismatch: float) -> None:
         """Hold what was found at closed poses: independent rows, their sizes, what they leave open."""
@@ -119,38 +137,17 @@ class Solver:
         return float(self.state[-1])
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
-        """Run a task of ``step.run`` on the state; return the number of steps done.
+        """Run a task of ``step.run`` on the state; return the failure that stopped it, or DONE.
 
         Raises:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
-        targets = self.still
-        if self.encoded.motions:
-            targets = self._targets(task, steps)
-        done = run(
-            self.bodies,
-            self.lumps,
-            self.poses,
-            self.axes,
-            self.encoded.loops,
-            self.encoded.couplings,
-            self.encoded.terms,
-            self.user_jacobian,
-            self.rows,
-            self.work,
-            targets,
-            self.vectors,
-            self.state,
-            self.tau,
-            self.control,
-            task,
-            steps,
-            record,
-        )
+        targets = self._targets(task, steps) if self.encoded.motions else self.still
+        failure = self._run(targets, self.tau, record, task, steps)
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             raise error
-        return done
+        return failure
 
     def acceleration(self) -> Array:
         """Constrained acceleration (nv,) at the state."""
@@ -199,7 +196,7 @@ class Solver:
 
     def _targets(self, task: int, steps: int) -> np.ndarray:
         """Prescribed motions at every time that the kernel will ask for."""
-        if task in (ACCELERATE,) or steps == 0:
+        if steps == 0:
             return self.encoded.targets(np.array([self.t]))
         c = self.control[0]
         each = 1 if c["integrator"] == EULER else 2
@@ -225,4 +222,3 @@ class Solver:
         except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
             self._interruption = error
             self.control[0]["failure"] = INTERRUPTED
-

@@ -14,7 +14,6 @@ from bulletbridge.formulations.arrays import (
     CONTRADICTED,
     DONE,
     EULER,
-    INTERRUPTED,
     NOT_CLOSED,
     NOT_FINITE,
     PREDICTED_Q,
@@ -41,13 +40,13 @@ from bulletbridge.formulations.correction import (
 from bulletbridge.formulations.projector import (
     accelerate,
     accelerate_at,
-    close_up,
     factorise,
     filter_velocity,
+    refresh,
 )
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose
-from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.jit import helper, inlined, kernel
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row, whiten_velocity
 
@@ -67,19 +66,19 @@ def run(
     user_jacobian: Array,
     rows: Array,
     work: Array,
-    targets: Array,
     vectors: Array,
     state: Array,
-    tau: Array,
     control: Records[Control],
+    targets: Array,
+    tau: Array,
+    record: Array,
     task: int,
     steps: int,
-    record: Array,
 ) -> int:
-    """Do a task at the state (q, v, t), in place; return how many steps were done.
+    """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
     rows (3, nc): two sets for the factors, one for the user's rows. work (2, nv + 2 nc, >= nv): two
-    sets of L, Y, R. state (nq + nv + 1). tau (1 or steps, nv). targets (times, targets). record
+    sets of L, Y, R. state (nq + nv + 1). targets (times, targets). tau (1 or steps, nv). record
     (steps // every, nq + nv + 4) receives states, rank, margin, passes; empty for none.
     """
     nv, nc, nq = len(axes), rows.shape[1], len(state) - len(axes) - 1
@@ -95,10 +94,10 @@ def run(
     if task == ACCELERATE:
         accelerate_at(a, f, Moment(t0, targets[0]), q, v, tau[0], vectors[ACCELERATION, :nv])
         c.fresh = 1
-        return 0
+        return c.failure
     if task == PROJECT:
         project(a, f, Moment(t0, targets[0]), q, v)
-        return 0
+        return c.failure
     each = 1 if c.integrator == EULER else 2  # times of targets a step
     every = steps // len(record) if len(record) > 0 else 0
     for n in range(steps):
@@ -107,8 +106,7 @@ def run(
         middle = Moment(start.t + 0.5 * c.dt, targets[min(k + 1, len(targets) - 1)])
         end = Moment(t0 + (n + 1) * c.dt, targets[min(k + each, len(targets) - 1)])
         if not c.fresh:
-            close_up(a, f, start, q, v)
-            factorise(a, f, start)
+            refresh(a, f, start, q, v)
         for j in range(nq):
             vectors[START_Q, j] = q[j]
         for j in range(nv):
@@ -125,14 +123,14 @@ def run(
             for j in range(nv):
                 v[j] = vectors[START_V, j]
             c.fresh = 0
-            return n
+            return c.failure
         state[nq + nv] = end.t
         if every > 0 and (n + 1) % every == 0:
             put_record(record[(n + 1) // every - 1], state, c)
-    return steps
+    return c.failure
 
 
-@helper
+@inlined
 def put_record(line: Array, state: Array, c: Control) -> None:
     """Keep a state and how it was reached."""
     for j in range(len(state)):
@@ -142,7 +140,7 @@ def put_record(line: Array, state: Array, c: Control) -> None:
     line[len(state) + 2] = c.correction_passes
 
 
-@helper
+@inlined
 def semi_implicit_euler(
     a: Arrays, f: Factors, start: Moment, q: Array, v: Array, tau: Array
 ) -> None:
@@ -154,7 +152,7 @@ def semi_implicit_euler(
     displace(a.bodies, q, v, dt, q)
 
 
-@helper
+@inlined
 def runge_kutta_4(
     a: Arrays,
     f: Factors,
@@ -200,7 +198,7 @@ def runge_kutta_4(
     a.control.rank, a.control.filter_rank = rank, filter_rank  # those of the start again
 
 
-@helper
+@inlined
 def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
     c = a.control
@@ -223,7 +221,7 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
         c.failure = NOT_FINITE
 
 
-@helper
+@inlined
 def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     """Chord passes while they do well, full Newton when the guard trips or when asked for."""
     c, nv = a.control, len(v)
@@ -264,13 +262,10 @@ def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     c.fresh = 1
 
 
-@helper
+@inlined
 def finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite."""
     total = 0.0
     for k in range(len(x)):
         total += 0.0 * x[k]
     return total == 0.0
-
-
-__all__ = ["ACCELERATE", "INTERRUPTED", "PROJECT", "STEP", "run"]

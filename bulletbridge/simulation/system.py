@@ -9,16 +9,8 @@ import numpy as np
 from bulletbridge.constraints.encode import Constraint, Encoded, encode
 from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics
-from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, StepError
-from bulletbridge.formulations.arrays import (
-    CONTRADICTED,
-    CURRENT,
-    EULER,
-    NOT_CLOSED,
-    NOT_FINITE,
-    RK4,
-    START,
-)
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.adaptive import Adaptive
@@ -28,10 +20,15 @@ from bulletbridge.simulation.assembly import (
     Values,
     close,
     consistent_velocity,
-    owner,
     put_values,
 )
 from bulletbridge.simulation.evaluation import Evaluation, Reaction, evaluate, reactions
+from bulletbridge.simulation.failures import (
+    check_finite,
+    raise_failure,
+    require_closed,
+    require_freedom,
+)
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
@@ -209,7 +206,7 @@ class System:
             OverconstrainedError: Nothing could move any more.
         """
         start, speed = self.q, np.zeros(self.mechanism.nv)
-        _check_finite(start)
+        check_finite(start)
         held = put_values(self.mechanism, q or {}, start, "q")
         held_v = put_values(self.mechanism, v or {}, speed, "v")
         return self._assemble(start, held, speed, held_v)
@@ -219,15 +216,17 @@ class System:
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
         with announce_compilation():
             if decision is None:
-                start, iterations = close(self._full, start, t, held)
-                self._require_closed(self._full, start, t, self.tolerances.redundant)
+                enough = self.tolerances.redundant
+                start, iterations = close(self._full, start, t, held, enough)
+                require_closed(self._full, start, t, enough)
                 decision = decide(self.mechanism, self.encoded, start, t, self.tolerances)
-                self._require_freedom(decision)
+                require_freedom(self.mechanism, decision)
                 solver = Solver(self.mechanism, decision.encoded, self.tolerances)
                 solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
                 solver.apply_settings(self._full)
-            found, more = close(solver, start, t, held)
-            self._require_closed(solver, found, t, 1e-12 + 10 * decision.mismatch)
+            enough = 1e-12 + 10 * decision.mismatch
+            found, more = close(solver, start, t, held, enough)
+            require_closed(solver, found, t, enough)
             speed = consistent_velocity(solver, found, speed, t, held_v)
         self._solver, self._decision = solver, decision
         self._set(found, speed, t)
@@ -240,7 +239,9 @@ class System:
         gap = float(np.abs(self._full.terms(found, speed, t).g).max(initial=0.0))
         return Assembly(moved, iterations + more, gap)
 
-    def set_state(self, q: Array | None = None, v: Array | None = None, t: float | None = None) -> None:
+    def set_state(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> None:
         """Set the state; what is not given stays. It must close the loops, or be near to.
 
         Raises:
@@ -254,9 +255,9 @@ class System:
                 f"a state of this mechanism has {self.mechanism.nq} positions and "
                 f"{self.mechanism.nv} rates, not {new_q.shape} and {new_v.shape}"
             )
-        _check_finite(new_q, new_v)
+        check_finite(new_q, new_v)
         new_t = self.t if t is None else float(t)
-        self._require_closed(self._full, new_q, new_t, ASSEMBLED + self._full_mismatch())
+        require_closed(self._full, new_q, new_t, ASSEMBLED + self._full_mismatch())
         self._set(new_q, new_v, new_t)
 
     def step(self, write: bool = True) -> None:
@@ -270,11 +271,11 @@ class System:
         if self._decision is None:
             self._trim()
         if self.integrator == "dop853":
-            self._adaptive.step(self._solver, self.dt)
+            failure = self._adaptive.step(self._solver, self.dt)
         else:
-            self._solver.run(STEP, 1)
-        if self._solver.control[0]["failure"]:
-            self._fail()
+            failure = self._solver.run(STEP, 1)
+        if failure:
+            raise_failure(self._solver, failure)
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
 
@@ -297,11 +298,11 @@ class System:
                     table[(n + 1) // every - 1] = line
         else:
             whole = steps - steps % every
-            self._solver.run(STEP, whole, table)
-            if not self._solver.control[0]["failure"] and steps % every:
-                self._solver.run(STEP, steps % every)
-            if self._solver.control[0]["failure"]:
-                self._fail()
+            failure = self._solver.run(STEP, whole, table)
+            if not failure and steps % every:
+                failure = self._solver.run(STEP, steps % every)
+            if failure:
+                raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)
 
     def run(self, duration: float, every: int = 1) -> Recording:
@@ -373,14 +374,13 @@ class System:
         solver.q[:], solver.v[:], solver.state[-1] = q, v, t
         solver.control[0]["fresh"] = 0
         if self._decision is not None:
-            solver.run(PROJECT)
-            if solver.control[0]["failure"]:
+            if solver.run(PROJECT):
                 solver.state[:] = before
                 raise AssemblyError("the loops cannot be closed at this state; call assemble()")
 
     def _trim(self) -> None:
         """Assemble a state that is closed already, as after loading a model in a closed pose."""
-        self._require_closed(self._full, self.q, self.t, ASSEMBLED)
+        require_closed(self._full, self.q, self.t, ASSEMBLED)
         free = np.zeros(self.mechanism.nv, bool)
         self._assemble(self.q, free, self.v, free)
 
@@ -392,51 +392,3 @@ class System:
         length = self.encoded.length
         sizes = [max(r.mismatch_m / length, r.mismatch_rad) for r in found]
         return 10 * max([*sizes, self._decision.mismatch], default=0.0)
-
-    def _require_closed(self, solver: Solver, q: Array, t: float, allowed: float) -> None:
-        encoded = solver.encoded
-        gap = encoded.scale * solver.terms(q, np.zeros(self.mechanism.nv), t).g
-        worst = int(np.argmax(np.abs(gap))) if len(gap) else 0
-        if not len(gap) or abs(gap[worst]) <= allowed:
-            return
-        unit, scale = ("m", encoded.scale[worst]) if encoded.in_metres[worst] else ("rad", 1.0)
-        raise AssemblyError(
-            f"loop '{owner(solver, worst)}' cannot close: gap {abs(gap[worst]) / scale:.3g} {unit} "
-            f"(limit {allowed / scale:.1g} {unit}); call assemble() with a start nearer to closure, "
-            f"hold fewer joints, or check link lengths and frames"
-        )
-
-    def _require_freedom(self, decision: Decision) -> None:
-        if decision.cap < self.mechanism.nv or decision.encoded.motions or not decision.encoded.nc:
-            return
-        counts = ", ".join(f"'{n}' {r.rows} rows" for n, r in decision.by_name.items())
-        raise OverconstrainedError(
-            f"the constraints leave no freedom: {decision.cap} independent rows on "
-            f"{self.mechanism.nv} rates ({counts}); use joint models with fewer rows, "
-            f"for example ball instead of weld"
-        )
-
-    def _fail(self) -> None:
-        c = self._solver.control[0]
-        if c["failure"] == NOT_FINITE:
-            raise StepError(
-                f"step at t = {self.t:.6g} s gave numbers that are not finite; the state before it "
-                f"was restored; check tau for NaN and masses for zero, or use a smaller dt"
-            )
-        gap = self._solver.encoded.length * c["gap"]
-        if c["failure"] == CONTRADICTED:
-            raise StepError(
-                f"step at t = {self.t:.6g} s: constraints contradict each other; the state before "
-                f"it was restored; check the motions of driven constraints"
-            )
-        assert c["failure"] == NOT_CLOSED
-        raise StepError(
-            f"step at t = {self.t:.6g} s: loops stay open by {gap:.3g} m or rad after the last "
-            f"correction pass; the state before it was restored; use a smaller dt, or check whether "
-            f"the mechanism has reached a position it cannot pass"
-        )
-
-
-def _check_finite(*arrays: Array) -> None:
-    if not all(np.all(np.isfinite(x)) for x in arrays):
-        raise ModelError("the state has numbers that are not finite; set all joints to finite values")

@@ -1,0 +1,90 @@
+"""What can go wrong with a state or a step, said in full."""
+
+from typing import NoReturn
+
+import numpy as np
+
+from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, StepError
+from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.solver import Solver
+
+
+def check_finite(*arrays: Array) -> None:
+    """Refuse NaN and infinity.
+
+    Raises:
+        ModelError: There are some.
+    """
+    if not all(np.all(np.isfinite(x)) for x in arrays):
+        raise ModelError(
+            "the state has numbers that are not finite; set all joints to finite values"
+        )
+
+
+def owner(solver: Solver, row: int) -> str:
+    """Name of the constraint that a row belongs to."""
+    return next(n for n, part in solver.encoded.rows.items() if part.start <= row < part.stop)
+
+
+def require_closed(solver: Solver, q: Array, t: float, allowed: float) -> None:
+    """Refuse a configuration that is open by more than ``allowed``, in lengths or radians.
+
+    Raises:
+        AssemblyError: It names the widest loop and its gap.
+    """
+    encoded = solver.encoded
+    gap = encoded.scale * solver.terms(q, np.zeros(solver.mechanism.nv), t).g
+    worst = int(np.argmax(np.abs(gap))) if len(gap) else 0
+    if not len(gap) or abs(gap[worst]) <= allowed:
+        return
+    unit, scale = ("m", encoded.scale[worst]) if encoded.in_metres[worst] else ("rad", 1.0)
+    raise AssemblyError(
+        f"loop '{owner(solver, worst)}' cannot close: gap {abs(gap[worst]) / scale:.3g} {unit} "
+        f"(limit {allowed / scale:.1g} {unit}); call assemble() with a start nearer to closure, "
+        f"hold fewer joints, or check link lengths and frames"
+    )
+
+
+def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
+    """Refuse a structure, unless it is driven.
+
+    Raises:
+        OverconstrainedError: It counts the rows of every constraint.
+    """
+    if decision.cap < mechanism.nv or decision.encoded.motions or not decision.encoded.nc:
+        return
+    counts = ", ".join(f"'{n}' {r.rows} rows" for n, r in decision.by_name.items())
+    raise OverconstrainedError(
+        f"the constraints leave no freedom: {decision.cap} independent rows on "
+        f"{mechanism.nv} rates ({counts}); use joint models with fewer rows, "
+        f"for example ball instead of weld"
+    )
+
+
+def raise_failure(solver: Solver, failure: int) -> NoReturn:
+    """Say why a step could not be finished.
+
+    Raises:
+        StepError: Always.
+    """
+    begun = f"step at t = {solver.t:.6g} s"
+    if failure == NOT_FINITE:
+        raise StepError(
+            f"{begun} gave numbers that are not finite; the state before it was restored; "
+            f"check tau for NaN and masses for zero, or use a smaller dt"
+        )
+    if failure == CONTRADICTED:
+        raise StepError(
+            f"{begun}: constraints contradict each other; the state before it was restored; "
+            f"check the motions of driven constraints"
+        )
+    assert failure == NOT_CLOSED
+    gap = solver.encoded.length * float(solver.control[0]["gap"])
+    raise StepError(
+        f"{begun}: loops stay open by {gap:.3g} m or rad after the last correction pass; the state "
+        f"before it was restored; use a smaller dt, or check whether the mechanism has reached a "
+        f"position it cannot pass"
+    )

@@ -1,0 +1,77 @@
+"""Planar linkages in closed form, built without files."""
+
+import numpy as np
+
+import bulletbridge as bb
+from bulletbridge.mechanism.layout import FREE, REVOLUTE
+from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+
+TURN_DOWN = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # joint angle pi/2 hangs down
+
+
+def planar_chain(lengths, masses, metre=1.0, gram=1.0, floating=0.0) -> Mechanism:
+    """Slender rods l0, l1, ... on joints j0, j1, ... in the x-z plane; l0 on a free body if wanted."""
+    n = len(lengths) + (floating > 0)
+    bodies, axes = empty_arrays(n + 1, len(lengths) + 6 * (floating > 0))
+    links = {"world": Link("world", 0, np.eye(3), np.zeros(3))}
+    joints, body, q, v = {}, 0, 0, 0
+    if floating:
+        base = bodies[1]
+        base["joint"], base["axis"], base["mass"], base["J"] = FREE, 5, floating, np.eye(3)
+        axes["body"][:6], axes["below"][:6], axes["q"][:6] = 1, np.arange(-1, 5), -1
+        links["base"] = Link("base", 1, np.eye(3), np.zeros(3))
+        joints["base"] = Joint("base", "free", slice(0, 7), slice(0, 6))
+        body, q, v = 1, 7, 6
+    reach = 0.0
+    for i, (length, mass) in enumerate(zip(lengths, masses, strict=True)):
+        record, axis = bodies[body + 1], axes[v]
+        record["parent"], record["joint"] = body, REVOLUTE
+        record["q"], record["v"], record["axis"] = q, v, v
+        record["R"] = TURN_DOWN if i == 0 else np.eye(3)
+        record["p"] = [reach * metre, 0, 0]
+        size = length * metre
+        record["mass"], record["com"] = mass * gram, [size / 2, 0, 0]
+        inertia = mass * gram * size**2 / 12
+        record["J"] = np.diag([1e-4 * inertia, inertia, inertia])
+        axis["body"], axis["below"], axis["q"] = body + 1, v - 1, q
+        links[f"l{i}"] = Link(f"l{i}", body + 1, np.eye(3), np.zeros(3))
+        joints[f"j{i}"] = Joint(f"j{i}", "revolute", slice(q, q + 1), slice(v, v + 1))
+        reach, body, q, v = length, body + 1, q + 1, v + 1
+    return Mechanism(bodies, axes, links, joints, np.array([0, 0, -9.81 * metre]))
+
+
+def four_bar(times=1, ground=1.0, metre=1.0, gram=1.0, extra=(), **options) -> bb.System:
+    """Rods of 0.4, 0.9, 0.7 m, 2 kg/m, whose end is pinned to the ground."""
+    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4], metre, gram)
+    tip, pin = bb.Frame("l2", (0.7 * metre, 0, 0)), bb.Frame("world", (ground * metre, 0, 0))
+    names = ["loop", "again"][:times]
+    loops = [bb.LoopJoint(name, bb.JointModel.BALL, tip, pin) for name in names]
+    return bb.System(mechanism, [*loops, *extra], **options)
+
+
+def parallelogram(**options) -> tuple[bb.System, float, float]:
+    """Cranks 0.5 m 1 kg, coupler 1 m 2 kg, ready to hang; inertia [kg m²], gravity torque [N m]."""
+    system = bb.System(
+        planar_chain([0.5, 1.0, 0.5], [1.0, 2.0, 1.0]),
+        [
+            bb.LoopJoint(
+                "loop",
+                bb.JointModel.BALL,
+                bb.Frame("world", (1.0, 0, 0)),
+                bb.Frame("l2", (0.5, 0, 0)),
+            )
+        ],
+        **options,
+    )
+    system._full.q[:] = [np.pi / 2, -np.pi / 2, 3 * np.pi / 2]  # hanging: an open guess
+    return system, (2 / 3 * 1.0 + 2.0) * 0.5**2, (1.0 + 2.0) * 9.81 * 0.5
+
+
+def hanging(**options) -> bb.System:
+    """A floating body with a chain whose end is pinned back to it."""
+    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4], floating=5.0)
+    ends = bb.Frame("l2", (0.7, 0, 0)), bb.Frame("base", (1.0, 0, 0))
+    loop = bb.LoopJoint("loop", bb.JointModel.BALL, *ends)
+    system = bb.System(mechanism, [loop], **options)
+    system._full.q[7:] = [1.0, -0.6, -2.0]
+    return system

@@ -1,0 +1,189 @@
+"""Every constraint: each order is the rate of the one before, and the rows are what they claim."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mechanisms import random_mechanism, random_state
+from numpy.testing import assert_allclose
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.joint_models import free_motions, transmitted_wrenches
+from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion, Piecewise, Polynomial, Sine
+from bulletbridge.constraints.user import Rows
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation.solver import Solver, Tolerances
+
+EPS = np.finfo(float).eps
+FD_STEP = EPS ** (1 / 3)  # balances truncation h² against round-off EPS/h
+FD_ATOL = 2000 * FD_STEP**2  # third derivatives of these mechanisms reach a few hundred
+
+KINDS = [FREE, REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE, FREE, REVOLUTE, REVOLUTE]
+A, B = Frame("link3", (0.1, -0.2, 0.3), (0.3, -0.5, 0.7)), Frame("link8", (0.2, 0.1, 0.0))
+AXIS, AXIS_B = (0.3, -0.5, 0.8), (0.1, 0.9, 0.2)
+SPLINE = Piecewise(CubicSpline([0.0, 0.5, 1.0, 2.0], [0.0, 0.3, -0.2, 0.5]))
+MOTION = Motion(
+    x=Sine(0.2, 0.7), y=Polynomial((0.1, 0.3, -0.2)), z=SPLINE, angle=Sine(1.2, 0.4, 0.3, 0.5)
+)
+
+
+class PointOnSphere:
+    """A user's constraint: the origin of a frame stays at a distance from a point of the world."""
+
+    name, units = "sphere", ("m",)
+
+    def __init__(self, frame: Frame, radius: float) -> None:
+        self.frame, self.radius = frame, radius
+
+    def rows(self, kinematics) -> Rows:
+        point = kinematics.point(self.frame)
+        r = float(np.linalg.norm(point.p_W))
+        n, u = point.p_W / r, point.J @ kinematics.v
+        gamma = n @ point.bias + (u @ u - (n @ u) ** 2) / r
+        return Rows(np.array([r - self.radius]), n[None] @ point.J, np.zeros(1), np.array([gamma]))
+
+
+def joint(model, motion=None):
+    """A loop joint of this model between two random links."""
+    axis_b = AXIS_B if model is JointModel.UNIVERSAL else None
+    pitch = 0.37 if model is JointModel.SCREW else 0.0
+    return LoopJoint(model.value, model, A, B, AXIS, axis_b, pitch, motion)
+
+
+SAMPLES = {
+    **{model.value: joint(model) for model in JointModel},
+    **{f"driven {model.value}": joint(model, MOTION) for model in JointModel},
+    "driven about another axis": joint(JointModel.WELD, replace(MOTION, axis=(1.0, 2.0, -0.5))),
+    "to the world": replace(joint(JointModel.REVOLUTE), b=Frame("world", (0.3, 0.2, 0.1))),
+    "distance": Distance("rod", A, B, 0.7),
+    "driven distance": Distance("rod", A, B, 0.7, MOTION),
+    "gear": Coupling("gear", {"joint2": 2.0, "joint4": -0.5}, 0.3),
+    "driven gear": Coupling("gear", {"joint2": 1.0}, 0.3, MOTION),
+    "user": PointOnSphere(B, 0.9),
+}
+
+
+def closed_world(constraint, rng):
+    """A mechanism and a state at which the constraint is closed, by moving frame b."""
+    mechanism = random_mechanism(rng, KINDS)
+    q, v = random_state(rng, mechanism)
+    t = 0.6
+    if not isinstance(constraint, LoopJoint):
+        return mechanism, constraint, q, v, t
+    bare = Solver(mechanism, encode(mechanism, []), Tolerances()).terms(q, v, t)
+    ends = {}
+    for end, frame in (("a", constraint.a), ("b", constraint.b)):
+        link = mechanism.links[frame.link]
+        pose = bare.poses[link.body]
+        R, p = pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
+        ends[end] = (R, p)
+    R, p = ends["a"]
+    R, p = R @ rpy_matrix(constraint.a.rpy), p + R @ np.array(constraint.a.xyz)
+    if constraint.motion is not None:
+        x, y, z, angle = constraint.motion.at(t)[:, 0]
+        axis = np.array(constraint.motion.axis or constraint.axis)
+        p = p + R @ [x, y, z]
+        R = R @ Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+    # move along what the joint leaves free, in axes of a with z along the joint's axis
+    advance = constraint.pitch / (2 * np.pi)
+    free = free_motions(constraint.model, advance)
+    twist = free.T @ rng.normal(0, 0.5, len(free))
+    Z = frame_with_z(constraint.axis)
+    if constraint.model is JointModel.UNIVERSAL:
+        Z_b = frame_with_z(constraint.axis_b)
+        turn = Rotation.from_rotvec([0.9, 0, 0]) * Rotation.from_rotvec([0, np.pi / 2, 0])
+        spin = Rotation.from_rotvec([0, 0, 0.4])
+        R_b = R @ Z @ spin.as_matrix() @ turn.as_matrix() @ Z_b.T
+        p_b = p
+    else:
+        R_b = R @ Z @ Rotation.from_rotvec(twist[:3]).as_matrix() @ Z.T
+        p_b = p + R @ Z @ twist[3:]
+    R_l, p_l = ends["b"]
+    R_lb = R_l.T @ R_b
+    rpy = Rotation.from_matrix(R_lb).as_euler("xyz")
+    b = Frame(constraint.b.link, tuple(R_l.T @ (p_b - p_l)), tuple(rpy))
+    return mechanism, replace(constraint, b=b), q, v, t
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_order_is_the_rate_of_the_one_before(name, rng):
+    mechanism, constraint, q, v, t = closed_world(SAMPLES[name], rng)
+    solver = Solver(mechanism, encode(mechanism, [constraint]), Tolerances())
+    now = solver.terms(q, v, t)
+    if isinstance(constraint, LoopJoint):
+        assert_allclose(now.g, 0, atol=1e-13)
+
+    def moved(s):
+        there = np.empty_like(q)
+        displace(mechanism.bodies, q, v, s, there)
+        return solver.terms(there, v, t + s)
+
+    later, earlier = moved(FD_STEP), moved(-FD_STEP)
+    rate = (later.g - earlier.g) / (2 * FD_STEP)
+    assert_allclose(rate, now.J @ v + now.g_t, atol=FD_ATOL)
+    speeds = [at.J @ v + at.g_t for at in (earlier, later)]
+    assert_allclose((speeds[1] - speeds[0]) / (2 * FD_STEP), now.gamma, atol=FD_ATOL)
+
+
+@pytest.mark.parametrize("model", list(JointModel), ids=lambda m: m.value)
+def test_the_rows_of_a_joint_model_are_the_complement_of_its_free_motions(model):
+    free = free_motions(model, 0.1)
+    rows = transmitted_wrenches(free)
+    assert_allclose(rows @ free.T, 0, atol=1e-12)
+    assert np.linalg.matrix_rank(rows) == 6 - np.linalg.matrix_rank(free) == len(rows)
+
+
+@pytest.mark.parametrize("angle", [1e-7, 0.3, 2.0, 3.1])
+def test_a_weld_measures_its_rotation_error_as_an_angle(angle, rng):
+    mechanism = random_mechanism(rng, [FREE])
+    weld = LoopJoint("w", JointModel.WELD, Frame("world"), Frame("link1"))
+    link = mechanism.links["link1"]
+    turned = Rotation.from_rotvec(angle * np.array([2, -1, 2]) / 3).as_matrix() @ link.R.T
+    q = np.concatenate([np.zeros(3), Rotation.from_matrix(turned).as_quat()])
+    solver = Solver(mechanism, encode(mechanism, [weld]), Tolerances())
+    g = solver.terms(q, np.zeros(6), 0.0).g
+    assert_allclose(np.linalg.norm(g[3:]), angle, rtol=1e-8)
+
+
+def test_a_screw_counts_its_turns():
+    rng = np.random.default_rng(3)
+    mechanism = random_mechanism(rng, [FREE])
+    link, pitch = mechanism.links["link1"], 0.2
+    screw = LoopJoint("s", JointModel.SCREW, Frame("world"), Frame("link1"), pitch=pitch)
+    solver = Solver(mechanism, encode(mechanism, [screw]), Tolerances())
+    for turns in (-3.7, -0.5, 0.0, 0.49, 2.25):
+        R = Rotation.from_rotvec([0, 0, 2 * np.pi * turns]).as_matrix() @ link.R.T
+        p = np.array([0, 0, pitch * turns]) - R @ link.p
+        q = np.concatenate([p, Rotation.from_matrix(R).as_quat()])
+        assert_allclose(solver.terms(q, np.zeros(6), 0.0).g, 0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (LoopJoint("l", JointModel.BALL, Frame("lnk3"), B), "unknown link 'lnk3'.*link3"),
+        (LoopJoint("l", JointModel.BALL, A, A), "'l' joins .* one rigid body"),
+        (LoopJoint("l", JointModel.SCREW, A, B), "'l' has pitch 0.0"),
+        (LoopJoint("l", JointModel.UNIVERSAL, A, B), "'l' is universal.*axis_b"),
+        (LoopJoint("l", JointModel.REVOLUTE, A, B, (0, 0, 0)), "no direction"),
+        (LoopJoint("l", JointModel.BALL, Frame("link3", (np.nan, 0, 0)), B), "finite"),
+        (Distance("l", A, B, 0.0), "'l' has length 0.0"),
+        (Coupling("l", {"joint3": 1.0}), "'l' names the spherical joint 'joint3'"),
+        (Coupling("l", {"jnt2": 1.0}), "unknown joint 'jnt2'.*joint2"),
+        (Coupling("l", {}), "no coefficient"),
+    ],
+)
+def test_impossible_constraints_are_refused_by_name(constraint, message, rng):
+    with pytest.raises(ModelError, match=message):
+        encode(random_mechanism(rng, KINDS), [constraint])
+
+
+def test_two_constraints_of_one_name_are_refused(rng):
+    with pytest.raises(ModelError, match="two constraints are called 'ball'"):
+        encode(random_mechanism(rng, KINDS), [joint(JointModel.BALL), joint(JointModel.BALL)])

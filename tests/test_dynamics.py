@@ -1,0 +1,144 @@
+"""Kinematics and dynamics kernels against Pinocchio and against their own definitions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mechanisms import oracle, random_mechanism, random_state
+from numpy.testing import assert_allclose
+
+from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.user import Kinematics
+from bulletbridge.mechanism.kinematics import chart_rate, displace
+from bulletbridge.mechanism.layout import FREE, LUMP, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation.solver import Solver, Tolerances
+
+EPS = np.finfo(float).eps
+# sums of a few dozen products of entries of size up to 1e2
+TERMS_RTOL = 1e-12
+FD_STEP = EPS ** (1 / 3)
+FD_ATOL = 300 * FD_STEP**2
+
+trees = st.tuples(
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.lists(st.sampled_from([REVOLUTE, PRISMATIC, SPHERICAL]), min_size=1, max_size=7),
+    st.booleans(),
+)
+
+
+def build(case):
+    """Mechanism and state of a drawn case: seed, floating, kinds, second robot."""
+    seed, floating, kinds, second = case
+    rng = np.random.default_rng(seed)
+    joints = ([FREE] if floating else []) + kinds + ([FREE, *kinds[:2]] if second else [])
+    mechanism = random_mechanism(rng, joints)
+    return mechanism, *random_state(rng, mechanism)
+
+
+def terms_of(mechanism, q, v):
+    """M, h and the rest, without constraints."""
+    return Solver(mechanism, encode(mechanism, []), Tolerances()).terms(q, v, 0.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees)
+def test_mass_matrix_and_bias_agree_with_pinocchio(case):
+    mechanism, q, v = build(case)
+    terms, pinocchio = terms_of(mechanism, q, v), oracle(mechanism)
+    M, h = pinocchio.mass_matrix(q), pinocchio.bias(q, v)
+    assert_allclose(terms.M, M, atol=TERMS_RTOL * np.abs(M).max())
+    assert_allclose(terms.h, h, atol=TERMS_RTOL * max(1.0, np.abs(h).max()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(trees)
+def test_frames_their_jacobians_and_bias_accelerations_agree_with_pinocchio(case):
+    mechanism, q, v = build(case)
+    terms, p = terms_of(mechanism, q, v), oracle(mechanism)
+    kinematics = Kinematics(mechanism, terms.poses, terms.axes, q, v, 0.0)
+    name = list(mechanism.links)[-1]
+    link = mechanism.links[name]
+    point = kinematics.point(Frame(name))
+    placement = pin.SE3(link.R, link.p)
+    frame = pin.Frame("tip", p.ids[link.body], 0, placement, pin.FrameType.OP_FRAME)
+    index = p.model.addFrame(frame)
+    data, T = p.model.createData(), p.rates(q)
+    pin.forwardKinematics(p.model, data, q, T @ v, p.bias_rates(q, v))
+    pin.updateFramePlacements(p.model, data)
+    assert_allclose(point.p_W, data.oMf[index].translation, atol=1e-13)
+    assert_allclose(point.R_W, data.oMf[index].rotation, atol=1e-13)
+    J = pin.computeFrameJacobian(p.model, data, q, index, pin.LOCAL_WORLD_ALIGNED)
+    J = J.reshape(6, -1) @ T
+    assert_allclose(point.J, J[:3], atol=TERMS_RTOL * 10)
+    assert_allclose(point.J_angular, J[3:], atol=TERMS_RTOL * 10)
+    a = pin.getFrameClassicalAcceleration(p.model, data, index, pin.LOCAL_WORLD_ALIGNED)
+    size = 1.0 + np.abs(a.linear).max()
+    assert_allclose(point.bias, a.linear, atol=TERMS_RTOL * size)
+    assert_allclose(point.bias_angular, a.angular, atol=TERMS_RTOL * size)
+
+
+@settings(max_examples=30, deadline=None)
+@given(trees)
+def test_gravity_and_energy_are_consistent(case):
+    """Power of the bias forces is the loss of kinetic energy at v̇ = 0, by finite differences."""
+    mechanism, q, v = build(case)
+    terms = terms_of(mechanism, q, v)
+
+    def energy(s):
+        moved = np.empty_like(q)
+        displace(mechanism.bodies, q, v, s, moved)
+        there = terms_of(mechanism, moved, v)
+        return 0.5 * v @ there.M @ v - there.poses["mc"].sum(axis=0) @ mechanism.gravity
+
+    power = (energy(FD_STEP) - energy(-FD_STEP)) / (2 * FD_STEP)
+    size = 1.0 + abs(energy(0.0)) * np.abs(v).max()
+    assert_allclose(power, v @ terms.h, atol=FD_ATOL * size)
+
+
+@pytest.mark.parametrize("kind", [FREE, SPHERICAL])
+def test_chart_rate_is_the_rate_of_the_chart(kind, rng):
+    """Displacing by u(t) whose rate is ``chart_rate`` turns the body at v."""
+    mechanism = random_mechanism(rng, [kind])
+    q, v = random_state(rng, mechanism)
+    u, rate = rng.normal(0, 0.9, mechanism.nv), np.zeros(mechanism.nv)
+    chart_rate(mechanism.bodies, u, v, rate)
+    here, by_chart, by_rate = np.empty_like(q), np.empty_like(q), np.empty_like(q)
+    displace(mechanism.bodies, q, u, 1.0, here)
+    for step in (FD_STEP, -FD_STEP):
+        displace(mechanism.bodies, q, u + step * rate, 1.0, by_chart)
+        displace(mechanism.bodies, here, v, step, by_rate)
+        assert_allclose(by_chart, by_rate, atol=20 * FD_STEP**2)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-3, 0.5, 3.0])
+def test_displacement_composes_along_one_direction(angle, rng):
+    mechanism = random_mechanism(rng, [FREE, SPHERICAL, REVOLUTE])
+    q, u = random_state(rng, mechanism)
+    u *= angle / np.linalg.norm(u)
+    once, twice = np.empty_like(q), np.empty_like(q)
+    displace(mechanism.bodies, q, u, 2.0, once)
+    displace(mechanism.bodies, q, u, 1.0, twice)
+    displace(mechanism.bodies, twice, u, 1.0, twice)
+    assert_allclose(once, twice, atol=20 * EPS * (1 + np.abs(q).max()))
+
+
+def test_link_damping_follows_bullets_law(rng):
+    """A single free link: force m d v (1 + |v|), moment I d w (1 + |w|)."""
+    mechanism = random_mechanism(rng, [FREE], gravity=False)
+    body, q = mechanism.bodies[1], np.array([0.1, 0.2, 0.3, 0, 0, 0, 1.0])
+    lump = np.zeros(1, LUMP)
+    for name in ("mass", "com", "J"):
+        lump[name] = body[name]
+    lump["body"], lump["linear"], lump["angular"] = 1, 0.04, 0.07
+    v = rng.normal(0, 2.0, 6)
+    drag = terms_of(replace(mechanism, lumps=lump), q, v).h - terms_of(mechanism, q, v).h
+    v_com = v[3:] + np.cross(v[:3], body["com"])
+    force = 0.04 * body["mass"] * v_com * (1 + np.linalg.norm(v_com))
+    moment = 0.07 * body["J"] @ v[:3] * (1 + np.linalg.norm(v[:3]))
+    expected = np.concatenate([moment + np.cross(body["com"], force), force])
+    assert_allclose(drag, expected, rtol=1e-11, atol=1e-12)
