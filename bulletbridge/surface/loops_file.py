@@ -1,83 +1,16 @@
-"""Loops files: which loops a URDF robot has, where it starts, what acts on it.
+"""Read loops files: which loops a URDF robot has, where it starts, what acts on it.
 
 The format is described in docs/loops-file.md. Unknown keys are errors.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint, Triple
-from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline, still
-from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.strict_yaml import Node, read_yaml, write_yaml
-
-VERSION = 1
-ORIGIN: Triple = (0.0, 0.0, 0.0)
-Z: Triple = (0.0, 0.0, 1.0)
-EARTH: Triple = (0.0, 0.0, -9.81)
-PYBULLET_DATA = "pybullet_data"
-"""A ``urdf`` that starts with this folder is one of PyBullet's own."""
-
-FileConstraint = LoopJoint | Distance | Coupling
-
-
-@dataclass(frozen=True)
-class BodySpec:
-    """A robot to load.
-
-    Attributes:
-        name: What its links and joints are prefixed with when there are several.
-        urdf: File.
-        fixed_base: Whether its base is part of the world.
-        xyz, rpy: Pose of the base link in the world [m, rad].
-        scale: Factor on its lengths; masses and inertias stay.
-    """
-
-    name: str
-    urdf: Path
-    fixed_base: bool = False
-    xyz: Triple = ORIGIN
-    rpy: Triple = ORIGIN
-    scale: float = 1.0
-
-
-@dataclass(frozen=True)
-class JointForce:
-    """What acts on a joint: torque - damping * rate - stiffness * (position - rest)."""
-
-    joint: str
-    torque: float = 0.0
-    stiffness: float = 0.0
-    rest: float = 0.0
-    damping: float = 0.0
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """All that a loops file says.
-
-    Attributes:
-        name: The file's name without endings.
-        path: The file.
-        bodies: Robots.
-        constraints: Loops.
-        actuated: Joints with a drive; all others are passive.
-        gravity: [m/s²]
-        start_q, start_v: Coordinates held at the start by joint name; others are assembled.
-        forces: What acts on joints.
-    """
-
-    name: str
-    path: Path
-    bodies: tuple[BodySpec, ...]
-    constraints: tuple[FileConstraint, ...]
-    actuated: tuple[str, ...] = ()
-    gravity: Triple = EARTH
-    start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
-    start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
-    forces: tuple[JointForce, ...] = ()
+from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
+from bulletbridge.surface.model_spec import EARTH, ORIGIN, PYBULLET_DATA, VERSION, Z, BodySpec, FileConstraint, JointForce, ModelSpec, pybullet_data_folder
+from bulletbridge.surface.strict_yaml import Node, read_yaml
 
 
 def read_loops(path: str | Path) -> ModelSpec:
@@ -148,9 +81,7 @@ def _body(entry: dict[str, Node], name: str) -> BodySpec:
 def _urdf(node: Node) -> Path:
     name = node.text()
     if name.split("/")[0] == PYBULLET_DATA:
-        import pybullet_data
-
-        path = Path(pybullet_data.getDataPath(), *name.split("/")[1:])
+        path = pybullet_data_folder().joinpath(*name.split("/")[1:])
     else:
         path = (node.path.parent / name).resolve()
     if not path.is_file():
@@ -162,10 +93,10 @@ def _urdf(node: Node) -> Path:
 
 
 def _constraint(node: Node) -> tuple[Node, FileConstraint]:
-    if not isinstance(node.value, dict) or "type" not in node.value:
-        node.mapping(("name", "type"), ("*",))
-    kind = node.mapping(("*",))["type"].choice(CONSTRAINTS)
-    return node, kind(node)
+    keys = node.table()
+    if "type" not in keys:
+        node.fail(f"key 'type' is missing; give one of {', '.join(CONSTRAINTS)}")
+    return node, keys["type"].choice(CONSTRAINTS)(node)
 
 
 def _joint(model: JointModel, *required: str) -> Callable[[Node], FileConstraint]:
@@ -202,7 +133,7 @@ def _distance(node: Node) -> FileConstraint:
 
 def _coupling(node: Node) -> FileConstraint:
     keys = node.mapping(("name", "type", "joints"), ("offset", "motion"))
-    joints = keys["joints"].mapping(("*",))
+    joints = keys["joints"].table()
     if not joints:
         keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
     return Coupling(
@@ -275,7 +206,7 @@ def _signal(node: Node) -> Signal:
 def _values(node: Node | None) -> dict[str, float | list[float]]:
     if node is None:
         return {}
-    entries = node.mapping(("*",)).items()
+    entries = node.table().items()
     return {
         name: list(value.numbers()) if isinstance(value.value, list) else value.number()
         for name, value in entries

@@ -32,28 +32,35 @@ class Node:
         raise error(f"{where}: {self.key}: {problem}" if self.key else f"{where}: {problem}")
 
     def mapping(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, "Node"]:
-        """Its entries; unknown and missing keys are errors. ``("*",)`` allows any key.
+        """Its entries; unknown and missing keys are errors.
 
         Raises:
             LoopFileError: Not a mapping, or a key is unknown or missing.
         """
-        if not isinstance(self.value, CommentedMap):
-            self.fail(f"must be a mapping of keys to values, not {_say(self.value)}")
-        known = [*required, *optional]
-        entries: dict[str, Node] = {}
-        table = cast("dict[Any, Any]", self.value)
-        for key, value in table.items():
-            line = int(self.value.lc.key(key)[0]) + 1
-            name = f"{self.key}.{key}" if self.key else str(key)
-            node = Node(value, self.path, line, name)
-            if str(key) not in known and known != ["*"]:
-                near = get_close_matches(str(key), known, n=1, cutoff=0.4)
+        known, entries = [*required, *optional], self.table()
+        for key, node in entries.items():
+            if key not in known:
+                near = get_close_matches(key, known, n=1, cutoff=0.4)
                 hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-                Node(None, self.path, line, self.key).fail(f"unknown key '{key}'; {hint}")
-            entries[str(key)] = node
+                Node(None, self.path, node.line, self.key).fail(f"unknown key '{key}'; {hint}")
         for key in required:
             if key not in entries:
                 self.fail(f"key '{key}' is missing; add it")
+        return entries
+
+    def table(self) -> dict[str, "Node"]:
+        """Its entries, whatever their keys.
+
+        Raises:
+            LoopFileError: Not a mapping.
+        """
+        if not isinstance(self.value, CommentedMap):
+            self.fail(f"must be a mapping of keys to values, not {_say(self.value)}")
+        entries: dict[str, Node] = {}
+        for key, value in cast("dict[Any, Any]", self.value).items():
+            line = int(self.value.lc.key(key)[0]) + 1
+            name = f"{self.key}.{key}" if self.key else str(key)
+            entries[str(key)] = Node(value, self.path, line, name)
         return entries
 
     def items(self) -> Iterator["Node"]:
