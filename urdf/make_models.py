@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from generator import planar  # noqa: E402
+from generator import arms, planar, platforms, spatial  # noqa: E402
 from generator.urdf_writer import Model, write  # noqa: E402
 
 
@@ -23,6 +23,13 @@ def models() -> list[Model]:
         planar.five_bar(),
         planar.slider_crank(),
         planar.triple_slider_crank(),
+        platforms.stewart(),
+        platforms.delta(),
+        spatial.bricard(),
+        arms.space_arm(),
+        spatial.ball_chain(),
+        spatial.minitaur(),
+        arms.two_arms(),
     ]
 
 

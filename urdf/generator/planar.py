@@ -50,14 +50,15 @@ def bar(
 
 
 def frame_plate(
-    mesh: str, points: Sequence[tuple[float, float]], scale: float = 1.0
+    mesh: str, points: Sequence[tuple[float, float]], pins: int = 2
 ) -> tuple[Part, ...]:
-    """Visuals of a ground link: a plate in layer 0 behind the pins at the given x, z."""
-    wide, half = 1.3 * WIDE * scale, THICK * scale / 2
+    """Visuals of a ground link: a plate in layer 0 along points x, z, the first of which have pins."""
+    wide, half = 1.3 * WIDE, THICK / 2
     body = plate([(u, w, wide) for u, w in points], -half, half, ALONG_Y, 0.1 * wide)
-    hub = (LAYER - THICK) * scale / 2
-    pins = [plate([(u, w, 0.8 * wide)], half, half + hub, ALONG_Y) for u, w in points]
-    return Part(f"{mesh}_plate", body, "slate"), Part(f"{mesh}_pins", joined(pins), "steel")
+    hub = (LAYER - THICK) / 2
+    bosses = points[:pins]
+    solids = [plate([(u, w, 0.8 * wide)], half, half + hub, ALONG_Y) for u, w in bosses]
+    return Part(f"{mesh}_plate", body, "slate"), Part(f"{mesh}_pins", joined(solids), "steel")
 
 
 def slender(mass: float, length: float, along: float | None = None) -> Inertial:
@@ -199,7 +200,7 @@ def slider_crank() -> Model:
     crank, rod, drawn = 0.15, 0.5, pi / 3
     dip = acos(crank * sin(drawn) / rod) - pi / 2
     reach = crank * cos(drawn) + rod * cos(dip)
-    rail = frame_plate("slider_crank_ground", [(0, 0), (crank + rod + 0.1, 0)])
+    rail = frame_plate("slider_crank_ground", [(0, 0), (crank + rod + 0.1, 0)], pins=1)
     low, high = LAYER - THICK / 2 - 0.005, LAYER + THICK / 2
     piston = plate(
         [(-0.05, -0.045, 0.01), (0.05, -0.045, 0.01), (0.05, 0.045, 0.01), (-0.05, 0.045, 0.01)],

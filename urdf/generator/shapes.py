@@ -108,6 +108,14 @@ def ball(centre: Sequence[float], radius: float, cut: float = 0.0) -> trimesh.Tr
     return turned(profile, centre)
 
 
+def stalk(start: float, end: float, radius: float, knob: float) -> list[tuple[float, float]]:
+    """Lathe profile of a rod with a ball about ``end``."""
+    foot = np.sqrt(knob**2 - radius**2)
+    arc = np.linspace(np.arccos(-foot / knob), 0.12, 9)
+    knobbed = [(float(end + knob * np.cos(a)), float(knob * np.sin(a))) for a in arc]
+    return [(start, 0.7 * radius), (start + 0.3 * radius, radius), *knobbed]
+
+
 def joined(parts: Sequence[trimesh.Trimesh]) -> trimesh.Trimesh:
     """Parts that do not overlap, as one mesh."""
     vertices = np.vstack([part.vertices for part in parts])

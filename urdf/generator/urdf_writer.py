@@ -155,7 +155,7 @@ def _joint_xml(joint: Joint) -> list[str]:
         f'    <child link="{joint.child}"/>',
         f'    <origin xyz="{numbers(joint.xyz)}" rpy="{numbers(joint.rpy)}"/>',
     ]
-    if kind in ("continuous", "prismatic"):
+    if kind != "fixed":  # Bullet warns of spherical joints without one, and ignores it
         lines.append(f'    <axis xyz="{numbers(joint.axis)}"/>')
     if kind == "prismatic":
         lines.append('    <limit lower="-100" upper="100" effort="1e9" velocity="1e9"/>')
