@@ -1,6 +1,12 @@
 """Exact closed loops for URDF robots in PyBullet."""
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError

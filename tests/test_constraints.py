@@ -10,7 +10,13 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joint_models import free_motions, transmitted_wrenches
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Rows
 from bulletbridge.errors import ModelError

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.surface.loops_file import read_loops
@@ -69,7 +75,12 @@ def test_a_good_file_is_read(write):
         ("[1e-3, 0, 0]", "[1, 0]", 5, "loops[0].a.xyz: must be three numbers [x, y, z], not 2"),
         ("1e-3", ".nan", 5, "loops[0].a.xyz[0]: must be finite, not nan"),
         ("1e-3", "one", 5, "loops[0].a.xyz[0]: must be a number, not 'one'"),
-        ("a: {link: c, xyz: [1e-3, 0, 0]}", "a: c", 5, "a: must be a mapping of keys to values, not"),
+        (
+            "a: {link: c, xyz: [1e-3, 0, 0]}",
+            "a: c",
+            5,
+            "a: must be a mapping of keys to values, not",
+        ),
         ("name: pin, ", "", 5, "loops[0]: key 'name' is missing; add it"),
         ("name: nut", "name: pin", 6, "the name 'pin' is taken by the loop in line 5"),
         (", pitch: 0.002", "", 6, "loops[1]: key 'pitch' is missing; add it"),
@@ -91,7 +102,7 @@ def test_a_good_file_is_read(write):
         ("bulletbridge: 1", "bulletbridge: 9", 1, "version 9 is unknown; this release reads 1"),
         ("bulletbridge: 1\n", "", 1, "key 'bulletbridge' is missing; add it"),
         ("actuated", "actuatd", 9, "unknown key 'actuatd'; did you mean 'actuated'?"),
-        ("torque: 1", "force: 1", 13, "unknown key 'force'; known keys: joint, torque"),
+        ("torque: 1", "force: 1", 13, "unknown key 'force'; did you mean 'torque'?"),
         (", torque: 1", "", 13, "exerts nothing; give torque, stiffness or damping"),
         ("start: {q", "start: {p", 11, "start: unknown key 'p'; known keys: q, v"),
         ("actuated:", "urdf:", 9, "not valid YAML: found duplicate key"),
@@ -138,9 +149,7 @@ joints = st.builds(
     motions,
 ).map(lambda j: j if j.model is JointModel.SCREW else LoopJoint(**{**j.__dict__, "pitch": 0.0}))
 rods = st.builds(Distance, names, frames, frames, st.floats(1e-3, 10), motions)
-gears = st.builds(
-    Coupling, names, st.dictionaries(names, nonzero, min_size=1), numbers, motions
-)
+gears = st.builds(Coupling, names, st.dictionaries(names, nonzero, min_size=1), numbers, motions)
 loops = st.lists(st.one_of(joints, rods, gears), max_size=4, unique_by=lambda c: c.name)
 
 

@@ -22,7 +22,14 @@ from bulletbridge.mechanism.bullet_checks import (
 from bulletbridge.mechanism.bullet_coordinates import Converter
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
 from bulletbridge.mechanism.bullet_state import BulletBodies, Port
-from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RawBody, RawJoint, RawLink, grow
+from bulletbridge.mechanism.bullet_tree import (
+    FIXED,
+    POSITIONS,
+    RawBody,
+    RawJoint,
+    RawLink,
+    grow,
+)
 from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
 

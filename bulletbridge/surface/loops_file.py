@@ -7,9 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
 from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
-from bulletbridge.surface.model_spec import EARTH, ORIGIN, PYBULLET_DATA, VERSION, Z, BodySpec, FileConstraint, JointForce, ModelSpec, pybullet_data_folder
+from bulletbridge.surface.model_spec import (
+    EARTH,
+    ORIGIN,
+    PYBULLET_DATA,
+    VERSION,
+    BodySpec,
+    FileConstraint,
+    JointForce,
+    ModelSpec,
+    Z,
+    pybullet_data_folder,
+)
 from bulletbridge.surface.strict_yaml import Node, read_yaml
 
 
@@ -196,10 +213,16 @@ def _signal(node: Node) -> Signal:
     entry = keys["spline"].mapping(("times", "values"), ("ends",))
     times, values = entry["times"].numbers(), entry["values"].numbers()
     if len(times) != len(values) or len(times) < 2:
-        keys["spline"].fail(f"has {len(times)} times and {len(values)} values; give two or more of each")
+        keys["spline"].fail(
+            f"has {len(times)} times and {len(values)} values; give two or more of each"
+        )
     if any(later <= earlier for earlier, later in zip(times, times[1:], strict=False)):
         entry["times"].fail("must increase")
-    ends = entry["ends"].choice({"clamped": "clamped", "natural": "natural"}) if "ends" in entry else "clamped"
+    ends = (
+        entry["ends"].choice({"clamped": "clamped", "natural": "natural"})
+        if "ends" in entry
+        else "clamped"
+    )
     return Spline(times, values, ends)
 
 

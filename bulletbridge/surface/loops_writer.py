@@ -6,9 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from bulletbridge.constraints.loop import Coupling, Distance, Frame, LoopJoint
-from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline, still
+from bulletbridge.constraints.motion import (
+    Motion,
+    Polynomial,
+    Signal,
+    Sine,
+    Spline,
+    still,
+)
 from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.model_spec import PYBULLET_DATA, VERSION, Z, BodySpec, FileConstraint, JointForce, ModelSpec, pybullet_data_folder
+from bulletbridge.surface.model_spec import (
+    PYBULLET_DATA,
+    VERSION,
+    BodySpec,
+    FileConstraint,
+    JointForce,
+    ModelSpec,
+    Z,
+    pybullet_data_folder,
+)
 from bulletbridge.surface.strict_yaml import write_yaml
 
 

@@ -31,7 +31,9 @@ class Node:
         where = f"{self.path}:{self.line}"
         raise error(f"{where}: {self.key}: {problem}" if self.key else f"{where}: {problem}")
 
-    def mapping(self, required: Iterable[str] = (), optional: Iterable[str] = ()) -> dict[str, "Node"]:
+    def mapping(
+        self, required: Iterable[str] = (), optional: Iterable[str] = ()
+    ) -> dict[str, "Node"]:
         """Its entries; unknown and missing keys are errors.
 
         Raises:
@@ -177,7 +179,7 @@ def read_yaml(path: Path) -> Node:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         problem = str(error.problem).splitlines()[0]
-        if "\t" in text.splitlines()[line - 1 : line]:
+        if "\t" in "".join(text.splitlines()[line - 1 : line]):
             problem += "; indent with spaces, not tabs"
         raise LoopFileError(f"{path}:{line}: not valid YAML: {problem}") from None
     except YAMLError as error:
