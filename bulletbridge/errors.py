@@ -31,3 +31,7 @@ class WorldError(BulletBridgeError):
 
 class MissingExtraError(BulletBridgeError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class BulletBridgeWarning(UserWarning):
+    """Something that Bullet does behind the user's back and that changes results."""

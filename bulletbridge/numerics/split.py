@@ -120,6 +120,17 @@ def add_row(x: Array, s: float, Y: Array, i: int) -> None:
 
 
 @helper
+def take_away(Y: Array, i: int, s: float, k: int) -> float:
+    """Row i <- row i - s times row k; its squared length then."""
+    total = 0.0
+    for j in range(Y.shape[1]):
+        x = Y[i, j] - s * Y[k, j]
+        Y[i, j] = x
+        total += x * x
+    return total
+
+
+@helper
 def exchange(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
     """Exchange places i and k of the pivoting."""
     for j in range(Y.shape[1]):
@@ -149,10 +160,10 @@ def orthogonalise(Y: Array, R: Array, rows: Records[Row], cap: int, rtol: float)
         top = max(top, row.full)
     cut = rtol * rtol * top
     for k in range(min(Y.shape[0], Y.shape[1], cap)):
-        best = k
+        best, most = k, rows[k].left
         for i in range(k + 1, Y.shape[0]):
-            if rows[i].left > rows[best].left:
-                best = i
+            if rows[i].left > most:
+                best, most = i, rows[i].left
         if best != k:
             exchange(Y, R, rows, best, k)
         if rows[k].left < 0.01 * rows[k].full:  # lost a digit: twice is enough
@@ -171,8 +182,7 @@ def orthogonalise(Y: Array, R: Array, rows: Records[Row], cap: int, rtol: float)
             s = inner(Y, k, Y[i])
             R[i, k] = s
             if s != 0.0:
-                add_row(Y[i], -s, Y, k)
-                rows[i].left = square(Y, i)
+                rows[i].left = take_away(Y, i, s, k)
     return min(Y.shape[0], Y.shape[1], cap)
 
 

@@ -82,7 +82,7 @@ class Solver:
         self.tau = np.zeros((1, nv))
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
-        self.work = np.zeros((2, nv + 2 * nc, max(nv, nc)))
+        self.factors = np.zeros((2, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
         self.vectors = np.zeros((VECTORS, max(nq, nv, nc)))
         self.user_size = sum(len(user.units) for user in encoded.users)
         self.user_jacobian = np.zeros((self.user_size, nv))
@@ -112,7 +112,7 @@ class Solver:
             encoded.terms,
             self.user_jacobian,
             self.rows,
-            self.work,
+            *self.factors,
             self.vectors,
             self.state,
             self.control,

@@ -65,7 +65,9 @@ def run(
     terms: Records[Term],
     user_jacobian: Array,
     rows: Array,
-    work: Array,
+    L: Array,
+    Y: Array,
+    R: Array,
     vectors: Array,
     state: Array,
     control: Records[Control],
@@ -77,17 +79,16 @@ def run(
 ) -> int:
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
-    rows (3, nc): two sets for the factors, one for the user's rows. work (2, nv + 2 nc, >= nv): two
-    sets of L, Y, R. state (nq + nv + 1). targets (times, targets). tau (1 or steps, nv). record
+    rows (3, nc): two sets for the factors, one for the user's rows. L (2, nv, nv), Y (2, nc, nv),
+    R (2, nc, nc): two sets of factors; each is contiguous, so that its loops vectorise. state (nq + nv + 1). targets (times, targets). tau (1 or steps, nv). record
     (steps // every, nq + nv + 4) receives states, rank, margin, passes; empty for none.
     """
-    nv, nc, nq = len(axes), rows.shape[1], len(state) - len(axes) - 1
+    nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
     a = Arrays(
         bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
     )
-    f = Factors(work[0, :nv, :nv], work[0, nv : nv + nc, :nv], work[0, nv + nc :, :nc], rows[0])
-    stage = Factors(work[1, :nv, :nv], work[1, nv : nv + nc, :nv], work[1, nv + nc :, :nc], rows[1])
+    f, stage = Factors(L[0], Y[0], R[0], rows[0]), Factors(L[1], Y[1], R[1], rows[1])
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure = DONE

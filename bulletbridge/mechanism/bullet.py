@@ -1,0 +1,301 @@
+"""Read loaded bodies out of a PyBullet world, once."""
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.bullet_checks import (
+    check_inertia,
+    check_mass_matrix,
+    compare_with_file,
+    link_names,
+    mass_matrix_at,
+)
+from bulletbridge.mechanism.bullet_state import BulletBodies, Converter, Port
+from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RawBody, RawJoint, RawLink, grow
+from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.numerics.records import Array
+
+__all__ = ["BulletBodies", "read_bullet"]
+
+JOINT_KINDS = {
+    pybullet.JOINT_REVOLUTE: REVOLUTE,
+    pybullet.JOINT_PRISMATIC: PRISMATIC,
+    pybullet.JOINT_SPHERICAL: SPHERICAL,
+    pybullet.JOINT_FIXED: FIXED,
+}
+MULTIBODY, RIGID_BODY = 2, 1
+"""Body types in getDynamicsInfo."""
+
+MOST_COORDINATES = 121
+"""Bullet's client arrays hold 128 numbers, of which a base takes 7; beyond, values are lost."""
+
+STAMP = "bulletbridge"
+"""Key of the user data by which a body is recognised: Bullet gives the ids of removed bodies away."""
+
+
+def read_bullet(
+    bodies: int | Sequence[int] | Mapping[str, int],
+    client: int = 0,
+    *,
+    joint_damping: bool = True,
+    link_damping: float = 0.0,
+) -> BulletBodies:
+    """Read loaded bodies, with all that flags, scaling and changeDynamics did to them.
+
+    Names of links and joints are those of the URDF, preceded by ``body/`` when there are several
+    bodies. Links joined by fixed joints become one body of the mechanism. The bodies are left as
+    they are, but for a user-data entry by which they are recognised later.
+
+    Args:
+        bodies: Id, ids, or ids by name.
+        client: Physics client.
+        joint_damping: Whether the ``damping`` of URDF joints acts.
+        link_damping: Bullet's linear and angular damping of every link; its default is 0.04, and
+            Bullet does not tell what it is.
+
+    Raises:
+        WorldError: No such body or client.
+        ModelError: A body that cannot be modelled.
+
+    Warns:
+        BulletBridgeWarning: Bullet uses other inertias than the URDF file gives.
+    """
+    if not pybullet.isConnected(client):
+        raise WorldError(f"client {client} is not connected; call pybullet.connect first")
+    if not (np.isfinite(link_damping) and link_damping >= 0.0):
+        raise ModelError(f"link_damping is {link_damping}; give a number that is not negative")
+    ids = name_bodies(bodies, client)
+    robots = [read_body(name, body_id, client) for name, body_id in ids.items()]
+    files = loaded_files(client)
+    for robot in robots:
+        compare_with_files(robot, files)
+    engine = pybullet.getPhysicsEngineParameters(client)
+    gravity = np.array([engine[f"gravityAcceleration{axis}"] for axis in "XYZ"])
+    mechanism = grow(robots, gravity, joint_damping=joint_damping, link_damping=link_damping)
+    check_inertia(mechanism)
+    ports: list[Port] = []
+    nq = nv = 0
+    for robot, body_id in zip(robots, ids.values(), strict=True):
+        converter = Converter(robot, nq, nv)
+        base = None if robot.floating else pybullet.getBasePositionAndOrientation(body_id, client)
+        ports.append(Port(robot.name, body_id, client, *stamp(body_id, client), converter, base))
+        nq, nv = converter.nq, converter.nv
+    world = BulletBodies(mechanism, ids, client, tuple(ports))
+    M, _ = mass_matrix_at(mechanism, world.state()[0])
+    check_mass_matrix(mechanism, M, live_mass_matrix(world, robots))
+    return world
+
+
+def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) -> dict[str, int]:
+    """Ids by unique names; without names given, those of the robots."""
+    if isinstance(bodies, Mapping):
+        ids = {str(name): int(body_id) for name, body_id in bodies.items()}
+    else:
+        ids = {}
+        sequence = bodies if isinstance(bodies, Sequence) else [bodies]
+        for body_id in map(int, sequence):
+            name = first = robot_name(body_id, client)
+            count = 1
+            while name in ids:
+                count += 1
+                name = f"{first}_{count}"
+            ids[name] = body_id
+    if not ids:
+        raise ModelError("no bodies given; pass the id that loadURDF returned")
+    for name, body_id in ids.items():
+        robot_name(body_id, client)
+        if list(ids.values()).count(body_id) > 1:
+            raise ModelError(
+                f"body {body_id} ('{name}') is given more than once; give each id once"
+            )
+    return ids
+
+
+def robot_name(body_id: int, client: int) -> str:
+    """What the URDF calls the robot.
+
+    Raises:
+        WorldError: There is no such body.
+    """
+    present = [pybullet.getBodyUniqueId(i, client) for i in range(pybullet.getNumBodies(client))]
+    if body_id not in present:
+        raise WorldError(
+            f"client {client} has no body {body_id}; it has {present or 'none'}: pass the id that"
+            " loadURDF returned, and the client it was loaded into"
+        )
+    return pybullet.getBodyInfo(body_id, client)[1].decode() or f"body_{body_id}"
+
+
+def read_body(name: str, body_id: int, client: int) -> RawBody:
+    """Everything constant about one body.
+
+    Raises:
+        ModelError: Not a multibody, too large, joints of an unknown kind, a base without mass.
+    """
+    base_name = pybullet.getBodyInfo(body_id, client)[0].decode()
+    dynamics = pybullet.getDynamicsInfo(body_id, -1, client)
+    if dynamics[10] != MULTIBODY:
+        remedy = (
+            "load it without useMaximalCoordinates"
+            if dynamics[10] == RIGID_BODY
+            else "soft bodies cannot be bridged"
+        )
+        raise ModelError(f"body '{name}' is not a multibody; {remedy}")
+    base = raw_link(base_name, dynamics)
+    infos = [
+        pybullet.getJointInfo(body_id, i, client)
+        for i in range(pybullet.getNumJoints(body_id, client))
+    ]
+    joints = [raw_joint(name, info) for info in infos]
+    size = max(len(joints), sum(POSITIONS.get(joint.kind, 0) for joint in joints))
+    if size > MOST_COORDINATES:
+        raise ModelError(
+            f"body '{name}' has {size} joint coordinates or links; beyond {MOST_COORDINATES} Bullet"
+            " loses values without a word; split it into several bodies joined by weld loops"
+        )
+    links = [base] + [
+        raw_link(info[12].decode(), pybullet.getDynamicsInfo(body_id, i, client))
+        for i, info in enumerate(infos)
+    ]
+    position, orientation = pybullet.getBasePositionAndOrientation(body_id, client)
+    return RawBody(name, base.mass > 0.0, links, joints, matrix(orientation), np.array(position))
+
+
+def raw_link(name: str, dynamics: tuple) -> RawLink:
+    """A link from getDynamicsInfo."""
+    return RawLink(
+        name, dynamics[0], np.array(dynamics[2]), np.array(dynamics[3]), matrix(dynamics[4])
+    )
+
+
+def raw_joint(body: str, info: tuple) -> RawJoint:
+    """A joint from getJointInfo."""
+    name = info[1].decode()
+    if info[2] not in JOINT_KINDS:
+        kind = "planar" if info[2] == pybullet.JOINT_PLANAR else f"type {info[2]}"
+        raise ModelError(
+            f"body '{body}': joint '{name}' is {kind}, which Bullet itself cannot report; build it"
+            " from two prismatic joints and a revolute one with massless links between"
+        )
+    lower, upper = info[8:10]
+    if lower > upper or info[2] == pybullet.JOINT_SPHERICAL:
+        lower, upper = -np.inf, np.inf  # how Bullet says that there are none
+    return RawJoint(
+        name,
+        JOINT_KINDS[info[2]],
+        info[16] + 1,
+        np.array(info[13]),
+        np.array(info[14]),
+        matrix(info[15]).T,
+        lower,
+        upper,
+        info[6],
+    )
+
+
+def matrix(quat: Sequence[float]) -> Array:
+    """Rotation (3, 3) of a quaternion xyzw."""
+    return Rotation.from_quat(quat).as_matrix()
+
+
+def stamp(body_id: int, client: int) -> tuple[int, bytes]:
+    """Id and value of the user data that marks this very body, added unless it is there."""
+    stamp_id = pybullet.getUserDataId(body_id, STAMP, -1, -1, client)
+    if stamp_id < 0:
+        stamp_id = pybullet.addUserData(body_id, STAMP, uuid4().hex, -1, -1, client)
+    return stamp_id, pybullet.getUserData(stamp_id, client)
+
+
+def loaded_files(client: int) -> list[Path]:
+    """URDF files that bodies of this client were loaded from, as far as they can be found.
+
+    Bullet remembers the names that loadURDF was given and tells them to ``saveWorld`` only. Search
+    paths are not known; the working directory and PyBullet's own data are tried.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        script = Path(directory) / "world.py"
+        pybullet.saveWorld(str(script), client)
+        # a server elsewhere writes the file there
+        text = script.read_text(errors="replace") if script.exists() else ""
+    names = dict.fromkeys(re.findall(r'p\.loadURDF\("(.*?)", ', text))
+    places = [Path(), Path(pybullet.__file__).parent / "pybullet_data"]
+    return [place / name for name in names for place in places if (place / name).is_file()]
+
+
+def compare_with_files(robot: RawBody, files: Sequence[Path]) -> None:
+    """Compare inertias with the one file that has just these links; silent when there is none."""
+    names = sorted(link.name for link in robot.links)
+    candidates = [path for path in files if sorted(link_names(path)) == names]
+    if len(candidates) == 1:
+        compare_with_file(robot, candidates[0])
+
+
+def live_mass_matrix(world: BulletBodies, robots: Sequence[RawBody]) -> Array:
+    """M (nv, nv) from the link velocities that Bullet gives for unit rates, one at a time.
+
+    Not ``calculateMassMatrix``: that is wrong for spherical joints, may answer for a removed body
+    whose memory this one has, and, once called, never sees a later ``changeDynamics``. The rates
+    are put back afterwards; positions are not touched.
+    """
+    M = np.zeros((world.mechanism.nv, world.mechanism.nv))
+    for port, robot in zip(world.ports, robots, strict=True):
+        own = slice(port.converter.v0, port.converter.nv)
+        twists, R = unit_twists(port, robot)
+        linear, angular = twists[:, :, 0], twists[:, :, 1]
+        mass = np.array([link.mass for link in robot.links])
+        moments = np.array([link.moments for link in robot.links])
+        turning = np.einsum("lji,klj->kli", R, angular)  # in principal axes
+        M[own, own] = np.einsum("l,ali,bli->ab", mass, linear, linear)
+        M[own, own] += np.einsum("li,ali,bli->ab", moments, turning, turning)
+    return M
+
+
+def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
+    """(rates, links, 2, 3) velocity and angular velocity, (links, 3, 3) inertial axes; all world."""
+    body, client, converter = port.body_id, port.client, port.converter
+    indices, joints = converter.indices, converter.joint_lists()
+    states = pybullet.getJointStatesMultiDof(body, indices, client) if indices else ()
+    positions, rates = [list(state[0]) for state in states], [list(state[1]) for state in states]
+    base = pybullet.getBaseVelocity(body, client)
+    orientation = pybullet.getBasePositionAndOrientation(body, client)[1]
+    links = range(len(robot.joints))
+    twists: list[list[tuple[Sequence[float], Sequence[float]]]] = []
+    frames = [orientation]
+
+    def move(
+        linear: Sequence[float], angular: Sequence[float], rates: list[Sequence[float]]
+    ) -> None:
+        if robot.floating:
+            pybullet.resetBaseVelocity(body, linear, angular, client)
+        if indices:
+            pybullet.resetJointStatesMultiDof(body, indices, positions, rates, client)
+
+    try:
+        for k in range(converter.v0, converter.nv):
+            q, v = np.ones(converter.nq), np.zeros(converter.nv)
+            v[k] = 1.0
+            w, linear = v[converter.v0 :][:3], v[converter.v0 :][3:6]
+            move(linear.tolist(), w.tolist(), joints(q, v)[1])
+            moved = pybullet.getLinkStates(body, links, 1, 1, client) if links else ()
+            own = (linear, w) if robot.floating else (np.zeros(3), np.zeros(3))
+            twists.append([own, *((state[6], state[7]) for state in moved)])
+            frames = [orientation, *(state[1] for state in moved)]
+    finally:
+        move(*base, rates)
+    shape = (converter.nv - converter.v0, len(frames), 2, 3)
+    lengths = [1.0] * 6 if robot.floating else []
+    for joint in robot.joints:
+        if joint.kind != FIXED:
+            # Bullet scales velocities by the length of the axis; see UNIT_AXIS_RTOL
+            unit_axis = joint.kind != SPHERICAL
+            lengths += [float(np.linalg.norm(joint.axis))] if unit_axis else [1.0] * 3
+    array = np.array(twists).reshape(shape) / np.array(lengths).reshape(-1, 1, 1, 1)
+    return array, Rotation.from_quat(frames).as_matrix()
