@@ -18,7 +18,6 @@ import bulletbridge
 from bulletbridge.errors import BulletBridgeError, LoopFileError, MissingExtraError, ModelError
 from bulletbridge.surface.quiet import quiet_bullet
 
-UsageError = typer.BadParameter.__mro__[1]
 FAILED, WRONG_INPUT = 1, 2
 app = typer.Typer(
     help="Exact closed loops for URDF robots in PyBullet.",
@@ -205,8 +204,8 @@ def run(arguments: list[str] | None = None) -> int:
         return _complain(str(error), WRONG_INPUT)
     except BulletBridgeError as error:
         return _complain(str(error), FAILED)
-    except UsageError as error:
-        return _complain(error.format_message(), WRONG_INPUT)
+    except TyperException as error:  # wrong usage
+        return _complain(str(error), WRONG_INPUT)
 
 
 def _complain(message: str, code: int) -> int:

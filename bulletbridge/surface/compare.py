@@ -251,7 +251,12 @@ class Table:
     def trace(self, dt: float) -> Trace:
         """The steps done, the start first."""
         kept = self.done + 1
-        return Trace(dt * np.arange(kept), self.q[:kept], self.v[:kept], self.step_us[: self.done])
+        return Trace(
+            dt * np.arange(kept, dtype=np.float64),
+            self.q[:kept],
+            self.v[:kept],
+            self.step_us[: self.done],
+        )
 
 
 def blank(
@@ -297,7 +302,6 @@ def judge(
     assert seen is not None
     status: Status = "failed" if message else "ok"
     result = blank(loaded.spec, plan, solver, status, message, len(trace.step_us))
-    times = trace.step_us
     mechanism = loaded.system.mechanism
     return replace(
         result,
@@ -309,9 +313,7 @@ def judge(
         gap_rate_rad=extent(seen.gap_rate_rad),
         energy=energy_of(loaded, seen.kinetic, seen.potential),
         trajectory_error=error_against(loaded, trace, reference),
-        step_us=StepTime(*(float(x) for x in np.percentile(times, [50, 95])))
-        if len(times)
-        else None,
+        step_us=timing(trace.step_us),
         final=Final(
             float(trace.t[-1]),
             named(mechanism, trace.q[-1], "q"),
@@ -327,6 +329,14 @@ def energy_of(loaded: LoadedModel, kinetic: Array, potential: Array) -> Energy:
     drift, scale = float(np.abs(total - total[0]).max()), float(kinetic.max())
     relative = drift / scale if scale > 0.0 else None
     return Energy(float(total[0]), drift, relative, is_conservative(loaded))
+
+
+def timing(step_us: Array) -> StepTime | None:
+    """Time per step of a run; None without steps."""
+    if not len(step_us):
+        return None
+    median, p95 = np.percentile(step_us, [50.0, 95.0])
+    return StepTime(float(median), float(p95))
 
 
 def is_conservative(loaded: LoadedModel) -> bool:

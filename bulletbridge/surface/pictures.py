@@ -2,36 +2,57 @@
 
 import io
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 import pybullet
 
-from bulletbridge.mechanism.bullet import read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.loops_file import ModelSpec
-from bulletbridge.surface.worlds import (
-    BASE,
-    connect_direct,
-    disconnect,
-    load_bodies,
-    readable,
-)
+from bulletbridge.surface.worlds import BASE, connect_direct, disconnect, load_bodies, readable
 
-WIDTH, HEIGHT = 480, 360
+SIZE = (480, 360)
+ROUGH_SIZE = (160, 120)
+"""Width and height [pixels] of pictures, and of those that only find out where things are."""
 FIELD_OF_VIEW = 40.0  # [deg], vertical
-FLAT = 0.35
+HALF = float(np.tan(np.radians(0.5 * FIELD_OF_VIEW)))
+ASPECT = SIZE[0] / SIZE[1]
+FROM_CORNER = np.array([0.55, -0.75, 0.38])
+FLAT = 0.25
 """A cloud of links thinner than this, relative to its width, is looked at from its flat side."""
+FILLED = 0.88
+"""Share of the picture that the mechanism takes."""
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Where pictures are taken from."""
+    """Where pictures are taken from.
 
-    target: Array  # (3,) [m]
-    direction: Array  # (3,) unit vector from the target to the camera
-    distance: float  # [m]
+    Attributes:
+        target: (3,) [m] what is in the middle.
+        direction: (3,) unit vector from there to the camera.
+        distance: [m]
+        width: [m] of the mechanism from left to right, at the target.
+    """
+
+    target: Array
+    direction: Array
+    distance: float
+    width: float = 1.0
+
+    @property
+    def right(self) -> Array:
+        """Unit vector (3,) to the right of the picture."""
+        flat = abs(self.direction[2]) > 0.95
+        pole = np.array([0.0, 1.0, 0.0]) if flat else np.array([0.0, 0.0, 1.0])
+        right = np.cross(pole, self.direction)
+        return right / np.linalg.norm(right)
+
+    @property
+    def up(self) -> Array:
+        """Unit vector (3,) to the top of the picture."""
+        return np.cross(self.direction, self.right)
 
 
 def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array]) -> list[bytes]:
@@ -43,102 +64,110 @@ def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array
         framing: Configurations that the camera has to have in view.
     """
     client = connect_direct()
-    with closing(_Client(client)):
-        ids = load_bodies(spec, client)
-        bodies = read_bullet(readable(ids), client)
-        still = np.zeros(bodies.mechanism.nv)
-        boxes: list[Array] = []
-        for q in framing:
-            bodies.write(q, still)
-            boxes.append(link_boxes(ids, client))
-        camera = frame_all(np.concatenate(boxes))
+    try:
+        bodies = read_bullet(readable(load_bodies(spec, client)), client)
+        camera = find_camera(bodies, framing)
         found: list[bytes] = []
         for q in states:
-            bodies.write(q, still)
-            found.append(take(camera, client))
+            bodies.write(q, np.zeros(bodies.mechanism.nv))
+            found.append(png(take(camera, client, SIZE)[0]))
         return found
+    finally:
+        disconnect(client)
 
 
-class _Client:
-    def __init__(self, client: int) -> None:
-        self.client = client
+def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
+    """A camera that has all configurations (nq,) in view; leaves the bodies in the last one.
 
-    def close(self) -> None:
-        disconnect(self.client)
-
-
-def link_boxes(ids: dict[str, int], client: int) -> Array:
-    """Axis-aligned boxes (n, 2, 3) [m] of all links: lower and upper corner."""
-    boxes = [
-        pybullet.getAABB(body, link, physicsClientId=client)
-        for body in ids.values()
-        for link in range(BASE, pybullet.getNumJoints(body, physicsClientId=client))
-    ]
-    return np.array([box for box in boxes if np.all(np.isfinite(box))], float).reshape(-1, 2, 3)
-
-
-def frame_all(boxes: Array) -> Camera:
-    """A camera that has all boxes (n, 2, 3) in view; a flat mechanism is seen from its flat side."""
-    if not len(boxes):
-        return Camera(np.zeros(3), np.array([0.6, -0.7, 0.4]), 2.0)
-    lower, upper = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
-    target = 0.5 * (lower + upper)
-    centres = boxes.mean(axis=1) - boxes.mean(axis=(0, 1))
-    _, sizes, axes = np.linalg.svd(centres, full_matrices=False)
-    direction = np.array([0.55, -0.75, 0.38])
-    if len(sizes) == 3 and sizes[0] > 0.0 and sizes[2] < FLAT * sizes[1]:
-        normal = axes[2] * (-1.0 if axes[2] @ direction < 0.0 else 1.0)
-        direction = normal + (0.12 * direction if abs(normal[2]) < 0.9 else 0.35 * direction)
-    direction = direction / np.linalg.norm(direction)
-    corners = np.array(
-        [
-            [box[i, 0], box[j, 1], box[k, 2]]
-            for box in boxes
-            for i in (0, 1)
-            for j in (0, 1)
-            for k in (0, 1)
-        ]
-    )
-    return Camera(target, direction, _distance(corners - target, direction))
+    Bullet tells the extent of collision shapes only, so rough pictures find out what is visible.
+    """
+    centres = np.concatenate([_centres(bodies, q) for q in states])
+    middle = centres.mean(axis=0)
+    spread = max(float(np.linalg.norm(centres - middle, axis=1).max()), 0.05)
+    camera = Camera(middle, _direction(centres - middle), 8.0 * spread)
+    for _ in range(6):
+        found = _visible(bodies, states, camera)
+        if found is None:
+            return camera
+        lower, upper = found
+        size = camera.distance * HALF * np.array([ASPECT, 1.0])
+        shift = 0.5 * (lower + upper) * size
+        share = float((0.5 * (upper - lower)).max())
+        camera = Camera(
+            camera.target + shift[0] * camera.right + shift[1] * camera.up,
+            camera.direction,
+            camera.distance * (1.7 if share > 0.97 else share / FILLED),
+            float(size[0] * (upper - lower)[0]),
+        )
+        if abs(share - FILLED) < 0.03:
+            break
+    return camera
 
 
-def _distance(points: Array, direction: Array) -> float:
-    """Distance at which all points (n, 3) around the target are in view."""
-    right, up = screen_axes(direction)
-    half = np.tan(np.radians(0.5 * FIELD_OF_VIEW))
-    across, above, towards = np.abs(points @ right), np.abs(points @ up), points @ direction
-    needed = towards + np.maximum(across / (half * WIDTH / HEIGHT), above / half)
-    return max(1.08 * float(needed.max()), 0.05)
+def _centres(bodies: BulletBodies, q: Array) -> Array:
+    """Centres of mass (n, 3) of the links at a configuration."""
+    bodies.write(q, np.zeros(bodies.mechanism.nv))
+    client = bodies.client
+    found: list[Sequence[float]] = []
+    for body in bodies.body_ids.values():
+        found.append(pybullet.getBasePositionAndOrientation(body, physicsClientId=client)[0])
+        links = list(range(pybullet.getNumJoints(body, physicsClientId=client)))
+        if links:
+            states = pybullet.getLinkStates(body, links, physicsClientId=client)
+            found += [state[0] for state in states]
+    return np.array(found, float)
 
 
-def screen_axes(direction: Array) -> tuple[Array, Array]:
-    """Right and up (3,) of a camera that looks against ``direction``."""
-    pole = np.array([0.0, 0.0, 1.0]) if abs(direction[2]) < 0.95 else np.array([0.0, 1.0, 0.0])
-    right = np.cross(pole, direction)
-    right /= np.linalg.norm(right)
-    return right, np.cross(direction, right)
+def _direction(cloud: Array) -> Array:
+    """From where a cloud of points (n, 3) around its middle is best looked at."""
+    _, sizes, axes = np.linalg.svd(cloud, full_matrices=False)
+    direction = FROM_CORNER
+    if len(sizes) == 3 and 0.0 < sizes[1] and sizes[2] < FLAT * sizes[1]:
+        normal = axes[2] * (-1.0 if axes[2] @ FROM_CORNER < 0.0 else 1.0)
+        direction = normal + (0.5 if abs(normal[2]) > 0.9 else 0.2) * FROM_CORNER
+    return direction / np.linalg.norm(direction)
 
 
-def take(camera: Camera, client: int) -> bytes:
-    """One picture, PNG."""
+def _visible(
+    bodies: BulletBodies, states: Sequence[Array], camera: Camera
+) -> tuple[Array, Array] | None:
+    """Lower left and upper right corner of what is visible, the picture being (-1, -1) to (1, 1)."""
+    corners: list[Array] = []
+    scale, still = np.array(ROUGH_SIZE, float), np.zeros(bodies.mechanism.nv)
+    for q in states:
+        bodies.write(q, still)
+        mask = take(camera, bodies.client, ROUGH_SIZE)[1]
+        rows, columns = np.nonzero(mask > BASE)
+        if len(rows):
+            pixels = np.array([[columns.min(), rows.min()], [columns.max() + 1, rows.max() + 1]])
+            corners.append((2.0 * pixels / scale - 1.0) * [1.0, -1.0])
+    if not corners:
+        return None
+    points = np.concatenate(corners)
+    return points.min(axis=0), points.max(axis=0)
+
+
+def take(camera: Camera, client: int, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """One picture (height, width, 3), and the number of the body seen in each pixel, -1 for none."""
     eye = camera.target + camera.distance * camera.direction
-    right, up = screen_axes(camera.direction)
-    view = pybullet.computeViewMatrix(eye.tolist(), camera.target.tolist(), up.tolist())
+    view = pybullet.computeViewMatrix(eye.tolist(), camera.target.tolist(), camera.up.tolist())
     lens = pybullet.computeProjectionMatrixFOV(
-        FIELD_OF_VIEW, WIDTH / HEIGHT, 0.02 * camera.distance, 10.0 * camera.distance
+        FIELD_OF_VIEW, ASPECT, 0.02 * camera.distance, 10.0 * camera.distance
     )
-    light = camera.direction + 0.6 * up - 0.4 * right
-    pixels = pybullet.getCameraImage(
-        WIDTH,
-        HEIGHT,
+    light = camera.direction + 0.6 * camera.up - 0.4 * camera.right
+    width, height = size
+    picture = pybullet.getCameraImage(
+        width,
+        height,
         view,
         lens,
         lightDirection=light.tolist(),
         shadow=0,
         renderer=pybullet.ER_TINY_RENDERER,
         physicsClientId=client,
-    )[2]
-    return png(np.reshape(np.asarray(pixels, np.uint8), (HEIGHT, WIDTH, 4))[:, :, :3])
+    )
+    pixels = np.reshape(np.asarray(picture[2], np.uint8), (height, width, 4))
+    return pixels[:, :, :3], np.reshape(np.asarray(picture[4], np.int64), (height, width))
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -146,5 +175,5 @@ def png(pixels: np.ndarray) -> bytes:
     from matplotlib.image import imsave
 
     buffer = io.BytesIO()
-    imsave(buffer, pixels, format="png")
+    imsave(buffer, np.ascontiguousarray(pixels), format="png")
     return buffer.getvalue()

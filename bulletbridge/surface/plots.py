@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COLOURS = {"projector": "#0b6e4f", "native": "#d1495b", "native_tuned": "#edae49"}
 LABELS = {
     "projector": "bulletbridge",
-    "native": "Bullet, default settings",
+    "native": "Bullet, default",
     "native_tuned": "Bullet, tuned",
 }
 MOST_POINTS = 800
@@ -56,7 +56,10 @@ def energy_figure(runs: Sequence[Run]) -> str:
 
 
 def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[str]) -> str:
-    """Positions of a few joints over time: actuated ones first; solvers by line style."""
+    """Positions of a few joints over time, actuated ones first.
+
+    Solid lines are the first solver's, dashed the second's, dotted the third's.
+    """
     names = [n for n, j in mechanism.joints.items() if j.q.stop - j.q.start == 1]
     names.sort(key=lambda name: name not in actuated)
     free = [n for n, j in mechanism.joints.items() if j.kind == "free"]
@@ -90,6 +93,14 @@ def time_figure(runs: Sequence[Run]) -> str:
             axes.semilogx(x, y, color=_colour(run), label=_label(run))
         axes.set_ylabel("share of steps [%]")
         axes.set_xlabel("time per step, one Python call each [µs]")
+        if drawn:
+            everything = np.concatenate([trace.step_us for _, trace in drawn])
+            low, high = np.percentile(everything, [0.0, 99.5])
+            ticks = [m * 10.0**k for k in range(-1, 7) for m in (1, 2, 5)]
+            shown = [tick for tick in ticks if 0.7 * low <= tick <= 1.5 * high]
+            axes.set_xlim(0.8 * low, 1.5 * high)
+            axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+            axes.minorticks_off()
 
     return _figure(draw, "")
 
@@ -161,5 +172,5 @@ def _label(run: Run) -> str:
 
 
 def _tones(count: int) -> list[str]:
-    palette = ["#1f3a5f", "#0b6e4f", "#d1495b", "#edae49", "#7a5195", "#30a0c0"]
+    palette = ["#1f3a5f", "#4f7cac", "#9b5de5", "#b08968", "#5c677d", "#00a6a6"]
     return [palette[k % len(palette)] for k in range(count)]

@@ -91,16 +91,16 @@ def section(model: ModelRuns) -> Section:
     results = tuple(run.result for run in model.runs)
     facts, figures, rows = "", [], []
     if mechanism is not None:
-        joints = len(mechanism.joints)
         facts = (
-            f"{joints} joints, {mechanism.nv} rates, {len(model.loops)} constraints with "
-            f"{sum(loop.rows for loop in model.loops)} rows of which {model.rank} are independent: "
-            f"{model.dof} degrees of freedom"
+            f"{plural(len(mechanism.joints), 'joint')} with {plural(mechanism.nv, 'rate')}, "
+            f"{plural(len(model.loops), 'constraint')} with "
+            f"{plural(sum(loop.rows for loop in model.loops), 'row')}, {model.rank} independent: "
+            f"{plural(model.dof, 'degree')} of freedom"
         )
         figures = [
             ("Gap over time, all rows as written", gap_figure(model.runs)),
             ("Change of total energy", energy_figure(model.runs)),
-            ("Joint positions", joints_figure(model.runs, mechanism, spec.actuated)),
+            (positions_caption(model), joints_figure(model.runs, mechanism, spec.actuated)),
             ("Time per step", time_figure(model.runs)),
         ]
         rows = picture_rows(model)
@@ -153,6 +153,18 @@ def _spread(run: Run, count: int) -> np.ndarray:
 
 def _columns(length: int, count: int) -> list[int]:
     return sorted({int(k) for k in np.linspace(0, length - 1, count)})
+
+
+def positions_caption(model: ModelRuns) -> str:
+    """Says which line style is whose."""
+    drawn = [run.result.solver for run in model.runs if run.trace is not None]
+    styles = zip(("solid", "dashed", "dotted"), drawn, strict=False)
+    return "Joint positions: " + ", ".join(f"{LABELS.get(n, n)} {style}" for style, n in styles)
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def uri(content: bytes, kind: str) -> str:
