@@ -91,15 +91,17 @@ def compare(
     ] = False,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
-    from bulletbridge.surface.compare import SOLVERS, ModelRuns, Plan, compare_model, worst
-    from bulletbridge.surface.models import find
+    from bulletbridge.surface.compare import ModelRuns, compare_model, worst
     from bulletbridge.surface.loops_file import read_loops
+    from bulletbridge.surface.models import find
+    from bulletbridge.surface.plan import SOLVERS, Plan
     from bulletbridge.surface.results import Comparison
     from bulletbridge.surface.terminal import print_results, wide_console
 
     names = tuple(s.value for s in solver) if solver else SOLVERS
     plan = Plan(dt, duration, integrator.value, rtol, tuple(dict.fromkeys(names)), reference)
     specs = [read_loops(find(model)) for model in models]
+    _require_places(json_file, report)
     if gui:
         from bulletbridge.surface.viewer import require_display, view
 
@@ -172,6 +174,21 @@ def _progress() -> Progress:
     )
 
 
+def _require_places(json_file: str | None, report: Path | None) -> None:
+    """Find out before a long run that its results cannot be written.
+
+    Raises:
+        ModelError: A directory is missing or cannot be made.
+    """
+    if json_file not in (None, "-") and not Path(str(json_file)).absolute().parent.is_dir():
+        raise ModelError(f"cannot write JSON to '{json_file}': its directory does not exist")
+    if report is not None:
+        try:
+            report.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ModelError(f"cannot write the report to '{report}': {error}") from None
+
+
 def _deliver(file: str | None, content: Mapping[str, object], show: Callable[[], None]) -> None:
     """Write JSON where it was asked for; show the result in words unless stdout has the JSON.
 
@@ -204,13 +221,18 @@ def run(arguments: list[str] | None = None) -> int:
         return _complain(str(error), WRONG_INPUT)
     except BulletBridgeError as error:
         return _complain(str(error), FAILED)
-    except TyperException as error:  # wrong usage
-        return _complain(str(error), WRONG_INPUT)
+    except Exception as error:
+        # wrong usage; the class behind it is another one with each release of typer
+        describe: Callable[[], str] | None = getattr(error, "format_message", None)
+        if describe is None:
+            raise
+        return _complain(describe(), WRONG_INPUT)
 
 
 def _complain(message: str, code: int) -> int:
     """One line on stderr."""
-    print(f"bulletbridge: {' '.join(message.split())}", file=sys.stderr)
+    if message:
+        print(f"bulletbridge: {' '.join(message.split())}", file=sys.stderr)
     return code
 
 

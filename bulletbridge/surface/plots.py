@@ -9,7 +9,7 @@ import numpy as np
 from bulletbridge.errors import MissingExtraError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.surface.compare import Run
+from bulletbridge.surface.runs import Run
 from bulletbridge.surface.trajectory import Trace
 
 if TYPE_CHECKING:

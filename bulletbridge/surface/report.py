@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bulletbridge.errors import BulletBridgeError, MissingExtraError
-from bulletbridge.surface.compare import ModelRuns, Plan, Run
+from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.surface.compare import ModelRuns
 from bulletbridge.surface.describe import LoopReport
 from bulletbridge.surface.pictures import photograph
+from bulletbridge.surface.plan import Plan
 from bulletbridge.surface.plots import (
     COLOURS,
     LABELS,
@@ -21,6 +22,7 @@ from bulletbridge.surface.plots import (
     time_figure,
 )
 from bulletbridge.surface.results import Comparison, Result
+from bulletbridge.surface.runs import Run
 
 PICTURES = 4
 """Times at which a mechanism is shown."""
@@ -56,7 +58,7 @@ def write_report(
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
-        BulletBridgeError: The directory cannot be written.
+        ModelError: The directory cannot be written.
     """
     try:
         from jinja2 import Environment, StrictUndefined
@@ -81,7 +83,7 @@ def write_report(
         directory.mkdir(parents=True, exist_ok=True)
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise BulletBridgeError(f"cannot write the report to '{path}': {error}") from None
+        raise ModelError(f"cannot write the report to '{path}': {error}") from None
     return path
 
 

@@ -1,9 +1,9 @@
 """Both solvers side by side in Bullet's own window, in real time."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, sleep
@@ -20,11 +20,11 @@ from bulletbridge.mechanism.layout import POSE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
-from bulletbridge.surface.compare import Plan
 from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.loops_file import BodySpec, ModelSpec
 from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
-from bulletbridge.surface.pictures import frame_all, link_boxes
+from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
+from bulletbridge.surface.plan import Plan
 from bulletbridge.surface.worlds import disconnect, load_bodies, readable
 
 FRAMES_PER_SECOND = 60.0
@@ -32,6 +32,10 @@ REFRESH = 0.2
 """Seconds between updates of texts and lines: each waits for a frame of the window."""
 MAGNIFIED = 100.0
 """Gaps are drawn this much longer than they are."""
+PREVIEW = 4.0
+"""Seconds of motion that the camera is set up for."""
+WINDOW_HALF = 1.0
+"""Tangent of half the field of view of Bullet's window, vertical."""
 OURS, THEIRS = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36)
 
 
@@ -52,7 +56,6 @@ def require_display() -> None:
 class Stage:
     """One copy of the model in the window."""
 
-    spec: ModelSpec
     bodies: BulletBodies
     offset: Array  # (3,) [m]
     caption: str
@@ -126,21 +129,27 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
     require_display()
     with load(model, dt=plan.dt, integrator=plan.integrator, rtol=plan.rtol) as loaded:
         system, spec = loaded.system, loaded.spec
-        boxes = link_boxes(loaded.ids, loaded.client)
-        try:
-            native = NativeWorld(spec, system.q, system.v, plan.dt, DEFAULT)
-        except NoNativeTwinError:
-            native = None
-        window = _open_window()
-        try:
-            stages = _build(spec, window, boxes, native is not None)
-            if native is None:
-                _play(system, None, stages, boxes, plan)
-            else:
-                with closing(native):
-                    _play(system, native, stages, boxes, plan)
-        finally:
-            disconnect(window)
+        start = system.q, system.v
+        camera = find_camera(loaded.bodies, preview(system, plan))
+        native: NativeWorld | None = None
+        with contextlib.suppress(NoNativeTwinError):
+            native = NativeWorld(spec, *start, plan.dt, DEFAULT)
+        with contextlib.ExitStack() as closing:
+            if native is not None:
+                closing.callback(native.close)
+            window = _open_window()
+            closing.callback(disconnect, window)
+            stages = _build(spec, window, camera, native is not None)
+            _play(system, native, stages, camera, plan)
+
+
+def preview(system: System, plan: Plan) -> list[Array]:
+    """Configurations (nq,) over the next seconds, without moving the system or showing anything."""
+    q, v, t = system.q, system.v, system.t
+    steps = max(1, min(plan.steps, round(PREVIEW / plan.dt)))
+    found = list(system.rollout(steps, max(1, steps // 8)).q)
+    system.set_state(q, v, t)
+    return [q, *found]
 
 
 def _open_window() -> int:
@@ -150,70 +159,67 @@ def _open_window() -> int:
         raise WorldError(f"Bullet cannot open its window: {error}") from None
     if window < 0:
         raise WorldError("Bullet cannot open its window; close the one that is open")
-    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_GUI, 0, physicsClientId=window)
-    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_SHADOWS, 0, physicsClientId=window)
+    for flag in (pybullet.COV_ENABLE_GUI, pybullet.COV_ENABLE_SHADOWS):
+        pybullet.configureDebugVisualizer(flag, 0, physicsClientId=window)
     return window
 
 
-def _build(spec: ModelSpec, window: int, boxes: Array, pair: bool) -> list[Stage]:
+def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
     """One or two copies of the model next to each other, and a camera that sees them."""
-    alone = frame_all(boxes)
-    right = np.cross([0.0, 0.0, 1.0], alone.direction)
-    right /= max(float(np.linalg.norm(right)), 1e-9)
-    corners = boxes.reshape(-1, 3)
-    width = float(np.ptp(corners @ right)) if len(corners) else 1.0
-    shift = 0.75 * max(width, 0.5 * alone.distance * 0.5) * right
+    shift = 0.6 * camera.width * camera.right
     offsets = [-shift, shift] if pair else [np.zeros(3)]
     captions = [("bulletbridge", OURS), ("Bullet", THEIRS)]
     stages: list[Stage] = []
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 0, physicsClientId=window)
     for offset, (caption, colour) in zip(offsets, captions, strict=False):
-        x, y, z = offset.tolist()
-        moved = replace(
-            spec,
-            bodies=tuple(
-                replace(body, xyz=(body.xyz[0] + x, body.xyz[1] + y, body.xyz[2] + z))
-                for body in spec.bodies
-            ),
-        )
+        moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
         ids = load_bodies(moved, window)
-        stages.append(Stage(moved, read_bullet(readable(ids), window), offset, caption, colour))
+        stages.append(Stage(read_bullet(readable(ids), window), offset, caption, colour))
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
-    towards = -alone.direction
+    towards = -camera.direction
+    needed = camera.width * (2.6 if pair else 1.3) / (2.0 * WINDOW_HALF * ASPECT)
     pybullet.resetDebugVisualizerCamera(
-        cameraDistance=alone.distance * (1.25 if pair else 1.0),
+        cameraDistance=max(needed, 1.2 * camera.distance * HALF / WINDOW_HALF),
         cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
         cameraPitch=float(np.degrees(np.arcsin(towards[2]))),
-        cameraTargetPosition=alone.target.tolist(),
+        cameraTargetPosition=camera.target.tolist(),
         physicsClientId=window,
     )
     return stages
 
 
+def _moved(body: BodySpec, offset: Array) -> BodySpec:
+    x, y, z = (a + float(b) for a, b in zip(body.xyz, offset, strict=True))
+    return replace(body, xyz=(x, y, z))
+
+
 def _play(
-    system: System, native: NativeWorld | None, stages: Sequence[Stage], boxes: Array, plan: Plan
+    system: System,
+    native: NativeWorld | None,
+    stages: Sequence[Stage],
+    camera: Camera,
+    plan: Plan,
 ) -> None:
     """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
     window = stages[0].bodies.client
-    corners = boxes.reshape(-1, 3)
-    middle, top = 0.5 * (corners.min(axis=0) + corners.max(axis=0)), corners[:, 2].max()
-    at = np.array([middle[0], middle[1], top + 0.15 * float(np.ptp(corners[:, 2]) + 0.1)])
+    at = camera.target + 0.8 * HALF * camera.distance * camera.up
+    at = at - 0.4 * camera.width * camera.right
     per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
-    annotated, done, pace = -np.inf, 0, perf_counter()
+    annotated, done, due = -np.inf, 0, perf_counter()
     while done < plan.steps and pybullet.isConnected(window):
-        for _ in range(min(per_frame, plan.steps - done)):
-            system.step(write=False)
-            if native is not None:
-                native.advance()
-            done += 1
+        steps = min(per_frame, plan.steps - done)
+        system.rollout(steps)
         states = [(system.q, system.v, system.t)]
         if native is not None:
+            for _ in range(steps):
+                native.advance()
             states.append((*native.state(), native.t))
-        for stage, state in zip(stages, states, strict=False):
+        done += steps
+        for stage, state in zip(stages, states, strict=True):
             stage.show(state[0])
         if perf_counter() - annotated > REFRESH:
-            for stage, state in zip(stages, states, strict=False):
+            for stage, state in zip(stages, states, strict=True):
                 stage.annotate(system, state, at)
             annotated = perf_counter()
-        pace = max(pace + per_frame * plan.dt, perf_counter())
-        sleep(max(0.0, pace - perf_counter()))
+        due = max(due + steps * plan.dt, perf_counter())
+        sleep(max(0.0, due - perf_counter()))

@@ -151,7 +151,7 @@ def link_ids(ids: dict[str, int], client: int) -> dict[str, tuple[int, int]]:
 
 
 def joint_ids(ids: dict[str, int], client: int) -> dict[str, tuple[int, int]]:
-    """Bullet's body id and joint index by joint name, ``body/joint`` when there are several bodies."""
+    """Bullet's body id and joint index by joint name, ``body/joint`` with several bodies."""
     found: dict[str, tuple[int, int]] = {}
     for name, body in ids.items():
         prefix = f"{name}/" if len(ids) > 1 else ""
