@@ -39,6 +39,7 @@ class Control:
     correction_passes: Int
     guarded: Int  # whether the last step fell back to full Newton
     failure: Int
+    done: Int  # steps that the last call finished
 
 
 CONTROL = dtype_of(Control)

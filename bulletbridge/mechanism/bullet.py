@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -10,7 +11,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
 from bulletbridge.mechanism.bullet_checks import (
     check_inertia,
     check_mass_matrix,
@@ -18,7 +19,9 @@ from bulletbridge.mechanism.bullet_checks import (
     link_names,
     mass_matrix_at,
 )
-from bulletbridge.mechanism.bullet_state import BulletBodies, Converter, Port
+from bulletbridge.mechanism.bullet_coordinates import Converter
+from bulletbridge.mechanism.bullet_live import live_mass_matrix
+from bulletbridge.mechanism.bullet_state import BulletBodies, Port
 from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RawBody, RawJoint, RawLink, grow
 from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
@@ -38,7 +41,7 @@ MOST_COORDINATES = 121
 """Bullet's client arrays hold 128 numbers, of which a base takes 7; beyond, values are lost."""
 
 STAMP = "bulletbridge"
-"""Key of the user data by which a body is recognised: Bullet gives the ids of removed bodies away."""
+"""Key of the user data by which a body is recognised: Bullet gives ids of removed bodies away."""
 
 
 def read_bullet(
@@ -138,7 +141,10 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
     """Everything constant about one body.
 
     Raises:
-        ModelError: Not a multibody, too large, joints of an unknown kind, a base without mass.
+        ModelError: Not a multibody, too large, joints of an unknown kind.
+
+    Warns:
+        BulletBridgeWarning: A base that is fixed for want of mass.
     """
     base_name = pybullet.getBodyInfo(body_id, client)[0].decode()
     dynamics = pybullet.getDynamicsInfo(body_id, -1, client)
@@ -150,6 +156,14 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
         )
         raise ModelError(f"body '{name}' is not a multibody; {remedy}")
     base = raw_link(base_name, dynamics)
+    if base.mass == 0.0 and np.any(base.moments) and base_name != "world":
+        # useFixedBase, which says that this is meant, makes the moments zero too
+        warnings.warn(
+            f"body '{name}': base link '{base_name}' has no mass, so Bullet holds it fixed; give it"
+            " a mass to let it move, or load it with useFixedBase=True to silence this",
+            BulletBridgeWarning,
+            stacklevel=3,
+        )
     infos = [
         pybullet.getJointInfo(body_id, i, client)
         for i in range(pybullet.getNumJoints(body_id, client))
@@ -227,7 +241,8 @@ def loaded_files(client: int) -> list[Path]:
         text = script.read_text(errors="replace") if script.exists() else ""
     names = dict.fromkeys(re.findall(r'p\.loadURDF\("(.*?)", ', text))
     places = [Path(), Path(pybullet.__file__).parent / "pybullet_data"]
-    return [place / name for name in names for place in places if (place / name).is_file()]
+    found = (place / name for name in names for place in places if (place / name).is_file())
+    return list(dict.fromkeys(path.resolve() for path in found))
 
 
 def compare_with_files(robot: RawBody, files: Sequence[Path]) -> None:
@@ -236,66 +251,3 @@ def compare_with_files(robot: RawBody, files: Sequence[Path]) -> None:
     candidates = [path for path in files if sorted(link_names(path)) == names]
     if len(candidates) == 1:
         compare_with_file(robot, candidates[0])
-
-
-def live_mass_matrix(world: BulletBodies, robots: Sequence[RawBody]) -> Array:
-    """M (nv, nv) from the link velocities that Bullet gives for unit rates, one at a time.
-
-    Not ``calculateMassMatrix``: that is wrong for spherical joints, may answer for a removed body
-    whose memory this one has, and, once called, never sees a later ``changeDynamics``. The rates
-    are put back afterwards; positions are not touched.
-    """
-    M = np.zeros((world.mechanism.nv, world.mechanism.nv))
-    for port, robot in zip(world.ports, robots, strict=True):
-        own = slice(port.converter.v0, port.converter.nv)
-        twists, R = unit_twists(port, robot)
-        linear, angular = twists[:, :, 0], twists[:, :, 1]
-        mass = np.array([link.mass for link in robot.links])
-        moments = np.array([link.moments for link in robot.links])
-        turning = np.einsum("lji,klj->kli", R, angular)  # in principal axes
-        M[own, own] = np.einsum("l,ali,bli->ab", mass, linear, linear)
-        M[own, own] += np.einsum("li,ali,bli->ab", moments, turning, turning)
-    return M
-
-
-def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
-    """(rates, links, 2, 3) velocity and angular velocity, (links, 3, 3) inertial axes; all world."""
-    body, client, converter = port.body_id, port.client, port.converter
-    indices, joints = converter.indices, converter.joint_lists()
-    states = pybullet.getJointStatesMultiDof(body, indices, client) if indices else ()
-    positions, rates = [list(state[0]) for state in states], [list(state[1]) for state in states]
-    base = pybullet.getBaseVelocity(body, client)
-    orientation = pybullet.getBasePositionAndOrientation(body, client)[1]
-    links = range(len(robot.joints))
-    twists: list[list[tuple[Sequence[float], Sequence[float]]]] = []
-    frames = [orientation]
-
-    def move(
-        linear: Sequence[float], angular: Sequence[float], rates: list[Sequence[float]]
-    ) -> None:
-        if robot.floating:
-            pybullet.resetBaseVelocity(body, linear, angular, client)
-        if indices:
-            pybullet.resetJointStatesMultiDof(body, indices, positions, rates, client)
-
-    try:
-        for k in range(converter.v0, converter.nv):
-            q, v = np.ones(converter.nq), np.zeros(converter.nv)
-            v[k] = 1.0
-            w, linear = v[converter.v0 :][:3], v[converter.v0 :][3:6]
-            move(linear.tolist(), w.tolist(), joints(q, v)[1])
-            moved = pybullet.getLinkStates(body, links, 1, 1, client) if links else ()
-            own = (linear, w) if robot.floating else (np.zeros(3), np.zeros(3))
-            twists.append([own, *((state[6], state[7]) for state in moved)])
-            frames = [orientation, *(state[1] for state in moved)]
-    finally:
-        move(*base, rates)
-    shape = (converter.nv - converter.v0, len(frames), 2, 3)
-    lengths = [1.0] * 6 if robot.floating else []
-    for joint in robot.joints:
-        if joint.kind != FIXED:
-            # Bullet scales velocities by the length of the axis; see UNIT_AXIS_RTOL
-            unit_axis = joint.kind != SPHERICAL
-            lengths += [float(np.linalg.norm(joint.axis))] if unit_axis else [1.0] * 3
-    array = np.array(twists).reshape(shape) / np.array(lengths).reshape(-1, 1, 1, 1)
-    return array, Rotation.from_quat(frames).as_matrix()

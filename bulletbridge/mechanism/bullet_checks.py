@@ -1,4 +1,4 @@
-"""Is what Bullet has what the user meant, and is what was read what Bullet has? No calls into Bullet."""
+"""Has Bullet what the user meant, and was it read right? No calls into Bullet."""
 
 import warnings
 from pathlib import Path
@@ -20,7 +20,7 @@ MASSLESS = 1e-13
 """Inertia about an axis over all inertia carried that counts as none; round-off is 1e-15."""
 
 FILE_RTOL = 1e-3
-"""Change of an inertia against the file that is worth a warning; Bullet's diagonalisation is 1e-6."""
+"""Change of an inertia that is worth a warning; Bullet's own diagonalisation changes it by 1e-6."""
 
 MASS_MATRIX_RTOL = 1e-6
 
@@ -182,8 +182,8 @@ def impossible_tensor(robot: RawBody, link: RawLink, found: FileInertia, path: P
     return (
         f"body '{robot.name}': Bullet made the inertia of link '{link.name}' zero, because no body"
         f" can have the one in {path.name}: [ixx iyy izz ixy ixz iyz] = {entries(found.J)} kg m²;"
-        " no principal moment may be negative or larger than the sum of the others. Correct it in the"
-        " file, or give one with changeDynamics(localInertiaDiagonal=...)"
+        " no principal moment may be negative or larger than the sum of the others. Correct it in"
+        " the file, or give one with changeDynamics(localInertiaDiagonal=...)"
     )
 
 

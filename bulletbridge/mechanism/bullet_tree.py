@@ -103,7 +103,12 @@ class Node:
 
 
 class Forest:
-    """Grows a mechanism robot by robot."""
+    """Grows a mechanism robot by robot.
+
+    Args:
+        joint_damping: Whether URDF joint damping acts.
+        link_damping: Bullet's damping of links [1/s].
+    """
 
     def __init__(self, joint_damping: bool, link_damping: float) -> None:
         self.joint_damping, self.link_damping = joint_damping, link_damping

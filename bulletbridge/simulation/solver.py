@@ -13,9 +13,11 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     CONTROL,
+    DONE,
     DRIFT_PHASE,
     EULER,
     INTERRUPTED,
+    NOT_CLOSED,
     POSITION_PHASE,
     SEEN_Q,
     SEEN_V,
@@ -30,6 +32,8 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
+REFINEMENTS = (8, 64, 512)
+"""Parts of a step whose correction fails."""
 NO_RECORD = np.zeros((0, 0))
 
 
@@ -148,6 +152,57 @@ class Solver:
             error, self._interruption = self._interruption, None
             raise error
         return failure
+
+    def advance(self, steps: int, record: Array = NO_RECORD) -> int:
+        """Advance by many steps; one that cannot be closed is tried again in finer ones.
+
+        Close to a singular position that the mechanism does not quite reach the motion turns
+        sharply; there a step may be too long for the correction to stay on its branch.
+
+        Returns:
+            The failure that stopped it, with the state before that step restored, or DONE.
+        """
+        every = steps // len(record) if len(record) else 0
+        done = 0
+        while True:
+            # whole records only in one call; what a refined step interrupts goes one by one
+            failure = self.run(STEP, steps - done, record[done // every :] if every else record)
+            done += int(self.control[0]["done"])
+            if failure != NOT_CLOSED:
+                return failure
+            if self._refine():
+                return NOT_CLOSED
+            done += 1
+            while every and done % every and done < steps:
+                failure = self.run(STEP, 1)
+                if failure == NOT_CLOSED:
+                    failure = self._refine()
+                if failure:
+                    return failure
+                done += 1
+            if every and done:
+                self._record(record[done // every - 1])
+            if done == steps:
+                return DONE
+
+    def _refine(self) -> int:
+        """One step in as many parts as its correction needs; the failure of the finest, or DONE."""
+        c, failure = self.control[0], NOT_CLOSED
+        dt = float(c["dt"])
+        before = self.state.copy()
+        for parts in REFINEMENTS:
+            c["dt"] = dt / parts
+            failure = self.run(STEP, parts)
+            if failure != NOT_CLOSED:
+                break
+            self.state[:], c["fresh"] = before, 0
+        c["dt"], c["guarded"] = dt, 1
+        return failure
+
+    def _record(self, line: Array) -> None:
+        """Keep a state as the kernel does."""
+        c = self.control[0]
+        line[:] = [*self.state, c["rank"], c["margin"], c["correction_passes"]]
 
     def acceleration(self) -> Array:
         """Constrained acceleration (nv,) at the state."""

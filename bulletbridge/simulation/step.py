@@ -91,7 +91,7 @@ def run(
     f, stage = Factors(L[0], Y[0], R[0], rows[0]), Factors(L[1], Y[1], R[1], rows[1])
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
-    c.failure = DONE
+    c.failure, c.done = DONE, 0
     if task == ACCELERATE:
         accelerate_at(a, f, Moment(t0, targets[0]), q, v, tau[0], vectors[ACCELERATION, :nv])
         c.fresh = 1
@@ -126,6 +126,7 @@ def run(
             c.fresh = 0
             return c.failure
         state[nq + nv] = end.t
+        c.done = n + 1
         if every > 0 and (n + 1) % every == 0:
             put_record(record[(n + 1) // every - 1], state, c)
     return c.failure

@@ -273,7 +273,7 @@ class System:
         if self.integrator == "dop853":
             failure = self._adaptive.step(self._solver, self.dt)
         else:
-            failure = self._solver.run(STEP, 1)
+            failure = self._solver.run(STEP, 1) and self._solver.advance(1)
         if failure:
             raise_failure(self._solver, failure)
         if write and self._write is not None:
@@ -298,9 +298,9 @@ class System:
                     table[(n + 1) // every - 1] = line
         else:
             whole = steps - steps % every
-            failure = self._solver.run(STEP, whole, table)
+            failure = self._solver.advance(whole, table)
             if not failure and steps % every:
-                failure = self._solver.run(STEP, steps % every)
+                failure = self._solver.advance(steps % every)
             if failure:
                 raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)

@@ -1,0 +1,155 @@
+"""One body's coordinates, in Bullet's terms and in ours; no calls into Bullet.
+
+Bullet's orientations are of inertial frames: a base quaternion turns the base's inertial axes, a
+spherical joint's quaternion and rates are in the child's. Ours are in link axes, which do not
+depend on how Bullet diagonalised an inertia. Plain floats: for so few numbers NumPy is slower.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RATES, RawBody
+from bulletbridge.mechanism.layout import SPHERICAL
+from bulletbridge.numerics.records import Array, Matrix
+
+Floats = Sequence[float]
+IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A spherical joint: its place in Bullet's lists and in q and v, the child's I in its link."""
+
+    place: int
+    q: int
+    v: int
+    R: Matrix
+
+
+class Converter:
+    """One body's coordinates: where they are in q and v, and how Bullet wants them.
+
+    Args:
+        robot: The body.
+        nq, nv: Where its coordinates start.
+
+    Attributes:
+        indices: Bullet's indices of the joints that move.
+        nq, nv: Where the next body's coordinates start.
+    """
+
+    def __init__(self, robot: RawBody, nq: int, nv: int) -> None:
+        base = Rotation.from_matrix(robot.links[0].R)
+        x, y, z, w = base.as_quat()
+        self._principal = (float(x), float(y), float(z), float(w))
+        self.q0, self.v0 = nq, nv
+        if robot.floating:
+            nq, nv = nq + 7, nv + 6
+        self.indices: list[int] = []
+        self.balls: list[Ball] = []
+        self._q: list[slice] = []
+        self._v: list[slice] = []
+        for index, joint in enumerate(robot.joints):
+            if joint.kind == FIXED:
+                continue
+            if joint.kind == SPHERICAL:
+                R: Matrix = tuple(map(tuple, robot.links[index + 1].R.tolist()))
+                self.balls.append(Ball(len(self.indices), nq, nv, R))
+            self.indices.append(index)
+            self._q.append(slice(nq, nq + POSITIONS[joint.kind]))
+            self._v.append(slice(nv, nv + RATES[joint.kind]))
+            nq, nv = self._q[-1].stop, self._v[-1].stop
+        self.nq, self.nv = nq, nv
+
+    def read_base(
+        self, q: Array, v: Array, pose: tuple[Floats, Floats], twist: tuple[Floats, Floats]
+    ) -> None:
+        """Put the base's pose and (linear, angular) velocity into q and v."""
+        i, k = self.q0, self.v0
+        x, y, z, w = self._principal
+        q[i : i + 3], q[i + 3 : i + 7] = pose[0], quat_product(unit(pose[1]), (-x, -y, -z, w))
+        v[k : k + 3], v[k + 3 : k + 6] = twist[1], twist[0]
+
+    def read_joints(
+        self, q: Array, v: Array, positions: Sequence[Floats], rates: Sequence[Floats]
+    ) -> None:
+        """Put Bullet's joint positions and rates into q and v."""
+        for at, values in zip(self._q, positions, strict=True):
+            q[at] = values
+        for at, values in zip(self._v, rates, strict=True):
+            v[at] = values
+        for ball in self.balls:
+            x, y, z, w = unit(positions[ball.place])
+            q[ball.q : ball.q + 4] = (*turned(ball.R, (x, y, z)), w)
+            v[ball.v : ball.v + 3] = turned(ball.R, rates[ball.place])
+
+    def columns(self) -> tuple[tuple[slice, None], tuple[slice, None]]:
+        """Where the joints are in q and v, as columns: their lists are what Bullet takes."""
+        q_start, v_start = (self._q[0].start, self._v[0].start) if self._q else (self.nq, self.nv)
+        return (slice(q_start, self.nq), None), (slice(v_start, self.nv), None)
+
+    def joint_lists(self) -> Callable[[Array, Array], tuple[list[Floats], list[Floats]]]:
+        """Function of (q, v) that gives the lists Bullet takes: a list of floats per joint."""
+        q_part, v_part = self.columns()
+        if not self.balls:
+            return lambda q, v: (q[q_part].tolist(), v[v_part].tolist())
+        q_slices, v_slices = self._q, self._v
+        balls = [(ball.place, transposed(ball.R)) for ball in self.balls if ball.R != IDENTITY]
+
+        def lists(q: Array, v: Array) -> tuple[list[Floats], list[Floats]]:
+            positions, rates = q.tolist(), v.tolist()
+            positions = [positions[at] for at in q_slices]
+            rates = [rates[at] for at in v_slices]
+            for place, R in balls:
+                positions[place][:3] = turned(R, positions[place])
+                rates[place] = turned(R, rates[place])
+            return positions, rates
+
+        return lists
+
+    def base_lists(self) -> Callable[[Array, Array], tuple[Floats, Floats, Floats, Floats]]:
+        """Function of (q, v) that gives a floating base's position, orientation, velocities."""
+        q_part, v_part = slice(self.q0, self.q0 + 7), slice(self.v0, self.v0 + 6)
+        principal = self._principal
+        turn = None if principal == (0.0, 0.0, 0.0, 1.0) else principal
+
+        def lists(q: Array, v: Array) -> tuple[Floats, Floats, Floats, Floats]:
+            pose, twist = q[q_part].tolist(), v[v_part].tolist()
+            quat = unit(pose[3:])
+            if turn:
+                quat = quat_product(quat, turn)
+            return pose[:3], quat, twist[3:], twist[:3]
+
+        return lists
+
+
+def unit(quat: Floats) -> Floats:
+    """A quaternion of length 1; Bullet stores what it gets, its own integrator lets it drift."""
+    x, y, z, w = quat
+    scale = (x * x + y * y + z * z + w * w) ** -0.5
+    return scale * x, scale * y, scale * z, scale * w
+
+
+def quat_product(a: Floats, b: Floats) -> Floats:
+    """Quaternion xyzw of the rotation b followed by a."""
+    ax, ay, az, aw = a
+    bx, by, bz, bw = b
+    return (
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by + ay * bw + az * bx - ax * bz,
+        aw * bz + az * bw + ax * by - ay * bx,
+        aw * bw - ax * bx - ay * by - az * bz,
+    )
+
+
+def turned(R: Matrix, a: Floats) -> list[float]:
+    """R times the first three numbers of a."""
+    x, y, z, *_ = a
+    return [row[0] * x + row[1] * y + row[2] * z for row in R]
+
+
+def transposed(R: Matrix) -> Matrix:
+    """Rows for columns."""
+    return tuple(zip(*R, strict=True))

@@ -1,0 +1,98 @@
+"""Small Bullet worlds for tests, and what must not change in them."""
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pybullet
+
+INERTIA = pybullet.URDF_USE_INERTIA_FROM_FILE
+
+
+@dataclass
+class BulletWorld:
+    """A DIRECT client that loads URDF text."""
+
+    directory: Path
+    client: int = field(default_factory=lambda: pybullet.connect(pybullet.DIRECT))
+    count: itertools.count = field(default_factory=itertools.count)
+
+    def load(self, text: str, flags: int = INERTIA, **options) -> int:
+        """Load URDF text; each time a new file, because Bullet caches files by name."""
+        path = self.directory / f"robot{next(self.count)}.urdf"
+        path.write_text(text)
+        return pybullet.loadURDF(str(path), flags=flags, physicsClientId=self.client, **options)
+
+    def snapshot(self) -> list:
+        """State and constants of every body, exactly."""
+        c = self.client
+        found = []
+        for index in range(pybullet.getNumBodies(c)):
+            b = pybullet.getBodyUniqueId(index, c)
+            joints = range(pybullet.getNumJoints(b, c))
+            found.append(
+                (
+                    b,
+                    pybullet.getBodyInfo(b, c),
+                    pybullet.getBasePositionAndOrientation(b, c),
+                    pybullet.getBaseVelocity(b, c),
+                    [pybullet.getJointStateMultiDof(b, i, c) for i in joints],
+                    [pybullet.getJointInfo(b, i, c) for i in joints],
+                    [pybullet.getDynamicsInfo(b, i, c)[:10] for i in range(-1, len(joints))],
+                )
+            )
+        return found
+
+    def release(self, body: int, link_damping: float = 0.0) -> None:
+        """Switch off motors and the clamp of rates; set Bullet's damping of links."""
+        c = self.client
+        pybullet.changeDynamics(
+            body,
+            -1,
+            linearDamping=link_damping,
+            angularDamping=link_damping,
+            maxJointVelocity=1e6,
+            physicsClientId=c,
+        )
+        for i in range(pybullet.getNumJoints(body, c)):
+            kind = pybullet.getJointInfo(body, i, c)[2]
+            if kind == pybullet.JOINT_SPHERICAL:
+                pybullet.setJointMotorControlMultiDof(
+                    body,
+                    i,
+                    pybullet.POSITION_CONTROL,
+                    targetPosition=[0, 0, 0, 1],
+                    positionGain=0,
+                    velocityGain=0,
+                    force=[0, 0, 0],
+                    physicsClientId=c,
+                )
+            elif kind != pybullet.JOINT_FIXED:
+                pybullet.setJointMotorControl2(
+                    body, i, pybullet.VELOCITY_CONTROL, force=0, physicsClientId=c
+                )
+
+    def shake(self, body: int, rng: np.random.Generator) -> None:
+        """Random state of all joints and of the base, fixed (pose only) or floating."""
+        c = self.client
+        pybullet.resetBasePositionAndOrientation(body, rng.normal(0, 1, 3), quat(rng), c)
+        if pybullet.getDynamicsInfo(body, -1, c)[0] > 0:
+            pybullet.resetBaseVelocity(body, rng.normal(size=3), rng.normal(size=3), c)
+        for i in range(pybullet.getNumJoints(body, c)):
+            kind = pybullet.getJointInfo(body, i, c)[2]
+            if kind == pybullet.JOINT_SPHERICAL:
+                values = quat(rng), rng.normal(size=3).tolist()
+            elif kind != pybullet.JOINT_FIXED:
+                values = rng.normal(0, 0.7, 1).tolist(), rng.normal(size=1).tolist()
+            else:
+                continue
+            pybullet.resetJointStatesMultiDof(
+                body, [i], [values[0]], [values[1]], physicsClientId=c
+            )
+
+
+def quat(rng: np.random.Generator) -> list[float]:
+    """Random unit quaternion."""
+    x = rng.normal(size=4)
+    return (x / np.linalg.norm(x)).tolist()

@@ -1,0 +1,500 @@
+"""The reader against Pinocchio on the same URDF text, and against Bullet's own link states."""
+
+import warnings
+
+import numpy as np
+import pinocchio as pin
+import pybullet
+import pytest
+from bullet_worlds import BulletWorld
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.spatial.transform import Rotation
+from urdf_builder import ALL_KINDS, inertial, joint, link, random_tree, robot
+
+from bulletbridge.constraints.encode import encode
+from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
+from bulletbridge.mechanism.bullet import read_body, read_bullet
+from bulletbridge.mechanism.bullet_checks import check_mass_matrix, mass_matrix_at
+from bulletbridge.mechanism.bullet_live import live_mass_matrix
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.layout import POSE
+from bulletbridge.simulation.solver import Solver, Tolerances
+
+ONE_DOF = tuple(kind for kind in ALL_KINDS if kind != "spherical")
+POSE_ATOL = 1e-12
+M_RTOL = 1e-12
+STEP_RTOL = 1e-11
+DIAGONALISATION = 1e-5
+"""Bullet diagonalises full tensors to about 1e-6."""
+
+quiet = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A Bullet client of its own."""
+    bullet = BulletWorld(tmp_path)
+    yield bullet
+    if pybullet.isConnected(bullet.client):
+        pybullet.disconnect(bullet.client)
+
+
+def link_pose(mechanism, q, name):
+    """Rotation and position of a URDF link frame in the world, by the kernels."""
+    poses = np.zeros(len(mechanism.bodies), POSE)
+    poses["R"] = np.eye(3)
+    kinematics(mechanism.bodies, q, poses, mechanism.axes.copy())
+    found = mechanism.link(name)
+    pose = poses[found.body]
+    return pose["R"] @ found.R, pose["p"] + pose["R"] @ found.p
+
+
+class Oracle:
+    """Pinocchio's model of the URDF text, in our coordinates."""
+
+    def __init__(self, text, mechanism, floating, base=None):
+        root = (pin.JointModelFreeFlyer(),) if floating else ()
+        self.model = pin.buildModelFromXML(text, *root)
+        self.data = self.model.createData()
+        self.mechanism, self.floating = mechanism, floating
+        self.base = base or pin.SE3.Identity()
+
+    def configuration(self, q):
+        """Pinocchio's q, and A with its v = A v of ours."""
+        q_pin, A = pin.neutral(self.model), np.zeros((self.model.nv, self.mechanism.nv))
+        for name, ours in self.mechanism.joints.items():
+            if name == "base":
+                R = Rotation.from_quat(q[3:7]).as_matrix()
+                arm = R @ self.mechanism.link("l0").p  # from the centre of mass to the link
+                q_pin[:7] = [*(q[:3] + arm), *q[3:7]]
+                A[3:6, :3], A[:3, 3:6] = R.T, R.T
+                A[:3, :3] = -R.T @ pin.skew(arm)
+                continue
+            theirs = self.model.joints[self.model.getJointId(name)]
+            value = q[ours.q][0]
+            angle = [np.cos(value), np.sin(value)]
+            q_pin[theirs.idx_q : theirs.idx_q + theirs.nq] = angle if theirs.nq == 2 else value
+            A[theirs.idx_v, ours.v.start] = 1.0
+        return q_pin, A
+
+    def mass_matrix(self, q):
+        q_pin, A = self.configuration(q)
+        M = pin.crba(self.model, self.data, q_pin)
+        return A.T @ (np.triu(M) + np.triu(M, 1).T) @ A
+
+    def link_pose(self, q, name):
+        pin.framesForwardKinematics(self.model, self.data, self.configuration(q)[0])
+        placed = self.base * self.data.oMf[self.model.getFrameId(name)]
+        return placed.rotation, placed.translation
+
+
+@quiet
+@given(seeds, st.integers(1, 9), st.booleans(), st.booleans())
+def test_links_and_mass_matrix_agree_with_pinocchio(world, seed, n, floating, full_tensors):
+    rng = np.random.default_rng(seed)
+    text = random_tree(rng, n, ONE_DOF, full_tensors=full_tensors)
+    body = world.load(text, useFixedBase=not floating)
+    world.shake(body, rng)
+    bodies = read_bullet(body, world.client)
+    mechanism, (q, _) = bodies.mechanism, bodies.state()
+    base = None
+    if not floating:
+        d = pybullet.getDynamicsInfo(body, -1, world.client)
+        p, orn = pybullet.getBasePositionAndOrientation(body, world.client)
+        inertial_frame = pin.SE3(Rotation.from_quat(d[4]).as_matrix(), np.array(d[3]))
+        base = pin.SE3(Rotation.from_quat(orn).as_matrix(), np.array(p)) * inertial_frame.inverse()
+    oracle = Oracle(text, mechanism, floating, base)
+    for i in range(n + 1):
+        for ours, theirs in zip(
+            link_pose(mechanism, q, f"l{i}"), oracle.link_pose(q, f"l{i}"), strict=True
+        ):
+            assert_allclose(ours, theirs, atol=POSE_ATOL)
+    M = oracle.mass_matrix(q)
+    scale = np.abs(M).max(initial=0.0)
+    tolerance = DIAGONALISATION if full_tensors else M_RTOL
+    assert_allclose(mass_matrix_at(mechanism, q)[0], M, atol=tolerance * scale)
+
+
+@quiet
+@given(seeds, st.integers(0, 9), st.booleans())
+def test_links_are_where_bullet_has_them(world, seed, n, floating):
+    rng = np.random.default_rng(seed)
+    text = random_tree(rng, n, full_tensors=True)
+    body = world.load(text, useFixedBase=not floating, globalScaling=float(rng.uniform(0.5, 2)))
+    world.shake(body, rng)
+    bodies = read_bullet(body, world.client)
+    q, _ = bodies.state()
+    for i in range(n):
+        state = pybullet.getLinkState(body, i, 0, 1, world.client)
+        R, p = link_pose(bodies.mechanism, q, f"l{i + 1}")
+        assert_allclose(p + R @ state[2], state[0], atol=POSE_ATOL)
+        inertial_axes = R @ Rotation.from_quat(state[3]).as_matrix()
+        assert_allclose(inertial_axes, Rotation.from_quat(state[1]).as_matrix(), atol=POSE_ATOL)
+
+
+@quiet
+@given(seeds, st.integers(0, 9), st.booleans())
+def test_states_survive_a_round_trip(world, seed, n, floating):
+    rng = np.random.default_rng(seed)
+    body = world.load(random_tree(rng, n, full_tensors=True), useFixedBase=not floating)
+    bodies = read_bullet(body, world.client)
+    if floating:
+        world.shake(body, rng)
+        q, v = bodies.state()
+        before = world.snapshot()
+        world.shake(body, rng)
+        bodies.write(q, v)
+        (_, _, pose, twist, joints, *_), (_, _, pose0, twist0, joints0, *_) = (
+            world.snapshot()[0], before[0]
+        )  # fmt: skip
+        assert pose[0] == pose0[0] and twist == twist0
+        sign = np.sign(np.dot(pose[1], pose0[1]))
+        assert_allclose(sign * np.array(pose[1]), pose0[1], atol=1e-15)
+        for now, then in zip(joints, joints0, strict=True):
+            if len(now[0]) <= 1:
+                assert now[:2] == then[:2]  # to the last bit
+            else:
+                assert_allclose(np.r_[now[0], now[1]], np.r_[then[0], then[1]], atol=2e-15)
+    q = rng.normal(size=bodies.mechanism.nq)
+    v = rng.normal(size=bodies.mechanism.nv)
+    for each in bodies.mechanism.joints.values():
+        if each.kind in ("spherical", "free"):
+            part = slice(each.q.stop - 4, each.q.stop)
+            q[part] /= np.linalg.norm(q[part])
+    bodies.write(q, v)
+    q_back, v_back = bodies.state()
+    for each in bodies.mechanism.joints.values():
+        if each.kind in ("spherical", "free"):
+            part = slice(each.q.stop - 4, each.q.stop)
+            q_back[part] *= np.sign(q_back[part] @ q[part])
+    assert_allclose(q_back, q, atol=2e-15)
+    assert_allclose(v_back, v, atol=3e-15)
+
+
+@quiet
+@given(seeds, st.integers(0, 6))
+def test_mass_matrix_agrees_with_bullets_link_velocities(world, seed, n):
+    rng = np.random.default_rng(seed)
+    body = world.load(random_tree(rng, n, full_tensors=True), useFixedBase=False)
+    world.shake(body, rng)
+    bodies = read_bullet(body, world.client)
+    M = mass_matrix_at(bodies.mechanism, bodies.state()[0])[0]
+    live = live_mass_matrix(bodies, [read_body("robot", body, world.client)])
+    assert_allclose(live, M, atol=M_RTOL * np.abs(M).max())
+
+
+@quiet
+@given(seeds, st.integers(0, 7), st.booleans(), st.sampled_from([0.0, 0.04, 0.5]))
+def test_bullet_steps_as_the_equations_of_motion_say(world, seed, n, floating, link_damping):
+    rng = np.random.default_rng(seed)
+    client = world.client
+    pybullet.resetSimulation(client)
+    pybullet.setGravity(1.0, -2.0, -9.0, client)
+    text = random_tree(rng, n, full_tensors=True, damping=0.3, limited=False)
+    body = world.load(text, useFixedBase=not floating)
+    world.release(body, link_damping)
+    world.shake(body, rng)
+    bodies = read_bullet(body, client, link_damping=link_damping)
+    mechanism, (q, v) = bodies.mechanism, bodies.state()
+    terms = Solver(mechanism, encode(mechanism, []), Tolerances()).terms(q, v, 0.0)
+    dt = 1 / 240
+    v_next = v + dt * np.linalg.solve(terms.M, terms.forces - terms.h) if len(v) else v
+    q_next = np.empty_like(q)
+    displace(mechanism.bodies, q, v_next, dt, q_next)
+    pybullet.stepSimulation(client)
+    q_bullet, v_bullet = bodies.state()
+    for each in mechanism.joints.values():
+        if each.kind in ("spherical", "free"):
+            part = slice(each.q.stop - 4, each.q.stop)
+            q_bullet[part] *= np.sign(q_bullet[part] @ q_next[part])
+    speed = 1.0 + np.abs(v).max(initial=0.0)
+    assert_allclose(v_bullet, v_next, atol=STEP_RTOL * speed)
+    assert_allclose(q_bullet, q_next, atol=STEP_RTOL)
+
+
+def test_reading_changes_nothing_but_the_stamp(world, rng):
+    body = world.load(random_tree(rng, 8, ONE_DOF), useFixedBase=False)
+    world.shake(body, rng)
+    before = world.snapshot()
+    first, second = read_bullet(body, world.client), read_bullet(body, world.client)
+    assert world.snapshot() == before
+    first.check()
+    second.check()
+
+
+def test_mass_matrix_agrees_with_bullets_own(world, rng):
+    body = world.load(random_tree(rng, 7, ONE_DOF, branching=0.2), useFixedBase=True)
+    bodies = read_bullet(body, world.client)
+    q = rng.normal(size=bodies.mechanism.nq)
+    M = np.array(pybullet.calculateMassMatrix(body, q.tolist(), physicsClientId=world.client))
+    assert_allclose(mass_matrix_at(bodies.mechanism, q)[0], M, atol=1e-12 * np.abs(M).max())
+
+
+def test_a_removed_body_leaves_a_stale_mass_matrix_that_is_not_blamed_on_the_next(world, rng):
+    for _ in range(10):
+        body = world.load(random_tree(rng, 5, ("revolute",)), useFixedBase=True)
+        pybullet.calculateMassMatrix(body, [0.0] * 5, physicsClientId=world.client)
+        read_bullet(body, world.client)
+        pybullet.removeBody(body, world.client)
+
+
+def test_several_robots_are_one_forest_with_names_of_their_own(world, rng):
+    arm = random_tree(rng, 3, ("revolute",), name="arm")
+    ids = [world.load(arm, useFixedBase=True), world.load(arm, useFixedBase=False)]
+    bodies = read_bullet(ids, world.client)
+    assert bodies.body_ids == {"arm": ids[0], "arm_2": ids[1]}
+    assert list(bodies.mechanism.joints)[:4] == ["arm/j0", "arm/j1", "arm/j2", "arm_2/base"]
+    assert {"world", "arm/l0", "arm_2/l3"} <= set(bodies.mechanism.links)
+    alone = read_bullet(ids[1], world.client).mechanism
+    q = bodies.state()[0]
+    M = mass_matrix_at(bodies.mechanism, q)[0]
+    assert_allclose(M[3:, 3:], mass_matrix_at(alone, q[3:])[0], atol=1e-14)
+    assert not M[3:, :3].any()
+    named = read_bullet({"left": ids[0], "right": ids[1]}, world.client)
+    assert "right/base" in named.mechanism.joints
+
+
+def test_links_joined_by_fixed_joints_are_one_body_with_all_names(world):
+    heavy = inertial(2.0, (0.3, 0.4, 0.5), (0.1, 0, 0))
+    text = robot(
+        link("base"),
+        link("arm", heavy),
+        link("tool", heavy),
+        joint("swing", "continuous", "base", "arm"),
+        joint("grip", "fixed", "arm", "tool", (1.0, 0, 0)),
+    )
+    mechanism = read_bullet(world.load(text, useFixedBase=True), world.client).mechanism
+    assert len(mechanism.bodies) == 2 and list(mechanism.joints) == ["swing"]
+    body = mechanism.bodies[1]
+    assert body["mass"] == 4.0
+    assert_allclose(body["com"], [0.6, 0, 0], atol=1e-15)
+    assert_allclose(np.diag(body["J"]), [0.6, 0.8 + 1.0, 1.0 + 1.0], atol=1e-15)
+    assert mechanism.link("tool").body == 1
+    assert_allclose(mechanism.link("tool").p, [1.0, 0, 0], atol=1e-15)
+    assert mechanism.joint("swing").lower == -np.inf
+
+
+def test_limits_damping_gravity_and_link_damping_are_read(world, rng):
+    text = robot(
+        link("base"),
+        link("a"),
+        link("b"),
+        joint("turn", "revolute", "base", "a", limits=(-0.5, 0.25), damping=0.7),
+        joint("slide", "prismatic", "a", "b", limits=(-0.1, 0.2), damping=0.3),
+    )
+    pybullet.setGravity(1.0, 2.0, -3.0, world.client)
+    body = world.load(text, useFixedBase=True, globalScaling=2.0)
+    mechanism = read_bullet(body, world.client, link_damping=0.04).mechanism
+    assert (mechanism.joint("turn").lower, mechanism.joint("turn").upper) == (-0.5, 0.25)
+    assert_allclose([mechanism.joint("slide").lower, mechanism.joint("slide").upper], [-0.2, 0.4])
+    assert_allclose(mechanism.gravity, [1.0, 2.0, -3.0])
+    assert_allclose(mechanism.axes["damping"], [0.7, 0.3])
+    assert_allclose(mechanism.lumps["linear"], 0.04)
+    assert len(mechanism.lumps) == 2
+    undamped = read_bullet(body, world.client, joint_damping=False).mechanism
+    assert not undamped.axes["damping"].any() and len(undamped.lumps) == 0
+
+
+def test_a_base_called_world_is_fine_at_the_origin_only(world):
+    text = robot(link("world"), link("a"), joint("j", "continuous", "world", "a"))
+    mechanism = read_bullet(world.load(text, useFixedBase=True), world.client).mechanism
+    assert mechanism.link("world").body == 0
+    elsewhere = world.load(text, useFixedBase=True, basePosition=[1, 0, 0])
+    with pytest.raises(ModelError, match=r"'world' is taken by the world.*rename the link"):
+        read_bullet(elsewhere, world.client)
+
+
+ARM = robot(link("base"), link("a"), joint("j", "continuous", "base", "a"))
+
+
+def _one_joint(kind="continuous", child=None, **options):
+    return robot(link("base"), link("a", child), joint("j", kind, "base", "a", **options))
+
+
+BAD = {
+    "planar": (_one_joint("planar"), r"body 'robot': joint 'j' is planar.*prismatic"),
+    "axis": (_one_joint(axis="0 0 2"), r"axis of joint 'j' has length 2; .*unit vector"),
+    "no axis": (_one_joint(axis="0 0 0"), r"axis of joint 'j' has length 0; .*unit vector"),
+    "slack slide": (_one_joint("prismatic", axis="0 0 0.999"), r"'j' has length 0.999"),
+    "massless": (
+        _one_joint(child=inertial(0.0, (0.0, 0.0, 0.0))),
+        r"joint 'j' moves no inertia \(0\): link 'a'.*positive mass",
+    ),
+    "point on axis": (
+        _one_joint(child=inertial(1.0, (0.0, 0.0, 0.0), (0, 0, 0.5))),
+        r"joint 'j' moves no inertia",
+    ),
+    "rod on a ball": (
+        _one_joint("spherical", inertial(1.0, (0.1, 0.0, 0.1), (0, 0.5, 0))),
+        r"joint 'j' moves no inertia",
+    ),
+    "two on one axis": (
+        robot(
+            link("base"),
+            link("a", inertial(0.0, (0.0, 0.0, 0.0))),
+            link("b"),
+            joint("j", "continuous", "base", "a"),
+            joint("k", "continuous", "a", "b"),
+        ),
+        r"joint 'j' with 'k' moves no inertia",
+    ),
+    "triangle": (
+        _one_joint(child=inertial(1.0, (1.0, 1.0, 2.5), (0.3, 0, 0))),
+        r"made the inertia of link 'a' zero.*\[1 1 2.5 0 0 0\]",
+    ),
+    "too many": (
+        robot(
+            *(link(f"l{i}") for i in range(123)),
+            *(joint(f"j{i}", "continuous", f"l{i}", f"l{i + 1}") for i in range(122)),
+        ),
+        r"body 'robot' has 122 joint coordinates.*121.*split",
+    ),
+}
+
+
+@pytest.mark.parametrize("text, message", BAD.values(), ids=BAD.keys())
+def test_what_cannot_be_modelled_is_refused_by_name_and_changes_nothing(world, text, message):
+    body = world.load(text, useFixedBase=True)
+    before = world.snapshot() if "l122" not in text else None
+    with pytest.raises(ModelError, match=message):
+        read_bullet(body, world.client)
+    if before:
+        assert world.snapshot() == before
+
+
+def test_a_massless_link_between_two_joints_is_fine(world):
+    text = robot(
+        link("base"),
+        link("cross", inertial(0.0, (0.0, 0.0, 0.0))),
+        link("b", inertial(1.0, (0.1, 0.1, 0.1), (0, 0, 0.5))),
+        joint("x", "continuous", "base", "cross", axis="1 0 0"),
+        joint("y", "continuous", "cross", "b", axis="0 1 0"),
+    )
+    assert read_bullet(world.load(text, useFixedBase=True), world.client).mechanism.nv == 2
+
+
+def test_an_axis_with_three_digits_is_meant_as_a_unit_vector(world):
+    body = world.load(_one_joint(axis="0.577 0.577 0.577"), useFixedBase=True)
+    mechanism = read_bullet(body, world.client).mechanism
+    assert_allclose(mechanism.bodies[1]["R"][:, 2], 3**-0.5 * np.ones(3), atol=1e-12)
+
+
+def test_maximal_coordinates_are_refused(world):
+    box = pybullet.createCollisionShape(
+        pybullet.GEOM_BOX, halfExtents=[0.1, 0.1, 0.1], physicsClientId=world.client
+    )
+    body = pybullet.createMultiBody(1, box, useMaximalCoordinates=1, physicsClientId=world.client)
+    with pytest.raises(ModelError, match="without useMaximalCoordinates"):
+        read_bullet(body, world.client)
+
+
+def test_unknown_bodies_and_clients_are_named(world):
+    with pytest.raises(WorldError, match=r"no body 7; it has none"):
+        read_bullet(7, world.client)
+    body = world.load(ARM)
+    with pytest.raises(WorldError, match=rf"no body 7; it has \[{body}\].*loadURDF returned"):
+        read_bullet([body, 7], world.client)
+    with pytest.raises(WorldError, match="client 77 is not connected"):
+        read_bullet(body, 77)
+    with pytest.raises(ModelError, match="more than once"):
+        read_bullet([body, body], world.client)
+    with pytest.raises(ModelError, match="no bodies given"):
+        read_bullet([], world.client)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_removed_body_is_noticed_even_if_its_id_is_taken(world, fixed):
+    first, second = (world.load(ARM, useFixedBase=fixed) for _ in range(2))
+    bodies = read_bullet([first, second], world.client)
+    q, v = bodies.state()
+    pybullet.removeBody(second, world.client)
+    for act in (bodies.check, bodies.state, lambda: bodies.write(q, v)):
+        with pytest.raises(WorldError, match=r"body 'robot_2' \(id 1.*removed.*read it again"):
+            act()
+    assert world.load(ARM, useFixedBase=fixed) == second, "Bullet gives the id away"
+    before = world.snapshot()
+    for act in (bodies.check, bodies.state, lambda: bodies.write(q + 1.0, v + 1.0)):
+        with pytest.raises(WorldError, match="removed"):
+            act()
+    assert world.snapshot() == before
+    pybullet.resetSimulation(world.client)
+    with pytest.raises(WorldError, match="'robot'.*removed"):
+        bodies.check()
+    pybullet.disconnect(world.client)
+    for act in (bodies.check, bodies.state, lambda: bodies.write(q, v)):
+        with pytest.raises(WorldError, match=r"client \d+ is not connected any more"):
+            act()
+
+
+def test_a_moved_fixed_base_is_noticed(world):
+    body = world.load(ARM, useFixedBase=True)
+    bodies = read_bullet(body, world.client)
+    pybullet.resetBasePositionAndOrientation(body, [0, 0.1, 0], [0, 0, 0, 1], world.client)
+    with pytest.raises(WorldError, match=r"moved by 0.1 m and turned by 0 rad"):
+        bodies.state()
+
+
+def test_states_that_do_not_fit_or_are_not_finite_are_refused(world):
+    body = world.load(ARM, useFixedBase=True)
+    bodies = read_bullet(body, world.client)
+    with pytest.raises(ModelError, match="q has 2 numbers and v 1; the mechanism has 1 and 1"):
+        bodies.write(np.zeros(2), np.zeros(1))
+    pybullet.resetJointState(body, 0, np.nan, physicsClientId=world.client)
+    with pytest.raises(WorldError, match="joint 'j'"):
+        bodies.state()
+
+
+def test_inertia_that_bullet_invented_is_reported(world):
+    body = world.load(ARM, flags=0)
+    with pytest.warns(BulletBridgeWarning, match=r"link 'a' from \[1 1 1 0 0 0\] to \[6.67e-07") as w:
+        read_bullet(body, world.client)
+    assert "URDF_USE_INERTIA_FROM_FILE" in str(w[0].message)
+
+
+def test_a_link_without_inertial_is_reported(world):
+    with pytest.warns(
+        BulletBridgeWarning, match=r"link 'a' has no <inertial>, Bullet gave it 1 kg"
+    ):
+        read_bullet(world.load(_one_joint(child=""), useFixedBase=True), world.client)
+
+
+def test_a_base_that_is_fixed_for_want_of_mass_is_reported(world):
+    text = robot(link("base", inertial(0.0)), link("a"), joint("j", "continuous", "base", "a"))
+    with pytest.warns(BulletBridgeWarning, match="base link 'base' has no mass"):
+        assert read_bullet(world.load(text), world.client).mechanism.nv == 1
+
+
+@quiet
+@given(seeds, st.integers(0, 6), st.booleans())
+def test_inertia_from_the_file_is_not_reported(world, seed, n, full_tensors):
+    text = random_tree(np.random.default_rng(seed), n, full_tensors=full_tensors)
+    body = world.load(text, useFixedBase=False, globalScaling=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_bullet(body, world.client)
+
+
+def test_a_mass_changed_by_the_user_is_read_and_not_reported(world):
+    body = world.load(ARM, useFixedBase=True)
+    pybullet.changeDynamics(
+        body, 0, mass=5.0, localInertiaDiagonal=[2.0, 2.0, 2.0], physicsClientId=world.client
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mechanism = read_bullet(body, world.client).mechanism
+    assert mechanism.bodies[1]["mass"] == 5.0
+
+
+def test_a_wrong_mass_matrix_is_reported_by_joint_and_amount(world, rng):
+    body = world.load(random_tree(rng, 3, ("revolute",)), useFixedBase=True)
+    mechanism = read_bullet(body, world.client).mechanism
+    M, _ = mass_matrix_at(mechanism, np.zeros(3))
+    wrong = M.copy()
+    wrong[2, 1] *= 1.01
+    with pytest.raises(ModelError, match=r"between joints 'j2' and 'j1'.*limit 1e-06"):
+        check_mass_matrix(mechanism, M, wrong)
