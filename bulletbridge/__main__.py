@@ -1,0 +1,5 @@
+"""``python -m bulletbridge``."""
+
+from bulletbridge.surface.cli import main
+
+main()

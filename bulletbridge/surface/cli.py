@@ -1,0 +1,241 @@
+"""The command line: compare, inspect, models, demo.
+
+Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+import bulletbridge
+from bulletbridge.errors import BulletBridgeError, LoopFileError, MissingExtraError, ModelError
+from bulletbridge.surface.quiet import quiet_bullet
+
+FAILED, WRONG_INPUT = 1, 2
+app = typer.Typer(
+    help="Exact closed loops for URDF robots in PyBullet.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class IntegratorName(str, Enum):
+    """Integrators of our solver."""
+
+    semi_implicit_euler = "semi_implicit_euler"
+    rk4 = "rk4"
+    dop853 = "dop853"
+
+
+class SolverName(str, Enum):
+    """What a model can be run under."""
+
+    projector = "projector"
+    native = "native"
+    native_tuned = "native_tuned"
+
+
+Dt = Annotated[float, typer.Option("--dt", help="Step [s].")]
+Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
+Model = Annotated[str, typer.Argument(help="Bundled name or path of a loops file.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(bulletbridge.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact closed loops for URDF robots in PyBullet."""
+
+
+@app.command()
+def compare(
+    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of loops files.")],
+    dt: Dt = 1 / 240,
+    duration: Duration = 10.0,
+    integrator: Annotated[
+        IntegratorName, typer.Option(help="Of our solver; Bullet's is fixed.")
+    ] = IntegratorName.semi_implicit_euler,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of dop853.")] = 1e-10,
+    solver: Annotated[
+        list[SolverName] | None,
+        typer.Option("--solver", help="Repeat for several; all unless given."),
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Measure trajectories against converged DOP853.")
+    ] = False,
+    json_file: JsonFile = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
+    ] = None,
+    gui: Annotated[
+        bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
+    ] = False,
+) -> None:
+    """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
+    from bulletbridge.surface.compare import ModelRuns, compare_model, worst
+    from bulletbridge.surface.loops_file import read_loops
+    from bulletbridge.surface.models import find
+    from bulletbridge.surface.plan import SOLVERS, Plan
+    from bulletbridge.surface.results import Comparison
+    from bulletbridge.surface.terminal import print_results, wide_console
+
+    names = tuple(s.value for s in solver) if solver else SOLVERS
+    plan = Plan(dt, duration, integrator.value, rtol, tuple(dict.fromkeys(names)), reference)
+    specs = [read_loops(find(model)) for model in models]
+    _require_places(json_file, report)
+    if gui:
+        from bulletbridge.surface.viewer import require_display, view
+
+        require_display()
+        for spec in specs:
+            view(spec, plan)
+    runs: list[ModelRuns] = []
+    page: Path | None = None
+    with _progress() as progress:
+        for spec in specs:
+            task = progress.add_task(spec.name, total=plan.steps * len(plan.solvers))
+            runs.append(compare_model(spec, plan, lambda n, k=task: progress.advance(k, n)))
+            progress.update(task, visible=False)
+        comparison = Comparison(tuple(run.result for model in runs for run in model.runs))
+        if report is not None:
+            from bulletbridge.surface.report import write_report
+
+            progress.add_task("report", total=None)
+            page = write_report(runs, comparison, plan, report)
+    _deliver(
+        json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console())
+    )
+    if page is not None:
+        print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
+    raise typer.Exit(worst(runs))
+
+
+@app.command()
+def inspect(model: Model, json_file: JsonFile = None) -> None:
+    """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
+    from bulletbridge.surface.inspection import inspect_model
+    from bulletbridge.surface.terminal import print_inspection, wide_console
+
+    found = inspect_model(model)
+    _deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
+
+
+@app.command()
+def models() -> None:
+    """List the bundled models."""
+    from bulletbridge.surface.models import bundled
+
+    for name, path in sorted(bundled().items()):
+        print(f"{name:20} {path}")
+
+
+@app.command()
+def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> None:
+    """Show a model in Bullet's window under both solvers; without a display, print the numbers."""
+    from bulletbridge.errors import WorldError
+    from bulletbridge.surface.viewer import require_display
+
+    try:
+        require_display()
+        gui = True
+    except WorldError:
+        print("no display: the numbers only", file=sys.stderr)
+        gui = False
+    compare([name], dt=dt, duration=duration, gui=gui)
+
+
+def _progress() -> Progress:
+    """Progress bars on stderr, gone when done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _require_places(json_file: str | None, report: Path | None) -> None:
+    """Find out before a long run that its results cannot be written.
+
+    Raises:
+        ModelError: A directory is missing or cannot be made.
+    """
+    if json_file not in (None, "-") and not Path(str(json_file)).absolute().parent.is_dir():
+        raise ModelError(f"cannot write JSON to '{json_file}': its directory does not exist")
+    if report is not None:
+        try:
+            report.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ModelError(f"cannot write the report to '{report}': {error}") from None
+
+
+def _deliver(file: str | None, content: Mapping[str, object], show: Callable[[], None]) -> None:
+    """Write JSON where it was asked for; show the result in words unless stdout has the JSON.
+
+    Raises:
+        BulletBridgeError: The file cannot be written.
+    """
+    if file is not None:
+        text = json.dumps(content, indent=2, allow_nan=False)
+        if file == "-":
+            print(text)
+            return
+        try:
+            Path(file).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise ModelError(f"cannot write JSON to '{file}': {error}") from None
+    show()
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    try:
+        with quiet_bullet():
+            code = app(arguments, prog_name="bulletbridge", standalone_mode=False)
+        return int(code or 0)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 130)
+    except (LoopFileError, ModelError, MissingExtraError) as error:
+        return _complain(str(error), WRONG_INPUT)
+    except BulletBridgeError as error:
+        return _complain(str(error), FAILED)
+    except Exception as error:
+        # wrong usage; the class behind it is another one with each release of typer
+        describe: Callable[[], str] | None = getattr(error, "format_message", None)
+        if describe is None:
+            raise
+        return _complain(describe(), WRONG_INPUT)
+
+
+def _complain(message: str, code: int) -> int:
+    """One line on stderr."""
+    if message:
+        print(f"bulletbridge: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run())

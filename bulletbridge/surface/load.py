@@ -1,0 +1,150 @@
+"""From a model's files to a system in a Bullet world, assembled and ready to step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypedDict
+
+from typing_extensions import Unpack
+
+from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.errors import ModelError
+from bulletbridge.simulation.assembly import Assembly
+from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.system import Integrator, System
+from bulletbridge.surface.loops_file import JointForce, ModelSpec, read_loops
+from bulletbridge.surface.models import find
+from bulletbridge.surface.worlds import (
+    connect_direct,
+    disconnect,
+    gravity,
+    load_bodies,
+    readable,
+    remove_bodies,
+    require_client,
+)
+
+
+class SystemOptions(TypedDict, total=False):
+    """Keyword arguments of ``System`` that ``load`` passes on."""
+
+    dt: float
+    integrator: Integrator
+    rtol: float
+    atol: float
+    correction: Literal["start", "current"]
+    passes: int | None
+    tolerances: Tolerances | None
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in a Bullet world, and the system that moves it.
+
+    A context manager: leaving it closes the client that ``load`` opened, or removes the bodies from
+    the client that it was given.
+
+    Attributes:
+        spec: What was read from the file.
+        client: Bullet's client id.
+        ids: Bullet's body ids by body name.
+        bodies: Reader and writer of the bodies.
+        system: The constrained mechanism, assembled at the start of the model.
+        assembly: What assembling moved.
+    """
+
+    spec: ModelSpec
+    client: int
+    ids: dict[str, int]
+    bodies: BulletBodies
+    system: System
+    assembly: Assembly
+    gravity_before: tuple[float, float, float] | None = None  # of a client that is not ours
+
+    def close(self) -> None:
+        """Leave the world as it was before ``load``."""
+        if self.gravity_before is None:
+            disconnect(self.client)
+        else:
+            remove_bodies(self.ids, self.client, self.gravity_before)
+
+    def __enter__(self) -> "LoadedModel":
+        """The model itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def load(
+    model: str | Path | ModelSpec,
+    client: int | None = None,
+    **system_options: Unpack[SystemOptions],
+) -> LoadedModel:
+    """Load a model into a Bullet world and assemble it.
+
+    Args:
+        model: Bundled name, path of a loops file, or what was read from one.
+        client: Bullet client to load into; None for a new one without a window.
+        system_options: Keyword arguments of ``System``.
+
+    Raises:
+        LoopFileError: The loops file cannot be understood.
+        ModelError: No such model, or something in it that cannot be modelled.
+        AssemblyError: The loops cannot close.
+        WorldError: There is no such client.
+    """
+    spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
+    own = client is None
+    if client is None:
+        client = connect_direct()
+    before: tuple[float, float, float] | None = None
+    ids: dict[str, int] = {}
+    try:
+        if not own:
+            require_client(client)
+            before = gravity(client)
+        ids = load_bodies(spec, client)
+        bodies = read_bullet(readable(ids), client)
+        mechanism = with_forces(bodies.mechanism, spec.forces)
+        system = System(mechanism, spec.constraints, world=bodies, **system_options)
+        assembly = system.assemble(spec.start_q, spec.start_v)
+    except BaseException:
+        if own:
+            disconnect(client)
+        elif before is not None:
+            remove_bodies(ids, client, before)
+        raise
+    return LoadedModel(spec, client, ids, bodies, system, assembly, before)
+
+
+def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:
+    """The mechanism with joint torques, springs and dampers added.
+
+    Raises:
+        ModelError: A joint does not exist, has more than one rate, or has two springs.
+    """
+    axes = mechanism.axes.copy()
+    for force in forces:
+        joint = mechanism.joint(force.joint)
+        if joint.kind not in ("revolute", "prismatic"):
+            raise ModelError(
+                f"forces name the {joint.kind} joint '{force.joint}'; "
+                f"only revolute and prismatic joints take them"
+            )
+        axis = axes[joint.v.start]
+        if force.stiffness and axis["stiffness"]:
+            raise ModelError(f"joint '{force.joint}' has two springs; give one with both's effect")
+        axis["torque"] += force.torque
+        axis["damping"] += force.damping
+        if force.stiffness:
+            axis["stiffness"], axis["rest"] = force.stiffness, force.rest
+    return replace(mechanism, axes=axes)

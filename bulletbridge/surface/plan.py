@@ -1,0 +1,102 @@
+"""How to run a comparison."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.simulation.system import Integrator
+from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
+from bulletbridge.surface.results import Result, Status
+
+MOST_STEPS = 5_000_000
+"""Every state is kept for judging."""
+SOLVERS = ("projector", "native", "native_tuned")
+NATIVE: dict[str, NativeSettings] = {"native": DEFAULT, "native_tuned": TUNED}
+Progress = Callable[[int], None]
+"""Called with the number of steps done since the last call."""
+
+
+def no_progress(_steps: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run.
+
+    Attributes:
+        dt: Step [s].
+        duration: [s], rounded to whole steps.
+        integrator: Of our solver; Bullet's is always semi-implicit Euler.
+        rtol: Relative tolerance of ``dop853``.
+        solvers: Names from ``SOLVERS``.
+        reference: Measure trajectories against DOP853 at tight tolerance.
+    """
+
+    dt: float = 1 / 240
+    duration: float = 10.0
+    integrator: Integrator = "semi_implicit_euler"
+    rtol: float = 1e-10
+    solvers: tuple[str, ...] = SOLVERS
+    reference: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            ModelError: It says what and why.
+        """
+        for name, value in (("dt", self.dt), ("duration", self.duration), ("rtol", self.rtol)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"{name} is {value}; give a positive number")
+        for solver in self.solvers:
+            if solver not in SOLVERS:
+                raise ModelError(f"unknown solver '{solver}'; there are {', '.join(SOLVERS)}")
+        if self.integrator not in ("semi_implicit_euler", "rk4", "dop853"):
+            raise ModelError(
+                f"unknown integrator '{self.integrator}'; there are semi_implicit_euler, rk4, dop853"
+            )
+
+        if self.steps > MOST_STEPS:
+            raise ModelError(
+                f"{self.duration:g} s in steps of {self.dt:g} s are {self.steps} steps, more than "
+                f"{MOST_STEPS}; use a larger dt or a shorter duration"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Number of steps, at least one."""
+        return max(1, round(self.duration / self.dt))
+
+
+def blank(
+    spec: ModelSpec, plan: Plan, solver: str, status: Status, message: str, steps: int = 0
+) -> Result:
+    """A result without numbers."""
+    if solver in NATIVE:
+        s = NATIVE[solver]
+        mode, integrator = "native", "semi_implicit_euler"
+        settings = (
+            f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
+            f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
+        )
+    else:
+        mode, integrator = "exact", plan.integrator
+        settings = "redundant directions dropped, gap corrected to round-off, state written back"
+        if integrator == "dop853":
+            settings += f", rtol {plan.rtol:g}"
+    return Result(
+        spec.name,
+        solver,
+        mode,
+        integrator,
+        plan.dt,
+        plan.steps * plan.dt,
+        steps,
+        status,
+        message,
+        settings=settings + ", motors and link damping off",
+    )

@@ -1,0 +1,176 @@
+"""Figures of a comparison, as SVG text; matplotlib is loaded when the first one is drawn."""
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bulletbridge.errors import MissingExtraError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.surface.runs import Run
+from bulletbridge.surface.trajectory import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"projector": "#0b6e4f", "native": "#d1495b", "native_tuned": "#edae49"}
+LABELS = {
+    "projector": "bulletbridge",
+    "native": "Bullet, default",
+    "native_tuned": "Bullet, tuned",
+}
+MOST_POINTS = 800
+MOST_JOINTS = 6
+FLOOR = 1e-17
+"""Zero on a logarithmic axis [m or rad]."""
+
+
+def gap_figure(runs: Sequence[Run]) -> str:
+    """Full gap over time on a logarithmic axis; radians only when no row is in metres."""
+    in_metres = any(r.trace and np.any(_seen(r.trace).gap_m > 0) for r in runs)
+
+    def draw(axes: "Axes") -> None:
+        for run, trace in _drawn(runs):
+            seen = _seen(trace)
+            gap = seen.gap_m if in_metres else seen.gap_rad
+            t, y = _thinned(trace.t, np.maximum(gap, FLOOR))
+            axes.semilogy(t, y, color=_colour(run), label=_label(run))
+        axes.set_ylabel(f"gap [{'m' if in_metres else 'rad'}]")
+
+    return _figure(draw)
+
+
+def energy_figure(runs: Sequence[Run]) -> str:
+    """Change of total energy over time."""
+
+    def draw(axes: "Axes") -> None:
+        for run, trace in _drawn(runs):
+            total = _seen(trace).kinetic + _seen(trace).potential
+            t, y = _thinned(trace.t, total - total[0])
+            axes.plot(t, y, color=_colour(run), label=_label(run))
+        axes.set_ylabel("change of energy [J]")
+
+    return _figure(draw)
+
+
+def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[str]) -> str:
+    """Positions of a few joints over time, actuated ones first.
+
+    Solid lines are the first solver's, dashed the second's, dotted the third's.
+    """
+    names = [n for n, j in mechanism.joints.items() if j.q.stop - j.q.start == 1]
+    names.sort(key=lambda name: name not in actuated)
+    free = [n for n, j in mechanism.joints.items() if j.kind == "free"]
+
+    def draw(axes: "Axes") -> None:
+        shown: list[tuple[str, int]] = [
+            (name, mechanism.joints[name].q.start) for name in names[:MOST_JOINTS]
+        ]
+        for name in free[: MOST_JOINTS - len(shown)]:
+            shown.append((f"{name} z", mechanism.joints[name].q.start + 2))
+        tones = _tones(len(shown))
+        for style, (run, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
+            for tone, (name, column) in zip(tones, shown, strict=True):
+                label = name if style == "-" else None
+                t, y = _thinned(trace.t, trace.q[:, column])
+                axes.plot(t, y, style, color=tone, label=label, linewidth=1.2)
+        axes.set_ylabel("position [rad or m]")
+
+    return _figure(draw)
+
+
+def time_figure(runs: Sequence[Run]) -> str:
+    """Distribution of the time per step."""
+
+    def draw(axes: "Axes") -> None:
+        drawn = [(run, trace) for run, trace in _drawn(runs) if len(trace.step_us)]
+        for run, trace in drawn:
+            ordered = np.sort(trace.step_us)
+            share = 100.0 * np.arange(1, len(ordered) + 1) / len(ordered)
+            x, y = _thinned(ordered, share)
+            axes.semilogx(x, y, color=_colour(run), label=_label(run))
+        axes.set_ylabel("share of steps [%]")
+        axes.set_xlabel("time per step, one Python call each [µs]")
+        if drawn:
+            everything = np.concatenate([trace.step_us for _, trace in drawn])
+            low, high = np.percentile(everything, [0.0, 99.5])
+            ticks = [m * 10.0**k for k in range(-1, 7) for m in (1, 2, 5)]
+            shown = [tick for tick in ticks if 0.7 * low <= tick <= 1.5 * high]
+            axes.set_xlim(0.8 * low, 1.5 * high)
+            axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+            axes.minorticks_off()
+
+    return _figure(draw, "")
+
+
+def _figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
+    """One figure as SVG text without metadata."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            "reports need matplotlib; install the extra that brings it: bulletbridge[report]"
+        ) from None
+    style = {
+        "font.size": 9.0,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": "#8a8f98",
+        "axes.grid": True,
+        "grid.color": "#e6e8ec",
+        "grid.linewidth": 0.7,
+        "lines.linewidth": 1.4,
+        "svg.hashsalt": "bulletbridge",
+    }
+    with rc_context(style):
+        figure = Figure(figsize=(5.4, 3.1), layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot()
+        draw(axes)
+        if xlabel:
+            axes.set_xlabel(xlabel)
+        handles, labels = axes.get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
+        text = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(text, format="svg", metadata=nothing)
+    return text.getvalue()
+
+
+def _drawn(runs: Sequence[Run]) -> list[tuple[Run, Trace]]:
+    return [(run, run.trace) for run in runs if run.trace is not None and len(run.trace.t) > 1]
+
+
+def _seen(trace: Trace):  # noqa: ANN202
+    assert trace.evaluated is not None
+    return trace.evaluated
+
+
+def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
+    """Few enough points to draw, keeping the largest and the smallest of each bin."""
+    if len(x) <= 2 * MOST_POINTS:
+        return x, y
+    edges = np.linspace(0, len(x), MOST_POINTS + 1).astype(int)
+    kept: list[int] = []
+    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        part = y[start:stop]
+        kept += sorted({start + int(np.argmin(part)), start + int(np.argmax(part))})
+    return x[kept], y[kept]
+
+
+def _colour(run: Run) -> str:
+    return COLOURS.get(run.result.solver, "#30638e")
+
+
+def _label(run: Run) -> str:
+    return LABELS.get(run.result.solver, run.result.solver)
+
+
+def _tones(count: int) -> list[str]:
+    palette = ["#1f3a5f", "#4f7cac", "#9b5de5", "#b08968", "#5c677d", "#00a6a6"]
+    return [palette[k % len(palette)] for k in range(count)]

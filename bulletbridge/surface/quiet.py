@@ -1,0 +1,49 @@
+"""Bullet prints to the C streams; the command line keeps them for itself."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def quiet_bullet() -> Iterator[None]:
+    """Discard what C code prints on stdout, and pybullet's greeting on stderr.
+
+    Python's own ``sys.stdout`` goes on reaching the caller, so that JSON on it stays JSON.
+    """
+    try:
+        real = sys.stdout.fileno() == 1
+    except (OSError, ValueError):
+        real = False  # captured by a test or a notebook
+    sys.stdout.flush()
+    shown, kept = sys.stdout, os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    if real:
+        sys.stdout = os.fdopen(os.dup(kept), "w", encoding=shown.encoding, errors=shown.errors)
+    try:
+        _import_silently(nowhere)
+        yield
+    finally:
+        sys.stdout.flush()
+        if real:
+            sys.stdout.close()
+        sys.stdout = shown
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _import_silently(nowhere: int) -> None:
+    """Import pybullet without the build time that it prints on stderr."""
+    if "pybullet" in sys.modules:
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(nowhere, 2)
+    try:
+        import pybullet as _  # noqa: F401
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,225 @@
+"""Both solvers side by side in Bullet's own window, in real time."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter, sleep
+
+import numpy as np
+import pybullet
+
+from bulletbridge.constraints.loop import Distance, Frame, LoopJoint
+from bulletbridge.errors import WorldError
+from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.frames import locate
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.layout import POSE
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.system import System
+from bulletbridge.surface.load import load
+from bulletbridge.surface.loops_file import BodySpec, ModelSpec
+from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
+from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
+from bulletbridge.surface.plan import Plan
+from bulletbridge.surface.worlds import disconnect, load_bodies, readable
+
+FRAMES_PER_SECOND = 60.0
+REFRESH = 0.2
+"""Seconds between updates of texts and lines: each waits for a frame of the window."""
+MAGNIFIED = 100.0
+"""Gaps are drawn this much longer than they are."""
+PREVIEW = 4.0
+"""Seconds of motion that the camera is set up for."""
+WINDOW_HALF = 1.0
+"""Tangent of half the field of view of Bullet's window, vertical."""
+OURS, THEIRS = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36)
+
+
+def require_display() -> None:
+    """Raise where Bullet's window cannot open; trying would end the process.
+
+    Raises:
+        WorldError: There is no display.
+    """
+    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+        raise WorldError(
+            "--gui needs a display and DISPLAY is not set; run it on a desktop, under xvfb-run, "
+            "or use --report for pictures"
+        )
+
+
+@dataclass
+class Stage:
+    """One copy of the model in the window."""
+
+    bodies: BulletBodies
+    offset: Array  # (3,) [m]
+    caption: str
+    colour: tuple[float, float, float]
+    items: dict[str, int] = field(default_factory=lambda: {})
+
+    def show(self, q: Array) -> None:
+        """Move the copy to a configuration (nq,)."""
+        shifted = q.copy()
+        for joint in self.bodies.mechanism.joints.values():
+            if joint.kind == "free":
+                shifted[joint.q.start : joint.q.start + 3] += self.offset
+        self.bodies.write(shifted, np.zeros(self.bodies.mechanism.nv))
+
+    def annotate(self, system: System, state: tuple[Array, Array, float], at: Array) -> None:
+        """Draw the gap of each loop, magnified, and the largest in words."""
+        evaluation = system.evaluate(*state)
+        text = f"{self.caption}: gap {evaluation.largest('metres'):.1e} m"
+        if not evaluation.largest("metres"):
+            text = f"{self.caption}: gap {evaluation.largest('radians'):.1e} rad"
+        client = self.bodies.client
+        self.items["text"] = pybullet.addUserDebugText(
+            text,
+            (at + self.offset).tolist(),
+            textColorRGB=self.colour,
+            textSize=1.4,
+            replaceItemUniqueId=self.items.get("text", -1),
+            physicsClientId=client,
+        )
+        for name, a, b in loop_points(system, state[0]):
+            self.items[name] = pybullet.addUserDebugLine(
+                (a + self.offset).tolist(),
+                (a + MAGNIFIED * (b - a) + self.offset).tolist(),
+                lineColorRGB=self.colour,
+                lineWidth=4,
+                replaceItemUniqueId=self.items.get(name, -1),
+                physicsClientId=client,
+            )
+
+
+def loop_points(system: System, q: Array) -> list[tuple[str, Array, Array]]:
+    """Origins of frames a and b (3,) [m] of each loop at a state, by name."""
+    mechanism = system.mechanism
+    poses, axes = np.zeros(len(mechanism.bodies), POSE), mechanism.axes.copy()
+    poses["R"] = np.eye(3)
+    kinematics(mechanism.bodies, q, poses, axes)
+    found: list[tuple[str, Array, Array]] = []
+    for constraint in system.constraints:
+        if not isinstance(constraint, LoopJoint | Distance):
+            continue
+        ends = [_origin(mechanism, poses, frame) for frame in (constraint.a, constraint.b)]
+        found.append((constraint.name, ends[0], ends[1]))
+    return found
+
+
+def _origin(mechanism: Mechanism, poses: np.ndarray, frame: Frame) -> Array:
+    body, _, p = locate(mechanism, frame.link, frame.xyz, frame.rpy)
+    return poses[body]["p"] + poses[body]["R"] @ p
+
+
+def view(model: str | Path | ModelSpec, plan: Plan) -> None:
+    """Show a model under both solvers for the duration of a plan, or until the window is closed.
+
+    The window only shows: each solver advances its own world. Where Bullet cannot close the model,
+    ours is shown alone.
+
+    Raises:
+        WorldError: There is no display, or another window is open.
+        BulletBridgeError: The model cannot be loaded, or a step failed.
+    """
+    require_display()
+    with load(model, dt=plan.dt, integrator=plan.integrator, rtol=plan.rtol) as loaded:
+        system, spec = loaded.system, loaded.spec
+        start = system.q, system.v
+        camera = find_camera(loaded.bodies, preview(system, plan))
+        native: NativeWorld | None = None
+        with contextlib.suppress(NoNativeTwinError):
+            native = NativeWorld(spec, *start, plan.dt, DEFAULT)
+        with contextlib.ExitStack() as closing:
+            if native is not None:
+                closing.callback(native.close)
+            window = _open_window()
+            closing.callback(disconnect, window)
+            stages = _build(spec, window, camera, native is not None)
+            _play(system, native, stages, camera, plan)
+
+
+def preview(system: System, plan: Plan) -> list[Array]:
+    """Configurations (nq,) over the next seconds, without moving the system or showing anything."""
+    q, v, t = system.q, system.v, system.t
+    steps = max(1, min(plan.steps, round(PREVIEW / plan.dt)))
+    found = list(system.rollout(steps, max(1, steps // 8)).q)
+    system.set_state(q, v, t)
+    return [q, *found]
+
+
+def _open_window() -> int:
+    try:
+        window: int = pybullet.connect(pybullet.GUI)
+    except pybullet.error as error:
+        raise WorldError(f"Bullet cannot open its window: {error}") from None
+    if window < 0:
+        raise WorldError("Bullet cannot open its window; close the one that is open")
+    for flag in (pybullet.COV_ENABLE_GUI, pybullet.COV_ENABLE_SHADOWS):
+        pybullet.configureDebugVisualizer(flag, 0, physicsClientId=window)
+    return window
+
+
+def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
+    """One or two copies of the model next to each other, and a camera that sees them."""
+    shift = 0.6 * camera.width * camera.right
+    offsets = [-shift, shift] if pair else [np.zeros(3)]
+    captions = [("bulletbridge", OURS), ("Bullet", THEIRS)]
+    stages: list[Stage] = []
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 0, physicsClientId=window)
+    for offset, (caption, colour) in zip(offsets, captions, strict=False):
+        moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
+        ids = load_bodies(moved, window)
+        stages.append(Stage(read_bullet(readable(ids), window), offset, caption, colour))
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
+    towards = -camera.direction
+    needed = camera.width * (2.6 if pair else 1.3) / (2.0 * WINDOW_HALF * ASPECT)
+    pybullet.resetDebugVisualizerCamera(
+        cameraDistance=max(needed, 1.2 * camera.distance * HALF / WINDOW_HALF),
+        cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
+        cameraPitch=float(np.degrees(np.arcsin(towards[2]))),
+        cameraTargetPosition=camera.target.tolist(),
+        physicsClientId=window,
+    )
+    return stages
+
+
+def _moved(body: BodySpec, offset: Array) -> BodySpec:
+    x, y, z = (a + float(b) for a, b in zip(body.xyz, offset, strict=True))
+    return replace(body, xyz=(x, y, z))
+
+
+def _play(
+    system: System,
+    native: NativeWorld | None,
+    stages: Sequence[Stage],
+    camera: Camera,
+    plan: Plan,
+) -> None:
+    """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
+    window = stages[0].bodies.client
+    at = camera.target + 0.8 * HALF * camera.distance * camera.up
+    at = at - 0.4 * camera.width * camera.right
+    per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
+    annotated, done, due = -np.inf, 0, perf_counter()
+    while done < plan.steps and pybullet.isConnected(window):
+        steps = min(per_frame, plan.steps - done)
+        system.rollout(steps)
+        states = [(system.q, system.v, system.t)]
+        if native is not None:
+            for _ in range(steps):
+                native.advance()
+            states.append((*native.state(), native.t))
+        done += steps
+        for stage, state in zip(stages, states, strict=True):
+            stage.show(state[0])
+        if perf_counter() - annotated > REFRESH:
+            for stage, state in zip(stages, states, strict=True):
+                stage.annotate(system, state, at)
+            annotated = perf_counter()
+        due = max(due + steps * plan.dt, perf_counter())
+        sleep(max(0.0, due - perf_counter()))

@@ -1,0 +1,161 @@
+"""Bullet worlds with the bodies of a model and nothing that acts on them unasked."""
+
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.surface.loops_file import ModelSpec
+
+FASTEST = 1e6
+"""Bullet clamps every rate to 100 per step unless told otherwise [rad/s or m/s]."""
+BASE = -1
+
+
+def connect_direct() -> int:
+    """A new client without a window.
+
+    Raises:
+        WorldError: Bullet has no room for another client.
+    """
+    client: int = pybullet.connect(pybullet.DIRECT)
+    if client < 0:
+        raise WorldError("Bullet refuses another DIRECT client; disconnect one that is not used")
+    return client
+
+
+def disconnect(client: int) -> None:
+    """Close a client unless it is closed already."""
+    if pybullet.isConnected(client):
+        pybullet.disconnect(client)
+
+
+def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
+    """Load a model's bodies into a world, with motors and Bullet's own damping off.
+
+    Inertia comes from the files, gravity from the model. When anything raises, the bodies loaded so
+    far are removed and gravity is what it was.
+
+    Returns:
+        Bullet's body ids by the model's body names.
+
+    Raises:
+        ModelError: Bullet cannot load a file; the message names it.
+        WorldError: There is no such client.
+    """
+    require_client(client)
+    before = gravity(client)
+    ids: dict[str, int] = {}
+    try:
+        # PyBullet otherwise answers with the old text of a file that was rewritten meanwhile
+        pybullet.setPhysicsEngineParameter(enableFileCaching=0, physicsClientId=client)
+        pybullet.setGravity(*spec.gravity, physicsClientId=client)
+        for body in spec.bodies:
+            try:
+                ids[body.name] = pybullet.loadURDF(
+                    str(body.urdf),
+                    basePosition=list(body.xyz),
+                    baseOrientation=Rotation.from_euler("xyz", body.rpy).as_quat().tolist(),
+                    useFixedBase=body.fixed_base,
+                    globalScaling=body.scale,
+                    flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+                    physicsClientId=client,
+                )
+            except pybullet.error as error:
+                raise ModelError(
+                    f"Bullet cannot load '{body.urdf}' ({error}); check the path and that the file "
+                    f"is valid URDF"
+                ) from None
+            make_passive(ids[body.name], client)
+    except BaseException:
+        remove_bodies(ids, client, before)
+        raise
+    return ids
+
+
+def require_client(client: int) -> None:
+    """Raise unless the client is connected.
+
+    Raises:
+        WorldError: It is not.
+    """
+    if not pybullet.isConnected(client):
+        raise WorldError(f"there is no Bullet client {client}; connect first, or leave client out")
+
+
+def gravity(client: int) -> tuple[float, float, float]:
+    """Gravity of a world [m/s²]."""
+    found = pybullet.getPhysicsEngineParameters(physicsClientId=client)
+    return (
+        float(found["gravityAccelerationX"]),
+        float(found["gravityAccelerationY"]),
+        float(found["gravityAccelerationZ"]),
+    )
+
+
+def remove_bodies(
+    ids: dict[str, int], client: int, gravity_before: tuple[float, float, float]
+) -> None:
+    """Undo ``load_bodies``."""
+    if not pybullet.isConnected(client):
+        return
+    for body in reversed(ids.values()):
+        pybullet.removeBody(body, physicsClientId=client)
+    pybullet.setGravity(*gravity_before, physicsClientId=client)
+
+
+def make_passive(body: int, client: int) -> None:
+    """Switch off motors and Bullet's damping of links, and lift its clamp on rates."""
+    pybullet.changeDynamics(
+        body,
+        BASE,
+        linearDamping=0.0,
+        angularDamping=0.0,
+        maxJointVelocity=FASTEST,
+        physicsClientId=client,
+    )
+    for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
+        kind = pybullet.getJointInfo(body, joint, physicsClientId=client)[2]
+        if kind in (pybullet.JOINT_REVOLUTE, pybullet.JOINT_PRISMATIC):
+            pybullet.setJointMotorControl2(
+                body, joint, pybullet.VELOCITY_CONTROL, force=0, physicsClientId=client
+            )
+        elif kind == pybullet.JOINT_SPHERICAL:
+            pybullet.setJointMotorControlMultiDof(
+                body,
+                joint,
+                pybullet.POSITION_CONTROL,
+                targetPosition=[0, 0, 0, 1],
+                positionGain=0,
+                velocityGain=0,
+                force=[0, 0, 0],
+                physicsClientId=client,
+            )
+
+
+def readable(ids: dict[str, int]) -> int | dict[str, int]:
+    """Bodies as the reader takes them: a single robot has plain names."""
+    return next(iter(ids.values())) if len(ids) == 1 else ids
+
+
+def link_ids(ids: dict[str, int], client: int) -> dict[str, tuple[int, int]]:
+    """Bullet's body id and link index by link name, ``body/link`` when there are several bodies."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, body in ids.items():
+        prefix = f"{name}/" if len(ids) > 1 else ""
+        base = pybullet.getBodyInfo(body, physicsClientId=client)[0].decode()
+        found[prefix + base] = body, BASE
+        for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
+            info = pybullet.getJointInfo(body, joint, physicsClientId=client)
+            found[prefix + info[12].decode()] = body, joint
+    return found
+
+
+def joint_ids(ids: dict[str, int], client: int) -> dict[str, tuple[int, int]]:
+    """Bullet's body id and joint index by joint name, ``body/joint`` with several bodies."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, body in ids.items():
+        prefix = f"{name}/" if len(ids) > 1 else ""
+        for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
+            info = pybullet.getJointInfo(body, joint, physicsClientId=client)
+            found[prefix + info[1].decode()] = body, joint
+    return found
