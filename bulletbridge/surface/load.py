@@ -8,9 +8,9 @@ from typing import Literal, TypedDict
 
 from typing_extensions import Unpack
 
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.errors import ModelError
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import Integrator, System

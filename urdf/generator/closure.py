@@ -126,7 +126,9 @@ def read_tree(path: Path, floating: bool) -> Tree:
                 order.append(joint)
                 known.add(child)
     com = root.find(f"link[@name='{base}']/inertial/origin")
-    return Tree(links, base, vector(None if com is None else com.get("xyz")), floating, tuple(order))
+    return Tree(
+        links, base, vector(None if com is None else com.get("xyz")), floating, tuple(order)
+    )
 
 
 def data_path(urdf: str, folder: Path) -> Path:
