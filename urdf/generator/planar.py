@@ -98,7 +98,9 @@ def four_bar() -> Model:
     )
     joints = (
         Joint("crank", "revolute", "ground", "crank", axis=OUT),
-        Joint("coupler", "revolute", "crank", "coupler", (crank, 0, 0), pitched(coupler_angle), OUT),
+        Joint(
+            "coupler", "revolute", "crank", "coupler", (crank, 0, 0), pitched(coupler_angle), OUT
+        ),
         Joint("rocker", "revolute", "coupler", "rocker", (coupler, 0, 0), pitched(knee - pi), OUT),
     )
     loops = f"""\

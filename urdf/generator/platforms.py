@@ -177,7 +177,9 @@ def delta() -> Model:
     ground = (Part("delta_roof", roof, "slate"), *housings)
     links = [Link("ground", Inertial(5.0, (0, 0, 0.04), np.diag([0.08, 0.08, 0.15])), ground)]
     corners = [(arm - 0.014, v, 0.002) for v in (-0.014, 0.014)]
-    shaft = plate([(0.024, -0.02, 0.002), (0.024, 0.02, 0.002), *corners], -0.012, 0.012, bevel=0.001)
+    shaft = plate(
+        [(0.024, -0.02, 0.002), (0.024, 0.02, 0.002), *corners], -0.012, 0.012, bevel=0.001
+    )
     corners = [(arm + u, v, 0.004) for u in (-0.008, 0.008) for v in (0.02 - side, side - 0.02)]
     yoke = plate(corners, -0.012, 0.012, bevel=0.002)
     hub = rod((0, -0.03, 0), (0, 0.03, 0), 0.022, 0.002)

@@ -11,15 +11,12 @@ from generator.urdf_writer import Inertial, Joint, Link, Model, Part, number, so
 
 def hinged_bar() -> tuple[Part, ...]:
     """Visuals of a bar of 1 m along x: a barrel about y at the start, a fork about z at the end."""
-    shaft = turned(
-        [(0.055, 0.05), (0.09, 0.036), (0.82, 0.036), (0.87, 0.05)], direction=(1, 0, 0)
-    )
+    shaft = turned([(0.055, 0.05), (0.09, 0.036), (0.82, 0.036), (0.87, 0.05)], direction=(1, 0, 0))
     barrel = rod((0, -0.065, 0), (0, 0.065, 0), 0.06, 0.006)
     corners = [(u, v, 0.01) for u in (0.88, 0.9) for v in (-0.05, 0.05)]
     bridge = plate(corners, -0.1, 0.1, bevel=0.004)
     cheeks = [
-        plate([(1, 0, 0.06), (0.93, 0, 0.06)], low, low + 0.03, bevel=0.005)
-        for low in (-0.1, 0.07)
+        plate([(1, 0, 0.06), (0.93, 0, 0.06)], low, low + 0.03, bevel=0.005) for low in (-0.1, 0.07)
     ]
     pin = rod((1, 0, -0.115), (1, 0, 0.115), 0.028)
     return (
@@ -87,9 +84,7 @@ def ball_chain() -> Model:
     span = 2 * length * sum(cos(a) for a in angles[:3])
     anchors = (0.0, span)
     beam = plate([(u, 0.09, 0.025) for u in (-0.06, span + 0.06)], -0.03, 0.03, ALONG_Y, 0.005)
-    hooks = [
-        turned([(0.02, 0.014), (0.04, 0.009), (0.065, 0.018)], (u, 0, 0)) for u in anchors
-    ]
+    hooks = [turned([(0.02, 0.014), (0.04, 0.009), (0.065, 0.018)], (u, 0, 0)) for u in anchors]
     links = [
         solid_link(
             "ground",
