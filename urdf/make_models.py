@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from generator import arms, planar, platforms, spatial  # noqa: E402
+from generator import arms, planar, platforms, sliders, spatial  # noqa: E402
 from generator.table import readme  # noqa: E402
 from generator.urdf_writer import Model, write  # noqa: E402
 
@@ -22,8 +22,8 @@ def models() -> list[Model]:
         planar.four_bar(),
         planar.parallelogram(),
         planar.five_bar(),
-        planar.slider_crank(),
-        planar.triple_slider_crank(),
+        sliders.slider_crank(),
+        sliders.triple_slider_crank(),
         platforms.stewart(),
         platforms.delta(),
         spatial.bricard(),

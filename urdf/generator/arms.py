@@ -6,7 +6,17 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from generator.shapes import joined, plate, rod, turned
-from generator.urdf_writer import Inertial, Joint, Link, Model, Part, Triple, number, solid_link
+from generator.urdf_writer import (
+    Inertial,
+    Joint,
+    Link,
+    Model,
+    Part,
+    Triple,
+    folded,
+    number,
+    solid_link,
+)
 
 # space arm: Denavit-Hartenberg table and link data, inertias in the axes of DH frames
 OFFSETS = (0.38, 1.36, 0.57, 0.475, 0.57, 1.36, 0.38)  # d [m]
@@ -37,7 +47,7 @@ START = (-26.4, -42.2, -18.6, -93.4, -97.1, 19.1, 52.5)  # [deg]
 
 
 def _station() -> tuple[Part, ...]:
-    """Visuals: two modules out of the arm's way, a tunnel and panels, posts for shoulder and tip."""
+    """Visuals: two modules out of the arm's way, a tunnel, panels, posts for shoulder and tip."""
     long = [(-9, 0.8), (-8.4, 1.5), (-2.1, 1.5), (-2.0, 1.35), (-1.6, 1.35), (-1.5, 1.5),
             (10.6, 1.5), (11.4, 0.9), (12.2, 0.9)]  # fmt: skip
     short = [(-12.5, 0.9), (-11.6, 1.5), (-1.2, 1.5), (-0.4, 0.8)]
@@ -102,7 +112,7 @@ def space_arm() -> Model:
                   damping=10.0)
         )  # fmt: skip
         place, twist = (float(end[0]), 0.0, float(end[2])), alpha
-    q = ", ".join(f"joint_{k + 1}: {number(radians(angle))}" for k, angle in enumerate(START))
+    q = [f"joint_{k + 1}: {number(radians(angle))}" for k, angle in enumerate(START)]
     tip = ", ".join(number(x) for x in TIP)
     loops = f"""\
 # Free-floating station of 180 t with a 17.7 m arm whose tip a ball holds on the station itself
@@ -113,11 +123,13 @@ bulletbridge: 1
 urdf: space_arm.urdf
 fixed_base: false
 loops:
-  - {{name: tip, type: ball, a: {{link: station, xyz: [{tip}]}}, b: {{link: link_7, xyz: [0, 0, {number(OFFSETS[6])}]}}}}
+  - {{name: tip, type: ball,
+     a: {{link: station, xyz: [{tip}]}},
+     b: {{link: link_7, xyz: [0, 0, {number(OFFSETS[6])}]}}}}
 actuated: [joint_1, joint_2, joint_3, joint_4, joint_5, joint_6, joint_7]
 gravity: [0, 0, 0]
 start:
-  q: {{base: [0, 0, 0, 0, 0, 0, 1], {q}}}
+  q: {{{folded(["base: [0, 0, 0, 0, 0, 0, 1]", *q], 6)}}}
   v: {{joint_1: 0.02, joint_2: -0.01, joint_7: 0.03}}
 """
     return Model(
@@ -248,7 +260,7 @@ def two_arms() -> Model:
     )
     joints.append(Joint("carry", "fixed", "left_7", "bar", (0, 0, FLANGE)))
     names = [f"{arm}_{k + 1}" for arm in ("left", "right") for k in range(7)]
-    q = ", ".join(f"{name}: {number(x)}" for name, x in zip(names, CLOSED, strict=False))
+    q = [f"{name}: {number(x)}" for name, x in zip(names, CLOSED, strict=True)]
     loops = f"""\
 # Two seven-joint arms (inertias of the LBR iiwa) carry one bar of 0.4 m and 1 kg. The bar belongs
 # to the left arm, fixed to its flange; its far end is welded to the right arm's flange. So the
@@ -258,11 +270,13 @@ bulletbridge: 1
 urdf: two_arms.urdf
 fixed_base: true
 loops:
-  - {{name: grasp, type: weld, a: {{link: bar, xyz: [0, 0, {number(BAR_LENGTH)}]}}, b: {{link: right_7, xyz: [0, 0, {number(FLANGE)}], rpy: [{number(pi)}, 0, 0]}}}}
-actuated: [{", ".join(names)}]
+  - {{name: grasp, type: weld,
+     a: {{link: bar, xyz: [0, 0, {number(BAR_LENGTH)}]}},
+     b: {{link: right_7, xyz: [0, 0, {number(FLANGE)}], rpy: [{number(pi)}, 0, 0]}}}}
+actuated: [{folded(names, 10)}]
 gravity: [0, 0, -9.81]
 start:
-  q: {{{q}}}
+  q: {{{folded(q, 6)}}}
 """
     return Model(
         "two_arms", tuple(links), tuple(joints), loops,
