@@ -1,7 +1,13 @@
 """Exact closed loops for URDF robots in PyBullet."""
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
-from bulletbridge.constraints.motion import Motion, Piecewise, Polynomial, Sine
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
+from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.simulation.solver import Tolerances
@@ -18,10 +24,10 @@ __all__ = [
     "Kinematics",
     "LoopJoint",
     "Motion",
-    "Piecewise",
     "Polynomial",
     "Rows",
     "Sine",
+    "Spline",
     "System",
     "Tolerances",
     "UserConstraint",

@@ -451,7 +451,9 @@ def test_states_that_do_not_fit_or_are_not_finite_are_refused(world):
 
 def test_inertia_that_bullet_invented_is_reported(world):
     body = world.load(ARM, flags=0)
-    with pytest.warns(BulletBridgeWarning, match=r"link 'a' from \[1 1 1 0 0 0\] to \[6.67e-07") as w:
+    with pytest.warns(
+        BulletBridgeWarning, match=r"link 'a' from \[1 1 1 0 0 0\] to \[6.67e-07"
+    ) as w:
         read_bullet(body, world.client)
     assert "URDF_USE_INERTIA_FROM_FILE" in str(w[0].message)
 

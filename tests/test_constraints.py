@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 from mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
-from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joint_models import free_motions, transmitted_wrenches
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
-from bulletbridge.constraints.motion import Motion, Piecewise, Polynomial, Sine
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
+from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Rows
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
@@ -27,7 +32,7 @@ FD_ATOL = 2000 * FD_STEP**2  # third derivatives of these mechanisms reach a few
 KINDS = [FREE, REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE, FREE, REVOLUTE, REVOLUTE]
 A, B = Frame("link3", (0.1, -0.2, 0.3), (0.3, -0.5, 0.7)), Frame("link8", (0.2, 0.1, 0.0))
 AXIS, AXIS_B = (0.3, -0.5, 0.8), (0.1, 0.9, 0.2)
-SPLINE = Piecewise(CubicSpline([0.0, 0.5, 1.0, 2.0], [0.0, 0.3, -0.2, 0.5]))
+SPLINE = Spline((0.0, 0.5, 1.0, 2.0), (0.0, 0.3, -0.2, 0.5))
 MOTION = Motion(
     x=Sine(0.2, 0.7), y=Polynomial((0.1, 0.3, -0.2)), z=SPLINE, angle=Sine(1.2, 0.4, 0.3, 0.5)
 )

@@ -13,7 +13,12 @@ from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
 
 import bulletbridge as bb
-from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, StepError
+from bulletbridge.errors import (
+    AssemblyError,
+    ModelError,
+    OverconstrainedError,
+    StepError,
+)
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps

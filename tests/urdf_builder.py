@@ -99,7 +99,9 @@ def random_tree(
                 rng.normal(0, 0.4, 3),
                 rng.uniform(-3, 3, 3),
                 numbers(axis / np.linalg.norm(axis)),
-                (-float(rng.uniform(0.5, 1)), float(rng.uniform(0.5, 1))) if limited else (1.0, -1.0),
+                (-float(rng.uniform(0.5, 1)), float(rng.uniform(0.5, 1)))
+                if limited
+                else (1.0, -1.0),
                 damping * float(rng.uniform(0.5, 1.0)),
             ),
         ]

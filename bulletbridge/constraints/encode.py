@@ -19,7 +19,14 @@ from bulletbridge.constraints.layout import (
     TARGET,
     TERM,
 )
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+    Triple,
+)
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import PPoly
+from scipy.interpolate import CubicSpline, PPoly
 
 from bulletbridge.numerics.records import Array
 
@@ -41,13 +42,28 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
-class Piecewise:
-    """Any of scipy's piecewise polynomials (CubicSpline, BPoly.from_derivatives, ...)."""
+class Spline:
+    """Cubic spline through values at times; before and after it stays where it begins and ends.
 
-    curve: PPoly
+    Attributes:
+        times: Increasing [s].
+        values: As many.
+        ends: ``clamped`` starts and stops at rest, ``natural`` without curvature.
+    """
+
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+    ends: str = "clamped"
+
+    @cached_property
+    def curve(self) -> PPoly:
+        """The piecewise polynomial."""
+        return CubicSpline(self.times, self.values, bc_type=self.ends)
 
     def __call__(self, t: float) -> Triple:
         """Value, rate, acceleration at time t."""
+        if not self.times[0] <= t <= self.times[-1]:
+            return self.values[0 if t < self.times[0] else -1], 0.0, 0.0
         return float(self.curve(t)), float(self.curve(t, 1)), float(self.curve(t, 2))
 
 

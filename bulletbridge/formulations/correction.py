@@ -10,7 +10,14 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 
 import math
 
-from bulletbridge.formulations.arrays import RIGHT_SIDE, SOLUTION, START, Arrays, Factors, Moment
+from bulletbridge.formulations.arrays import (
+    RIGHT_SIDE,
+    SOLUTION,
+    START,
+    Arrays,
+    Factors,
+    Moment,
+)
 from bulletbridge.formulations.projector import close_up, refresh
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.algebra import norm, vec

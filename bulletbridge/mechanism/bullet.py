@@ -22,7 +22,14 @@ from bulletbridge.mechanism.bullet_checks import (
 from bulletbridge.mechanism.bullet_coordinates import Converter
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
 from bulletbridge.mechanism.bullet_state import BulletBodies, Port
-from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RawBody, RawJoint, RawLink, grow
+from bulletbridge.mechanism.bullet_tree import (
+    FIXED,
+    POSITIONS,
+    RawBody,
+    RawJoint,
+    RawLink,
+    grow,
+)
 from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
 
@@ -147,15 +154,15 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
         BulletBridgeWarning: A base that is fixed for want of mass.
     """
     base_name = pybullet.getBodyInfo(body_id, client)[0].decode()
-    dynamics = pybullet.getDynamicsInfo(body_id, -1, client)
-    if dynamics[10] != MULTIBODY:
+    kind = pybullet.getDynamicsInfo(body_id, -1, client)[10]
+    if kind != MULTIBODY:
         remedy = (
             "load it without useMaximalCoordinates"
-            if dynamics[10] == RIGID_BODY
+            if kind == RIGID_BODY
             else "soft bodies cannot be bridged"
         )
         raise ModelError(f"body '{name}' is not a multibody; {remedy}")
-    base = raw_link(base_name, dynamics)
+    base = raw_link(base_name, body_id, -1, client)
     if base.mass == 0.0 and np.any(base.moments) and base_name != "world":
         # useFixedBase, which says that this is meant, makes the moments zero too
         warnings.warn(
@@ -164,34 +171,28 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
             BulletBridgeWarning,
             stacklevel=3,
         )
-    infos = [
-        pybullet.getJointInfo(body_id, i, client)
-        for i in range(pybullet.getNumJoints(body_id, client))
-    ]
-    joints = [raw_joint(name, info) for info in infos]
+    count = pybullet.getNumJoints(body_id, client)
+    carried = [raw_joint(name, body_id, i, client) for i in range(count)]
+    joints, links = [joint for joint, _ in carried], [base, *(link for _, link in carried)]
     size = max(len(joints), sum(POSITIONS.get(joint.kind, 0) for joint in joints))
     if size > MOST_COORDINATES:
         raise ModelError(
             f"body '{name}' has {size} joint coordinates or links; beyond {MOST_COORDINATES} Bullet"
             " loses values without a word; split it into several bodies joined by weld loops"
         )
-    links = [base] + [
-        raw_link(info[12].decode(), pybullet.getDynamicsInfo(body_id, i, client))
-        for i, info in enumerate(infos)
-    ]
     position, orientation = pybullet.getBasePositionAndOrientation(body_id, client)
     return RawBody(name, base.mass > 0.0, links, joints, matrix(orientation), np.array(position))
 
 
-def raw_link(name: str, dynamics: tuple) -> RawLink:
-    """A link from getDynamicsInfo."""
-    return RawLink(
-        name, dynamics[0], np.array(dynamics[2]), np.array(dynamics[3]), matrix(dynamics[4])
-    )
+def raw_link(name: str, body_id: int, index: int, client: int) -> RawLink:
+    """A link as getDynamicsInfo describes it."""
+    mass, _, moments, com, axes, *_ = pybullet.getDynamicsInfo(body_id, index, client)
+    return RawLink(name, mass, np.array(moments), np.array(com), matrix(axes))
 
 
-def raw_joint(body: str, info: tuple) -> RawJoint:
-    """A joint from getJointInfo."""
+def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoint, RawLink]:
+    """A joint as getJointInfo describes it, and the link that it carries."""
+    info = pybullet.getJointInfo(body_id, index, client)
     name = info[1].decode()
     if info[2] not in JOINT_KINDS:
         kind = "planar" if info[2] == pybullet.JOINT_PLANAR else f"type {info[2]}"
@@ -202,7 +203,7 @@ def raw_joint(body: str, info: tuple) -> RawJoint:
     lower, upper = info[8:10]
     if lower > upper or info[2] == pybullet.JOINT_SPHERICAL:
         lower, upper = -np.inf, np.inf  # how Bullet says that there are none
-    return RawJoint(
+    joint = RawJoint(
         name,
         JOINT_KINDS[info[2]],
         info[16] + 1,
@@ -213,6 +214,7 @@ def raw_joint(body: str, info: tuple) -> RawJoint:
         upper,
         info[6],
     )
+    return joint, raw_link(info[12].decode(), body_id, index, client)
 
 
 def matrix(quat: Sequence[float]) -> Array:
@@ -225,7 +227,7 @@ def stamp(body_id: int, client: int) -> tuple[int, bytes]:
     stamp_id = pybullet.getUserDataId(body_id, STAMP, -1, -1, client)
     if stamp_id < 0:
         stamp_id = pybullet.addUserData(body_id, STAMP, uuid4().hex, -1, -1, client)
-    return stamp_id, pybullet.getUserData(stamp_id, client)
+    return stamp_id, pybullet.getUserData(stamp_id, client) or b""
 
 
 def loaded_files(client: int) -> list[Path]:

@@ -7,6 +7,7 @@ depend on how Bullet diagonalised an inertia. Plain floats: for so few numbers N
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from scipy.spatial.transform import Rotation
 
@@ -55,7 +56,8 @@ class Converter:
             if joint.kind == FIXED:
                 continue
             if joint.kind == SPHERICAL:
-                R: Matrix = tuple(map(tuple, robot.links[index + 1].R.tolist()))
+                rows = cast(list[list[float]], robot.links[index + 1].R.tolist())
+                R = cast(Matrix, tuple(tuple(row) for row in rows))
                 self.balls.append(Ball(len(self.indices), nq, nv, R))
             self.indices.append(index)
             self._q.append(slice(nq, nq + POSITIONS[joint.kind]))
@@ -152,4 +154,5 @@ def turned(R: Matrix, a: Floats) -> list[float]:
 
 def transposed(R: Matrix) -> Matrix:
     """Rows for columns."""
-    return tuple(zip(*R, strict=True))
+    x, y, z = zip(*R, strict=True)
+    return x, y, z

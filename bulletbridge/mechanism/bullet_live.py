@@ -46,10 +46,10 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
     base = pybullet.getBaseVelocity(body, client)
     orientation = pybullet.getBasePositionAndOrientation(body, client)[1]
     links = range(len(robot.joints))
-    twists: list[list[tuple[Floats, Floats]]] = []
+    twists: list[Array] = []
     frames = [orientation]
 
-    def move(linear: Floats, angular: Floats, rates: list[Floats]) -> None:
+    def move(linear: Floats, angular: Floats, rates: Sequence[Floats]) -> None:
         if robot.floating:
             pybullet.resetBaseVelocity(body, linear, angular, client)
         if indices:
@@ -59,11 +59,12 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
         for k in range(converter.v0, converter.nv):
             q, v = np.ones(converter.nq), np.zeros(converter.nv)
             v[k] = 1.0
-            w, linear = v[converter.v0 :][:3], v[converter.v0 :][3:6]
-            move(linear.tolist(), w.tolist(), joints(q, v)[1])
+            # of a fixed base these are joint rates, or nothing: move leaves it alone
+            angular, linear = v[converter.v0 :][:3].tolist(), v[converter.v0 :][3:6].tolist()
+            move(linear, angular, joints(q, v)[1])
             moved = pybullet.getLinkStates(body, links, 1, 1, client) if links else ()
-            own = (linear, w) if robot.floating else (np.zeros(3), np.zeros(3))
-            twists.append([own, *((state[6], state[7]) for state in moved)])
+            own = (linear, angular) if robot.floating else (np.zeros(3), np.zeros(3))
+            twists.append(np.array([own, *((state[6], state[7]) for state in moved)]))
             frames = [orientation, *(state[1] for state in moved)]
     finally:
         move(*base, rates)

@@ -1,6 +1,7 @@
 """What a state is worth: gaps, energy, momentum and reactions, from the definitions alone."""
 
 from dataclasses import dataclass
+
 import numpy as np
 
 from bulletbridge.numerics.records import Array

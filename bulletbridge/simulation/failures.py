@@ -4,7 +4,12 @@ from typing import NoReturn
 
 import numpy as np
 
-from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, StepError
+from bulletbridge.errors import (
+    AssemblyError,
+    ModelError,
+    OverconstrainedError,
+    StepError,
+)
 from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array

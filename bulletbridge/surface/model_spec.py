@@ -1,0 +1,79 @@
+"""What a model is made of, before anything is loaded."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bulletbridge.constraints.loop import Coupling, Distance, LoopJoint, Triple
+
+VERSION = 1
+ORIGIN: Triple = (0.0, 0.0, 0.0)
+Z: Triple = (0.0, 0.0, 1.0)
+EARTH: Triple = (0.0, 0.0, -9.81)
+PYBULLET_DATA = "pybullet_data"
+"""A ``urdf`` that starts with this folder is one of PyBullet's own."""
+
+FileConstraint = LoopJoint | Distance | Coupling
+
+
+@dataclass(frozen=True)
+class BodySpec:
+    """A robot to load.
+
+    Attributes:
+        name: What its links and joints are prefixed with when there are several.
+        urdf: File.
+        fixed_base: Whether its base is part of the world.
+        xyz, rpy: Pose of the base link in the world [m, rad].
+        scale: Factor on its lengths; masses and inertias stay.
+    """
+
+    name: str
+    urdf: Path
+    fixed_base: bool = False
+    xyz: Triple = ORIGIN
+    rpy: Triple = ORIGIN
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class JointForce:
+    """What acts on a joint: torque - damping * rate - stiffness * (position - rest)."""
+
+    joint: str
+    torque: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """All that a loops file says.
+
+    Attributes:
+        name: The file's name without endings.
+        path: The file.
+        bodies: Robots.
+        constraints: Loops.
+        actuated: Joints with a drive; all others are passive.
+        gravity: [m/s²]
+        start_q, start_v: Coordinates held at the start by joint name; others are assembled.
+        forces: What acts on joints.
+    """
+
+    name: str
+    path: Path
+    bodies: tuple[BodySpec, ...]
+    constraints: tuple[FileConstraint, ...]
+    actuated: tuple[str, ...] = ()
+    gravity: Triple = EARTH
+    start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    forces: tuple[JointForce, ...] = ()
+
+
+def pybullet_data_folder() -> Path:
+    """Where PyBullet's own models are."""
+    import pybullet_data
+
+    return Path(pybullet_data.getDataPath()).resolve()

@@ -1,0 +1,42 @@
+"""Models that come with the package, and those of users."""
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from bulletbridge.errors import ModelError
+
+ENDING = ".loops.yaml"
+PACKAGE = Path(__file__).parents[1]
+
+
+def bundled() -> dict[str, Path]:
+    """Loops files of the bundled models by name."""
+    folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
+    folder = next((place for place in folders if place.is_dir()), folders[0])
+    return {path.name.removesuffix(ENDING): path for path in sorted(folder.glob(f"*{ENDING}"))}
+
+
+def find(model: str | Path) -> Path:
+    """The loops file of a bundled name, of a path to one, or of a URDF that has one beside it.
+
+    Raises:
+        ModelError: There is none; the message says what there is.
+    """
+    known = bundled()
+    if str(model) in known:
+        return known[str(model)]
+    path = Path(model)
+    if path.suffix == ".urdf" and path.is_file():
+        beside = path.with_name(path.stem + ENDING)
+        if beside.is_file():
+            return beside
+        raise ModelError(
+            f"{path} has no loops file beside it; write {beside.name} (see docs/loops-file.md)"
+        )
+    if path.is_file():
+        return path
+    if path.suffix or len(path.parts) > 1:
+        raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")
+    near = get_close_matches(str(model), known, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a loops file")

@@ -1,0 +1,1 @@
+"""Generator of the bundled models: meshes, URDFs, loops files and the table of their figures."""

@@ -1,0 +1,195 @@
+"""Links, joints and models as data, and their URDF text."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+from generator.shapes import Array, joined, to_obj
+
+Triple = tuple[float, float, float]
+ORIGIN: Triple = (0.0, 0.0, 0.0)
+
+COLOURS: dict[str, Triple] = {
+    "slate": (0.27, 0.30, 0.34),
+    "steel": (0.72, 0.75, 0.79),
+    "graphite": (0.16, 0.17, 0.19),
+    "orange": (0.93, 0.49, 0.13),
+    "blue": (0.16, 0.43, 0.71),
+    "green": (0.20, 0.58, 0.37),
+    "red": (0.80, 0.22, 0.20),
+    "gold": (0.92, 0.72, 0.16),
+    "teal": (0.10, 0.58, 0.60),
+    "purple": (0.48, 0.32, 0.66),
+    "pearl": (0.88, 0.88, 0.85),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A coloured solid of a link; ``mesh`` names the file, which several links may share."""
+
+    mesh: str
+    solid: trimesh.Trimesh
+    colour: str
+    xyz: Triple = ORIGIN
+    rpy: Triple = ORIGIN
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Mass [kg], centre of mass [m] and tensor about it (3, 3) [kg m²], both in axes of rpy."""
+
+    mass: float
+    com: Triple
+    tensor: Array
+    rpy: Triple = ORIGIN
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link, with its inertia and what it looks like."""
+
+    name: str
+    inertial: Inertial
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint of the tree; ``revolute`` without limits becomes URDF's ``continuous``."""
+
+    name: str
+    kind: str  # "revolute", "prismatic", "spherical", "fixed"
+    parent: str
+    child: str
+    xyz: Triple = ORIGIN
+    rpy: Triple = ORIGIN
+    axis: Triple | None = (0.0, 0.0, 1.0)
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that is written for one model.
+
+    Attributes:
+        name: Of the files.
+        links, joints: The tree; the first link is the base. Empty when ``loops`` refers to
+            a URDF of PyBullet's own data.
+        loops: Text of the loops file.
+        purpose, source: For the table of models.
+        notice: Copyright notice of the data, for the head of the URDF.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    loops: str
+    purpose: str
+    source: str
+    notice: str = ""
+
+
+def number(x: float) -> str:
+    """Shortest text that reads back as x; what is zero but for round-off is zero."""
+    x = float(x)
+    if abs(x) < 1e-15:
+        return "0"
+    return repr(int(x)) if x == int(x) and abs(x) < 1e12 else repr(x)
+
+
+def numbers(values: object) -> str:
+    """Several numbers, as attributes have them."""
+    return " ".join(number(x) for x in np.ravel(np.asarray(values, float)))
+
+
+def of_solids(mass: float, parts: tuple[Part, ...]) -> Inertial:
+    """Inertia of a link whose parts have one density and together the given mass [kg]."""
+    whole = joined([p.solid for p in parts])
+    if any(p.xyz != ORIGIN or p.rpy != ORIGIN for p in parts):
+        raise ValueError("parts that give a link its inertia stand in its link frame")
+    whole.density = mass / whole.volume
+    properties = whole.mass_properties
+    tensor = np.vectorize(lambda x: float(f"{x:.9g}"))(properties.inertia)
+    x, y, z = (float(f"{x:.9g}") for x in np.round(properties.center_mass, 12))
+    return Inertial(mass, (x, y, z), np.where(np.abs(tensor) < 1e-13, 0.0, tensor))
+
+
+def solid_link(name: str, mass: float, *parts: Part) -> Link:
+    """A link whose inertia is that of its parts."""
+    return Link(name, of_solids(mass, parts), parts)
+
+
+def _link_xml(link: Link) -> list[str]:
+    inertial, t = link.inertial, link.inertial.tensor
+    entries = {"ixx": t[0, 0], "ixy": t[0, 1], "ixz": t[0, 2]}
+    entries |= {"iyy": t[1, 1], "iyz": t[1, 2], "izz": t[2, 2]}
+    inertia = " ".join(f'{key}="{number(value)}"' for key, value in entries.items())
+    lines = [
+        f'  <link name="{link.name}">',
+        "    <inertial>",
+        f'      <origin xyz="{numbers(inertial.com)}" rpy="{numbers(inertial.rpy)}"/>',
+        f'      <mass value="{number(inertial.mass)}"/>',
+        f"      <inertia {inertia}/>",
+        "    </inertial>",
+    ]
+    for part in link.parts:
+        rgba = numbers([*COLOURS[part.colour], 1.0])
+        lines += [
+            "    <visual>",
+            f'      <origin xyz="{numbers(part.xyz)}" rpy="{numbers(part.rpy)}"/>',
+            f'      <geometry><mesh filename="meshes/{part.mesh}.obj"/></geometry>',
+            f'      <material name="{part.colour}"><color rgba="{rgba}"/></material>',
+            "    </visual>",
+        ]
+    return [*lines, "  </link>"]
+
+
+def _joint_xml(joint: Joint) -> list[str]:
+    kind = {"revolute": "continuous"}.get(joint.kind, joint.kind)
+    lines = [
+        f'  <joint name="{joint.name}" type="{kind}">',
+        f'    <parent link="{joint.parent}"/>',
+        f'    <child link="{joint.child}"/>',
+        f'    <origin xyz="{numbers(joint.xyz)}" rpy="{numbers(joint.rpy)}"/>',
+    ]
+    if kind != "fixed":  # Bullet warns of spherical joints without one, and ignores it
+        lines.append(f'    <axis xyz="{numbers(joint.axis)}"/>')
+    if kind == "prismatic":
+        lines.append('    <limit lower="-100" upper="100" effort="1e9" velocity="1e9"/>')
+    if kind != "fixed":
+        lines.append(f'    <dynamics damping="{number(joint.damping)}" friction="0"/>')
+    return [*lines, "  </joint>"]
+
+
+def to_urdf(model: Model) -> str:
+    """URDF text of a model's tree."""
+    lines = ['<?xml version="1.0"?>']
+    lines += [
+        f"<!-- {model.name}: written by make_models.py, loops in {model.name}.loops.yaml. -->",
+        "<!-- No collision shapes: contact between neighbours would disturb comparisons. -->",
+    ]
+    if model.notice:
+        lines += ["<!--", model.notice.strip(), "-->"]
+    lines.append(f'<robot name="{model.name}">')
+    for link in model.links:
+        lines += _link_xml(link)
+    for joint in model.joints:
+        lines += _joint_xml(joint)
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def write(model: Model, folder: Path) -> list[Path]:
+    """Write a model's files; return their paths."""
+    written = {folder / f"{model.name}.loops.yaml": model.loops}
+    if model.links:
+        written[folder / f"{model.name}.urdf"] = to_urdf(model)
+    for link in model.links:
+        for part in link.parts:
+            written[folder / "meshes" / f"{part.mesh}.obj"] = to_obj(part.solid)
+    (folder / "meshes").mkdir(parents=True, exist_ok=True)
+    for path, text in written.items():
+        path.write_text(text, encoding="utf-8")
+    return list(written)
