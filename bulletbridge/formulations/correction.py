@@ -93,7 +93,7 @@ def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limi
         if gap <= enough:
             return n
         if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
-            return n if gap <= 3.0 * enough else FAILED
+            return n if gap <= 10.0 * enough else FAILED
         last = gap
         if correction_step(a, f, a.control.rank) > limit:
             return FAILED
@@ -112,7 +112,7 @@ def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, lim
         if gap <= enough:
             return n
         if n == MOST_NEWTON_PASSES or not gap < math.inf:
-            return n if gap <= 3.0 * enough else FAILED
+            return n if gap <= 10.0 * enough else FAILED
         while correction_step(a, f, rank) > limit and rank > 1:
             rank -= 1
         move_back(a, f, q)

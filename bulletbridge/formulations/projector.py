@@ -84,24 +84,31 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
 
 
 @inlined
+def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+    """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
+    h = a.vectors[BIAS]
+    bias(a.bodies, a.lumps, a.poses, a.axes, a.control.gravity, v, h)
+    joint_forces(a.axes, q, v, tau, vdot)
+    for k in range(len(vdot)):
+        vdot[k] -= h[k]
+    whiten_force(f.L, vdot)
+    project_out(f.Y, a.control.rank, vdot)
+
+
+@inlined
 def accelerate(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     control = a.control
-    h, y, z = a.vectors[BIAS], a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
-    bias(a.bodies, a.lumps, a.poses, a.axes, control.gravity, v, h)
+    y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+    push(a, f, q, v, tau, vdot)
     drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
     if control.user_rows > 0:
         ask_user(a, DRIFT_PHASE, moment.t, q, v)
         first = f.Y.shape[0] - control.user_rows
         for i in range(control.user_rows):
             f.rows[first + i].gamma = a.user_rows[i].gamma
-    joint_forces(a.axes, q, v, tau, vdot)
-    for k in range(len(vdot)):
-        vdot[k] -= h[k]
-    whiten_force(f.L, vdot)
-    project_out(f.Y, control.rank, vdot)
     for i in range(control.rank):
         row = f.rows[f.rows[i].pivot]
         y[i] = -row.scale * row.gamma

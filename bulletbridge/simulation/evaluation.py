@@ -20,6 +20,8 @@ class Gap:
     rate_radians: float  # [rad/s]
     kept_metres: float
     kept_radians: float
+    kept_rate_metres: float
+    kept_rate_radians: float
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
     """Evaluate a state with the rows as written (``full``) and as kept."""
     terms = full.terms(q, v, t)
     reduced = terms if kept is full else kept.terms(q, v, t)
-    residual = kept_residual(kept, reduced)
+    kept_rates = reduced.J @ v + reduced.g_t
+    residual, kept_rate = keep(kept, reduced, np.array([reduced.g, kept_rates]))
     gaps: list[Gap] = []
     rate = terms.J @ v + terms.g_t
     for name, part in full.encoded.rows.items():
@@ -89,21 +92,23 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
                 _length(rate[part][~metres]),
                 _length(residual[kept_part][kept_metres]),
                 _length(residual[kept_part][~kept_metres]),
+                _length(kept_rate[kept_part][kept_metres]),
+                _length(kept_rate[kept_part][~kept_metres]),
             )
         )
     kinetic = 0.5 * float(v @ terms.M @ v)
     return Evaluation(tuple(gaps), kinetic, potential(full, terms, q), momentum(terms))
 
 
-def kept_residual(solver: Solver, terms: Terms) -> Array:
-    """Residual (nc,) less what lies in combinations of rows that are redundant among loops."""
+def keep(solver: Solver, terms: Terms, values: Array) -> Array:
+    """Row values (n, nc) less what lies in combinations of rows that are redundant among loops."""
     cap = int(solver.control[0]["cap"])
-    if cap >= len(terms.g) or not len(terms.g):
-        return terms.g
+    if cap >= len(terms.g):
+        return values
     unit = solver.encoded.scale
     U, s, _ = np.linalg.svd(whiten(terms.M, unit[:, None] * terms.J))
     U = U[:, : min(cap, len(s))]
-    return (U @ (U.T @ (unit * terms.g))) / unit
+    return (values * unit) @ U @ U.T / unit
 
 
 def potential(solver: Solver, terms: Terms, q: Array) -> float:

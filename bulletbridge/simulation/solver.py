@@ -48,7 +48,7 @@ class Tolerances:
         redundant: A direction of a loop that stays weaker than this over closed poses is dropped.
     """
 
-    gap: float = 1e-13
+    gap: float = 2e-14
     singular: float = 1e-6
     filter: float = 1e-10
     redundant: float = 1e-3
