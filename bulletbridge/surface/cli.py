@@ -5,17 +5,24 @@ Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import bulletbridge
-from bulletbridge.errors import BulletBridgeError, LoopFileError, MissingExtraError, ModelError
+from bulletbridge.errors import (
+    BulletBridgeError,
+    BulletBridgeWarning,
+    LoopFileError,
+    MissingExtraError,
+    ModelError,
+)
 from bulletbridge.surface.quiet import quiet_bullet
 
 FAILED, WRONG_INPUT = 1, 2
@@ -210,7 +217,9 @@ def _deliver(file: str | None, content: Mapping[str, object], show: Callable[[],
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     try:
-        with quiet_bullet():
+        with quiet_bullet(), warnings.catch_warnings():
+            warnings.simplefilter("once", BulletBridgeWarning)
+            warnings.showwarning = _warn
             code = app(arguments, prog_name="bulletbridge", standalone_mode=False)
         return int(code or 0)
     except typer.Exit as stop:
@@ -234,6 +243,22 @@ def _complain(message: str, code: int) -> int:
     if message:
         print(f"bulletbridge: {' '.join(message.split())}", file=sys.stderr)
     return code
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line on stderr for our own warnings."""
+    if issubclass(category, BulletBridgeWarning):
+        print(f"bulletbridge: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    else:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        (file or sys.stderr).write(text)
 
 
 def main() -> None:

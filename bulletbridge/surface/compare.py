@@ -9,7 +9,8 @@ from bulletbridge.errors import BulletBridgeError, LoopFileError, ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.surface.describe import LoopReport, loop_reports
 from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import ModelSpec, read_loops
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.models import find
 from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank, no_progress
 from bulletbridge.surface.runs import Run, run_native, run_ours, run_reference

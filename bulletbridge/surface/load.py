@@ -14,7 +14,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import Integrator, System
-from bulletbridge.surface.loops_file import JointForce, ModelSpec, read_loops
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.model_spec import JointForce, ModelSpec
 from bulletbridge.surface.models import find
 from bulletbridge.surface.worlds import (
     connect_direct,

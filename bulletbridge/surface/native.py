@@ -12,7 +12,7 @@ from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
-from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.worlds import (
     connect_direct,
     disconnect,

@@ -9,7 +9,7 @@ import pybullet
 
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.numerics.records import Array
-from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.worlds import BASE, connect_direct, disconnect, load_bodies, readable
 
 SIZE = (480, 360)
@@ -131,7 +131,7 @@ def _direction(cloud: Array) -> Array:
 def _visible(
     bodies: BulletBodies, states: Sequence[Array], camera: Camera
 ) -> tuple[Array, Array] | None:
-    """Lower left and upper right corner of what is visible, the picture being (-1, -1) to (1, 1)."""
+    """Lower left and upper right corner of what is visible; the picture is (-1, -1) to (1, 1)."""
     corners: list[Array] = []
     scale, still = np.array(ROUGH_SIZE, float), np.zeros(bodies.mechanism.nv)
     for q in states:
@@ -148,7 +148,7 @@ def _visible(
 
 
 def take(camera: Camera, client: int, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """One picture (height, width, 3), and the number of the body seen in each pixel, -1 for none."""
+    """One picture (height, width, 3), and the body seen in each pixel, -1 for none."""
     eye = camera.target + camera.distance * camera.direction
     view = pybullet.computeViewMatrix(eye.tolist(), camera.target.tolist(), camera.up.tolist())
     lens = pybullet.computeProjectionMatrixFOV(
@@ -172,7 +172,7 @@ def take(camera: Camera, client: int, size: tuple[int, int]) -> tuple[np.ndarray
 
 def png(pixels: np.ndarray) -> bytes:
     """PNG of (height, width, 3) bytes."""
-    from matplotlib.image import imsave
+    from matplotlib.image import imsave  # pyright: ignore[reportUnknownVariableType]
 
     buffer = io.BytesIO()
     imsave(buffer, np.ascontiguousarray(pixels), format="png")

@@ -7,12 +7,13 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.simulation.system import Integrator
-from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
 from bulletbridge.surface.results import Result, Status
 
 MOST_STEPS = 5_000_000
 """Every state is kept for judging."""
+INTEGRATORS = ("semi_implicit_euler", "rk4", "dop853")
 SOLVERS = ("projector", "native", "native_tuned")
 NATIVE: dict[str, NativeSettings] = {"native": DEFAULT, "native_tuned": TUNED}
 Progress = Callable[[int], None]
@@ -55,9 +56,9 @@ class Plan:
         for solver in self.solvers:
             if solver not in SOLVERS:
                 raise ModelError(f"unknown solver '{solver}'; there are {', '.join(SOLVERS)}")
-        if self.integrator not in ("semi_implicit_euler", "rk4", "dop853"):
+        if self.integrator not in INTEGRATORS:
             raise ModelError(
-                f"unknown integrator '{self.integrator}'; there are semi_implicit_euler, rk4, dop853"
+                f"unknown integrator '{self.integrator}'; there are {', '.join(INTEGRATORS)}"
             )
 
         if self.steps > MOST_STEPS:

@@ -1,8 +1,11 @@
 """Figures of a comparison, as SVG text; matplotlib is loaded when the first one is drawn."""
 
+# matplotlib declares its keyword arguments without types
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import io
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +13,7 @@ from bulletbridge.errors import MissingExtraError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.runs import Run
-from bulletbridge.surface.trajectory import Trace
+from bulletbridge.surface.trajectory import Observed, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +74,7 @@ def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[
         for name in free[: MOST_JOINTS - len(shown)]:
             shown.append((f"{name} z", mechanism.joints[name].q.start + 2))
         tones = _tones(len(shown))
-        for style, (run, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
+        for style, (_, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
             for tone, (name, column) in zip(tones, shown, strict=True):
                 label = name if style == "-" else None
                 t, y = _thinned(trace.t, trace.q[:, column])
@@ -115,7 +118,7 @@ def _figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         raise MissingExtraError(
             "reports need matplotlib; install the extra that brings it: bulletbridge[report]"
         ) from None
-    style = {
+    style: dict[Any, Any] = {
         "font.size": 9.0,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -146,7 +149,7 @@ def _drawn(runs: Sequence[Run]) -> list[tuple[Run, Trace]]:
     return [(run, run.trace) for run in runs if run.trace is not None and len(run.trace.t) > 1]
 
 
-def _seen(trace: Trace):  # noqa: ANN202
+def _seen(trace: Trace) -> Observed:
     assert trace.evaluated is not None
     return trace.evaluated
 

@@ -3,11 +3,11 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 @contextlib.contextmanager
-def quiet_bullet() -> Iterator[None]:
+def quiet_bullet() -> Generator[None, None, None]:
     """Discard what C code prints on stdout, and pybullet's greeting on stderr.
 
     Python's own ``sys.stdout`` goes on reaching the caller, so that JSON on it stays JSON.

@@ -161,7 +161,7 @@ def positions_caption(model: ModelRuns) -> str:
     """Says which line style is whose."""
     drawn = [run.result.solver for run in model.runs if run.trace is not None]
     styles = zip(("solid", "dashed", "dotted"), drawn, strict=False)
-    return "Joint positions: " + ", ".join(f"{LABELS.get(n, n)} {style}" for style, n in styles)
+    return "Joint positions: " + "; ".join(f"{style} {LABELS.get(n, n)}" for style, n in styles)
 
 
 def plural(count: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.judge import judge
 from bulletbridge.surface.load import LoadedModel, load
-from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import NativeWorld, NoNativeTwinError
 from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank
 from bulletbridge.surface.results import Corrections, Rank, Result

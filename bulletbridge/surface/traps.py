@@ -7,7 +7,7 @@ from pathlib import Path
 import pybullet
 
 from bulletbridge.surface.load import LoadedModel
-from bulletbridge.surface.loops_file import BodySpec
+from bulletbridge.surface.model_spec import BodySpec
 
 
 def traps(loaded: LoadedModel) -> tuple[str, ...]:
@@ -17,12 +17,13 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
         prefix = f"{body.name}/" if len(loaded.spec.bodies) > 1 else ""
         found += from_file(body, prefix)
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
-    for name, joint in loaded.system.mechanism.joints.items():
-        if math.isfinite(joint.lower) or math.isfinite(joint.upper):
-            found.append(
-                f"joint '{name}' has limits [{joint.lower:g}, {joint.upper:g}]: "
-                f"they do not act in our steps, they do in Bullet's"
-            )
+    limited = [
+        f"{name} [{joint.lower:g}, {joint.upper:g}]"
+        for name, joint in loaded.system.mechanism.joints.items()
+        if math.isfinite(joint.lower) or math.isfinite(joint.upper)
+    ]
+    if limited:
+        found.append(f"limits act in Bullet's steps, they do not in ours: {', '.join(limited)}")
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import BodySpec, ModelSpec
+from bulletbridge.surface.model_spec import BodySpec, ModelSpec
 from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
 from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.surface.plan import Plan
@@ -140,7 +140,11 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
             window = _open_window()
             closing.callback(disconnect, window)
             stages = _build(spec, window, camera, native is not None)
-            _play(system, native, stages, camera, plan)
+            try:
+                _play(system, native, stages, camera, plan)
+            except (pybullet.error, WorldError):
+                if pybullet.isConnected(window):
+                    raise  # otherwise the window was closed, which ends the show
 
 
 def preview(system: System, plan: Plan) -> list[Array]:

@@ -4,7 +4,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.surface.loops_file import ModelSpec
+from bulletbridge.surface.model_spec import ModelSpec
 
 FASTEST = 1e6
 """Bullet clamps every rate to 100 per step unless told otherwise [rad/s or m/s]."""

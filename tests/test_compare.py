@@ -1,0 +1,211 @@
+"""Comparisons, their JSON, the report and the command line."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from small_models import four_bar, geared
+
+from bulletbridge.errors import ModelError
+from bulletbridge.surface.cli import run
+from bulletbridge.surface.compare import compare_model, worst
+from bulletbridge.surface.plan import SOLVERS, Plan
+from bulletbridge.surface.results import Comparison
+
+SHORT = Plan(duration=0.1)
+EXTENTS = ("gap_m", "gap_rad", "gap_kept", "gap_kept_rad", "gap_rate", "gap_rate_rad")
+KEYS = {"model", "solver", "mode", "integrator", "dt", "duration", "steps", "status", "message"}
+KEYS |= {*EXTENTS, "energy", "trajectory_error", "step_us", "rank", "corrections", "final"}
+KEYS |= {"settings", "notes"}
+
+
+def is_extent(value: dict[str, float]) -> bool:
+    """Whether a JSON value is the extent of a quantity."""
+    return set(value) == {"max", "rms", "final"} and all(map(math.isfinite, value.values()))
+
+
+def test_json_follows_the_schema(tmp_path):
+    runs = compare_model(four_bar(tmp_path), SHORT)
+    content = json.loads(json.dumps(Comparison(tuple(r.result for r in runs.runs)).to_dict()))
+    assert content["schema"] == 1
+    assert {"bulletbridge", "pybullet", "numpy", "numba", "python"} <= set(content["versions"])
+    assert [r["solver"] for r in content["runs"]] == list(SOLVERS)
+    for result in content["runs"]:
+        assert set(result) == KEYS
+        assert result["status"] == "ok" and result["message"] == ""
+        assert result["steps"] == 24
+        assert all(is_extent(result[key]) for key in EXTENTS)
+        assert set(result["step_us"]) == {"median", "p95", "python_call", "write_back"}
+        assert set(result["energy"]) == {"start_J", "drift_max_J", "drift_rel", "conserved"}
+        assert set(result["final"]["q"]) == {"crank", "coupler", "rocker"}
+        assert result["final"]["t"] == pytest.approx(0.1)
+        assert result["trajectory_error"] is None
+    ours, native, _ = content["runs"]
+    assert ours["rank"]["rows"] == ours["rank"]["max"] == 2
+    assert set(ours["corrections"]) == {"mean", "max"}
+    assert native["rank"] is None and native["corrections"] is None
+    assert ours["gap_m"]["max"] < 1e-12 < 1e-6 < native["gap_m"]["max"]
+
+
+def test_all_start_from_the_same_state(tmp_path):
+    traces = [run.trace for run in compare_model(four_bar(tmp_path), SHORT).runs]
+    for trace in traces[1:]:
+        assert np.abs(trace.q[0] - traces[0].q[0]).max() < 1e-15
+        assert np.abs(trace.v[0] - traces[0].v[0]).max() < 1e-15
+
+
+def test_reference_gives_errors_that_shrink_with_the_order(tmp_path):
+    path = four_bar(tmp_path)
+    errors = []
+    for integrator in ("semi_implicit_euler", "rk4"):
+        plan = Plan(duration=0.2, integrator=integrator, solvers=("projector",), reference=True)
+        errors.append(compare_model(path, plan).runs[0].result.trajectory_error.max)
+    assert errors[1] < 1e-6 < 1e-4 < errors[0]
+
+
+def test_unsupported_is_not_a_failure(tmp_path):
+    runs = compare_model(four_bar(tmp_path, "cylindrical"), SHORT)
+    statuses = [run.result.status for run in runs.runs]
+    assert statuses == ["ok", "unsupported", "unsupported"]
+    assert "no native twin" in runs.runs[1].result.message
+    assert worst([runs]) == 0
+
+
+def test_model_that_cannot_close_fails_under_every_solver(tmp_path):
+    runs = compare_model(four_bar(tmp_path, "weld"), SHORT)
+    assert {run.result.status for run in runs.runs} == {"failed"}
+    assert worst([runs]) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"dt": 0.0}, {"dt": math.nan}, {"duration": -1.0}, {"duration": math.inf}, {"rtol": 0.0},
+     {"dt": 1e-9}, {"solvers": ("magic",)}, {"integrator": "magic"}],
+    ids=str,
+)  # fmt: skip
+def test_impossible_plans_are_refused(bad):
+    with pytest.raises(ModelError):
+        Plan(**bad)
+
+
+def test_numbers_of_multi_dof_joints_are_lists(capsys):
+    assert run(["compare", "space_arm", "--duration", "0.02", "--json", "-"]) == 0
+    final = json.loads(capsys.readouterr().out)["runs"][0]["final"]
+    assert len(final["q"]["base"]) == 7 and len(final["v"]["base"]) == 6
+
+
+def test_command_line_writes_json_and_report(tmp_path, capsys):
+    model, other = four_bar(tmp_path), geared(tmp_path)
+    out, report = tmp_path / "out.json", tmp_path / "deep" / "report"
+    arguments = ["compare", str(model), str(other), "--duration", "0.1", "--json", str(out)]
+    assert run([*arguments, "--report", str(report)]) == 0
+    assert len(json.loads(out.read_text())["runs"]) == 6
+    shown = capsys.readouterr().out
+    assert "projector" in shown and str(report / "index.html") in shown
+    page = (report / "index.html").read_text()
+    assert_self_contained(page)
+    for wanted in ("four_bar", "geared", "force z", "data:image/png", "data:image/svg+xml"):
+        assert wanted in page
+    assert list(report.iterdir()) == [report / "index.html"]
+
+
+def assert_self_contained(page: str) -> None:
+    """Nothing on the page is loaded from elsewhere."""
+    for source in re.findall(r'(?:src|href)="([^"]*)"', page):
+        assert source.startswith(("data:", "#")), source[:80]
+    bare = re.sub(r'src="data:[^"]*"', "", page)
+    assert not re.search(r"https?:|@import|url\(|<script|<link", bare)
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    keep = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    return subprocess.run(
+        [sys.executable, "-m", "bulletbridge", *arguments],
+        capture_output=True,
+        text=True,
+        env={**keep, **environment},
+        timeout=300,
+        check=False,
+    )
+
+
+def test_json_on_stdout_is_alone_there(tmp_path):
+    done = command("compare", str(four_bar(tmp_path)), "--duration", "0.05", "--json", "-")
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)["runs"]) == 3
+    assert "build time" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["compare", "three_bar"], 2, "did you mean"),
+        (["compare"], 2, "MODELS"),
+        (["compare", "four_bar", "--dt", "-1"], 2, "dt is -1"),
+        (["compare", "four_bar", "--dt", "fast"], 2, "dt"),
+        (["compare", "four_bar", "--solver", "magic"], 2, "native_tuned"),
+        (["compare", "four_bar", "--integrator", "magic"], 2, "rk4"),
+        (["compare", "four_bar", "--json", "/no/such/place.json"], 2, "does not exist"),
+        (["compare", "four_bar", "--report", "/dev/null/x"], 2, "cannot write the report"),
+        (["inspect", "/no/such.loops.yaml"], 2, "no file"),
+        (["fly"], 2, "fly"),
+        (["compare", "four_bar", "--gui"], 1, "DISPLAY is not set"),
+    ],
+    ids=str,
+)
+def test_errors_are_one_line(arguments, code, said, capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    assert run(arguments) == code
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("bulletbridge: ")
+    assert said.lower() in lines[0].lower()
+
+
+def test_failed_simulation_is_exit_code_one(tmp_path, capsys):
+    path = four_bar(tmp_path, "weld")
+    assert run(["compare", str(path), "--duration", "0.1"]) == 1
+    assert "cannot close" in capsys.readouterr().out
+    assert run(["inspect", str(path)]) == 1
+    assert "cannot close" in capsys.readouterr().err
+
+
+def test_inspect_tells_rank_mobility_and_redundancy(tmp_path, capsys):
+    path = str(four_bar(tmp_path, "revolute"))
+    assert run(["inspect", path, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    sizes = (found["rows"], found["kept"], found["rank"], found["dof"])
+    assert sizes == (5, 2, 2, 1)
+    assert len(found["loops"][0]["dropped"]) == 3
+    assert found["masses"][0]["difference"] < 1e-12
+    assert [j["actuated"] for j in found["joints"]] == [True, False, False]
+    assert run(["inspect", path]) == 0
+    assert "mobility 1" in capsys.readouterr().out
+
+
+def test_inspect_warns_of_what_bullet_drops(tmp_path, capsys):
+    path, urdf = four_bar(tmp_path), tmp_path / "four_bar.urdf"
+    text = urdf.read_text().replace(
+        '<joint name="rocker" type="continuous">',
+        '<joint name="rocker" type="continuous"><dynamics friction="0.3"/><mimic joint="crank"/>',
+    )
+    urdf.write_text(text)
+    assert run(["inspect", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "'rocker' has friction" in shown and "'rocker' has <mimic>" in shown
+
+
+def test_models_are_listed(capsys):
+    assert run(["models"]) == 0
+    assert {"four_bar", "stewart", "minitaur"} <= set(capsys.readouterr().out.split())
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.strip()

@@ -1,0 +1,89 @@
+"""Loading models into Bullet worlds, and leaving these as they were."""
+
+from dataclasses import replace
+
+import numpy as np
+import pybullet
+import pytest
+from small_models import four_bar
+
+from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint
+from bulletbridge.errors import AssemblyError, BulletBridgeError, ModelError, WorldError
+from bulletbridge.surface.load import load
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.model_spec import JointForce
+
+
+@pytest.fixture
+def client():
+    number = pybullet.connect(pybullet.DIRECT)
+    yield number
+    if pybullet.isConnected(number):
+        pybullet.disconnect(number)
+
+
+def world_of(client: int) -> tuple[int, float]:
+    """Number of bodies and gravity."""
+    parameters = pybullet.getPhysicsEngineParameters(client)
+    return pybullet.getNumBodies(client), parameters["gravityAccelerationZ"]
+
+
+def test_own_client_is_closed(tmp_path):
+    with load(four_bar(tmp_path)) as loaded:
+        assert pybullet.isConnected(loaded.client)
+        loaded.system.step()
+        q, _ = loaded.bodies.state()
+        assert np.array_equal(q, loaded.system.q)
+    assert not pybullet.isConnected(loaded.client)
+
+
+def test_given_client_is_left_as_it_was(tmp_path, client):
+    pybullet.setGravity(0, 0, -1.5, client)
+    before = world_of(client)
+    with load(four_bar(tmp_path), client) as loaded:
+        assert world_of(client) == (1, -9.81)
+        assert loaded.client == client
+    assert world_of(client) == before
+
+
+def broken(spec):
+    """Specs that fail at different stages, and what they fail with."""
+    body = spec.bodies[0]
+    pin = spec.constraints[0]
+    far = replace(pin, b=Frame("rocker", (0.0, 5.0, 0.0)))
+    weld = LoopJoint("pin", JointModel.WELD, pin.a, pin.b)
+    yield replace(spec, bodies=(body, replace(body, name="b", urdf=body.urdf / "none"))), ModelError
+    yield replace(spec, constraints=(replace(pin, a=Frame("nolink")),)), ModelError
+    yield replace(spec, constraints=(far,)), AssemblyError
+    yield replace(spec, constraints=(weld,)), BulletBridgeError
+    yield replace(spec, start_q={"crank": float("nan")}), ModelError
+    yield replace(spec, forces=(JointForce("nojoint"),)), ModelError
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_failure_leaves_the_world_as_it_was(tmp_path, client, case):
+    pybullet.setGravity(0, 0, -1.5, client)
+    before = world_of(client)
+    spec, error = list(broken(read_loops(four_bar(tmp_path))))[case]
+    with pytest.raises(error):
+        load(spec, client)
+    assert world_of(client) == before
+    clients = [k for k in range(16) if pybullet.isConnected(k)]
+    with pytest.raises(error):
+        load(spec)
+    assert [k for k in range(16) if pybullet.isConnected(k)] == clients
+
+
+def test_missing_client_is_said():
+    with pytest.raises(WorldError, match="no Bullet client 99"):
+        load("four_bar", 99)
+
+
+def test_rewritten_file_is_read_again(tmp_path):
+    path = four_bar(tmp_path)
+    urdf = tmp_path / "four_bar.urdf"
+    with load(path) as loaded:
+        before = loaded.system.mechanism.bodies["mass"].sum()
+    urdf.write_text(urdf.read_text().replace('<mass value="2.0"/>', '<mass value="3.0"/>'))
+    with load(path) as loaded:
+        assert loaded.system.mechanism.bodies["mass"].sum() == pytest.approx(before + 1.0)
