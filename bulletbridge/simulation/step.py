@@ -12,6 +12,7 @@ from bulletbridge.formulations.arrays import (
     ACCELERATION_SUM,
     CHART,
     CONTRADICTED,
+    CORRECTION,
     DONE,
     EULER,
     NOT_CLOSED,
@@ -214,6 +215,9 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
         c.failure = NOT_FINITE
         return
     c.guarded = 0
+    correction = a.vectors[CORRECTION, : len(v)]
+    for k in range(len(v)):
+        correction[k] = 0.0
     if c.passes >= 0:
         c.correction_passes = fixed_passes(a, f, end, q, v)
     else:
@@ -221,6 +225,9 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     if c.failure != DONE:
         return
     factorise(a, f, end)
+    if c.integrator == EULER:
+        for k in range(len(v)):
+            v[k] += correction[k] / c.dt
     filter_velocity(a, f, v)
     c.fresh = 1
     if dependent_gap(f, c.filter_rank) > c.mismatch and c.passes < 0:
@@ -250,6 +257,8 @@ def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array)
             c.guarded = 1
             for j in range(len(q)):
                 q[j] = a.vectors[PREDICTED_Q, j]
+            for k in range(len(v)):
+                a.vectors[CORRECTION, k] = 0.0
     if passes == FAILED:
         passes = newton_passes(a, f, end, q, v, limit)
     c.correction_passes = passes

@@ -179,7 +179,7 @@ def read_yaml(path: Path) -> Node:
         return Node(yaml.load(text), path, 1, "")
     except MarkedYAMLError as error:
         marks = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
-        line = next((int(mark.line) + 1 for mark in marks if mark is not None), 1)
+        line = next((int(mark.line) + 1 for mark in marks if mark is not None), 1)  # pyright: ignore
         problem = str(error.problem).splitlines()[0]
         if "\t" in "".join(text.splitlines()[line - 1 : line]):
             problem += "; indent with spaces, not tabs"
