@@ -147,11 +147,13 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 
 @inlined
 def semi_implicit_euler(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """V <- v + dt P M⁻¹ (tau - h), then q by the new v: at velocity level, as Bullet does.
+    """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
 
-    The part of the acceleration that follows the curvature of the constraints is left to the
-    filter at the end of the step. That is as accurate, costs less, and cannot add energy near a
-    singular position, where this part is large: a projection only shortens a velocity.
+    The curvature of the constraints is not evaluated. What the correction moves q by is an impulse
+    too: ``finish`` adds it, over dt, to the velocity before the filter. So q moves along the chord
+    between two closed configurations, which makes equal angles with the constraints at both ends,
+    and no energy is lost or gained to first order (SHAKE; Hairer, Lubich, Wanner, VII.1.4). Near
+    singular positions nothing grows without bound.
     """
     dt, vdot = a.control.dt, a.vectors[ACCELERATION, : len(v)]
     push(a, f, q, v, tau, vdot)

@@ -44,7 +44,7 @@ class World(Protocol):
     """Where states are shown: the bodies of a Bullet world."""
 
     def state(self) -> tuple[Array, Array]:
-        """Q and v as they are there."""
+        """q and v as they are there."""
         ...
 
     def write(self, q: Array, v: Array) -> None:
