@@ -9,6 +9,7 @@ from bulletbridge.constraints.encode import Encoded
 from bulletbridge.constraints.layout import FREE_ROTATION, FULL
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
 
 JOINTS = {REVOLUTE: "hinge", PRISMATIC: "slide", SPHERICAL: "ball"}
 
@@ -28,7 +29,7 @@ def mjcf(mechanism: Mechanism, encoded: Encoded) -> str:
     elements = [Xml.SubElement(root, "worldbody")]
     for i, record in enumerate(mechanism.bodies[1:], start=1):
         body = Xml.SubElement(
-            elements[record["parent"]],
+            elements[int(record["parent"])],
             "body",
             name=f"body{i}",
             pos=_numbers(record["p"]),
@@ -69,9 +70,9 @@ def mjcf(mechanism: Mechanism, encoded: Encoded) -> str:
     return Xml.tostring(root, encoding="unicode")
 
 
-def _numbers(values: np.ndarray) -> str:
+def _numbers(values: Array) -> str:
     return " ".join(repr(float(x)) for x in values)
 
 
-def _quaternion(R: np.ndarray) -> str:
+def _quaternion(R: Array) -> str:
     return _numbers(np.roll(Rotation.from_matrix(R).as_quat(), 1))

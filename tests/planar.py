@@ -10,7 +10,7 @@ TURN_DOWN = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # joint angle pi/2 h
 
 
 def planar_chain(lengths, masses, metre=1.0, gram=1.0, floating=0.0) -> Mechanism:
-    """Slender rods l0, l1, ... on joints j0, j1, ... in the x-z plane; l0 on a free body if wanted."""
+    """Slender rods l0, l1, ... on joints j0, j1, ... in the x-z plane, on a free body if wanted."""
     n = len(lengths) + (floating > 0)
     bodies, axes = empty_arrays(n + 1, len(lengths) + 6 * (floating > 0))
     links = {"world": Link("world", 0, np.eye(3), np.zeros(3))}

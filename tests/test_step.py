@@ -32,7 +32,7 @@ closed_systems = st.tuples(
 
 
 def closed_system(case, **options):
-    """A random tree with a loop through its last link, closed at a random pose; and its velocity."""
+    """A random tree with a loop through its last link, closed at a random pose."""
     seed, floating, kinds, model, twice = case
     rng = np.random.default_rng(seed)
     mechanism = random_mechanism(rng, ([FREE] if floating else []) + kinds, branching=0.0)
@@ -206,7 +206,7 @@ def test_the_flattened_parallelogram_is_crossed_on_its_branch(dt, integrator, en
 
 
 def test_units_change_nothing_but_numbers():
-    """Metres to millimetres and kilograms to grams: the same motion, the same rank, the same passes."""
+    """Metres to millimetres and kilograms to grams: the same motion, the same rank."""
     metre, gram = 1000.0, 1000.0
     plain, scaled = four_bar(), four_bar(metre=metre, gram=gram)
     for system in (plain, scaled):

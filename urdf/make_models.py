@@ -1,7 +1,7 @@
 """Write the bundled models: meshes, URDFs, loops files, and the table in README.md.
 
-Run it from anywhere with trimesh, SciPy, ruamel.yaml and PyBullet's data installed; it takes no arguments. Running it
-again gives the same files, byte for byte. ``--into FOLDER`` writes elsewhere, for comparison.
+Needs trimesh, SciPy, ruamel.yaml and PyBullet's data. Running it again gives the same files, byte
+for byte; ``--into FOLDER`` writes elsewhere, for comparison.
 """
 
 import argparse
@@ -11,7 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from generator import arms, planar, platforms, spatial  # noqa: E402
+from generator import arms, planar, platforms, sliders, spatial  # noqa: E402
+from generator.table import readme  # noqa: E402
 from generator.urdf_writer import Model, write  # noqa: E402
 
 
@@ -21,8 +22,8 @@ def models() -> list[Model]:
         planar.four_bar(),
         planar.parallelogram(),
         planar.five_bar(),
-        planar.slider_crank(),
-        planar.triple_slider_crank(),
+        sliders.slider_crank(),
+        sliders.triple_slider_crank(),
         platforms.stewart(),
         platforms.delta(),
         spatial.bricard(),
@@ -38,8 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, default=HERE, help="folder to write to")
     folder = parser.parse_args(arguments).into
-    for model in models():
+    everything = models()
+    for model in everything:
         write(model, folder)
+    (folder / "README.md").write_text(readme(everything, folder), encoding="utf-8")
     return 0
 
 

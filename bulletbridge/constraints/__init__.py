@@ -1,0 +1,1 @@
+"""What closes loops: descriptions, and the rows that follow from them."""

@@ -82,7 +82,7 @@ class Encoded:
         return table
 
     def without(self, name: str, kept: Array) -> "Encoded":
-        """The same with the constant rows of loop ``name`` replaced by kept (k, rows) times them."""
+        """The same with kept (k, rows) times the constant rows of loop ``name`` in their place."""
         index = [n for n in self.rows if self._is_loop(n)].index(name)
         loops = self.loops.copy()
         loop = loops[index]
@@ -99,7 +99,8 @@ class Encoded:
         for n, old in self.rows.items():
             start = sum(r.stop - r.start for r in rows.values())
             rows[n] = slice(start, start + old.stop - old.start - (dropped if n == name else 0))
-        gone = np.arange(self.rows[name].start + len(kept), self.rows[name].start + constant)
+        first = self.rows[name].start
+        gone = list(range(first + len(kept), first + constant))
         # a kept combination of rows in metres and radians counts in metres
         in_metres = np.delete(self.in_metres, gone)
         for k in range(len(kept)):

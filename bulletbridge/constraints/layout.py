@@ -12,7 +12,7 @@ from bulletbridge.numerics.records import Array, Int, Mat3, Real, Vec3, dtype_of
 Basis = Annotated[Array, "f8", (6, 3)]
 
 FREE_ROTATION, AXIAL, FULL = 0, 1, 2
-"""How the rotation of b in a is measured: not at all, as the tilt of z with the turn about it, fully."""
+"""How the rotation of b in a is measured: not at all, as tilt of z and turn about it, fully."""
 
 NO_VARIABLE_ROW, PERPENDICULAR, ROD = 0, 1, 2
 """A last row whose direction depends on the configuration: z of a and z of b at right angles, or

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from scipy.interpolate import CubicSpline, PPoly
@@ -53,7 +54,7 @@ class Spline:
 
     times: tuple[float, ...]
     values: tuple[float, ...]
-    ends: str = "clamped"
+    ends: Literal["clamped", "natural"] = "clamped"
 
     @cached_property
     def curve(self) -> PPoly:

@@ -90,7 +90,7 @@ def position_in(a: Placement, b: Placement) -> Vector:
 
 @helper
 def rotation_error(loop: Loop, relative: Matrix, s: Vector) -> Vector:
-    """How far b is turned against a', as a rotation vector; the free turn counts turns by the pitch."""
+    """How far b is turned against a', as a rotation vector; a screw's turns are counted."""
     if loop.rotation == FREE_ROTATION:
         return ZERO
     if loop.rotation == AXIAL:

@@ -1,8 +1,8 @@
 """Back onto the loops: configuration correction with a guard for singular positions.
 
-A pass moves q by the shortest step, in the metric of M, that cancels the residuals to first order:
-q <- q - J⁺ g. Directions are those of the start of the step (a chord method, no new factors) or of the
-current iterate (Newton). Source: Kövecses and Piedbœuf 2003, eq. 35 and 36.
+A pass moves q by the shortest step, in the metric of M, that cancels the residuals to first
+order: q <- q - J⁺ g. Directions are those of the start of the step (a chord method, no new factors)
+or of the current iterate (Newton). Source: Kövecses and Piedbœuf 2003, eq. 35 and 36.
 
 Factors made before a singular position must not be used after it: a chord pass that gains less than
 a digit, or moves further than a tenth of the step itself, is undone and Newton takes over.
@@ -44,7 +44,7 @@ def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
 
 @inlined
 def dependent_gap(f: Factors, rank: int) -> float:
-    """Largest residual of the rows that follow from the kept ones, if nothing contradicts itself."""
+    """Largest residual of the rows that should follow from the kept ones."""
     gap = 0.0
     for i in range(rank, f.Y.shape[0]):
         row = f.rows[f.rows[i].pivot]
@@ -103,7 +103,7 @@ def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limi
 
 @helper
 def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
-    """Correct q with new factors in every pass; a pass that moves too far drops its weakest rows."""
+    """Correct q with new factors in every pass; one that goes too far drops its weakest rows."""
     enough = tolerance(a)
     for n in range(MOST_NEWTON_PASSES + 1):
         refresh(a, f, moment, q, v)

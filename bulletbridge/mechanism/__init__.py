@@ -1,0 +1,1 @@
+"""Trees of bodies, their kinematics and dynamics, and how they are read out of Bullet."""

@@ -9,9 +9,9 @@ from bulletbridge.numerics.records import Int, Mat3, Real, Vec3, dtype_of
 REVOLUTE, PRISMATIC, SPHERICAL, FREE = 0, 1, 2, 3
 """Kinds of tree joint: rates of 1, 1, 3, 6 and positions of 1, 1, 4, 7 numbers.
 
-A spherical joint has a quaternion xyzw (body axes to joint-frame axes) and rates in body axes; a free
-body has the position of its origin, a quaternion xyzw, and as rates its angular velocity and the
-velocity of its origin, both in world axes.
+A spherical joint has a quaternion xyzw (body axes to joint-frame axes) and rates in body axes; a
+free body has the position of its origin, a quaternion xyzw, and as rates its angular velocity and
+the velocity of its origin, both in world axes.
 """
 
 

@@ -1,0 +1,1 @@
+"""Numerics that know nothing of robots: compilation, small linear algebra, rotations."""

@@ -18,12 +18,13 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+settings: Any = config  # numba fills it at run time
 PACKAGE = Path(__file__).parents[1]
 OPTIONS: dict[str, Any] = {
     "_nrt": False,  # no reference counting: a kernel that allocates does not compile
@@ -71,7 +72,7 @@ def cache_directory(source: Path) -> str:
     """
     fallback = os.environ.get("LOCALAPPDATA") or os.environ.get("XDG_CACHE_HOME")
     user = Path(fallback) if fallback else Path.home() / ".cache"
-    chosen = cast(str, numba.config.CACHE_DIR)
+    chosen = cast(str, settings.CACHE_DIR)
     places = [Path(chosen) if chosen else PACKAGE / "__pycache__", user / PACKAGE.name]
     for place in places:
         with contextlib.suppress(OSError):
@@ -95,12 +96,12 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile at the first call and keep the result on disk under the stamp of all its sources."""
     directory = cache_directory(Path(function.__code__.co_filename))
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = directory
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = directory
     try:
         compiled = numba.njit(cache=directory != "", **OPTIONS)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
     return cast(Callable[P, R], compiled)
 
 
@@ -151,7 +152,7 @@ def _call_address(_context: Any, address: Any, phase: Any) -> Any:
     return types.void(address, phase), generate
 
 
-if numba.config.DISABLE_JIT:
+if settings.DISABLE_JIT:
 
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address``."""
@@ -161,4 +162,4 @@ else:
     @helper
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address`` from compiled code."""
-        _call_address(address, phase)
+        _call_address(address, phase)  # pyright: ignore[reportCallIssue]

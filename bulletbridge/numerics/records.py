@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]
 
@@ -29,7 +30,7 @@ class Records(Protocol[T_co]):
         ...
 
 
-def dtype_of(declaration: type) -> np.dtype[np.record]:
+def dtype_of(declaration: type) -> np.dtype[np.void]:
     """Numpy dtype of the record that a class declares by annotated fields, in their order."""
     fields: list[tuple[str, Any, tuple[int, ...]]] = []
     for name, hint in get_type_hints(declaration, include_extras=True).items():

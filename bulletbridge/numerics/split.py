@@ -4,9 +4,11 @@ M = Lᵀ L with L lower triangular keeps the branches of the tree: zeros stay ze
 coordinates y = L v the metric is the identity, and the constraint rows Y = S J L⁻¹, S scaling every
 row to one unit, are orthonormalised by a pivoted Gram-Schmidt that reveals the rank:
 Y[pivot] = R Q. The projector on the free velocities is I - QᵀQ; neither it nor the weighted inverse
-is ever formed. The normal matrix J M⁻¹ Jᵀ would square the condition number: no rank is taken from it.
+is ever formed. The normal matrix J M⁻¹ Jᵀ would square the condition number: no rank is taken from
+it.
 
-Source: Kövecses and Piedbœuf 2003, eq. 31-33; Björck, Numerical Methods for Least Squares Problems.
+Source: Kövecses and Piedbœuf 2003, eq. 31-33; Björck, Numerical Methods for Least Squares
+Problems.
 """
 
 import math
@@ -197,7 +199,7 @@ def leading_rank(R: Array, rank: int, rtol: float) -> int:
 
 @helper
 def row_space_solution(Y: Array, R: Array, rank: int, y: Array, z: Array) -> None:
-    """z (nv,) <- shortest solution of the kept rows; y holds their right sides and is overwritten."""
+    """Z (nv,) <- shortest solution of the kept rows; y holds their right sides, and is lost."""
     for j in range(Y.shape[1]):
         z[j] = 0.0
     for i in range(rank):

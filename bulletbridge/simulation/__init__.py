@@ -1,0 +1,1 @@
+"""Systems in time: assembly, redundancy, steps, integrators, evaluation."""

@@ -45,13 +45,13 @@ class Adaptive:
         method = DOP853(
             derivative, 0.0, start, dt, rtol=self.rtol, atol=self.atol, first_step=first
         )
-        while method.status == "running":
+        while method.t < dt:
             message = method.step()
-            if method.status == "failed" or not np.all(np.isfinite(method.y)):
+            if message is not None or not np.all(np.isfinite(method.y)):
                 solver.state[:] = before
                 raise StepError(
-                    f"DOP853 gave up at t = {t0 + method.t:.6g} s ({message}); the state at {t0:.6g} s "
-                    f"was restored; use a larger rtol or a fixed-step integrator"
+                    f"DOP853 gave up at t = {t0 + method.t:.6g} s ({message}); the state at "
+                    f"{t0:.6g} s was restored; use a larger rtol or a fixed-step integrator"
                 )
         # the last internal step is cut to end at dt: it says little about the next one
         self.first_step = method.h_abs

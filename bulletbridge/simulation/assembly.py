@@ -12,7 +12,7 @@ import numpy as np
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.failures import owner
 from bulletbridge.simulation.redundancy import column_lengths, whiten
 from bulletbridge.simulation.solver import Solver
@@ -49,7 +49,7 @@ class Assembly:
     gap: float
 
 
-def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Array:
+def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Mask:
     """Write named joint values into q or v; return the mask (nv,) of the rates they belong to.
 
     Raises:
@@ -76,7 +76,7 @@ def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str)
 
 
 def close(
-    solver: Solver, q: Array, t: float, held: Array, enough: float = 1e-12
+    solver: Solver, q: Array, t: float, held: Mask, enough: float = 1e-12
 ) -> tuple[Array, int]:
     """Configuration nearest to q whose rows all vanish, with the held rates not moved.
 
@@ -112,7 +112,7 @@ def open_by(solver: Solver, q: Array, t: float) -> float:
     return float(np.abs(solver.encoded.scale * terms.g).max(initial=0.0))
 
 
-def descend(solver: Solver, q: Array, t: float, held: Array) -> tuple[Array, int]:
+def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]:
     """Least residual downhill from q; configuration and iterations."""
     q = q.copy()
     unit, free = solver.encoded.scale, ~held
@@ -148,7 +148,7 @@ def descend(solver: Solver, q: Array, t: float, held: Array) -> tuple[Array, int
     return q, MOST_ITERATIONS
 
 
-def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Array) -> Array:
+def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Mask) -> Array:
     """Velocity nearest to v in the metric of M that the rows allow, with held rates kept.
 
     Raises:

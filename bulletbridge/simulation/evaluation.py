@@ -135,13 +135,13 @@ def reactions(
     """Reactions of all constraints that go with an acceleration vdot (nv,) at a state."""
     terms = solver.terms(q, v, t)
     unit = solver.encoded.scale
-    needed = terms.M @ vdot + terms.h - terms.forces - solver.tau[0]
+    needed: Array = terms.M @ vdot + terms.h - terms.forces - solver.tau[0]
     Y = whiten(terms.M, unit[:, None] * terms.J)
     whitened = np.linalg.solve(np.linalg.cholesky(terms.M), needed)
     U, s, Vt = np.linalg.svd(Y)
     cap = min(int(solver.control[0]["cap"]), len(s))
     rank = int(np.count_nonzero(s[:cap] > 1e-6 * s[0])) if cap else 0
-    lam = unit * (U[:, :rank] @ ((Vt[:rank] @ whitened) / s[:rank]))
+    lam: Array = unit * (U[:, :rank] @ ((Vt[:rank] @ whitened) / s[:rank]))
     shared = np.abs(U[:, rank:]).max(axis=1, initial=0.0) > 1e-9
     found: dict[str, Reaction] = {}
     for index, (name, part) in enumerate(solver.encoded.rows.items()):
@@ -150,7 +150,8 @@ def reactions(
         point, force, torque = np.zeros((3, 3))
         if index < len(solver.encoded.loops):
             point, rows = solver.wrench_rows(terms, index, t)
-            torque, force = np.split(lam[part] @ rows, 2)
+            moment_force = lam[part] @ rows
+            torque, force = moment_force[:3], moment_force[3:]
         found[name] = Reaction(name, point, force, torque, lam[part], unique)
     return found
 

@@ -1,10 +1,10 @@
 """Which rows are redundant by design: decided once, at closed poses, and held.
 
-Two kinds of weak row look alike at one pose. A row that no joint can move is redundant: planar loops
-written in 3D, over-constrained mechanisms, the same with axes rounded in the file, whose weak rows
-are not zero but small. A row that is weak at a singular position is not. So poses are sampled along
-admissible motions and only what stays weak at all of them is dropped. The test is geometric, on
-the Jacobian with lengths divided by the mechanism's, since masses have no part in it.
+Two kinds of weak row look alike at one pose. A row that no joint can move is redundant: planar
+loops written in 3D, over-constrained mechanisms, the same with axes rounded in the file, whose weak
+rows are not zero but small. A row that is weak at a singular position is not. So poses are sampled
+along admissible motions and only what stays weak at all of them is dropped. The test is geometric,
+on the Jacobian with lengths divided by the mechanism's, since masses have no part in it.
 """
 
 from dataclasses import dataclass
@@ -164,7 +164,7 @@ def structural_rank(jacobians: Array, threshold: float) -> int:
 
 def whiten(M: Array, J: Array) -> Array:
     """Rows of J in coordinates in which the mass matrix is the identity."""
-    return np.linalg.solve(np.linalg.cholesky(M), J.T).T
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
 
 
 def sample_closed_poses(

@@ -125,7 +125,7 @@ class Solver:
         self._run = functools.partial(compiled, *arrays)
 
     def decide_rank(self, cap: int, scale: Array, mismatch: float) -> None:
-        """Hold what was found at closed poses: independent rows, their sizes, what they leave open."""
+        """Hold what was found at closed poses: how many rows, their sizes, what they leave open."""
         self.rows["scale"] = scale
         self.control[0]["cap"], self.control[0]["mismatch"] = cap, mismatch
 

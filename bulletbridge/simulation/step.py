@@ -6,7 +6,7 @@ acceleration of the next one, and its correction uses them as a chord method.
 
 import math
 
-from bulletbridge.constraints.layout import Coupling, Loop, Target, Term
+from bulletbridge.constraints.layout import Coupling, Loop, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     ACCELERATION_SUM,
@@ -49,7 +49,7 @@ from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose
 from bulletbridge.numerics.jit import helper, inlined, kernel
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.split import Row, unwhiten, whiten_velocity
+from bulletbridge.numerics.split import unwhiten, whiten_velocity
 
 STEP, ACCELERATE, PROJECT = 0, 1, 2
 """Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place."""
@@ -81,8 +81,9 @@ def run(
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
     rows (3, nc): two sets for the factors, one for the user's rows. L (2, nv, nv), Y (2, nc, nv),
-    R (2, nc, nc): two sets of factors; each is contiguous, so that its loops vectorise. state (nq + nv + 1). targets (times, targets). tau (1 or steps, nv). record
-    (steps // every, nq + nv + 4) receives states, rank, margin, passes; empty for none.
+    R (2, nc, nc): two sets of factors, contiguous, so that their loops vectorise. state
+    (nq + nv + 1). targets (times, targets). tau (1 or steps, nv). record (steps // every,
+    nq + nv + 4) receives states, rank, margin, passes; empty for none.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -145,7 +146,7 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 
 @inlined
 def semi_implicit_euler(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """v <- v + dt P M⁻¹ (tau - h), then q by the new v: at velocity level, as Bullet does.
+    """V <- v + dt P M⁻¹ (tau - h), then q by the new v: at velocity level, as Bullet does.
 
     The part of the acceleration that follows the curvature of the constraints is left to the
     filter at the end of the step. That is as accurate, costs less, and cannot add energy near a

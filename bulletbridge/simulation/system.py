@@ -12,7 +12,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import (
     Assembly,
@@ -37,7 +37,7 @@ from bulletbridge.simulation.warm_up import announce_compilation
 
 Integrator = Literal["semi_implicit_euler", "rk4", "dop853"]
 ASSEMBLED = 1e-6
-"""Gap, in mechanism lengths or radians, below which a state counts as assembled and is only trimmed."""
+"""Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
 
 
 class World(Protocol):
@@ -198,7 +198,8 @@ class System:
         Joints not named start from the present state; velocities not named from zero.
 
         Args:
-            q, v: Positions [rad or m] and rates by joint name.
+            q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
+            v: Rates by joint name.
 
         Raises:
             ModelError: Unknown joint or a value that is not finite.
@@ -211,7 +212,7 @@ class System:
         held_v = put_values(self.mechanism, v or {}, speed, "v")
         return self._assemble(start, held, speed, held_v)
 
-    def _assemble(self, start: Array, held: Array, speed: Array, held_v: Array) -> Assembly:
+    def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded."""
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
         with announce_compilation():
@@ -280,7 +281,7 @@ class System:
             self._write(self._solver.q, self._solver.v)
 
     def rollout(self, steps: int, every: int = 1) -> Recording:
-        """Advance by many steps in one call and keep every so manieth state; the world is not shown.
+        """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
 
         Raises:
             AssemblyError: The loops are open; call ``assemble`` first.

@@ -1,0 +1,1 @@
+"""What users touch: loops files, comparison with Bullet, reports, the command line."""

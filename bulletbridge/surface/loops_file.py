@@ -5,7 +5,7 @@ The format is described in docs/loops-file.md. Unknown keys are errors.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bulletbridge.constraints.loop import (
     Coupling,
@@ -198,6 +198,12 @@ def _motion(node: Node | None) -> Motion | None:
     return Motion(**signals, axis=keys["axis"].direction() if "axis" in keys else None)
 
 
+SPLINE_ENDS: dict[str, Literal["clamped", "natural"]] = {
+    "clamped": "clamped",
+    "natural": "natural",
+}
+
+
 def _signal(node: Node) -> Signal:
     keys = node.mapping((), ("sine", "polynomial", "spline"))
     if len(keys) != 1:
@@ -218,11 +224,7 @@ def _signal(node: Node) -> Signal:
         )
     if any(later <= earlier for earlier, later in zip(times, times[1:], strict=False)):
         entry["times"].fail("must increase")
-    ends = (
-        entry["ends"].choice({"clamped": "clamped", "natural": "natural"})
-        if "ends" in entry
-        else "clamped"
-    )
+    ends = entry["ends"].choice(SPLINE_ENDS) if "ends" in entry else "clamped"
     return Spline(times, values, ends)
 
 

@@ -59,8 +59,9 @@ class Node:
         if not isinstance(self.value, CommentedMap):
             self.fail(f"must be a mapping of keys to values, not {_say(self.value)}")
         entries: dict[str, Node] = {}
-        for key, value in cast("dict[Any, Any]", self.value).items():
-            line = int(self.value.lc.key(key)[0]) + 1
+        table = cast("Any", self.value)  # ruamel's positions have no types
+        for key, value in table.items():
+            line = int(table.lc.key(key)[0]) + 1
             name = f"{self.key}.{key}" if self.key else str(key)
             entries[str(key)] = Node(value, self.path, line, name)
         return entries
@@ -73,8 +74,9 @@ class Node:
         """
         if not isinstance(self.value, CommentedSeq):
             self.fail(f"must be a list, not {_say(self.value)}")
-        for i, value in enumerate(cast("list[Any]", self.value)):
-            line = int(self.value.lc.item(i)[0]) + 1
+        elements = cast("Any", self.value)
+        for i, value in enumerate(elements):
+            line = int(elements.lc.item(i)[0]) + 1
             yield Node(value, self.path, line, f"{self.key}[{i}]")
 
     def number(self) -> float:
@@ -176,8 +178,8 @@ def read_yaml(path: Path) -> Node:
     try:
         return Node(yaml.load(text), path, 1, "")
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
+        marks = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
+        line = next((int(mark.line) + 1 for mark in marks if mark is not None), 1)
         problem = str(error.problem).splitlines()[0]
         if "\t" in "".join(text.splitlines()[line - 1 : line]):
             problem += "; indent with spaces, not tabs"

@@ -6,7 +6,17 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from generator.shapes import joined, plate, rod, turned
-from generator.urdf_writer import Inertial, Joint, Link, Model, Part, Triple, number, solid_link
+from generator.urdf_writer import (
+    Inertial,
+    Joint,
+    Link,
+    Model,
+    Part,
+    Triple,
+    folded,
+    number,
+    solid_link,
+)
 
 # space arm: Denavit-Hartenberg table and link data, inertias in the axes of DH frames
 OFFSETS = (0.38, 1.36, 0.57, 0.475, 0.57, 1.36, 0.38)  # d [m]
@@ -37,25 +47,30 @@ START = (-26.4, -42.2, -18.6, -93.4, -97.1, 19.1, 52.5)  # [deg]
 
 
 def _station() -> tuple[Part, ...]:
-    """Visuals: a module along x, panels, and two posts, under the shoulder and to the tip."""
-    module = turned(
-        [(-10.5, 0.7), (-9.6, 1.3), (-3.2, 1.3), (-3.1, 1.2), (-2.7, 1.2), (-2.6, 1.3),
-         (10.4, 1.3), (11.4, 0.8), (12.0, 0.8)],
-        direction=(1, 0, 0),
-    )  # fmt: skip
+    """Visuals: two modules out of the arm's way, a tunnel, panels, posts for shoulder and tip."""
+    long = [(-9, 0.8), (-8.4, 1.5), (-2.1, 1.5), (-2.0, 1.35), (-1.6, 1.35), (-1.5, 1.5),
+            (10.6, 1.5), (11.4, 0.9), (12.2, 0.9)]  # fmt: skip
+    short = [(-12.5, 0.9), (-11.6, 1.5), (-1.2, 1.5), (-0.4, 0.8)]
+    high, low = np.array([0, 3.0, 2.5]), np.array([0, -3.0, -2.5])
+    modules = [turned(long, high, (1, 0, 0)), turned(short, low, (1, 0, 0))]
     posts = []
-    for point, short in ((SHOULDER, 0.25), (TIP, 0.1)):
-        reach = float(np.hypot(point[1], point[2]))
-        out = np.array([0.0, point[1], point[2]]) / reach
-        profile = [(1.2, 0.55), (1.5, 0.26), (reach - short, 0.2)]
-        posts.append(turned(profile, (point[0], 0, 0), out))
-    mast = rod((-7, -14, 0), (-7, 14, 0), 0.18)
+    for point, gap in ((SHOULDER, 0.2), (TIP, 0.1)):
+        foot = np.array([point[0], *high[1:]])
+        reach = float(np.linalg.norm(np.array(point) - foot))
+        profile = [(1.35, 0.5), (1.6, 0.26), (reach - gap, 0.2)]
+        posts.append(turned(profile, foot, np.array(point) - foot))
+    across = (high - low) / np.linalg.norm(high - low)
+    aside = np.cross([1.0, 0, 0], across)
+    node = np.array([-6.0, 0, 0])
+    tunnel = rod(node + low + across, node + high - across, 0.7)
+    mast = rod(node - 13 * aside, node + 13 * aside, 0.18)
+    frame = np.column_stack([[1.0, 0, 0], aside, across])
     panels = []
-    for middle in (-8.8, 8.8):
-        corners = [(-7 + u, middle + w, 0.1) for u in (-1.8, 1.8) for w in (-4.6, 4.6)]
-        panels.append(plate(corners, -0.05, 0.05))
+    for middle in (-8.0, 8.0):
+        corners = [(-6 + u, middle + w, 0.1) for u in (-2, 2) for w in (-4.6, 4.6)]
+        panels.append(plate(corners, -0.05, 0.05, frame))
     return (
-        Part("space_arm_module", module, "pearl"),
+        Part("space_arm_modules", joined([*modules, tunnel]), "pearl"),
         Part("space_arm_posts", joined([mast, *posts]), "steel"),
         Part("space_arm_panels", joined(panels), "blue"),
     )
@@ -63,7 +78,7 @@ def _station() -> tuple[Part, ...]:
 
 def space_arm() -> Model:
     """Seven-joint arm on a free-floating station, its tip held by a ball on the same station."""
-    colours = ("orange", "gold", "pearl", "pearl", "gold", "orange", "teal")
+    colours = ("gold", "red", "orange", "teal", "gold", "red", "green")
     station = Inertial(180000.0, (0.0, 0.0, 0.0), np.diag([9e6, 16e6, 22e6]))
     links = [Link("station", station, _station())]
     joints: list[Joint] = []
@@ -80,7 +95,7 @@ def space_arm() -> Model:
         )
         solids = [rod((0, 0, 0.2), (0, 0, d + 0.1 * (a > 0)), 0.2)]
         if a > 0:
-            solids.append(turned([(0.15, 0.21), (0.4, 0.17), (a - 0.35, 0.17), (a - 0.22, 0.21)],
+            solids.append(turned([(0.2, 0.28), (0.5, 0.22), (a - 0.5, 0.22), (a - 0.27, 0.28)],
                                  (0, 0, d), (1, 0, 0)))  # fmt: skip
         end = np.array([a, 0.0, d])
         motor = rod((0, 0, -0.24), (0, 0, 0.24), 0.27, 0.03)
@@ -97,7 +112,7 @@ def space_arm() -> Model:
                   damping=10.0)
         )  # fmt: skip
         place, twist = (float(end[0]), 0.0, float(end[2])), alpha
-    q = ", ".join(f"joint_{k + 1}: {number(radians(angle))}" for k, angle in enumerate(START))
+    q = [f"joint_{k + 1}: {number(radians(angle))}" for k, angle in enumerate(START)]
     tip = ", ".join(number(x) for x in TIP)
     loops = f"""\
 # Free-floating station of 180 t with a 17.7 m arm whose tip a ball holds on the station itself
@@ -108,11 +123,13 @@ bulletbridge: 1
 urdf: space_arm.urdf
 fixed_base: false
 loops:
-  - {{name: tip, type: ball, a: {{link: station, xyz: [{tip}]}}, b: {{link: link_7, xyz: [0, 0, {number(OFFSETS[6])}]}}}}
+  - {{name: tip, type: ball,
+     a: {{link: station, xyz: [{tip}]}},
+     b: {{link: link_7, xyz: [0, 0, {number(OFFSETS[6])}]}}}}
 actuated: [joint_1, joint_2, joint_3, joint_4, joint_5, joint_6, joint_7]
 gravity: [0, 0, 0]
 start:
-  q: {{base: [0, 0, 0, 0, 0, 0, 1], {q}}}
+  q: {{{folded(["base: [0, 0, 0, 0, 0, 0, 1]", *q], 6)}}}
   v: {{joint_1: 0.02, joint_2: -0.01, joint_7: 0.03}}
 """
     return Model(
@@ -243,7 +260,7 @@ def two_arms() -> Model:
     )
     joints.append(Joint("carry", "fixed", "left_7", "bar", (0, 0, FLANGE)))
     names = [f"{arm}_{k + 1}" for arm in ("left", "right") for k in range(7)]
-    q = ", ".join(f"{name}: {number(x)}" for name, x in zip(names, CLOSED, strict=False))
+    q = [f"{name}: {number(x)}" for name, x in zip(names, CLOSED, strict=True)]
     loops = f"""\
 # Two seven-joint arms (inertias of the LBR iiwa) carry one bar of 0.4 m and 1 kg. The bar belongs
 # to the left arm, fixed to its flange; its far end is welded to the right arm's flange. So the
@@ -253,11 +270,13 @@ bulletbridge: 1
 urdf: two_arms.urdf
 fixed_base: true
 loops:
-  - {{name: grasp, type: weld, a: {{link: bar, xyz: [0, 0, {number(BAR_LENGTH)}]}}, b: {{link: right_7, xyz: [0, 0, {number(FLANGE)}], rpy: [{number(pi)}, 0, 0]}}}}
-actuated: [{", ".join(names)}]
+  - {{name: grasp, type: weld,
+     a: {{link: bar, xyz: [0, 0, {number(BAR_LENGTH)}]}},
+     b: {{link: right_7, xyz: [0, 0, {number(FLANGE)}], rpy: [{number(pi)}, 0, 0]}}}}
+actuated: [{folded(names, 10)}]
 gravity: [0, 0, -9.81]
 start:
-  q: {{{q}}}
+  q: {{{folded(q, 6)}}}
 """
     return Model(
         "two_arms", tuple(links), tuple(joints), loops,

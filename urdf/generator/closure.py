@@ -126,7 +126,9 @@ def read_tree(path: Path, floating: bool) -> Tree:
                 order.append(joint)
                 known.add(child)
     com = root.find(f"link[@name='{base}']/inertial/origin")
-    return Tree(links, base, vector(None if com is None else com.get("xyz")), floating, tuple(order))
+    return Tree(
+        links, base, vector(None if com is None else com.get("xyz")), floating, tuple(order)
+    )
 
 
 def data_path(urdf: str, folder: Path) -> Path:
@@ -184,17 +186,15 @@ class Loops:
         """Independent rows near the start; the start itself may be singular."""
         if not self.entries:
             return 0
-        rng, most = np.random.default_rng(1), 0
+        rng, most, state = np.random.default_rng(1), 0, self.start
         for _ in range(4):
-            J = self.jacobian(self.close(self.start))
+            state = self.close(state)
+            J = self.jacobian(state)
             _, s, Vt = np.linalg.svd(J)
             found = int(np.count_nonzero(s > WEAK * s[0]))
             most = max(most, found)
             free = Vt[found:].T @ rng.normal(size=J.shape[1] - found)
-            length = np.linalg.norm(free)
-            if length > 0:
-                free *= 0.05 / length
-            object.__setattr__(self, "start", self.tree.moved(self.start, free))
+            state = self.tree.moved(state, 0.05 * free / max(float(np.linalg.norm(free)), 1e-9))
         return most
 
 

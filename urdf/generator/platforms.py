@@ -3,8 +3,19 @@
 from math import atan2, cos, hypot, pi, radians, sin, sqrt
 
 import numpy as np
+
 from generator.shapes import Array, ball, joined, plate, rod, stalk, turned
-from generator.urdf_writer import Inertial, Joint, Link, Model, Part, Triple, number, solid_link
+from generator.urdf_writer import (
+    Inertial,
+    Joint,
+    Link,
+    Model,
+    Part,
+    Triple,
+    folded,
+    number,
+    solid_link,
+)
 
 
 def triple(values: Array) -> Triple:
@@ -41,7 +52,7 @@ def leg_points() -> tuple[Array, Array]:
 
 
 def stewart() -> Model:
-    """Six universal-prismatic-spherical legs; one carries the platform, five are closed by balls."""
+    """Six universal-prismatic-spherical legs; one carries the platform, balls close five."""
     base, top = leg_points()
     length = float(np.linalg.norm(top[0] - base[0]))
     disc = 900.0 * (3 + 0.05**2) / 12
@@ -94,7 +105,10 @@ def stewart() -> Model:
             ),
         ]
         joints += [
-            Joint(f"u1_{k}", "revolute", "ground", f"cross{k}", triple(base[k]), axis=triple(first)),
+            Joint(
+                f"u1_{k}", "revolute", "ground", f"cross{k}", triple(base[k]),
+                axis=triple(first),
+            ),
             Joint(f"u2_{k}", "revolute", f"cross{k}", f"cylinder{k}", axis=triple(second)),
             Joint(
                 f"leg{k}", "prismatic", f"cylinder{k}", f"piston{k}", triple(along * length),
@@ -127,7 +141,7 @@ def stewart() -> Model:
         along = (top[k] - base[k]) / length
         rates.append(float(along @ (speed + np.cross(spin, top[k] - [0, 0, 2.0]))))
     rows = "\n".join(
-        f"  - {{name: ball{k}, type: ball, a: {{link: piston{k}}}, b: {{link: platform, "
+        f"  - {{name: ball{k}, type: ball, a: {{link: piston{k}}},\n     b: {{link: platform, "
         f"xyz: [{', '.join(number(x) for x in top[k] - top[0])}]}}}}"
         for k in range(1, 6)
     )
@@ -145,7 +159,7 @@ loops:
 actuated: [leg0, leg1, leg2, leg3, leg4, leg5]
 gravity: [0, 0, -9.81]
 start:
-  v: {{{", ".join(f"leg{k}: {number(rate)}" for k, rate in enumerate(rates))}}}
+  v: {{{folded([f"leg{k}: {number(rate)}" for k, rate in enumerate(rates)], 6)}}}
 forces:
 {springs}
 """
@@ -177,7 +191,9 @@ def delta() -> Model:
     ground = (Part("delta_roof", roof, "slate"), *housings)
     links = [Link("ground", Inertial(5.0, (0, 0, 0.04), np.diag([0.08, 0.08, 0.15])), ground)]
     corners = [(arm - 0.014, v, 0.002) for v in (-0.014, 0.014)]
-    shaft = plate([(0.024, -0.02, 0.002), (0.024, 0.02, 0.002), *corners], -0.012, 0.012, bevel=0.001)
+    shaft = plate(
+        [(0.024, -0.02, 0.002), (0.024, 0.02, 0.002), *corners], -0.012, 0.012, bevel=0.001
+    )
     corners = [(arm + u, v, 0.004) for u in (-0.008, 0.008) for v in (0.02 - side, side - 0.02)]
     yoke = plate(corners, -0.012, 0.012, bevel=0.002)
     hub = rod((0, -0.03, 0), (0, 0.03, 0), 0.022, 0.002)
@@ -215,7 +231,7 @@ def delta() -> Model:
             xyz = ", ".join(number(round(x, 15)) for x in place)
             loops.append(
                 f"  - {{name: {rod_name}, type: ball, a: {{link: {rod_name}, "
-                f"xyz: [{number(forearm)}, 0, 0]}}, b: {{link: platform, xyz: [{xyz}]}}}}"
+                f"xyz: [{number(forearm)}, 0, 0]}},\n     b: {{link: platform, xyz: [{xyz}]}}}}"
             )
     tips = [_turned_about_z((deck, y), k) for k in range(3) for y in (-side, side)]
     plates = joined(
@@ -232,7 +248,7 @@ def delta() -> Model:
 # joint (swing, sway), so that no rod can spin about itself, and ends in a ball at the platform.
 # The platform hangs in the tree on rod 1a; balls close the other five. Exactly three freedoms
 # remain, translations of the platform. Arm angles count down from the horizontal; all other joints
-# are zero in the position below.
+# are zero in the position below. Springs hold the motors, or it would fall through singular ones.
 bulletbridge: 1
 urdf: delta.urdf
 fixed_base: true
@@ -240,11 +256,15 @@ loops:
 {chr(10).join(loops)}
 actuated: [{", ".join(motors)}]
 gravity: [0, 0, -9.81]
-start: {{q: {{{q}}}, v: {{motor_1: 1.0, motor_2: 0.0, motor_3: -0.5}}}}
+start:
+  q: {{{q}}}
+  v: {{motor_1: 1.0, motor_2: 0.0, motor_3: -0.5}}
+forces:
+{chr(10).join(f"  - {{joint: {name}, stiffness: 10, rest: {number(drawn)}}}" for name in motors)}
 """
     return Model(
         "delta", tuple(links), tuple(joints), text,
-        "three translations from fifteen rows; small passive joints; one spherical joint in the tree",
+        "three translations from fifteen rows; light passive bodies; a spherical joint in the tree",
         "own choice; inertias of the meshes",
     )  # fmt: skip
 

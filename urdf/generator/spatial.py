@@ -3,23 +3,21 @@
 from math import cos, pi, radians
 
 import numpy as np
+
 from generator.planar import pitched
 from generator.platforms import angles, triple
 from generator.shapes import ALONG_Y, ball, joined, plate, rod, stalk, turned
-from generator.urdf_writer import Inertial, Joint, Link, Model, Part, number, solid_link
+from generator.urdf_writer import Inertial, Joint, Link, Model, Part, folded, number, solid_link
 
 
 def hinged_bar() -> tuple[Part, ...]:
     """Visuals of a bar of 1 m along x: a barrel about y at the start, a fork about z at the end."""
-    shaft = turned(
-        [(0.055, 0.05), (0.09, 0.036), (0.82, 0.036), (0.87, 0.05)], direction=(1, 0, 0)
-    )
+    shaft = turned([(0.055, 0.05), (0.09, 0.036), (0.82, 0.036), (0.87, 0.05)], direction=(1, 0, 0))
     barrel = rod((0, -0.065, 0), (0, 0.065, 0), 0.06, 0.006)
     corners = [(u, v, 0.01) for u in (0.88, 0.9) for v in (-0.05, 0.05)]
     bridge = plate(corners, -0.1, 0.1, bevel=0.004)
     cheeks = [
-        plate([(1, 0, 0.06), (0.93, 0, 0.06)], low, low + 0.03, bevel=0.005)
-        for low in (-0.1, 0.07)
+        plate([(1, 0, 0.06), (0.93, 0, 0.06)], low, low + 0.03, bevel=0.005) for low in (-0.1, 0.07)
     ]
     pin = rod((1, 0, -0.115), (1, 0, 0.115), 0.028)
     return (
@@ -68,7 +66,8 @@ bulletbridge: 1
 urdf: bricard.urdf
 fixed_base: true
 loops:
-  - {name: j6, type: revolute, a: {link: bar5, xyz: [0, 1, 0]}, b: {link: ground, xyz: [0, 0, 1]}, axis: [1, 0, 0]}
+  - {name: j6, type: revolute,
+     a: {link: bar5, xyz: [0, 1, 0]}, b: {link: ground, xyz: [0, 0, 1]}, axis: [1, 0, 0]}
 actuated: [j1]
 gravity: [0, -9.81, 0]
 start: {q: {j1: 0}}
@@ -87,9 +86,7 @@ def ball_chain() -> Model:
     span = 2 * length * sum(cos(a) for a in angles[:3])
     anchors = (0.0, span)
     beam = plate([(u, 0.09, 0.025) for u in (-0.06, span + 0.06)], -0.03, 0.03, ALONG_Y, 0.005)
-    hooks = [
-        turned([(0.02, 0.014), (0.04, 0.009), (0.065, 0.018)], (u, 0, 0)) for u in anchors
-    ]
+    hooks = [turned([(0.02, 0.014), (0.04, 0.009), (0.065, 0.018)], (u, 0, 0)) for u in anchors]
     links = [
         solid_link(
             "ground",
@@ -117,7 +114,9 @@ bulletbridge: 1
 urdf: ball_chain.urdf
 fixed_base: true
 loops:
-  - {{name: anchor, type: ball, a: {{link: link_{n}, xyz: [{number(length)}, 0, 0]}}, b: {{link: ground, xyz: [{number(span)}, 0, 0]}}}}
+  - {{name: anchor, type: ball,
+     a: {{link: link_{n}, xyz: [{number(length)}, 0, 0]}},
+     b: {{link: ground, xyz: [{number(span)}, 0, 0]}}}}
 actuated: []
 gravity: [0, 0, -9.81]
 start: {{v: {{ball_3: [0, 0, 2.0]}}}}
@@ -145,8 +144,9 @@ def minitaur() -> Model:
     for k, leg in enumerate(("front_left", "back_left", "front_right", "back_right")):
         way = -1 if k < 2 else 1
         loops.append(
-            f"  - {{name: {leg}, type: ball, a: {{link: lower_leg_{leg}R_link, "
-            f"xyz: [0, 0.005, 0.2]}}, b: {{link: lower_leg_{leg}L_link, xyz: [0, 0.01, 0.2]}}}}"
+            f"  - {{name: {leg}, type: ball,\n"
+            f"     a: {{link: lower_leg_{leg}R_link, xyz: [0, 0.005, 0.2]}},\n"
+            f"     b: {{link: lower_leg_{leg}L_link, xyz: [0, 0.01, 0.2]}}}}"
         )
         for side, name in enumerate("LR"):
             motor = f"motor_{leg}{name}_joint"
@@ -156,26 +156,25 @@ def minitaur() -> Model:
             v.append(f"{motor}: {number(rates[2 * k + side])}")
             rest = number(way * pi / 2)
             springs.append(f"  - {{joint: {motor}, stiffness: 10, rest: {rest}}}")
-    line = ",\n      "
     text = f"""\
 # Minitaur, by reference to PyBullet's data; no file of it is copied. Four legs, each a five-bar
 # linkage closed by a ball, with the points of pybullet_envs' minitaur.py (given there in inertial
 # frames, which are the link frames here: the URDF displaces no centre of mass of a lower leg).
 # Start: motors at +-pi/2 as there, knees solved for closed legs. The URDF's angles are rounded
 # (1.57075 for pi/2): across the legs' planes 1e-5 m stay open, whatever the joints do.
-# There is no floor here, so there is no gravity either; springs hold the motors, which start moving.
+# There is no floor here and so no gravity either; springs hold the motors, which start moving.
 # The file's inertias of 1 kg m^2 for every link are far too large, and used as they are.
 bulletbridge: 1
 urdf: pybullet_data/quadruped/minitaur.urdf
 fixed_base: false
 loops:
 {chr(10).join(loops)}
-actuated: [{", ".join(motors)}]
+actuated: [{folded(motors, 10)}]
 gravity: [0, 0, 0]
 start:
   q: {{base: [0, 0, 0, 0, 0, 0, 1],
-      {line.join(q)}}}
-  v: {{{line.join(v)}}}
+      {folded(q, 6)}}}
+  v: {{{folded(v, 6)}}}
 forces:
 {chr(10).join(springs)}
 """

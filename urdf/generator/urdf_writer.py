@@ -1,7 +1,9 @@
 """Links, joints and models as data, and their URDF text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 import trimesh
@@ -103,6 +105,13 @@ def number(x: float) -> str:
 def numbers(values: object) -> str:
     """Several numbers, as attributes have them."""
     return " ".join(number(x) for x in np.ravel(np.asarray(values, float)))
+
+
+def folded(items: Sequence[str], indent: int) -> str:
+    """Items of a YAML flow collection, in lines of at most 98 columns."""
+    text = ", ".join(item.replace(" ", "\0") for item in items)
+    lines = wrap(text, 98 - indent, break_long_words=False, break_on_hyphens=False)
+    return ("\n" + " " * indent).join(lines).replace("\0", " ")
 
 
 def of_solids(mass: float, parts: tuple[Part, ...]) -> Inertial:

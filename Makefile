@@ -1,0 +1,49 @@
+# Everything from a fresh machine with Python and make: each target sets up what it needs.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# PyBullet's wheels end with Python 3.11; the first of these that exists is used
+CANDIDATES := python3.11 python3.10 python3 python
+SUPPORTED := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 11))
+FIND_PYTHON = for p in $(PYTHON) $(CANDIDATES); do \
+	if command -v $$p >/dev/null 2>&1 && $$p -c '$(SUPPORTED)' 2>/dev/null; then echo $$p; break; fi; done
+
+DEMO_MODELS := four_bar stewart two_arms
+
+.PHONY: demo test lint format types wheel clean
+
+demo: $(VENV)/run
+	$(BIN)/bulletbridge compare $(DEMO_MODELS) --duration 4 --report report
+	@echo "Open report/index.html"
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/dev
+	$(BIN)/basedpyright
+
+wheel: $(VENV)/dev
+	rm -rf dist
+	$(BIN)/python -m build --wheel
+
+$(VENV)/run: pyproject.toml
+	@test -n "$$($(FIND_PYTHON))" || { echo "No Python 3.10 or 3.11 found. PyBullet has wheels for"; \
+		echo "these only: install one of them, or name it with 'make PYTHON=/path/to/python3.11'."; exit 1; }
+	test -x $(BIN)/python || $$($(FIND_PYTHON)) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/run
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist report .pytest_cache .ruff_cache .hypothesis

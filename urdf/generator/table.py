@@ -1,0 +1,52 @@
+"""The table of models in README.md, its figures computed from the written files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from generator.closure import read
+from generator.urdf_writer import Model
+
+TEXT = """\
+# Bundled models
+
+Each model is a loops file, `<name>.loops.yaml`, and the URDF that it names. All of it, this page
+included, is written by `make_models.py`: change that and run it again.
+
+{table}
+
+*Bodies* move: links joined by fixed joints count once, a fixed base not at all. *Joints* are the
+freedoms of the tree without loops, six more for a floating base. *Rows* are written, *rank* counts
+those that are independent (singular values above 1e-3 of the largest), *mobility* is the difference
+of joints and rank.
+
+- All joints that `start:` does not name are zero there, and closed: zero is the drawn position.
+- Planar models move in the x-z plane and turn about -y, counter-clockwise seen from -y.
+- No link has a collision shape: neighbours overlap at their pins, and contact between them would
+  disturb comparisons with Bullet. Joints have no limits that matter.
+- Where a source gives masses and inertias they are used, whatever the meshes look like.
+- `minitaur` is PyBullet's own file; nothing of it is copied. `two_arms` uses the kinematics and
+  inertias of the iiwa in PyBullet's data; the notice is in its URDF.
+- Massless rods of `distance` rows (`triple_slider_crank`) are no links and so have no picture.
+"""
+HEAD = (
+    "model", "bodies", "joints", "loops", "rows", "rank", "mobility", "good for", "source",
+)  # fmt: skip
+
+
+def figures(path: Path) -> tuple[int, int, int, int, int, int]:
+    """Bodies, joint freedoms, loops, rows, rank and mobility of a loops file."""
+    loops = read(path)
+    tree = loops.tree
+    bodies = tree.floating + sum(joint.kind != "fixed" for joint in tree.joints)
+    rows, rank = len(loops.residual(loops.start)), loops.rank()
+    return bodies, tree.dofs, len(loops.entries), rows, rank, tree.dofs - rank
+
+
+def readme(models: Sequence[Model], folder: Path) -> str:
+    """Text of README.md for models written to a folder."""
+    lines = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
+    for model in models:
+        numbers = figures(folder / f"{model.name}.loops.yaml")
+        cells = [f"`{model.name}`", *map(str, numbers), model.purpose, model.source]
+        lines.append(f"| {' | '.join(cells)} |")
+    return TEXT.format(table="\n".join(lines))
