@@ -142,7 +142,7 @@ def _figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError(
-            "reports need matplotlib; install the extra that brings it: bulletbridge[report]"
+            "reports need matplotlib; install it with: pip install matplotlib"
         ) from None
     style: dict[Any, Any] = {
         "font.size": 9.0,

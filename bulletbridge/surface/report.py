@@ -64,7 +64,7 @@ def write_report(
         from jinja2 import Environment, StrictUndefined
     except ImportError:
         raise MissingExtraError(
-            "reports need jinja2; install the extra that brings it: bulletbridge[report]"
+            "reports need jinja2; install it with: pip install jinja2"
         ) from None
     source = files("bulletbridge.surface") / "templates" / "report.html.j2"
     environment = Environment(
