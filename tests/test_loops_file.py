@@ -104,7 +104,7 @@ def test_a_good_file_is_read(write):
         ("actuated", "actuatd", 9, "unknown key 'actuatd'; did you mean 'actuated'?"),
         ("torque: 1", "force: 1", 13, "unknown key 'force'; did you mean 'torque'?"),
         (", torque: 1", "", 13, "exerts nothing; give torque, stiffness or damping"),
-        ("start: {q", "start: {p", 11, "start: unknown key 'p'; known keys: q, v"),
+        ("start: {q", "start: {p", 11, "start: unknown key 'p'; known keys: q, v, guess"),
         ("actuated:", "urdf:", 9, "not valid YAML: found duplicate key"),
         ("actuated: [j]", "actuated: [j", 10, "not valid YAML"),
         ("  - {joint", "\t- {joint", 13, "indent with spaces, not tabs"),
@@ -164,7 +164,16 @@ def test_what_is_written_is_read_back(tmp_path_factory, constraints, xyz, start,
     path = folder / "m.loops.yaml"
     forces = (JointForce("j", 1.0, 2.0, 3.0, 4.0), JointForce("k", damping=0.5))
     spec = ModelSpec(
-        "m", path, tuple(bodies), tuple(constraints), ("j",), xyz, start, {"b": [1.0, 2.0]}, forces
+        "m",
+        path,
+        tuple(bodies),
+        tuple(constraints),
+        ("j",),
+        xyz,
+        start,
+        {"b": [1.0, 2.0]},
+        forces,
+        {"c": 0.5},
     )
     write_loops(spec, path)
     assert read_loops(path) == spec

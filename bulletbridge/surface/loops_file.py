@@ -49,7 +49,7 @@ def read_loops(path: str | Path) -> ModelSpec:
     bodies = _bodies(root, keys)
     constraints = _named([_constraint(item) for item in _list(keys.get("loops"))], "loop")
     actuated = tuple(item.text() for item in _list(keys.get("actuated")))
-    start = keys["start"].mapping((), ("q", "v")) if "start" in keys else {}
+    start = keys["start"].mapping((), ("q", "v", "guess")) if "start" in keys else {}
     return ModelSpec(
         path.name.removesuffix(".yaml").removesuffix(".loops"),
         path,
@@ -60,6 +60,7 @@ def read_loops(path: str | Path) -> ModelSpec:
         _values(start.get("q")),
         _values(start.get("v")),
         tuple(_force(item) for item in _list(keys.get("forces"))),
+        _values(start.get("guess")),
     )
 
 

@@ -43,7 +43,7 @@ def write_loops(spec: ModelSpec, path: str | Path) -> None:
         data["bodies"] = bodies
     data["loops"] = [_say_constraint(constraint) for constraint in spec.constraints]
     data["actuated"], data["gravity"] = list(spec.actuated), list(spec.gravity)
-    data["start"] = {"q": dict(spec.start_q), "v": dict(spec.start_v)}
+    data["start"] = {"q": spec.start_q, "v": spec.start_v, "guess": spec.start_guess}
     data["forces"] = [_without_defaults(force) for force in spec.forces]
     write_yaml(data, path)
 

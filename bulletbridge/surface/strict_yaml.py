@@ -178,9 +178,9 @@ def read_yaml(path: Path) -> Node:
     try:
         return Node(yaml.load(text), path, 1, "")
     except MarkedYAMLError as error:
-        marks = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
-        line = next((int(mark.line) + 1 for mark in marks if mark is not None), 1)  # pyright: ignore
-        problem = str(error.problem).splitlines()[0]
+        mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        line = int(mark.line) + 1 if mark else 1
+        problem = str(getattr(error, "problem", error)).splitlines()[0]
         if "\t" in "".join(text.splitlines()[line - 1 : line]):
             problem += "; indent with spaces, not tabs"
         raise LoopFileError(f"{path}:{line}: not valid YAML: {problem}") from None
