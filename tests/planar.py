@@ -1,5 +1,7 @@
 """Planar linkages in closed form, built without files."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import bulletbridge as bb
@@ -67,9 +69,10 @@ def parallelogram(**options) -> tuple[bb.System, float, float]:
     return system, (2 / 3 * 1.0 + 2.0) * 0.5**2, (1.0 + 2.0) * 9.81 * 0.5
 
 
-def hanging(**options) -> bb.System:
+def hanging(gravity=9.81, **options) -> bb.System:
     """A floating body with a chain whose end is pinned back to it."""
     mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4], floating=5.0)
+    mechanism = replace(mechanism, gravity=np.array([0, 0, -gravity]))
     ends = bb.Frame("l2", (0.7, 0, 0)), bb.Frame("base", (1.0, 0, 0))
     loop = bb.LoopJoint("loop", bb.JointModel.BALL, *ends)
     system = bb.System(mechanism, [loop], **options)

@@ -173,6 +173,25 @@ def test_the_order_of_each_integrator_survives_correction_and_filter(integrator,
     assert order - 0.3 < np.log2(coarse / fine) < order + 0.5
 
 
+@pytest.mark.parametrize(("integrator", "order"), [("semi_implicit_euler", 1), ("rk4", 4)])
+def test_momentum_and_energy_drift_with_the_order_of_the_integrator(integrator, order):
+    """A floating arm holding on to itself in free fall: both are constant in the exact motion."""
+
+    def drift(dt):
+        system = hanging(dt=dt, integrator=integrator, gravity=0.0)
+        system.assemble()
+        rates = np.linspace(-1.0, 1.0, system.mechanism.nv)
+        system.set_state(v=rates)
+        start = system.evaluate()
+        system.run(0.8)
+        end = system.evaluate()
+        return np.abs(end.momentum - start.momentum).max(), abs(end.energy - start.energy)
+
+    coarse, fine = (0.005, 0.0025) if order == 1 else (0.02, 0.01)
+    for before, after in zip(drift(coarse), drift(fine), strict=True):
+        assert order - 0.3 < np.log2(before / after) < order + 1.5
+
+
 def test_the_period_of_the_parallelogram_is_an_elliptic_integral():
     swing, dt = 1.0, 5e-3
     system, inertia, torque = parallelogram(dt=dt, integrator="rk4")

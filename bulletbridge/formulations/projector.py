@@ -145,7 +145,7 @@ def refresh(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     factorise(a, f, moment)
 
 
-@inlined
+@helper
 def accelerate_at(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:

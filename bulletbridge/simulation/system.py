@@ -122,7 +122,9 @@ class System:
         self.tolerances = tolerances or Tolerances()
         self.integrator: Integrator = integrator
         self._adaptive = Adaptive(rtol, atol)
-        self._full = Solver(mechanism, encode(mechanism, self.constraints), self.tolerances)
+        encoded = encode(mechanism, self.constraints)
+        with announce_compilation():
+            self._full = Solver(mechanism, encoded, self.tolerances)
         control = self._full.control[0]
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
