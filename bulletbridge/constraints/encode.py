@@ -163,6 +163,10 @@ def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
         ]
         scale.append(1.0 / max(sizes))
     for user in users:
+        if not user.units or not set(user.units) <= {"m", "rad"}:
+            raise ModelError(
+                f"constraint '{user.name}' has units {user.units}; give 'm' or 'rad' for each row"
+            )
         rows[user.name] = slice(len(scale), len(scale) + len(user.units))
         in_metres += [unit == "m" for unit in user.units]
         scale += [1.0 / length if unit == "m" else 1.0 for unit in user.units]

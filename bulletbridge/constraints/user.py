@@ -1,7 +1,7 @@
 """Constraints written by users in plain Python, on the same footing as the built-in ones."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -81,8 +81,8 @@ class UserConstraint(Protocol):
         ...
 
     @property
-    def units(self) -> tuple[Literal["m", "rad"], ...]:
-        """Unit of each row's g."""
+    def units(self) -> tuple[str, ...]:
+        """Unit of each row's g, ``m`` or ``rad``."""
         ...
 
     def rows(self, kinematics: Kinematics) -> Rows:
