@@ -393,3 +393,35 @@ def test_one_call_for_many_steps_equals_many_calls():
     assert_allclose(run.q[-1], many.q, atol=0)
     assert len(run.t) == 10
     assert_allclose(run.t[-1], 50 / 240, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dt": 0.0}, "dt is 0.0 s; give a positive step"),
+        ({"dt": np.nan}, "dt is nan s"),
+        ({"integrator": "euler"}, "unknown integrator 'euler'; there are semi_implicit_euler, rk4"),
+        ({"correction": "both"}, "unknown correction 'both'; there are start, current"),
+        ({"passes": -2}, "passes is -2; give zero or more"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(ModelError, match=message):
+        four_bar(**options)
+
+
+def test_counts_that_mean_nothing_are_refused():
+    system = four_bar()
+    system.assemble({"j0": 1.0})
+    for steps, every in ((0, 1), (5, 0)):
+        with pytest.raises(ModelError, match="is 0; give one or more"):
+            system.rollout(steps, every)
+
+
+def test_forces_set_before_assembly_act_after_it():
+    system = four_bar()
+    tau = system.tau
+    system.assemble({"j0": 1.0})
+    plain = system.acceleration()
+    tau[0] = 5.0
+    assert np.abs(system.acceleration() - plain).max() > 1.0

@@ -131,7 +131,7 @@ class Solver:
 
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction and applied forces from another solver."""
-        self.tau[:] = other.tau
+        self.tau = other.tau  # one array: callers may hold it
         for name in ("dt", "integrator", "directions", "passes"):
             self.control[0][name] = other.control[0][name]
 

@@ -1,8 +1,6 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
 
 import numpy as np
 
@@ -29,51 +27,22 @@ from bulletbridge.simulation.failures import (
     require_closed,
     require_freedom,
 )
+from bulletbridge.simulation.options import (
+    Directions,
+    Integrator,
+    Status,
+    World,
+    check_counts,
+    check_options,
+)
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
 from bulletbridge.simulation.step import PROJECT, STEP
 from bulletbridge.simulation.warm_up import announce_compilation
 
-Integrator = Literal["semi_implicit_euler", "rk4", "dop853"]
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
-
-
-class World(Protocol):
-    """Where states are shown: the bodies of a Bullet world."""
-
-    def state(self) -> tuple[Array, Array]:
-        """q and v as they are there."""
-        ...
-
-    def write(self, q: Array, v: Array) -> None:
-        """Show a state."""
-        ...
-
-    def check(self) -> None:
-        """Raise WorldError if the bodies are not there any more."""
-        ...
-
-
-@dataclass(frozen=True)
-class Status:
-    """How the last step went.
-
-    Attributes:
-        rows, rank: Rows in use and how many are independent now.
-        margin: Weakest independent row over the strongest; small near a singular position.
-        passes: Correction passes.
-        guarded: Whether the correction fell back to full Newton.
-        gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
-    """
-
-    rows: int
-    rank: int
-    margin: float
-    passes: int
-    guarded: bool
-    gap_kept: float
 
 
 class System:
@@ -106,18 +75,11 @@ class System:
         integrator: Integrator = "semi_implicit_euler",
         rtol: float = 1e-10,
         atol: float = 1e-12,
-        correction: Literal["start", "current"] = "start",
+        correction: Directions = "start",
         passes: int | None = None,
         tolerances: Tolerances | None = None,
     ) -> None:
-        if not (np.isfinite(dt) and dt > 0.0):
-            raise ModelError(f"dt is {dt} s; give a positive step")
-        if integrator not in ("semi_implicit_euler", "rk4", "dop853"):
-            raise ModelError(
-                f"unknown integrator '{integrator}'; there are semi_implicit_euler, rk4, dop853"
-            )
-        if correction not in ("start", "current"):
-            raise ModelError(f"unknown correction '{correction}'; there are start, current")
+        check_options(dt, integrator, correction, passes)
         self.mechanism, self.constraints, self.world = mechanism, tuple(constraints), world
         self.tolerances = tolerances or Tolerances()
         self.integrator: Integrator = integrator
@@ -294,9 +256,11 @@ class System:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
 
         Raises:
+            ModelError: ``steps`` or ``every`` is not a positive number.
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: A step could not be finished; the state before it was restored.
         """
+        check_counts(steps, every)
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))

@@ -12,8 +12,9 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
+from bulletbridge.simulation.options import Integrator
 from bulletbridge.simulation.solver import Tolerances
-from bulletbridge.simulation.system import Integrator, System
+from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.model_spec import JointForce, ModelSpec
 from bulletbridge.surface.models import find

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.simulation.system import Integrator
+from bulletbridge.simulation.options import Integrator
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
 from bulletbridge.surface.results import Result, Status

@@ -1,0 +1,77 @@
+"""What a system is told, and what it tells about its last step."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.numerics.records import Array
+
+Integrator = Literal["semi_implicit_euler", "rk4", "dop853"]
+Directions = Literal["start", "current"]
+
+
+class World(Protocol):
+    """Where states are shown: the bodies of a Bullet world."""
+
+    def state(self) -> tuple[Array, Array]:
+        """q and v as they are there."""
+        ...
+
+    def write(self, q: Array, v: Array) -> None:
+        """Show a state."""
+        ...
+
+    def check(self) -> None:
+        """Raise WorldError if the bodies are not there any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the last step went.
+
+    Attributes:
+        rows, rank: Rows in use and how many are independent now.
+        margin: Weakest independent row over the strongest; small near a singular position.
+        passes: Correction passes.
+        guarded: Whether the correction fell back to full Newton.
+        gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
+    """
+
+    rows: int
+    rank: int
+    margin: float
+    passes: int
+    guarded: bool
+    gap_kept: float
+
+
+def check_options(dt: float, integrator: str, correction: str, passes: int | None) -> None:
+    """Refuse options that mean nothing.
+
+    Raises:
+        ModelError: It says which, and what there is.
+    """
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise ModelError(f"dt is {dt} s; give a positive step")
+    for what, given, known in (
+        ("integrator", integrator, get_args(Integrator)),
+        ("correction", correction, get_args(Directions)),
+    ):
+        if given not in known:
+            raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
+    if passes is not None and passes < 0:
+        raise ModelError(f"passes is {passes}; give zero or more, or None for round-off")
+
+
+def check_counts(steps: int, every: int) -> None:
+    """Refuse counts of steps that mean nothing.
+
+    Raises:
+        ModelError: It says which.
+    """
+    for name, count in (("steps", steps), ("every", every)):
+        if count < 1:
+            raise ModelError(f"{name} is {count}; give one or more")
