@@ -300,13 +300,14 @@ def test_limits_damping_gravity_and_link_damping_are_read(world, rng):
     assert not undamped.axes["damping"].any() and len(undamped.lumps) == 0
 
 
-def test_a_base_called_world_is_fine_at_the_origin_only(world):
+def test_a_base_called_world_is_the_world_at_the_origin_only(world):
     text = robot(link("world"), link("a"), joint("j", "continuous", "world", "a"))
     mechanism = read_bullet(world.load(text, useFixedBase=True), world.client).mechanism
     assert mechanism.link("world").body == 0
     elsewhere = world.load(text, useFixedBase=True, basePosition=[1, 0, 0])
-    with pytest.raises(ModelError, match=r"'world' is taken by the world.*rename the link"):
-        read_bullet(elsewhere, world.client)
+    mechanism = read_bullet(elsewhere, world.client).mechanism
+    assert mechanism.link("world").p.tolist() == [0, 0, 0]
+    assert mechanism.link("robot/world").p.tolist() == [1, 0, 0]
 
 
 ARM = robot(link("base"), link("a"), joint("j", "continuous", "base", "a"))

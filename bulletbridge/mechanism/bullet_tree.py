@@ -205,15 +205,12 @@ class Forest:
     def _place(self, robot: RawBody, link: RawLink, frame: Placed, prefix: str) -> None:
         """Name the link and give its mass to the body that it is on."""
         name = prefix + link.name
+        if name == WORLD and not is_world(name, frame):
+            name = f"{robot.name}/{WORLD}"  # a base link of that name that is elsewhere
         if name in self.links and not is_world(name, frame):
             raise ModelError(
-                f"body '{robot.name}': the name '{name}' is taken"
-                + (
-                    " by the world, and this link is elsewhere; rename the link, or load the body"
-                    " with a fixed base at the origin"
-                    if name == WORLD
-                    else " by another link; rename one of them in the URDF"
-                )
+                f"body '{robot.name}': the name '{name}' is taken by another link; rename one of"
+                " them in the URDF"
             )
         self.links[name] = Link(name, frame.body, frame.R, frame.p)
         if frame.body == 0 or not (link.mass > 0.0 or np.any(link.moments)):

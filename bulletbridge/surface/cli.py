@@ -156,6 +156,22 @@ def models() -> None:
 
 
 @app.command()
+def inertia(
+    urdf: Annotated[Path, typer.Argument(help="The URDF file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the new file goes.")],
+    density: Annotated[float, typer.Option(help="Of links that have no mass [kg/m³].")] = 1000.0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also links whose inertia is possible as it is.")
+    ] = False,
+) -> None:
+    """Write a copy of a URDF, impossible and missing inertias computed from the links' shapes."""
+    from bulletbridge.surface.inertia import repair
+
+    for change in repair(urdf, output, density, everything):
+        print(change)
+
+
+@app.command()
 def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> None:
     """Show a model in Bullet's window under both solvers; without a display, print the numbers."""
     from bulletbridge.errors import WorldError
