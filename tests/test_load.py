@@ -37,6 +37,25 @@ def test_own_client_is_closed(tmp_path):
     assert not pybullet.isConnected(loaded.client)
 
 
+def test_a_state_set_in_bullet_is_read_when_asked(tmp_path):
+    with load(four_bar(tmp_path)) as loaded:
+        system, body = loaded.system, next(iter(loaded.ids.values()))
+        system.run(0.5)
+        there = system.q, system.v
+        system.assemble({"crank": 0.9})
+        joints = list(range(len(there[0])))
+        positions, rates = ([[x] for x in values.tolist()] for values in there)
+        pybullet.resetJointStatesMultiDof(
+            body, joints, positions, rates, physicsClientId=loaded.client
+        )
+        system.read()
+        assert np.abs(system.q - there[0]).max() < 1e-12
+        assert np.abs(system.v - there[1]).max() < 1e-12
+        pybullet.resetJointState(body, 0, 0.1, physicsClientId=loaded.client)
+        with pytest.raises(AssemblyError, match=r"call assemble\(\)"):
+            system.read()
+
+
 def test_given_client_is_left_as_it_was(tmp_path, client):
     pybullet.setGravity(0, 0, -1.5, client)
     before = world_of(client)

@@ -300,6 +300,17 @@ class System:
         if self._write is not None:
             self._write(self._solver.q, self._solver.v)
 
+    def read(self) -> None:
+        """Take the state as the world has it now, for instance after ``resetJointState``.
+
+        Raises:
+            AssemblyError: The loops are open there; call ``assemble`` with what is to be held.
+            WorldError: The bodies are not there any more.
+        """
+        if self.world is not None:
+            self.world.check()
+            self.set_state(*self.world.state())
+
     def acceleration(self) -> Array:
         """Accelerations (nv,) at the state."""
         if self._decision is None:
