@@ -341,6 +341,27 @@ def test_contradicting_drives_are_refused_and_change_nothing():
     assert system.evaluate().largest("metres") < 1e-12
 
 
+def test_a_motion_that_no_joint_can_follow_is_noticed():
+    """The pin of a planar linkage, driven out of its plane and then along it."""
+    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+    ends = bb.Frame("world", (1.0, 0, 0)), bb.Frame("l2", (0.7, 0, 0))
+
+    def driven(**motion):
+        loop = bb.LoopJoint("pin", bb.JointModel.BALL, *ends, motion=bb.Motion(**motion))
+        system = bb.System(mechanism, [loop])
+        system.assemble({"j0": 1.0})
+        return system
+
+    with pytest.raises(AssemblyError, match="contradict the constraint 'pin'"):
+        driven(y=bb.Polynomial((0.0, 0.1)))
+    slowly = driven(y=bb.Polynomial((0.0, 0.0, 0.1)))
+    with pytest.raises(StepError, match="contradict each other"):
+        slowly.run(1.0)
+    along = driven(x=bb.Sine(0.1, 0.5))
+    along.run(1.0)
+    assert along.evaluate().largest("metres") < 1e-12
+
+
 def test_a_loop_out_of_reach_is_named_and_nothing_changes():
     system = four_bar(ground=5.0)
     before = system.q

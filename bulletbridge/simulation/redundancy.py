@@ -77,8 +77,8 @@ def decide(
     for name, part in encoded.rows.items():
         by_name[name] = Redundancy(part.stop - part.start, part.stop - part.start, np.zeros((0, 6)))
         loop = _loop_of(encoded, name)
-        if loop is None:
-            continue
+        if loop is None or loop["target"] >= 0:
+            continue  # a motion that no joint can follow must be noticed, not left out
         constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
         block = slice(part.start, part.start + constant)
         kept, weak = split_directions(jacobians[:, block], tolerances.redundant)
@@ -134,8 +134,7 @@ def split_directions(jacobians: Array, threshold: float) -> tuple[Array, Array]:
     rows = jacobians.shape[1]
     stacked = np.concatenate(list(jacobians), axis=1)
     top = np.linalg.norm(jacobians, ord=2, axis=(1, 2))
-    U, _, _ = np.linalg.svd(stacked, full_matrices=False)
-    directions = U.T
+    directions = np.linalg.eigh(stacked @ stacked.T)[1].T
     sizes = np.linalg.norm(directions @ jacobians, axis=2) / np.where(top > 0, top, 1.0)[:, None]
     weak = sizes.max(axis=0) < threshold
     basis = directions[~weak]
