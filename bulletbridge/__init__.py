@@ -18,12 +18,14 @@ from bulletbridge.simulation.system import System
 
 if TYPE_CHECKING:
     from bulletbridge.surface.attach import attach
+    from bulletbridge.surface.client import BulletClient
     from bulletbridge.surface.load import load
     from bulletbridge.surface.plot import plot
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BulletClient",
     "BulletBridgeError",
     "Coupling",
     "Distance",
@@ -46,7 +48,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Functions that need PyBullet, which greets on stderr when it is imported."""
+    """What needs PyBullet, which greets on stderr when it is imported."""
+    if name == "BulletClient":
+        return import_module("bulletbridge.surface.client").BulletClient
     if name in ("attach", "load", "plot"):
         return getattr(import_module(f"bulletbridge.surface.{name}"), name)
     raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")

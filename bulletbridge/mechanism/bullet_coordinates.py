@@ -78,6 +78,10 @@ class Converter:
         self, q: Array, v: Array, positions: Sequence[Floats], rates: Sequence[Floats]
     ) -> None:
         """Put Bullet's joint positions and rates into q and v."""
+        if not self.balls:
+            q[self._q[0].start : self.nq] = [position for (position,) in positions]
+            v[self._v[0].start : self.nv] = [rate for (rate,) in rates]
+            return
         for at, values in zip(self._q, positions, strict=True):
             q[at] = values
         for at, values in zip(self._v, rates, strict=True):

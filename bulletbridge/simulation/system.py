@@ -59,6 +59,7 @@ class System:
         correction: Directions of the configuration correction: those at the ``start`` of the step,
             guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
         passes: Fixed number of correction passes; None for as many as round-off takes.
+        allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
     Raises:
@@ -77,13 +78,14 @@ class System:
         atol: float = 1e-12,
         correction: Directions = "start",
         passes: int | None = None,
+        allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
         check_options(dt, integrator, correction, passes)
         self.mechanism, self.constraints, self.world = mechanism, tuple(constraints), world
         self.tolerances = tolerances or Tolerances()
         self.integrator: Integrator = integrator
-        self._adaptive = Adaptive(rtol, atol)
+        self._adaptive, self._allow_structure = Adaptive(rtol, atol), allow_structure
         encoded = encode(mechanism, self.constraints)
         with announce_compilation():
             self._full = Solver(mechanism, encoded, self.tolerances)
@@ -191,7 +193,8 @@ class System:
                 start, iterations = close(self._full, start, t, held, enough)
                 require_closed(self._full, start, t, enough)
                 decision = decide(self.mechanism, self.encoded, start, t, self.tolerances)
-                require_freedom(self.mechanism, decision)
+                if not self._allow_structure:
+                    require_freedom(self.mechanism, decision)
                 solver = Solver(self.mechanism, decision.encoded, self.tolerances)
                 solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
                 solver.apply_settings(self._full)
@@ -310,6 +313,26 @@ class System:
         if self.world is not None:
             self.world.check()
             self.set_state(*self.world.state())
+
+    def filter(self) -> None:
+        """Bring the world's own state onto the loops, after somebody else has advanced it.
+
+        The configuration is corrected and the velocity filtered, both by as little as possible in
+        the metric of the mass matrix; the first time, open loops are assembled.
+
+        Raises:
+            AssemblyError: The loops cannot be closed near that state; the world keeps it.
+            WorldError: The bodies are not there any more.
+        """
+        if self.world is None:
+            return
+        q, v = self.world.state()
+        if self._decision is None:
+            free = np.zeros(self.mechanism.nv, bool)
+            self._assemble(q, free, v, free)
+            return
+        self._set(q, v, self.t + self.dt)
+        self.write()
 
     def acceleration(self) -> Array:
         """Accelerations (nv,) at the state."""

@@ -1,0 +1,317 @@
+"""The drop-in client: Bullet's semantics, exact loops."""
+
+import numpy as np
+import pybullet
+import pybullet_data
+import pytest
+from pybullet_utils.bullet_client import BulletClient as Native
+from scipy.spatial.transform import Rotation
+from small_models import four_bar
+
+from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
+from bulletbridge.surface.client import BulletClient
+
+FLAGS = pybullet.URDF_USE_INERTIA_FROM_FILE
+TIPS = {1: 1.2, 2: 0.9}  # lengths of coupler and rocker by link [m]
+BOX = """<robot name="box{0}"><link name="box"><inertial>
+<origin xyz="0.05 0 0.02" rpy="0.2 0.1 0"/><mass value="1.5"/>
+<inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="0" iyz="0.002"/></inertial>
+</link></robot>"""
+
+
+@pytest.fixture
+def connect():
+    """Makes clients, and closes them after the test."""
+    made = []
+
+    def make(kind=BulletClient):
+        made.append(kind(pybullet.DIRECT))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.disconnect()
+
+
+def linkage(client, folder):
+    """The four-bar of the tests with its loop as Bullet's own constraint, swinging freely."""
+    path = four_bar(folder).parent / "four_bar.urdf"
+    client.setGravity(0, 0, -9.81)
+    body = client.loadURDF(str(path), useFixedBase=True, flags=FLAGS)
+    for joint, start in enumerate((1.2, -1.9186, 0.1)):
+        client.resetJointState(body, joint, start)
+        client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+    pivots = []
+    for link, length in TIPS.items():
+        _, _, _, com, turn, *_ = client.getDynamicsInfo(body, link)
+        pivots.append(Rotation.from_quat(turn).inv().apply([-com[0], -com[1], -length - com[2]]))
+    pivots = [pivot.tolist() for pivot in pivots]
+    made = client.createConstraint(
+        body, 1, body, 2, pybullet.JOINT_POINT2POINT, [0, 0, 0], pivots[0], pivots[1]
+    )
+    return body, made
+
+
+def tips(client, body):
+    """Distance of the two ends of the loop [m], from Bullet's own double-precision poses."""
+    ends = []
+    for link, length in TIPS.items():
+        state = client.getLinkState(body, link, computeForwardKinematics=1)
+        _, _, _, com, turn, *_ = client.getDynamicsInfo(body, link)
+        local = Rotation.from_quat(turn).inv().apply([-com[0], -com[1], -length - com[2]])
+        ends.append(state[0] + Rotation.from_quat(state[1]).apply(local))
+    return float(np.linalg.norm(ends[0] - ends[1]))
+
+
+def test_a_loop_is_closed_after_every_step(connect, tmp_path):
+    client = connect()
+    body, made = linkage(client, tmp_path)
+    for _ in range(240):
+        client.stepSimulation()
+        assert tips(client, body) < 1e-12
+    (loop,) = client.loops().values()
+    assert (loop.number, loop.bodies, loop.exact) == (made, (body,), True)
+
+
+def test_bullet_alone_leaves_a_gap(connect, tmp_path):
+    client = connect(Native)
+    body, _ = linkage(client, tmp_path)
+    gaps = []
+    for _ in range(240):
+        client.stepSimulation()
+        gaps.append(tips(client, body))
+    assert max(gaps) > 1e-5
+
+
+def test_without_constraints_every_bit_is_bullets(connect):
+    states = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        client.setGravity(0, 0, -9.81)
+        client.setAdditionalSearchPath(pybullet_data.getDataPath())
+        client.loadURDF("plane.urdf")
+        arm = client.loadURDF("kuka_iiwa/model.urdf", useFixedBase=True)
+        client.loadURDF("cube_small.urdf", [0.4, 0.1, 0.5])
+        for _ in range(200):
+            client.stepSimulation()
+        joints = [client.getJointState(arm, j)[:2] for j in range(7)]
+        states.append((joints, client.getBasePositionAndOrientation(2)))
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("kind", [pybullet.JOINT_FIXED, pybullet.JOINT_PRISMATIC])
+def test_two_bodies_and_the_world(connect, tmp_path, kind):
+    """A box hung on the world and a second one on it, with displaced and turned inertial frames."""
+    client = connect()
+    client.setGravity(0.3, 0.2, -9.81)
+    boxes = []
+    for n in range(2):
+        path = tmp_path / f"box{n}.urdf"
+        path.write_text(BOX.format(n))
+        turn = pybullet.getQuaternionFromEuler([0.3 * n, 0.2, -0.4])
+        boxes.append(client.loadURDF(str(path), [0.5 * n, 0, 1], turn, flags=FLAGS))
+    client.changeDynamics(boxes[0], -1, linearDamping=0, angularDamping=0)
+    for n, box in enumerate(boxes):
+        parent = boxes[n - 1] if n else -1
+        pose = client.getBasePositionAndOrientation(box)
+        base = client.getBasePositionAndOrientation(parent) if n else ((0, 0, 0), (0, 0, 0, 1))
+        back = Rotation.from_quat(base[1]).inv()  # PyBullet's own helpers work in single precision
+        relative = (
+            back.apply(np.subtract(pose[0], base[0])).tolist(),
+            (back * Rotation.from_quat(pose[1])).as_quat().tolist(),
+        )
+        # the box is the parent here: its frame is its inertial frame, the other end's is given
+        client.createConstraint(
+            box,
+            -1,
+            parent,
+            -1,
+            kind,
+            [0.6, 0, 0.8],
+            [0, 0, 0],
+            relative[0],
+            [0, 0, 0, 1],
+            relative[1],
+        )
+    start = [client.getBasePositionAndOrientation(box) for box in boxes]
+    for _ in range(120):
+        client.stepSimulation()
+    assert all(loop.exact for loop in client.loops().values())
+    end = [client.getBasePositionAndOrientation(box) for box in boxes]
+    for (_, q0), (_, q1) in zip(start, end, strict=True):
+        assert (Rotation.from_quat(q1) * Rotation.from_quat(q0).inv()).magnitude() < 1e-11
+    slides = [np.subtract(p1, p0) for (p0, _), (p1, _) in zip(start, end, strict=True)]
+    if kind == pybullet.JOINT_FIXED:
+        assert np.abs(slides).max() < 1e-11
+    else:
+        axis = Rotation.from_quat(start[0][1]).apply([0.6, 0, 0.8])
+        assert np.linalg.norm(slides[0]) > 1e-2
+        # Bullet keeps the axis in single precision
+        assert np.linalg.norm(np.cross(axis, slides[0])) < 1e-7 * np.linalg.norm(slides[0])
+
+
+def test_ids_returns_and_errors_are_bullets(connect, tmp_path):
+    answers = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        body, first = linkage(client, tmp_path)
+        second = client.createConstraint(
+            body, 1, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0], [0, 0, 0]
+        )
+        seen = [first, second, client.getNumConstraints(), client.getConstraintInfo(first)]
+        seen.append(client.changeConstraint(second, maxForce=20))
+        seen.append(client.getConstraintInfo(second)[10])
+        seen.append(client.removeConstraint(second))
+        seen += [client.getNumConstraints(), client.getConstraintUniqueId(0)]
+        with pytest.raises(pybullet.error) as wrong:
+            client.createConstraint(99, 0, -1, -1, pybullet.JOINT_FIXED, [0] * 3, [0] * 3, [0] * 3)
+        seen.append(str(wrong.value))
+        with pytest.raises(pybullet.error) as unknown:
+            client.createConstraint(
+                body, 1, body, 2, pybullet.JOINT_PLANAR, [0] * 3, [0] * 3, [0] * 3
+            )
+        seen.append(str(unknown.value))
+        client.resetSimulation()
+        seen.append(client.getNumConstraints())
+        answers.append(seen)
+    assert answers[0] == answers[1]
+
+
+def test_a_force_limit_makes_a_constraint_bullets_own(connect, tmp_path):
+    states = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        body, made = linkage(client, tmp_path)
+        client.changeConstraint(made, maxForce=5.0)
+        for _ in range(100):
+            client.stepSimulation()
+        states.append([client.getJointState(body, j)[:2] for j in range(3)])
+        if kind is BulletClient:
+            assert client.loops()[made].reason == "it has a force limit"
+    assert states[0] == states[1]
+
+
+def test_loops_can_be_opened_and_closed_again(connect, tmp_path):
+    client = connect()
+    body, made = linkage(client, tmp_path)
+    info = client.getConstraintInfo(made)
+    client.stepSimulation()
+    client.removeConstraint(made)
+    for _ in range(20):
+        client.stepSimulation()
+    assert tips(client, body) > 1e-3
+    client.createConstraint(body, 1, body, 2, info[4], info[5], info[6], info[7])
+    client.stepSimulation()
+    assert tips(client, body) < 1e-12
+    client.removeBody(body)
+    assert client.loops() == {}
+    client.stepSimulation()
+
+
+def test_two_clients_do_not_disturb_each_other(connect, tmp_path):
+    alone, *both = connect(), connect(), connect()
+    bodies = [linkage(client, tmp_path)[0] for client in (alone, *both)]
+    for _ in range(50):
+        for client in both:
+            client.stepSimulation()
+    for _ in range(50):
+        alone.stepSimulation()
+    ends = [
+        [client.getJointState(body, j)[:2] for j in range(3)]
+        for client, body in zip((alone, *both), bodies, strict=True)
+    ]
+    assert ends[0] == ends[1] == ends[2]
+
+
+def test_what_cannot_be_modelled_stays_bullets_own(connect, tmp_path):
+    path = tmp_path / "planar.urdf"
+    inertial = BOX[BOX.index("<inertial>") : BOX.index("</link>")]
+    path.write_text(
+        f'<robot name="r"><link name="a"/><link name="b">{inertial}</link>'
+        '<joint name="j" type="planar"><parent link="a"/><child link="b"/>'
+        '<axis xyz="0 0 1"/></joint></robot>'
+    )
+    client = connect()
+    body = client.loadURDF(str(path), useFixedBase=True, flags=FLAGS)
+    number = client.createConstraint(
+        body, 0, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    )
+    with pytest.warns(BulletBridgeWarning, match="stay Bullet's own: .*planar"):
+        client.stepSimulation()
+    assert "planar" in client.loops()[number].reason
+    client.stepSimulation()
+
+
+def test_traps_of_bullet_become_errors(connect, tmp_path, monkeypatch):
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    with pytest.raises(ModelError, match="gear cannot act on a base link"):
+        client.createConstraint(
+            body, 0, body, -1, pybullet.JOINT_GEAR, [0, 1, 0], [0, 0, 0], [0, 0, 0]
+        )
+    with pytest.warns(BulletBridgeWarning, match="real-time simulation steps without"):
+        client.setRealTimeSimulation(1)
+    client.setRealTimeSimulation(0)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    with pytest.raises(WorldError, match="no display for p.GUI"):
+        BulletClient(pybullet.GUI)
+
+
+def minitaur(client):
+    """Minitaur on the plane, standing on its motors, with the loops of its program."""
+    client.setGravity(0, 0, -9.81)
+    client.setTimeStep(1 / 240)
+    data = pybullet_data.getDataPath()
+    client.loadURDF(f"{data}/plane.urdf")
+    robot = client.loadURDF(f"{data}/quadruped/minitaur.urdf", [0, 0, 0.2])
+    joint = {
+        client.getJointInfo(robot, k)[1].decode(): k for k in range(client.getNumJoints(robot))
+    }
+    for leg in ("front_left", "back_left", "front_right", "back_right"):
+        sign = -1 if "left" in leg else 1
+        for side in "LR":
+            motor, knee = joint[f"motor_{leg}{side}_joint"], joint[f"knee_{leg}{side}_link"]
+            client.resetJointState(robot, motor, sign * np.pi / 2)
+            client.resetJointState(robot, knee, sign * -2.1834)
+            client.setJointMotorControl2(robot, knee, pybullet.VELOCITY_CONTROL, force=0)
+            client.setJointMotorControl2(
+                robot,
+                motor,
+                pybullet.POSITION_CONTROL,
+                targetPosition=sign * np.pi / 2,
+                positionGain=1,
+                velocityGain=1,
+                force=3.5,
+            )
+        ends = (joint[f"knee_{leg}{side}_link"] for side in "RL")
+        right, left = ends
+        client.createConstraint(
+            robot,
+            right,
+            robot,
+            left,
+            pybullet.JOINT_POINT2POINT,
+            [0] * 3,
+            [0, 0.005, 0.2],
+            [0, 0.01, 0.2],
+        )
+    return robot
+
+
+def test_minitaur_stands_on_closed_legs(connect):
+    client, native = connect(), connect(Native)
+    robots = minitaur(client), minitaur(native)
+    for _ in range(480):
+        client.stepSimulation()
+        native.stepSimulation()
+    (system,) = client._bridge._systems.values()
+    q, v = system.world.state()
+    seen = system.evaluate(q, v)
+    # what Bullet holds of our state: quaternions are normalised again
+    assert seen.largest("kept_metres") < 1e-12
+    assert seen.largest("metres") < 2e-5  # across the legs, from rounded axes
+    heights = [
+        c.getBasePositionAndOrientation(r)[0][2]
+        for c, r in zip((client, native), robots, strict=True)
+    ]
+    assert abs(heights[0] - heights[1]) < 2e-3
