@@ -2,26 +2,34 @@
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+import numpy as np
 import pybullet
 from typing_extensions import Unpack
 
 import bulletbridge as bb
+from bulletbridge.simulation.recording import Recording
 from bulletbridge.surface.load import SystemOptions
 
 
-def connect(gui: bool) -> int:
+@contextmanager
+def window(gui: bool) -> Generator[int, None, None]:
     """A Bullet client with a window, or without.
 
     Raises:
         SystemExit: There is no display to put a window on.
     """
-    if gui and not os.environ.get("DISPLAY"):
+    if gui and sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
         raise SystemExit("--gui needs a display; run without it to compute only")
-    return pybullet.connect(pybullet.GUI if gui else pybullet.DIRECT)
+    client = pybullet.connect(pybullet.GUI if gui else pybullet.DIRECT)
+    try:
+        yield client
+    finally:
+        pybullet.disconnect(client)
 
 
 @contextmanager
@@ -29,22 +37,20 @@ def loaded(
     name: str, gui: bool, **options: Unpack[SystemOptions]
 ) -> Generator[bb.System, None, None]:
     """A bundled model in a world of its own."""
-    client = connect(gui)
-    try:
+    with window(gui) as client:
         yield bb.load(name, client, **options).system
-    finally:
-        pybullet.disconnect(client)
 
 
-def play(system: bb.System, duration: float, gui: bool) -> None:
-    """Advance by ``duration`` [s], in real time when somebody watches."""
+def play(system: bb.System, duration: float, gui: bool) -> Recording:
+    """Advance by ``duration`` [s]; the same steps in real time when somebody watches."""
     if not gui:
-        system.run(duration)
-        return
-    begun, start = time.perf_counter(), system.t
-    while system.t < start + duration:
-        system.step()
+        return system.run(duration)
+    begun, start, parts = time.perf_counter(), system.t, list[Recording]()
+    for _ in range(round(duration / system.dt)):
+        parts.append(system.run(system.dt))
         time.sleep(max(0.0, system.t - start - (time.perf_counter() - begun)))
+    columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
+    return Recording(system.mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
 
 
 def run(main: Callable[[bool], float], description: str | None) -> None:

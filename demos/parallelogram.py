@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pybullet
-from _show import connect, play, run
+from _show import play, run, window
 from scipy.interpolate import CubicHermiteSpline
 from scipy.special import ellipk
 
@@ -26,25 +26,21 @@ def exact_period() -> float:
     return 4 * float(ellipk(float(np.sin(SWING / 2)) ** 2)) * float(np.sqrt(inertia / torque))
 
 
-def main(gui: bool = False) -> float:
-    """Swing for one and a half periods; return the relative error of the period."""
-    client = connect(gui)
-    pybullet.setGravity(0, 0, -GRAVITY, client)
-    flags = pybullet.URDF_USE_INERTIA_FROM_FILE
-    robot = pybullet.loadURDF(str(URDF), useFixedBase=True, flags=flags, physicsClientId=client)
-    tip, pin = bb.Frame("rocker", (LENGTH, 0, 0)), bb.Frame("ground", (1, 0, 0))
-    loop = bb.LoopJoint("ground_pin", bb.JointModel.BALL, tip, pin)
-    system = bb.attach(robot, [loop], client, dt=DT, integrator="rk4")
-    system.assemble({"crank": SWING, "coupler": -SWING}, guess={"rocker": SWING})
-    if gui:
-        play(system, 10.0, gui)
+def main(gui: bool = False, dt: float = DT) -> float:
+    """Swing for more than one and a half periods; return the relative error of the period."""
+    with window(gui) as client:
+        pybullet.setGravity(0, 0, -GRAVITY, client)
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        robot = pybullet.loadURDF(str(URDF), useFixedBase=True, flags=flags, physicsClientId=client)
+        tip, pin = bb.Frame("rocker", (LENGTH, 0, 0)), bb.Frame("ground", (1, 0, 0))
+        loop = bb.LoopJoint("ground_pin", bb.JointModel.BALL, tip, pin)
+        system = bb.attach(robot, [loop], client, dt=dt, integrator="rk4")
         system.assemble({"crank": SWING, "coupler": -SWING}, guess={"rocker": SWING})
-    swing = system.rollout(round(1.6 * exact_period() / DT))
+        swing = play(system, 1.6 * exact_period(), gui)
+        gap = system.evaluate().largest("metres")
     curve = CubicHermiteSpline(swing.t, swing.position("crank"), swing.rate("crank"))
     down, _, again = curve.roots(extrapolate=False)[:3]
     error = float(abs((again - down) / exact_period() - 1))
-    gap = system.evaluate().gaps[0].metres
-    pybullet.disconnect(client)
     print(f"period error {error:.1e} relative, gap {gap:.0e} m")
     return error
 
