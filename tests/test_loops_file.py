@@ -17,7 +17,7 @@ from bulletbridge.constraints.loop import (
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.surface.constraint_reader import TYPES
+from bulletbridge.surface.constraint_reader import SIGNALS, TYPES
 from bulletbridge.surface.loops_file import _model, read_loops, write_loops
 from bulletbridge.surface.model_spec import BodySpec, JointForce, ModelSpec
 from bulletbridge.surface.models import bundled, find
@@ -313,12 +313,23 @@ def test_every_example_of_the_page_is_read(tmp_path):
     (tmp_path / "four_bar.urdf").write_text("<robot/>")
     blocks = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert len(blocks) == 4
-    types = set()
     for block in blocks:
         path = tmp_path / "example.loops.yaml"
         path.write_text(block)
-        types |= {c.model for c in read_loops(path).constraints if isinstance(c, LoopJoint)}
-    assert types == set(JointModel)
+        read_loops(path)
+    said = "".join(blocks)
+    assert {kind for kind in TYPES if f"type: {kind}," in said} == set(TYPES)
+    assert {signal for signal in SIGNALS if f"{signal}: " in said} == set(SIGNALS)
+
+
+def test_the_error_on_the_page_is_the_one_that_is_raised(tmp_path):
+    (tmp_path / "four_bar.urdf").write_text("<robot/>")
+    block = re.search(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
+    path = tmp_path / "four_bar.loops.yaml"
+    path.write_text(block.replace("{link: rocker, xyz", "{link: rocker, xzy"))
+    with pytest.raises(LoopFileError) as error:
+        read_loops(path)
+    assert f"    {str(error.value).replace(str(path), path.name)}\n" in DOCS.read_text()
 
 
 def test_models_are_found_by_name_and_by_path(tmp_path):
