@@ -60,7 +60,7 @@ def mjcf(mechanism: Mechanism, encoded: Encoded) -> str:
             points.append(np.array([0, 0, 0.1]))
         kind = "weld" if loop["rotation"] == FULL else "connect"
         for k, offset in enumerate(points):
-            names = {}
+            names: dict[str, str] = {}
             for side, end in enumerate("ab", start=1):
                 R, p = loop[f"R_{end}"], loop[f"p_{end}"] + loop[f"R_{end}"] @ offset
                 name = names[f"site{side}"] = f"site{n}_{k}_{end}"

@@ -1,5 +1,8 @@
 """Exact closed loops for URDF robots in PyBullet."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
@@ -12,6 +15,11 @@ from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
+
+if TYPE_CHECKING:
+    from bulletbridge.surface.attach import attach
+    from bulletbridge.surface.load import load
+    from bulletbridge.surface.plot import plot
 
 __version__ = "0.1.0"
 
@@ -31,4 +39,14 @@ __all__ = [
     "System",
     "Tolerances",
     "UserConstraint",
+    "attach",
+    "load",
+    "plot",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Functions that need PyBullet, which greets on stderr when it is imported."""
+    if name in ("attach", "load", "plot"):
+        return getattr(import_module(f"bulletbridge.surface.{name}"), name)
+    raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")

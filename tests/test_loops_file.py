@@ -140,7 +140,7 @@ MISTAKES = [  # text replaced in the good file, by what, line, beginning of the 
     ("actuated: [j]", "actuated: !robot [j]", 9, "!robot", "must be a list, not '!robot'"),
     ("torque: 1", "force: 1", 13, "force", "unknown key 'force'; did you mean 'torque'?"),
     (", torque: 1", "", 13, "{joint", "exerts nothing; give torque, stiffness or damping"),
-    ("start: {q", "start: {p", 11, "p: ", "start: unknown key 'p'; known keys: q, v"),
+    ("start: {q", "start: {p", 11, "p: ", "start: unknown key 'p'; known keys: q, v, guess"),
     ("{j: 0.5}", "{j: [1, 2]}", 11, "[1, 2]", "start.q.j: must be a number, a list of 4 for"),
     ("actuated:", "urdf:", 9, "urdf", "key 'urdf' is already in line 2; remove one"),
     ("actuated: [j]", "actuated: [j", 10, ":", "not valid YAML: expected ',' or ']'"),
@@ -251,7 +251,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, constraints, xyz, start,
     speeds = {"ball": [0.0, 1.0, 2.0], "j": 1.0}
     spec = ModelSpec(
         *("m", folder / "m", tuple(bodies), tuple(constraints)),
-        *(("j",), xyz, start, speeds, forces),
+        *(("j",), xyz, start, speeds, forces, start),
     )
     path = folder / "other.loops.yaml"
     write_loops(spec, path)

@@ -131,6 +131,13 @@ def test_joint_forces_act_as_ours(tmp_path):
         assert np.abs(v - loaded.system.v).max() < 1e-9
 
 
+def _label(constraint: LoopJoint | Distance | Coupling) -> str:
+    kind = (
+        constraint.model.value if isinstance(constraint, LoopJoint) else type(constraint).__name__
+    )
+    return f"{kind} driven" if constraint.motion else kind
+
+
 FRAMES = Frame("coupler", (0.0, 0.0, -1.2)), Frame("rocker", (0.0, 0.0, -0.9))
 
 
@@ -147,7 +154,7 @@ FRAMES = Frame("coupler", (0.0, 0.0, -1.2)), Frame("rocker", (0.0, 0.0, -0.9))
         Coupling("c", {"crank": 1.0}),
         Coupling("c", {"crank": 1.0, "coupler": 1.0, "rocker": 1.0}),
     ],
-    ids=str,
+    ids=_label,
 )
 def test_what_bullet_cannot_close_is_said(tmp_path, constraint):
     spec = replace(read_loops(four_bar(tmp_path)), constraints=(constraint,))

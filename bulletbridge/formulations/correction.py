@@ -11,6 +11,7 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 import math
 
 from bulletbridge.formulations.arrays import (
+    CORRECTION,
     RIGHT_SIDE,
     SOLUTION,
     START,
@@ -77,9 +78,11 @@ def correction_step(a: Arrays, f: Factors, rank: int) -> float:
 
 @inlined
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
-    """Take the step in vectors[SOLUTION] away from q."""
+    """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
     unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
     displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
+    for k in range(f.Y.shape[1]):
+        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
 
 
 @inlined

@@ -26,7 +26,6 @@ from bulletbridge.numerics.algebra import (
     put_mat,
     scale,
     scale_pair,
-    sub,
     transpose,
     vec,
     velocity_at,
@@ -176,9 +175,3 @@ def rigid_acceleration(twist: Pair, acceleration: Pair, point: Vector) -> Vector
     """Acceleration of the material point at ``point``, from spatial twist and acceleration."""
     spatial = velocity_at(acceleration, point)
     return add(spatial, cross(twist[0], velocity_at(twist, point)))
-
-
-@helper
-def pair_difference(a: Pair, b: Pair) -> Pair:
-    """A - b."""
-    return sub(a[0], b[0]), sub(a[1], b[1])

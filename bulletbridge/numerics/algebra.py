@@ -45,19 +45,19 @@ def put_mat(x: Array, A: Matrix) -> None:
 
 @helper
 def add(a: Vector, b: Vector) -> Vector:
-    """A + b."""
+    """Sum of vectors."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @helper
 def sub(a: Vector, b: Vector) -> Vector:
-    """A - b."""
+    """Difference of vectors."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @helper
 def scale(s: float, a: Vector) -> Vector:
-    """S times a."""
+    """Vector times a number."""
     return s * a[0], s * a[1], s * a[2]
 
 
@@ -104,7 +104,7 @@ def mul(A: Matrix, B: Matrix) -> Matrix:
 
 @helper
 def add_mat(A: Matrix, B: Matrix) -> Matrix:
-    """A + B."""
+    """Sum of matrices."""
     return add(A[0], B[0]), add(A[1], B[1]), add(A[2], B[2])
 
 
@@ -116,7 +116,7 @@ def outer(a: Vector, b: Vector) -> Matrix:
 
 @helper
 def diagonal(s: float) -> Matrix:
-    """S times the identity."""
+    """Identity times a number."""
     return (s, 0.0, 0.0), (0.0, s, 0.0), (0.0, 0.0, s)
 
 
@@ -132,7 +132,7 @@ def rotation(x: float, y: float, z: float, w: float) -> Matrix:
 
 @helper
 def turn_z(R: Matrix, angle: float) -> Matrix:
-    """R times a rotation about z."""
+    """Rotation R followed, in its own axes, by a turn about z."""
     c, s = math.cos(angle), math.sin(angle)
     x, y, z = transpose(R)
     return transpose((add(scale(c, x), scale(s, y)), sub(scale(c, y), scale(s, x)), z))
@@ -281,5 +281,5 @@ def add_pair(a: Pair, b: Pair) -> Pair:
 
 @helper
 def scale_pair(s: float, a: Pair) -> Pair:
-    """S times a twist or wrench."""
+    """Twist or wrench times a number."""
     return scale(s, a[0]), scale(s, a[1])

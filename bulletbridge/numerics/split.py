@@ -53,7 +53,7 @@ def factor_mass(M: Array) -> None:
 
 @helper
 def whiten_rows(L: Array, Y: Array) -> None:
-    """Y <- Y L⁻¹."""
+    """Rows into whitened coordinates: Y <- Y L⁻¹."""
     for r in range(Y.shape[0]):
         for k in range(L.shape[0] - 1, -1, -1):
             x = Y[r, k]
@@ -116,7 +116,7 @@ def inner(Y: Array, i: int, x: Array) -> float:
 
 @helper
 def add_row(x: Array, s: float, Y: Array, i: int) -> None:
-    """X <- x + s times row i."""
+    """Add s times row i to x."""
     for j in range(Y.shape[1]):
         x[j] += s * Y[i, j]
 
@@ -199,7 +199,7 @@ def leading_rank(R: Array, rank: int, rtol: float) -> int:
 
 @helper
 def row_space_solution(Y: Array, R: Array, rank: int, y: Array, z: Array) -> None:
-    """Z (nv,) <- shortest solution of the kept rows; y holds their right sides, and is lost."""
+    """Shortest solution z (nv,) of the kept rows; y holds their right sides, and is lost."""
     for j in range(Y.shape[1]):
         z[j] = 0.0
     for i in range(rank):
@@ -212,6 +212,6 @@ def row_space_solution(Y: Array, R: Array, rank: int, y: Array, z: Array) -> Non
 
 @helper
 def project_out(Y: Array, rank: int, x: Array) -> None:
-    """X <- (I - QᵀQ) x: take away what the kept rows forbid."""
+    """Take away from x what the kept rows forbid: x <- (I - QᵀQ) x."""
     for i in range(rank):
         add_row(x, -inner(Y, i, x), Y, i)

@@ -12,6 +12,7 @@ from bulletbridge.formulations.arrays import (
     ACCELERATION_SUM,
     CHART,
     CONTRADICTED,
+    CORRECTION,
     DONE,
     EULER,
     NOT_CLOSED,
@@ -146,11 +147,13 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 
 @inlined
 def semi_implicit_euler(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """V <- v + dt P M⁻¹ (tau - h), then q by the new v: at velocity level, as Bullet does.
+    """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
 
-    The part of the acceleration that follows the curvature of the constraints is left to the
-    filter at the end of the step. That is as accurate, costs less, and cannot add energy near a
-    singular position, where this part is large: a projection only shortens a velocity.
+    The curvature of the constraints is not evaluated. What the correction moves q by is an impulse
+    too: ``finish`` adds it, over dt, to the velocity before the filter. So q moves along the chord
+    between two closed configurations, which makes equal angles with the constraints at both ends,
+    and no energy is lost or gained to first order (SHAKE; Hairer, Lubich, Wanner, VII.1.4). Near
+    singular positions nothing grows without bound.
     """
     dt, vdot = a.control.dt, a.vectors[ACCELERATION, : len(v)]
     push(a, f, q, v, tau, vdot)
@@ -214,6 +217,9 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
         c.failure = NOT_FINITE
         return
     c.guarded = 0
+    correction = a.vectors[CORRECTION, : len(v)]
+    for k in range(len(v)):
+        correction[k] = 0.0
     if c.passes >= 0:
         c.correction_passes = fixed_passes(a, f, end, q, v)
     else:
@@ -221,6 +227,9 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     if c.failure != DONE:
         return
     factorise(a, f, end)
+    if c.integrator == EULER:
+        for k in range(len(v)):
+            v[k] += correction[k] / c.dt
     filter_velocity(a, f, v)
     c.fresh = 1
     if dependent_gap(f, c.filter_rank) > c.mismatch and c.passes < 0:
@@ -250,6 +259,8 @@ def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array)
             c.guarded = 1
             for j in range(len(q)):
                 q[j] = a.vectors[PREDICTED_Q, j]
+            for k in range(len(v)):
+                a.vectors[CORRECTION, k] = 0.0
     if passes == FAILED:
         passes = newton_passes(a, f, end, q, v, limit)
     c.correction_passes = passes

@@ -44,7 +44,7 @@ class World(Protocol):
     """Where states are shown: the bodies of a Bullet world."""
 
     def state(self) -> tuple[Array, Array]:
-        """Q and v as they are there."""
+        """q and v as they are there."""
         ...
 
     def write(self, q: Array, v: Array) -> None:
@@ -192,7 +192,9 @@ class System:
             float(c["gap"]),
         )
 
-    def assemble(self, q: Values | None = None, v: Values | None = None) -> Assembly:
+    def assemble(
+        self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
+    ) -> Assembly:
         """Close all loops, holding the named joints and moving the others as little as possible.
 
         Joints not named start from the present state; velocities not named from zero.
@@ -200,6 +202,7 @@ class System:
         Args:
             q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
             v: Rates by joint name.
+            guess: Positions to start from that are free to move.
 
         Raises:
             ModelError: Unknown joint or a value that is not finite.
@@ -208,6 +211,7 @@ class System:
         """
         start, speed = self.q, np.zeros(self.mechanism.nv)
         check_finite(start)
+        put_values(self.mechanism, guess or {}, start, "q")
         held = put_values(self.mechanism, q or {}, start, "q")
         held_v = put_values(self.mechanism, v or {}, speed, "v")
         return self._assemble(start, held, speed, held_v)

@@ -1,13 +1,14 @@
 """From bodies that are loaded in Bullet to a system, in one call."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pybullet
+from typing_extensions import Unpack
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.simulation.system import System
+from bulletbridge.surface.load import SystemOptions
 
 
 def attach(
@@ -17,7 +18,7 @@ def attach(
     *,
     joint_damping: bool = True,
     link_damping: float = 0.0,
-    **options: Any,
+    **options: Unpack[SystemOptions],
 ) -> System:
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
 

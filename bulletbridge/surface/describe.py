@@ -51,7 +51,7 @@ def loop_reports(loaded: LoadedModel) -> tuple[LoopReport, ...]:
                 *ends_of(constraint),
                 decided.rows,
                 decided.kept,
-                tuple(direction(wrench) for wrench in decided.dropped),
+                tuple(direction(wrench) for wrench in plainly(decided.dropped)),
                 decided.mismatch_m,
                 decided.mismatch_rad,
                 gap.metres,
@@ -73,6 +73,19 @@ def ends_of(constraint: LoopJoint | Distance | Coupling) -> tuple[str, str]:
     if isinstance(constraint, Coupling):
         return " ".join(f"{c:+g} {name}" for name, c in constraint.coefficients.items()), ""
     return constraint.a.link, constraint.b.link
+
+
+def plainly(wrenches: Array) -> Array:
+    """The same span (n, 6) by as many coordinate axes as lie in it, and the rest."""
+    if not len(wrenches):
+        return wrenches
+    _, sizes, basis = np.linalg.svd(wrenches, full_matrices=False)
+    basis = basis[sizes > 1e-9 * sizes[0]]
+    inside = np.linalg.norm(basis, axis=0) > 1.0 - 1e-6
+    axes = np.eye(6)[inside]
+    rest = basis - basis @ axes.T @ axes
+    _, sizes, rows = np.linalg.svd(rest, full_matrices=False)
+    return np.vstack([axes, rows[sizes > 0.5]])
 
 
 def direction(wrench: Array) -> str:

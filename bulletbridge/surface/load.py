@@ -117,7 +117,7 @@ def load(
         bodies = read_bullet(readable(ids), client)
         mechanism = with_forces(bodies.mechanism, spec.forces)
         system = System(mechanism, spec.constraints, world=bodies, **system_options)
-        assembly = system.assemble(spec.start_q, spec.start_v)
+        assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
     except BaseException:
         if own:
             disconnect(client)

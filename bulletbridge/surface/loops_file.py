@@ -56,7 +56,7 @@ def write_loops(spec: ModelSpec, path: str | Path) -> None:
 def _model(root: Node) -> ModelSpec:
     _require_version(root)  # first: another version may have other keys
     keys = root.mapping(("bulletbridge",), ROOT)
-    start = keys["start"].mapping((), ("q", "v")) if "start" in keys else {}
+    start = keys["start"].mapping((), ("q", "v", "guess")) if "start" in keys else {}
     loops, actuated = list(_items(keys, "loops")), list(_items(keys, "actuated"))
     constraints = tuple(read_constraint(loop) for loop in loops)
     _require_unique([loop.table()["name"] for loop in loops])
@@ -71,6 +71,7 @@ def _model(root: Node) -> ModelSpec:
         _coordinates(start, "q", (QUATERNION, POSE)),
         _coordinates(start, "v", (SPIN, TWIST)),
         tuple(_force(item) for item in _items(keys, "forces")),
+        _coordinates(start, "guess", (QUATERNION, POSE)),
     )
 
 

@@ -53,7 +53,8 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     data["loops"] = [_say_constraint(constraint) for constraint in spec.constraints]
     data |= _unless("actuated", spec.actuated, ())
     data |= _unless("gravity", spec.gravity, EARTH)
-    data |= _unless("start", _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {}), {})
+    start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
+    data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("forces", [_without_zeros(force) for force in spec.forces], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line

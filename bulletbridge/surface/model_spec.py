@@ -58,6 +58,7 @@ class ModelSpec:
         actuated: Joints with a drive; all others are passive.
         gravity: [m/s²]
         start_q, start_v: Coordinates held at the start by joint name; others are assembled.
+        start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
     """
 
@@ -70,6 +71,7 @@ class ModelSpec:
     start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
     start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
     forces: tuple[JointForce, ...] = ()
+    start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
 
 
 def pybullet_data_folder() -> Path:

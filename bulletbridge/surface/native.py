@@ -150,7 +150,7 @@ class NativeWorld:
         self.t += self.dt
 
     def state(self) -> tuple[Array, Array]:
-        """Q and v now.
+        """q and v now.
 
         Raises:
             StepError: They are not finite.

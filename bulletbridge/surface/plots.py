@@ -31,15 +31,23 @@ FLOOR = 1e-17
 
 
 def gap_figure(runs: Sequence[Run]) -> str:
-    """Full gap over time on a logarithmic axis; radians only when no row is in metres."""
-    in_metres = any(r.trace and np.any(_seen(r.trace).gap_m > 0) for r in runs)
+    """Gap over time on a logarithmic axis; radians only when no row is in metres.
+
+    Solid lines are all rows as written, dashed ones the kept directions where these differ.
+    """
+    in_metres = any(np.any(_seen(trace).gap_m > 0) for _, trace in _drawn(runs))
 
     def draw(axes: "Axes") -> None:
         for run, trace in _drawn(runs):
             seen = _seen(trace)
-            gap = seen.gap_m if in_metres else seen.gap_rad
-            t, y = _thinned(trace.t, np.maximum(gap, FLOOR))
+            full, kept = (
+                (seen.gap_m, seen.gap_kept) if in_metres else (seen.gap_rad, seen.gap_kept_rad)
+            )
+            t, y = _thinned(trace.t, np.maximum(full, FLOOR))
             axes.semilogy(t, y, color=_colour(run), label=_label(run))
+            if full.max() > 10.0 * kept.max() and full.max() > 1e-9:
+                t, y = _thinned(trace.t, np.maximum(kept, FLOOR))
+                axes.semilogy(t, y, "--", color=_colour(run))
         axes.set_ylabel(f"gap [{'m' if in_metres else 'rad'}]")
 
     return _figure(draw)
@@ -63,25 +71,43 @@ def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[
 
     Solid lines are the first solver's, dashed the second's, dotted the third's.
     """
-    names = [n for n, j in mechanism.joints.items() if j.q.stop - j.q.start == 1]
-    names.sort(key=lambda name: name not in actuated)
-    free = [n for n, j in mechanism.joints.items() if j.kind == "free"]
+    shown = coordinates(mechanism, actuated)[:MOST_JOINTS]
 
     def draw(axes: "Axes") -> None:
-        shown: list[tuple[str, int]] = [
-            (name, mechanism.joints[name].q.start) for name in names[:MOST_JOINTS]
-        ]
-        for name in free[: MOST_JOINTS - len(shown)]:
-            shown.append((f"{name} z", mechanism.joints[name].q.start + 2))
         tones = _tones(len(shown))
         for style, (_, trace) in zip(("-", "--", ":"), _drawn(runs), strict=False):
-            for tone, (name, column) in zip(tones, shown, strict=True):
+            for tone, (name, values) in zip(tones, shown, strict=True):
                 label = name if style == "-" else None
-                t, y = _thinned(trace.t, trace.q[:, column])
+                t, y = _thinned(trace.t, values(trace.q))
                 axes.plot(t, y, style, color=tone, label=label, linewidth=1.2)
         axes.set_ylabel("position [rad or m]")
 
     return _figure(draw)
+
+
+def coordinates(
+    mechanism: Mechanism, actuated: Sequence[str]
+) -> list[tuple[str, Callable[[Array], Array]]]:
+    """What to draw of configurations (n, nq): a name and a function that gives (n,) of them.
+
+    Spherical joints by the angle of their rotation, floating bases by their height.
+    """
+    found: list[tuple[str, Callable[[Array], Array]]] = []
+    for name in sorted(mechanism.joints, key=lambda name: name not in actuated):
+        joint = mechanism.joints[name]
+        start = joint.q.start
+        if joint.kind == "spherical":
+            found.append((f"{name}, angle", lambda q, k=start: _angle(q[:, k : k + 4])))
+        elif joint.kind == "free":
+            found.append((f"{name}, z", lambda q, k=start: q[:, k + 2]))
+        else:
+            found.append((name, lambda q, k=start: q[:, k]))
+    return found
+
+
+def _angle(quat: Array) -> Array:
+    """Angle (n,) of rotations given as quaternions (n, 4)."""
+    return 2.0 * np.arctan2(np.linalg.norm(quat[:, :3], axis=1), np.abs(quat[:, 3]))
 
 
 def time_figure(runs: Sequence[Run]) -> str:
@@ -116,7 +142,7 @@ def _figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError(
-            "reports need matplotlib; install the extra that brings it: bulletbridge[report]"
+            "reports need matplotlib; install it with: pip install matplotlib"
         ) from None
     style: dict[Any, Any] = {
         "font.size": 9.0,

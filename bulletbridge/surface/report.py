@@ -64,7 +64,7 @@ def write_report(
         from jinja2 import Environment, StrictUndefined
     except ImportError:
         raise MissingExtraError(
-            "reports need jinja2; install the extra that brings it: bulletbridge[report]"
+            "reports need jinja2; install it with: pip install jinja2"
         ) from None
     source = files("bulletbridge.surface") / "templates" / "report.html.j2"
     environment = Environment(
@@ -100,7 +100,7 @@ def section(model: ModelRuns) -> Section:
             f"{plural(model.dof, 'degree')} of freedom"
         )
         figures = [
-            ("Gap over time, all rows as written", gap_figure(model.runs)),
+            (gap_caption(model), gap_figure(model.runs)),
             ("Change of total energy", energy_figure(model.runs)),
             (positions_caption(model), joints_figure(model.runs, mechanism, spec.actuated)),
             ("Time per step", time_figure(model.runs)),
@@ -155,6 +155,12 @@ def _spread(run: Run, count: int) -> np.ndarray:
 
 def _columns(length: int, count: int) -> list[int]:
     return sorted({int(k) for k in np.linspace(0, length - 1, count)})
+
+
+def gap_caption(model: ModelRuns) -> str:
+    """Says what is drawn of the gap."""
+    dropped = any(loop.mismatch_m > 1e-9 or loop.mismatch_rad > 1e-9 for loop in model.loops)
+    return "Gap over time, all rows as written" + ("; dashed: kept directions" if dropped else "")
 
 
 def positions_caption(model: ModelRuns) -> str:

@@ -170,7 +170,7 @@ def _open_window() -> int:
 
 def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
     """One or two copies of the model next to each other, and a camera that sees them."""
-    shift = 0.6 * camera.width * camera.right
+    shift = 0.65 * camera.width * camera.right
     offsets = [-shift, shift] if pair else [np.zeros(3)]
     captions = [("bulletbridge", OURS), ("Bullet", THEIRS)]
     stages: list[Stage] = []
@@ -181,9 +181,9 @@ def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Sta
         stages.append(Stage(read_bullet(readable(ids), window), offset, caption, colour))
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
     towards = -camera.direction
-    needed = camera.width * (2.6 if pair else 1.3) / (2.0 * WINDOW_HALF * ASPECT)
+    needed = camera.width * (3.3 if pair else 1.4) / (2.0 * WINDOW_HALF * ASPECT)
     pybullet.resetDebugVisualizerCamera(
-        cameraDistance=max(needed, 1.2 * camera.distance * HALF / WINDOW_HALF),
+        cameraDistance=max(needed, 1.6 * camera.distance * HALF / WINDOW_HALF),
         cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
         cameraPitch=float(np.degrees(np.arcsin(towards[2]))),
         cameraTargetPosition=camera.target.tolist(),

@@ -1,0 +1,62 @@
+"""Pictures without a display, and what the window is fed with."""
+
+import numpy as np
+import pytest
+from small_models import four_bar
+
+from bulletbridge.surface.describe import direction, plainly
+from bulletbridge.surface.load import load
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.pictures import SIZE, find_camera, photograph, take
+from bulletbridge.surface.plan import Plan
+from bulletbridge.surface.viewer import loop_points, preview
+
+
+def test_camera_has_everything_in_view_and_little_else(tmp_path):
+    with load(four_bar(tmp_path)) as loaded:
+        states = preview(loaded.system, Plan(duration=1.0))
+        camera = find_camera(loaded.bodies, states)
+        margins = []
+        for q in states:
+            loaded.bodies.write(q, np.zeros(3))
+            rows, columns = np.nonzero(take(camera, loaded.client, SIZE)[1] >= 0)
+            box = (columns.min(), SIZE[0] - 1 - columns.max(), rows.min(), SIZE[1] - 1 - rows.max())
+            margins.append(box)
+    left, right, top, bottom = np.min(margins, axis=0)
+    assert min(left, right, top, bottom) > 0
+    assert min(left + right, (top + bottom) * SIZE[0] / SIZE[1]) < 0.25 * SIZE[0]
+
+
+def test_pictures_are_png(tmp_path):
+    spec = read_loops(four_bar(tmp_path))
+    q = np.array([1.2, -2.2, 0.5])
+    pictures = photograph(spec, [q, 0.9 * q], [q])
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    assert pictures[0] != pictures[1]
+
+
+def test_preview_does_not_move_the_system(tmp_path):
+    with load(four_bar(tmp_path)) as loaded:
+        system = loaded.system
+        before = system.q, system.v, system.t
+        states = preview(system, Plan())
+        assert np.abs(states[-1] - before[0]).max() > 0.1
+        assert np.allclose(system.q, before[0], atol=1e-15, rtol=0)
+        assert np.allclose(system.v, before[1], atol=1e-15, rtol=0)
+        assert system.t == before[2]
+        (name, a, b), *others = loop_points(system, system.q)
+        assert name == "pin" and not others
+        assert np.abs(a - b).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("wrenches", "words"),
+    [
+        ([[0, 0, 0, 0, 0, 1.0]], ["force z"]),
+        ([[0.6, 0, 0, 0, 0, 0.8], [0.8, 0, 0, 0, 0, -0.6]], ["moment x", "force z"]),
+        ([[0.6, 0, 0, 0, 0, 0.8]], ["force z", "moment x"]),
+    ],
+)
+def test_directions_are_told_by_axes_where_possible(wrenches, words):
+    told = " ".join(direction(w) for w in plainly(np.array(wrenches)))
+    assert [word for word in words if word in told] == words
