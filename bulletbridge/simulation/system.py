@@ -218,6 +218,8 @@ class System:
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded."""
+        if self.world is not None:
+            self.world.check()
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
         with announce_compilation():
             if decision is None:
@@ -271,8 +273,10 @@ class System:
         Raises:
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: The step could not be finished; the state before it was restored.
-            WorldError: The bodies are gone from the world; the state is that after the step.
+            WorldError: The bodies are gone from the world; nothing was done.
         """
+        if write and self.world is not None:
+            self.world.check()
         if self._decision is None:
             self._trim()
         if self.integrator == "dop853":

@@ -1,0 +1,145 @@
+"""Bad input gets one clear error that names the thing and the remedy, and changes nothing."""
+
+import numpy as np
+import pybullet
+import pytest
+from small_models import four_bar
+
+import bulletbridge as bb
+from bulletbridge.errors import AssemblyError, LoopFileError, ModelError, StepError, WorldError
+
+PIN = bb.LoopJoint(
+    "pin", bb.JointModel.BALL, bb.Frame("coupler", (0, 0, -1.2)), bb.Frame("rocker", (0, 0, -0.9))
+)
+
+
+@pytest.fixture
+def client():
+    number = pybullet.connect(pybullet.DIRECT)
+    pybullet.setGravity(0, 0, -9.81, number)
+    yield number
+    if pybullet.isConnected(number):
+        pybullet.disconnect(number)
+
+
+@pytest.fixture
+def robot(client, tmp_path):
+    path = four_bar(tmp_path).parent / "four_bar.urdf"
+    flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+    body = pybullet.loadURDF(str(path), useFixedBase=True, flags=flags, physicsClientId=client)
+    pybullet.resetJointState(body, 0, 0.3, 0.1, physicsClientId=client)
+    return body
+
+
+def snapshot(client):
+    """Everything that a failed call must not touch."""
+    seen = [pybullet.getPhysicsEngineParameters(client), pybullet.getNumConstraints(client)]
+    for i in range(pybullet.getNumBodies(client)):
+        body = pybullet.getBodyUniqueId(i, client)
+        joints = range(pybullet.getNumJoints(body, physicsClientId=client))
+        seen.append(pybullet.getJointStatesMultiDof(body, list(joints), physicsClientId=client))
+        seen.append(pybullet.getBasePositionAndOrientation(body, physicsClientId=client))
+        seen.append([pybullet.getDynamicsInfo(body, j, physicsClientId=client) for j in joints])
+    return repr(seen)
+
+
+def attach(robot, client, *constraints, **options):
+    return bb.attach(robot, constraints, client, **options)
+
+
+def attempt(error, message, client, call):
+    """The call fails with this message and leaves the world alone."""
+    before = snapshot(client)
+    with pytest.raises(error, match=message):
+        call()
+    assert snapshot(client) == before
+
+
+def test_an_unknown_link(robot, client):
+    loop = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("roker"), bb.Frame("ground"))
+    message = "loop 'pin': unknown link 'roker'; did you mean rocker"
+    attempt(ModelError, message, client, lambda: attach(robot, client, loop))
+
+
+def test_a_misspelt_key(client, tmp_path):
+    path = four_bar(tmp_path)
+    path.write_text(path.read_text().replace("gravity", "gravty"))
+    message = r":\d+: unknown key 'gravty'; did you mean 'gravity'\?"
+    attempt(LoopFileError, message, client, lambda: bb.load(path, client))
+
+
+def test_a_loop_that_cannot_close(robot, client):
+    far = bb.LoopJoint("pin", PIN.model, PIN.a, bb.Frame("rocker", (0, 0, -9)))
+    system = attach(robot, client, far)
+    message = r"loop 'pin' cannot close: gap 6.3 m .*check link lengths"
+    attempt(AssemblyError, message, client, system.assemble)
+    assert system.q[0] == 0.3
+
+
+def test_a_start_that_is_not_a_number(robot, client):
+    system = attach(robot, client, PIN)
+    attempt(
+        ModelError, "'crank' must be 1 finite", client, lambda: system.assemble({"crank": np.nan})
+    )
+    pybullet.resetJointState(robot, 1, np.nan, physicsClientId=client)
+    message = r"joint 'coupler': position \[nan\] .* is not a number; reset it"
+    attempt(WorldError, message, client, lambda: attach(robot, client, PIN))
+
+
+def test_a_link_without_mass(client, tmp_path):
+    path = four_bar(tmp_path).parent / "four_bar.urdf"
+    text = path.read_text()
+    start = text.index('<link name="rocker"')
+    mass = text.index("<mass value=", start)
+    text = text[:mass] + '<mass value="0"/>' + text[text.index("/>", mass) + 2 :]
+    inertia = text.index("<inertia ", start)
+    zero = '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>'
+    text = text[:inertia] + zero + text[text.index("/>", inertia) + 2 :]
+    path.write_text(text)
+    pybullet.setPhysicsEngineParameter(enableFileCaching=0, physicsClientId=client)
+    flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+    body = pybullet.loadURDF(str(path), useFixedBase=True, flags=flags, physicsClientId=client)
+    attempt(ModelError, "rocker", client, lambda: attach(body, client, PIN))
+
+
+def test_contradictory_driven_loops(robot, client):
+    def drive(name, rate):
+        motion = bb.Motion(z=bb.Polynomial((1.0, rate)))
+        return bb.Coupling(name, {"crank": 1.0}, motion=motion)
+
+    system = attach(robot, client, PIN, drive("one", 0.5), drive("two", 0.6))
+    attempt(AssemblyError, "contradict the constraint '(one|two)'", client, system.assemble)
+
+
+def test_a_step_that_fails(robot, client):
+    system = attach(robot, client, PIN)
+    system.assemble({"crank": 1.0})
+    system.step()
+    q, v, t = system.q, system.v, system.t
+    system.tau[:] = np.nan
+    attempt(StepError, "not finite; the state before it was restored", client, system.step)
+    assert np.array_equal(system.q, q)
+    assert np.array_equal(system.v, v)
+    assert system.t == t
+
+
+def test_a_body_removed_under_our_feet(robot, client):
+    system = attach(robot, client, PIN)
+    system.assemble({"crank": 1.0})
+    q = system.q
+    pybullet.removeBody(robot, physicsClientId=client)
+    attempt(WorldError, "four_bar", client, system.step)
+    attempt(WorldError, "four_bar", client, lambda: system.assemble({"crank": 0.9}))
+    assert np.array_equal(system.q, q)
+
+
+def test_the_wrong_client(robot, client):
+    other = pybullet.connect(pybullet.DIRECT)
+    try:
+        message = f"client {other} has no body {robot}; it has none"
+        attempt(WorldError, message, other, lambda: attach(robot, other, PIN))
+        system = attach(robot, client, PIN)
+        pybullet.disconnect(client)
+        attempt(WorldError, "connect", other, system.assemble)
+    finally:
+        pybullet.disconnect(other)
