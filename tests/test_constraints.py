@@ -192,3 +192,17 @@ def test_impossible_constraints_are_refused_by_name(constraint, message, rng):
 def test_two_constraints_of_one_name_are_refused(rng):
     with pytest.raises(ModelError, match="two constraints are called 'ball'"):
         encode(random_mechanism(rng, KINDS), [joint(JointModel.BALL), joint(JointModel.BALL)])
+
+
+@pytest.mark.parametrize("ends", ["clamped", "natural"])
+def test_a_spline_has_no_jump_in_rate_at_its_ends(ends):
+    times, values = (0.0, 1.0, 2.5), (0.3, -1.0, 3.0)
+    spline = Spline(times, values, ends)
+    for t, value in zip(times, values, strict=True):
+        assert_allclose(spline(t)[0], value, atol=1e-14)
+        assert_allclose(spline(t - 1e-9)[:2], spline(t + 1e-9)[:2], atol=1e-7)
+    for t in (-1.0, 4.0):
+        value, rate, acceleration = spline(t)
+        assert acceleration == 0.0
+        assert_allclose(rate, (spline(t + 0.1)[0] - value) / 0.1, atol=1e-12)
+        assert (abs(rate) < 1e-14) == (ends == "clamped")

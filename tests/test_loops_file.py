@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,10 +17,11 @@ from bulletbridge.constraints.loop import (
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.loops_writer import write_loops
+from bulletbridge.surface.constraint_reader import SIGNALS, TYPES
+from bulletbridge.surface.loops_file import _model, read_loops, write_loops
 from bulletbridge.surface.model_spec import BodySpec, JointForce, ModelSpec
 from bulletbridge.surface.models import bundled, find
+from bulletbridge.surface.strict_yaml import parse_yaml
 
 DOCS = Path(__file__).parents[1] / "docs" / "loops-file.md"
 GOOD = """\
@@ -65,60 +67,129 @@ def test_a_good_file_is_read(write):
     assert spec.forces == (JointForce("j", 1.0),)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
-    [
-        ("type: ball", "type: bal", 5, "loops[0].type: unknown 'bal'; did you mean 'ball'?"),
-        ("type: ball, ", "", 5, "loops[0]: key 'type' is missing; give one of ball, weld"),
-        ("xyz", "xzy", 5, "loops[0].a: unknown key 'xzy'; did you mean 'xyz'?"),
-        ("xyz", "pitch", 5, "loops[0].a: unknown key 'pitch'; known keys: link, xyz, rpy"),
-        ("[1e-3, 0, 0]", "[1, 0]", 5, "loops[0].a.xyz: must be three numbers [x, y, z], not 2"),
-        ("1e-3", ".nan", 5, "loops[0].a.xyz[0]: must be finite, not nan"),
-        ("1e-3", "one", 5, "loops[0].a.xyz[0]: must be a number, not 'one'"),
-        (
-            "a: {link: c, xyz: [1e-3, 0, 0]}",
-            "a: c",
-            5,
-            "a: must be a mapping of keys to values, not",
-        ),
-        ("name: pin, ", "", 5, "loops[0]: key 'name' is missing; add it"),
-        ("name: nut", "name: pin", 6, "the name 'pin' is taken by the loop in line 5"),
-        (", pitch: 0.002", "", 6, "loops[1]: key 'pitch' is missing; add it"),
-        ("pitch: 0.002", "pitch: 0", 6, "loops[1].pitch: must not be zero"),
-        ("pitch: 0.002", "pitch: 1, axis: [0, 0, 0]", 6, "loops[1].axis: has no direction"),
-        ("length: 0.5", "length: -1", 7, "loops[2].length: must be above zero, not -1"),
-        ("{j: 1, k: -2}", "{}", 8, "loops[3].joints: is empty; give a factor for each joint"),
-        ("{polynomial: [0, 1]}", "{sin: 1}", 8, "loops[3].motion.z: unknown key 'sin'; did you"),
-        ("{z: {polynomial: [0, 1]}}", "{}", 8, "moves nothing; give a signal for x, y, z or angle"),
-        (
-            "{polynomial: [0, 1]}",
-            "{spline: {times: [0, 0], values: [1, 2]}}",
-            8,
-            "spline.times: must increase",
-        ),
-        ("fixed_base: true", "fixed_base: on", 3, "fixed_base: must be true or false, not 'on'"),
-        ("urdf: robot", "urdf: rabot", 2, "urdf: there is no file"),
-        ("urdf: robot.urdf\n", "", 1, "key 'urdf' is missing; name one file, or several robots"),
-        ("bulletbridge: 1", "bulletbridge: 9", 1, "version 9 is unknown; this release reads 1"),
-        ("bulletbridge: 1\n", "", 1, "key 'bulletbridge' is missing; add it"),
-        ("actuated", "actuatd", 9, "unknown key 'actuatd'; did you mean 'actuated'?"),
-        ("torque: 1", "force: 1", 13, "unknown key 'force'; did you mean 'torque'?"),
-        (", torque: 1", "", 13, "exerts nothing; give torque, stiffness or damping"),
-        ("start: {q", "start: {p", 11, "start: unknown key 'p'; known keys: q, v, guess"),
-        ("actuated:", "urdf:", 9, "not valid YAML: found duplicate key"),
-        ("actuated: [j]", "actuated: [j", 10, "not valid YAML"),
-        ("  - {joint", "\t- {joint", 13, "indent with spaces, not tabs"),
-    ],
-)
-def test_mistakes_are_named_with_line_key_and_remedy(write, old, new, line, message):
+MISTAKES = [  # text replaced in the good file, by what, line, beginning of the wrong thing, message
+    ("type: ball", "type: bal", 5, "bal,", "loops[0].type: unknown 'bal'; did you mean 'ball'?"),
+    ("type: ball, ", "", 5, "{name", "loops[0]: key 'type' is missing; give one of ball, weld"),
+    ("xyz", "xzy", 5, "xzy", "loops[0].a: unknown key 'xzy'; did you mean 'xyz'?"),
+    ("xyz", "pitch", 5, "pitch", "loops[0].a: unknown key 'pitch'; known keys: link, xyz, rpy"),
+    ("[1e-3, 0, 0]", "[1, 0]", 5, "[1", "xyz: must be three numbers [x, y, z], not 2"),
+    ("1e-3", ".nan", 5, ".nan", "loops[0].a.xyz[0]: must be finite, not '.nan'"),
+    ("1e-3", "-.inf", 5, "-.inf", "loops[0].a.xyz[0]: must be finite, not '-.inf'"),
+    ("1e-3", "9" * 400, 5, "999", "loops[0].a.xyz[0]: must be finite, not '999"),
+    ("1e-3", "one", 5, "one", "loops[0].a.xyz[0]: must be a number, not 'one'"),
+    ("1e-3", "true", 5, "true", "loops[0].a.xyz[0]: must be a number, not 'true'"),
+    ("a: {link: c, xyz: [1e-3, 0, 0]}", "a: c", 5, "c, b", "a: must be a mapping of keys to"),
+    ("link: on", "link: 3", 5, "3}", "loops[0].b.link: must be a name, not '3'; put it in quotes"),
+    ("link: on", "link: ", 5, "link: }", "loops[0].b.link: must be a name, not nothing"),
+    ("b: {link: on}", "axis: [0, 0, 1]", 5, "axis", "unknown key 'axis'; known keys: name, type,"),
+    ("name: pin, ", "", 5, "{type", "loops[0]: key 'name' is missing; add it"),
+    ("name: nut", "name: pin", 6, "pin", "'pin' is already in line 5; use each name once"),
+    (
+        "name: nut",
+        "name: nut, name: not",
+        6,
+        "name: not",
+        "key 'name' is already in line 6;",
+    ),
+    ("name: nut", "<<: {name: nut}", 6, "<<", "no merge key '<<'; write the entries out"),
+    (", pitch: 0.002", "", 6, "{name", "loops[1]: key 'pitch' is missing; add it"),
+    ("pitch: 0.002", "pitch: 0", 6, "0}", "loops[1].pitch: must not be zero"),
+    ("pitch: 0.002", "pitch: 1, axis: [0, 0, 0]", 6, "[0, 0", "loops[1].axis: has no direction"),
+    ("pitch: 0.002", "pitch: 1, axis: [0, 0, 1e-300]", 6, "[0, 0", "axis: has no direction: give"),
+    ("length: 0.5", "length: -1", 7, "-1", "loops[2].length: must be above zero, not -1"),
+    ("length: 0.5", "length: 1, motion: {x: {}}", 7, "x: {", "unknown key 'x'; known keys: z"),
+    ("{j: 1, k: -2}", "{}", 8, "{}", "loops[3].joints: is empty; give a factor for each joint"),
+    ("{j: 1, k: -2}", "{j: 0}", 8, "0}", "loops[3].joints.j: must not be zero"),
+    ("{j: 1, k: -2}", "{1: 1}", 8, "1: 1", "joints: must be a name, not '1'; put it in quotes"),
+    ("{polynomial: [0, 1]}", "{sin: 1}", 8, "sin", "motion.z: unknown key 'sin'; did you mean"),
+    ("{polynomial: [0, 1]}", "{}", 8, "{}}", "must be one of sine, polynomial, spline"),
+    ("[0, 1]", "[]", 8, "[]", "is empty; give the coefficients from the constant up"),
+    ("{z: {polynomial: [0, 1]}}", "{}", 8, "{}}", "moves nothing; give a signal for z"),
+    ("polynomial: [0, 1]", "sine: {phase: 1}", 8, "{phase", "key 'amplitude' is missing; add it"),
+    (
+        *("polynomial: [0, 1]", "spline: {times: [0, 0], values: [1, 2]}"),
+        *(8, "[0, 0]", "spline.times: must increase; sort them"),
+    ),
+    (
+        *("polynomial: [0, 1]", "spline: {times: [0], values: [1, 2]}"),
+        *(8, "{times", "spline: has 1 times and 2 values; give two or more of each"),
+    ),
+    (
+        *("polynomial: [0, 1]", "spline: {times: [0, 1], values: [1, 2], ends: clampd}"),
+        *(8, "clampd", "unknown 'clampd'; did you mean 'clamped'?"),
+    ),
+    ("[1e-3, 0, 0]}", "[0, 0, 0]}, motion: {axis: [1, 0, 0]}", 5, "{axis", "moves nothing"),
+    (
+        *("b: {link: on}", "b: {link: on}, motion: {x: {polynomial: [1]}, axis: [1, 0, 0]}"),
+        *(5, "[1, 0, 0]", "motion.axis: turns nothing; add 'angle', or remove it"),
+    ),
+    ("fixed_base: true", "fixed_base: on", 3, "on", "must be true or false, not 'on'"),
+    ("urdf: robot", "urdf: rabot", 2, "rabot", "urdf: there is no file"),
+    ("urdf: robot.urdf\n", "", 1, "b", "key 'urdf' is missing; name one file, or several robots"),
+    ("urdf: robot.urdf\nfixed_base: true", "bodies: []", 2, "[]", "bodies: is empty; give one"),
+    ("fixed_base: true", "bodies: []", 2, "robot.urdf", "belongs into an entry of 'bodies'"),
+    (
+        *("urdf: robot.urdf\nfixed_base: true", "bodies: [{name: a/b, urdf: robot.urdf}]"),
+        *(2, "a/b", "bodies[0].name: must be without '/'"),
+    ),
+    ("bulletbridge: 1", "bulletbridge: 9\nnew: 1", 1, "9", "version 9 is unknown; this release"),
+    ("bulletbridge: 1\n", "", 1, "urdf", "key 'bulletbridge' is missing; add 'bulletbridge: 1'"),
+    ("actuated", "actuatd", 9, "actuatd", "unknown key 'actuatd'; did you mean 'actuated'?"),
+    ("actuated: [j]", "actuated: [j, j]", 9, "j]", "'j' is already in line 9; use each name once"),
+    ("actuated: [j]", "actuated:", 9, "actuated", "actuated: must be a list, not nothing"),
+    ("actuated: [j]", "actuated: !robot [j]", 9, "!robot", "must be a list, not '!robot'"),
+    ("torque: 1", "force: 1", 13, "force", "unknown key 'force'; did you mean 'torque'?"),
+    (", torque: 1", "", 13, "{joint", "exerts nothing; give torque, stiffness or damping"),
+    ("start: {q", "start: {p", 11, "p: ", "start: unknown key 'p'; known keys: q, v, guess"),
+    ("{j: 0.5}", "{j: [1, 2]}", 11, "[1, 2]", "start.q.j: must be a number, a list of 4 for"),
+    ("actuated:", "urdf:", 9, "urdf", "key 'urdf' is already in line 2; remove one"),
+    ("actuated: [j]", "actuated: [j", 10, ":", "not valid YAML: expected ',' or ']'"),
+    ("actuated: [j]", "actuated: *j", 9, "*j", "not valid YAML: found undefined alias 'j'"),
+    ("actuated: [j]", "---", 9, "---", "keep one document a file"),
+    ("  - {joint", "\t- {joint", 13, "\t", "indent with spaces, not tabs"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "wrong", "message"), MISTAKES)
+def test_mistakes_are_named_with_line_column_key_and_remedy(write, old, new, line, wrong, message):
     assert old in GOOD
-    path = write(GOOD.replace(old, new, 1))
+    text = GOOD.replace(old, new, 1)
+    path = write(text)
     with pytest.raises(LoopFileError) as error:
         read_loops(path)
     said = str(error.value)
     assert message in said
-    assert re.match(rf"{re.escape(str(path))}:(\d+): ", said)
-    assert int(said.removeprefix(f"{path}:").split(":")[0]) == line
+    found, column = map(int, re.match(rf"{re.escape(str(path))}:(\d+):(\d+): ", said).groups())
+    assert found == line
+    assert text.splitlines()[line - 1][column - 1 :].startswith(wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty; begin with 'bulletbridge: 1'"),
+        (b"# only a comment\n", "the file is empty"),
+        (b"robot", "must be a mapping of keys to values, not 'robot'"),
+        (b"\xff\xfe", "not text in UTF-8"),
+        (b"loops: \x01", "not valid YAML: unacceptable character #x0001"),
+        (b"loops: " + b"[" * 5000, "nested too deeply; close the brackets"),
+    ],
+)
+def test_what_is_no_loops_file_is_refused(tmp_path, content, message):
+    path = tmp_path / "robot.loops.yaml"
+    path.write_bytes(content)
+    with pytest.raises(LoopFileError, match=re.escape(message)):
+        read_loops(path)
+
+
+@given(
+    st.text(alphabet="[]{}:,-&*!|>'\"% #\n\r\x85\tabx01.<", max_size=40), st.integers(0, len(GOOD))
+)
+def test_no_text_makes_anything_but_a_loop_file_error(text, at):
+    try:
+        _model(parse_yaml(GOOD[:at] + text + GOOD[at:], DOCS))
+    except LoopFileError:
+        pass
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -126,57 +197,109 @@ def test_a_missing_file_is_named(tmp_path):
         read_loops(tmp_path / "gone.loops.yaml")
 
 
-numbers = st.floats(-1e3, 1e3, allow_subnormal=False)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
 triples = st.tuples(numbers, numbers, numbers)
-names = st.from_regex(r"[a-z]\w{0,8}", fullmatch=True)
+words = st.sampled_from(["on", "null", "1e-3", "2001-01-01", "a: b", "- c", "# d", "<<", "", "~"])
+names = st.one_of(st.from_regex(r"[a-z]\w{0,8}", fullmatch=True), words.map(lambda w: w or "e"))
 frames = st.builds(Frame, names, triples, triples)
-signals = st.one_of(
-    st.builds(Sine, numbers, numbers, numbers, numbers),
-    st.builds(Polynomial, st.lists(numbers, min_size=1, max_size=4).map(tuple)),
-    st.just(Spline((0.0, 1.0, 2.5), (0.0, -1.0, 3.0), "natural")),
+knots = st.lists(
+    st.tuples(numbers, numbers), min_size=2, max_size=5, unique_by=lambda knot: knot[0]
 )
-motions = st.one_of(st.none(), st.builds(Motion, x=signals, angle=signals))
+splines = st.tuples(knots, st.sampled_from(["clamped", "natural"])).map(
+    lambda drawn: Spline(*zip(*sorted(drawn[0]), strict=True), drawn[1])
+)
+polynomials = st.builds(Polynomial, st.lists(numbers, min_size=1, max_size=4).map(tuple))
+signals = st.one_of(st.builds(Sine, numbers, numbers, numbers, numbers), polynomials, splines)
+lengths = st.floats(1e-3, 1e3)
+axes = st.tuples(lengths, numbers.filter(lambda x: abs(x) < 1e100), st.just(0.0))
+motions = st.one_of(
+    st.none(),
+    st.builds(Motion, x=signals),
+    st.builds(Motion, y=signals, angle=signals, axis=st.one_of(st.none(), axes)),
+)
+shifts = st.one_of(st.none(), st.builds(Motion, z=signals))
 nonzero = numbers.filter(bool)
-joints = st.builds(
-    LoopJoint,
-    names,
-    st.sampled_from([m for m in JointModel if m.value in ("revolute", "screw", "universal")]),
-    frames,
-    frames,
-    triples.filter(any),
-    triples.filter(any),
-    nonzero,
-    motions,
-).map(lambda j: j if j.model is JointModel.SCREW else LoopJoint(**{**j.__dict__, "pitch": 0.0}))
-rods = st.builds(Distance, names, frames, frames, st.floats(1e-3, 10), motions)
-gears = st.builds(Coupling, names, st.dictionaries(names, nonzero, min_size=1), numbers, motions)
-loops = st.lists(st.one_of(joints, rods, gears), max_size=4, unique_by=lambda c: c.name)
 
 
-@settings(max_examples=60, deadline=None)
-@given(loops, triples, st.dictionaries(names, numbers), st.floats(0.1, 10), st.booleans())
+@st.composite
+def joints(draw) -> LoopJoint:
+    model = draw(st.sampled_from(JointModel))
+    keys = {*TYPES[model.value].required, *TYPES[model.value].optional}
+    given_by_key = {"axis": axes, "axis_b": axes, "pitch": nonzero}
+    extra = {key: draw(values) for key, values in given_by_key.items() if key in keys}
+    return LoopJoint(draw(names), model, draw(frames), draw(frames), **extra, motion=draw(motions))
+
+
+rods = st.builds(Distance, names, frames, frames, lengths, shifts)
+gears = st.builds(
+    Coupling, names, st.dictionaries(names, nonzero, min_size=1, max_size=3), numbers, shifts
+)
+loops = st.lists(st.one_of(joints(), rods, gears), max_size=4, unique_by=lambda c: c.name)
+quaternions = st.lists(numbers, min_size=4, max_size=4)
+starts = st.dictionaries(names, st.one_of(numbers, quaternions), max_size=3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(loops, triples, starts, lengths, st.booleans())
 def test_what_is_written_is_read_back(tmp_path_factory, constraints, xyz, start, scale, several):
     folder = tmp_path_factory.mktemp("models")
     (folder / "a.urdf").write_text("<robot/>")
     bodies = [BodySpec("robot", folder / "a.urdf", True, xyz, (0.0, 0.1, 0.2), scale)]
     if several:
         bodies.append(BodySpec("other", folder / "a.urdf"))
-    path = folder / "m.loops.yaml"
     forces = (JointForce("j", 1.0, 2.0, 3.0, 4.0), JointForce("k", damping=0.5))
+    speeds = {"ball": [0.0, 1.0, 2.0], "j": 1.0}
     spec = ModelSpec(
-        "m",
-        path,
-        tuple(bodies),
-        tuple(constraints),
-        ("j",),
-        xyz,
-        start,
-        {"b": [1.0, 2.0]},
-        forces,
-        {"c": 0.5},
+        *("m", folder / "m", tuple(bodies), tuple(constraints)),
+        *(("j",), xyz, start, speeds, forces, start),
     )
+    path = folder / "other.loops.yaml"
     write_loops(spec, path)
     assert read_loops(path) == spec
+    assert read_loops(path).name == "other"
+
+
+def one_robot(folder, *constraints, **rest) -> ModelSpec:
+    (folder / "a.urdf").write_text("<robot/>")
+    bodies = (BodySpec("robot", folder / "a.urdf"),)
+    return ModelSpec("m", folder / "m.loops.yaml", bodies, constraints, **rest)
+
+
+def test_numbers_of_numpy_are_written_as_plain_ones(tmp_path):
+    origin = Frame("c", tuple(np.zeros(3)), np.array([0.0, 0.1, 0.2]))
+    spec = one_robot(tmp_path, Distance("rod", origin, origin, np.float64(2.0)))
+    write_loops(spec, spec.path)
+    frame = Frame("c", (0.0, 0.0, 0.0), (0.0, 0.1, 0.2))
+    assert read_loops(spec.path).constraints == (Distance("rod", frame, frame, 2.0),)
+
+
+def test_a_written_file_says_no_more_than_needed(tmp_path):
+    spec = one_robot(tmp_path, LoopJoint("pin", JointModel.BALL, Frame("c"), Frame("d")))
+    write_loops(spec, spec.path)
+    assert spec.path.read_text() == (
+        "bulletbridge: 1\nurdf: a.urdf\nfixed_base: false\nloops:\n"
+        "- name: pin\n  type: ball\n  a: {link: c}\n  b: {link: d}\n"
+    )
+
+
+C = Frame("c")
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ([Distance("rod", C, C, float("nan"))], "loops[0].length: must be finite, not '.nan'"),
+        ([Distance("rod", C, C, 1.0)] * 2, "'rod' is already in line"),
+        ([LoopJoint("pin", JointModel.BALL, C, C, pitch=1.0)], "loops[0]: unknown key 'pitch'"),
+    ],
+)
+def test_nothing_is_written_that_could_not_be_read(tmp_path, constraints, message):
+    spec = one_robot(tmp_path, *constraints)
+    spec.path.write_text("before")
+    with pytest.raises(LoopFileError, match=re.escape(message)) as error:
+        write_loops(spec, spec.path)
+    assert str(error.value).startswith("not written, for it could not be read back: ")
+    assert spec.path.read_text() == "before"
 
 
 def test_python_functions_cannot_be_written(tmp_path):
@@ -190,12 +313,23 @@ def test_every_example_of_the_page_is_read(tmp_path):
     (tmp_path / "four_bar.urdf").write_text("<robot/>")
     blocks = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert len(blocks) == 4
-    types = set()
     for block in blocks:
         path = tmp_path / "example.loops.yaml"
         path.write_text(block)
-        types |= {c.model for c in read_loops(path).constraints if isinstance(c, LoopJoint)}
-    assert types == set(JointModel)
+        read_loops(path)
+    said = "".join(blocks)
+    assert {kind for kind in TYPES if f"type: {kind}," in said} == set(TYPES)
+    assert {signal for signal in SIGNALS if f"{signal}: " in said} == set(SIGNALS)
+
+
+def test_the_error_on_the_page_is_the_one_that_is_raised(tmp_path):
+    (tmp_path / "four_bar.urdf").write_text("<robot/>")
+    block = re.search(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
+    path = tmp_path / "four_bar.loops.yaml"
+    path.write_text(block.replace("{link: rocker, xyz", "{link: rocker, xzy"))
+    with pytest.raises(LoopFileError) as error:
+        read_loops(path)
+    assert f"    {str(error.value).replace(str(path), path.name)}\n" in DOCS.read_text()
 
 
 def test_models_are_found_by_name_and_by_path(tmp_path):

@@ -44,7 +44,7 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class Spline:
-    """Cubic spline through values at times; before and after it stays where it begins and ends.
+    """Cubic spline through values at times; before and after it goes on at the rate of its end.
 
     Attributes:
         times: Increasing [s].
@@ -63,9 +63,10 @@ class Spline:
 
     def __call__(self, t: float) -> Triple:
         """Value, rate, acceleration at time t."""
-        if not self.times[0] <= t <= self.times[-1]:
-            return self.values[0 if t < self.times[0] else -1], 0.0, 0.0
-        return float(self.curve(t)), float(self.curve(t, 1)), float(self.curve(t, 2))
+        end = min(max(t, self.times[0]), self.times[-1])
+        value, rate = float(self.curve(end)), float(self.curve(end, 1))
+        acceleration = float(self.curve(t, 2)) if end == t else 0.0
+        return value + rate * (t - end), rate, acceleration
 
 
 Signal = Callable[[float], Triple]

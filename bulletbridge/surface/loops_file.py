@@ -1,33 +1,31 @@
-"""Read loops files: which loops a URDF robot has, where it starts, what acts on it.
+"""Loops files: which loops a URDF robot has, where it starts, what acts on it.
 
 The format is described in docs/loops-file.md. Unknown keys are errors.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
-from bulletbridge.constraints.loop import (
-    Coupling,
-    Distance,
-    Frame,
-    JointModel,
-    LoopJoint,
-)
-from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
+from bulletbridge.errors import LoopFileError
+from bulletbridge.surface.constraint_reader import Keys, read_constraint
+from bulletbridge.surface.loops_writer import loops_text
 from bulletbridge.surface.model_spec import (
     EARTH,
     ORIGIN,
     PYBULLET_DATA,
     VERSION,
     BodySpec,
-    FileConstraint,
     JointForce,
     ModelSpec,
-    Z,
     pybullet_data_folder,
 )
-from bulletbridge.surface.strict_yaml import Node, read_yaml
+from bulletbridge.surface.strict_yaml import Node, parse_yaml, read_yaml
+
+ROBOT = ("urdf", "fixed_base", "base", "scale")
+"""Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
+ROOT = (*ROBOT, "bodies", "loops", "actuated", "gravity", "start", "forces")
+QUATERNION, POSE = 4, 7
+SPIN, TWIST = 3, 6
 
 
 def read_loops(path: str | Path) -> ModelSpec:
@@ -35,56 +33,95 @@ def read_loops(path: str | Path) -> ModelSpec:
 
     Raises:
         LoopFileError: Something in it is wrong; the message names line, key and remedy.
-        ModelError: There is no such file.
+        ModelError: The file cannot be read.
+    """
+    return _model(read_yaml(Path(path)))
+
+
+def write_loops(spec: ModelSpec, path: str | Path) -> None:
+    """Write a loops file that ``read_loops`` reads back as the same model, or nothing.
+
+    Raises:
+        LoopFileError: No file can hold it: a motion is a Python function, a number is not finite.
     """
     path = Path(path)
-    root = read_yaml(path)
-    optional = ("urdf", "bodies", "fixed_base", "base", "scale", "loops", "actuated", "gravity",
-                "start", "forces")  # fmt: skip
-    keys = root.mapping(("bulletbridge",), optional)
-    if keys["bulletbridge"].value != VERSION:
-        keys["bulletbridge"].fail(
-            f"version {keys['bulletbridge'].value} is unknown; this release reads {VERSION}"
-        )
-    bodies = _bodies(root, keys)
-    constraints = _named([_constraint(item) for item in _list(keys.get("loops"))], "loop")
-    actuated = tuple(item.text() for item in _list(keys.get("actuated")))
+    text = loops_text(spec, path)
+    try:
+        _model(parse_yaml(text, path))
+    except LoopFileError as error:
+        raise LoopFileError(f"not written, for it could not be read back: {error}") from None
+    path.write_text(text, encoding="utf-8")
+
+
+def _model(root: Node) -> ModelSpec:
+    _require_version(root)  # first: another version may have other keys
+    keys = root.mapping(("bulletbridge",), ROOT)
     start = keys["start"].mapping((), ("q", "v", "guess")) if "start" in keys else {}
+    loops, actuated = list(_items(keys, "loops")), list(_items(keys, "actuated"))
+    constraints = tuple(read_constraint(loop) for loop in loops)
+    _require_unique([loop.table()["name"] for loop in loops])
+    _require_unique(actuated)
     return ModelSpec(
-        path.name.removesuffix(".yaml").removesuffix(".loops"),
-        path,
-        bodies,
+        root.path.name.removesuffix(".yaml").removesuffix(".loops"),
+        root.path,
+        _bodies(root, keys),
         constraints,
-        actuated,
+        tuple(joint.text() for joint in actuated),
         keys["gravity"].triple() if "gravity" in keys else EARTH,
-        _values(start.get("q")),
-        _values(start.get("v")),
-        tuple(_force(item) for item in _list(keys.get("forces"))),
-        _values(start.get("guess")),
+        _coordinates(start, "q", (QUATERNION, POSE)),
+        _coordinates(start, "v", (SPIN, TWIST)),
+        tuple(_force(item) for item in _items(keys, "forces")),
+        _coordinates(start, "guess", (QUATERNION, POSE)),
     )
 
 
-def _list(node: Node | None) -> list[Node]:
-    return [] if node is None else list(node.items())
+def _require_version(root: Node) -> None:
+    version = root.table().get("bulletbridge")
+    if version is None:
+        root.fail(f"key 'bulletbridge' is missing; add 'bulletbridge: {VERSION}'")
+    if version.number() != VERSION:
+        version.fail(
+            f"version {version.number():g} is unknown; this release reads {VERSION}: "
+            f"update bulletbridge, or write version {VERSION}"
+        )
 
 
-def _bodies(root: Node, keys: dict[str, Node]) -> tuple[BodySpec, ...]:
-    single = ("urdf", "fixed_base", "base", "scale")
+def _items(keys: Keys, name: str) -> Iterator[Node]:
+    return keys[name].items() if name in keys else iter(())
+
+
+def _require_unique(names: Sequence[Node]) -> None:
+    seen: dict[str, Node] = {}
+    for node in names:
+        name = node.text()
+        if name in seen:
+            node.fail(f"'{name}' is already in line {seen[name].line}; use each name once")
+        seen[name] = node
+
+
+def _bodies(root: Node, keys: Keys) -> tuple[BodySpec, ...]:
     if "bodies" not in keys:
         if "urdf" not in keys:
             root.fail("key 'urdf' is missing; name one file, or several robots under 'bodies'")
-        return (_body({key: keys[key] for key in single if key in keys}, "robot"),)
-    for key in single:
+        return (_body({key: keys[key] for key in ROBOT if key in keys}, "robot"),)
+    for key in ROBOT:
         if key in keys:
             keys[key].fail("belongs into an entry of 'bodies' when there are several robots")
-    found: list[tuple[Node, BodySpec]] = []
-    for item in keys["bodies"].items():
-        entry = item.mapping(("name", "urdf"), ("fixed_base", "base", "scale"))
-        found.append((item, _body(entry, entry["name"].text())))
-    return _named(found, "body")
+    entries = [item.mapping(("name", "urdf"), ROBOT) for item in keys["bodies"].items()]
+    if not entries:
+        keys["bodies"].fail("is empty; give one entry for each robot, with name and urdf")
+    _require_unique([entry["name"] for entry in entries])
+    return tuple(_body(entry, _body_name(entry["name"])) for entry in entries)
 
 
-def _body(entry: dict[str, Node], name: str) -> BodySpec:
+def _body_name(node: Node) -> str:
+    name = node.text()
+    if "/" in name:
+        node.fail("must be without '/', which parts a robot from its links and joints")
+    return name
+
+
+def _body(entry: Keys, name: str) -> BodySpec:
     base = entry["base"].mapping((), ("xyz", "rpy")) if "base" in entry else {}
     return BodySpec(
         name,
@@ -110,147 +147,22 @@ def _urdf(node: Node) -> Path:
     return path
 
 
-def _constraint(node: Node) -> tuple[Node, FileConstraint]:
-    keys = node.table()
-    if "type" not in keys:
-        node.fail(f"key 'type' is missing; give one of {', '.join(CONSTRAINTS)}")
-    return node, keys["type"].choice(CONSTRAINTS)(node)
-
-
-def _joint(model: JointModel, *required: str) -> Callable[[Node], FileConstraint]:
-    """Reader for loop joints of one model, with the keys that only it needs."""
-    axes = {
-        JointModel.BALL: (),
-        JointModel.WELD: (),
-        JointModel.UNIVERSAL: ("axis",),
-    }.get(model, ("axis", "axis_b"))
-
-    def read(node: Node) -> FileConstraint:
-        keys = node.mapping(("name", "type", "a", "b", *required), (*axes, "motion"))
-        return LoopJoint(
-            keys["name"].text(),
-            model,
-            _frame(keys["a"]),
-            _frame(keys["b"]),
-            keys["axis"].direction() if "axis" in keys else Z,
-            keys["axis_b"].direction() if "axis_b" in keys else None,
-            _nonzero(keys["pitch"]) if "pitch" in keys else 0.0,
-            _motion(keys.get("motion")),
-        )
-
-    return read
-
-
-def _distance(node: Node) -> FileConstraint:
-    keys = node.mapping(("name", "type", "a", "b", "length"), ("motion",))
-    ends = _frame(keys["a"]), _frame(keys["b"])
-    return Distance(
-        keys["name"].text(), *ends, keys["length"].positive(), _motion(keys.get("motion"))
-    )
-
-
-def _coupling(node: Node) -> FileConstraint:
-    keys = node.mapping(("name", "type", "joints"), ("offset", "motion"))
-    joints = keys["joints"].table()
-    if not joints:
-        keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
-    return Coupling(
-        keys["name"].text(),
-        {name: _nonzero(factor) for name, factor in joints.items()},
-        keys["offset"].number() if "offset" in keys else 0.0,
-        _motion(keys.get("motion")),
-    )
-
-
-CONSTRAINTS: dict[str, Callable[[Node], FileConstraint]] = {
-    **{model.value: _joint(model) for model in JointModel},
-    "universal": _joint(JointModel.UNIVERSAL, "axis_b"),
-    "screw": _joint(JointModel.SCREW, "pitch"),
-    "distance": _distance,
-    "gear": _coupling,
-    "coupling": _coupling,
-}
-"""What reads each type; the keys it takes are stated there."""
-
-
-def _frame(node: Node) -> Frame:
-    keys = node.mapping(("link",), ("xyz", "rpy"))
-    return Frame(
-        keys["link"].text(),
-        keys["xyz"].triple() if "xyz" in keys else ORIGIN,
-        keys["rpy"].triple() if "rpy" in keys else ORIGIN,
-    )
-
-
-def _nonzero(node: Node) -> float:
-    number = node.number()
-    if number == 0.0:
-        node.fail("must not be zero")
-    return number
-
-
-def _motion(node: Node | None) -> Motion | None:
-    if node is None:
-        return None
-    keys = node.mapping((), ("x", "y", "z", "angle", "axis"))
-    signals = {name: _signal(keys[name]) for name in ("x", "y", "z", "angle") if name in keys}
-    if not signals:
-        node.fail("moves nothing; give a signal for x, y, z or angle")
-    return Motion(**signals, axis=keys["axis"].direction() if "axis" in keys else None)
-
-
-SPLINE_ENDS: dict[str, Literal["clamped", "natural"]] = {
-    "clamped": "clamped",
-    "natural": "natural",
-}
-
-
-def _signal(node: Node) -> Signal:
-    keys = node.mapping((), ("sine", "polynomial", "spline"))
-    if len(keys) != 1:
-        node.fail("must be one of sine, polynomial, spline")
-    if "sine" in keys:
-        entry = keys["sine"].mapping(("amplitude", "frequency"), ("phase", "offset"))
-        return Sine(**{name: value.number() for name, value in entry.items()})
-    if "polynomial" in keys:
-        numbers = keys["polynomial"].numbers()
-        if not numbers:
-            keys["polynomial"].fail("is empty; give the coefficients from the constant up")
-        return Polynomial(numbers)
-    entry = keys["spline"].mapping(("times", "values"), ("ends",))
-    times, values = entry["times"].numbers(), entry["values"].numbers()
-    if len(times) != len(values) or len(times) < 2:
-        keys["spline"].fail(
-            f"has {len(times)} times and {len(values)} values; give two or more of each"
-        )
-    if any(later <= earlier for earlier, later in zip(times, times[1:], strict=False)):
-        entry["times"].fail("must increase")
-    ends = entry["ends"].choice(SPLINE_ENDS) if "ends" in entry else "clamped"
-    return Spline(times, values, ends)
-
-
-def _values(node: Node | None) -> dict[str, float | list[float]]:
-    if node is None:
-        return {}
-    entries = node.table().items()
-    return {
-        name: list(value.numbers()) if isinstance(value.value, list) else value.number()
-        for name, value in entries
-    }
+def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, float | list[float]]:
+    """Numbers by joint name; lists for spherical joints and floating bases."""
+    found: dict[str, float | list[float]] = {}
+    for name, node in (start[key].table() if key in start else {}).items():
+        found[name] = list(node.numbers()) if node.is_list() else node.number()
+        if node.is_list() and len(list(node.items())) not in lengths:
+            node.fail(
+                f"must be a number, a list of {lengths[0]} for a spherical joint or of "
+                f"{lengths[1]} for a floating base, not of {len(list(node.items()))}"
+            )
+    return found
 
 
 def _force(node: Node) -> JointForce:
     keys = node.mapping(("joint",), ("torque", "stiffness", "rest", "damping"))
-    if len(keys) == 1:
+    if not keys.keys() & {"torque", "stiffness", "damping"}:
         node.fail("exerts nothing; give torque, stiffness or damping")
     numbers = {name: value.number() for name, value in keys.items() if name != "joint"}
     return JointForce(keys["joint"].text(), **numbers)
-
-
-def _named(found: "list[tuple[Node, Any]]", what: str) -> tuple[Any, ...]:
-    seen: dict[str, int] = {}
-    for node, item in found:
-        if item.name in seen:
-            node.fail(f"the name '{item.name}' is taken by the {what} in line {seen[item.name]}")
-        seen[item.name] = node.line
-    return tuple(item for _, item in found)

@@ -1,9 +1,14 @@
-"""Write loops files, for instance from constraints that a program has set up."""
+"""Text of a loops file, for instance of constraints that a program has set up."""
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
+from ruamel.yaml import YAML
 
 from bulletbridge.constraints.loop import Coupling, Distance, Frame, LoopJoint
 from bulletbridge.constraints.motion import (
@@ -16,6 +21,8 @@ from bulletbridge.constraints.motion import (
 )
 from bulletbridge.errors import LoopFileError
 from bulletbridge.surface.model_spec import (
+    EARTH,
+    ORIGIN,
     PYBULLET_DATA,
     VERSION,
     BodySpec,
@@ -25,16 +32,18 @@ from bulletbridge.surface.model_spec import (
     Z,
     pybullet_data_folder,
 )
-from bulletbridge.surface.strict_yaml import write_yaml
 
 
-def write_loops(spec: ModelSpec, path: str | Path) -> None:
-    """Write a loops file that ``read_loops`` reads back as the same model.
+def loops_text(spec: ModelSpec, path: Path) -> str:
+    """What stands in the loops file of a model, defaults left out.
+
+    Args:
+        spec: The model.
+        path: Where the file will be; URDFs are named relative to it.
 
     Raises:
         LoopFileError: A prescribed motion is a Python function.
     """
-    path = Path(path)
     data: dict[str, Any] = {"bulletbridge": VERSION}
     bodies = [_say_body(body, path) for body in spec.bodies]
     if len(bodies) == 1 and spec.bodies[0].name == "robot":
@@ -42,10 +51,33 @@ def write_loops(spec: ModelSpec, path: str | Path) -> None:
     else:
         data["bodies"] = bodies
     data["loops"] = [_say_constraint(constraint) for constraint in spec.constraints]
-    data["actuated"], data["gravity"] = list(spec.actuated), list(spec.gravity)
-    data["start"] = {"q": spec.start_q, "v": spec.start_v, "guess": spec.start_guess}
-    data["forces"] = [_without_defaults(force) for force in spec.forces]
-    write_yaml(data, path)
+    data |= _unless("actuated", spec.actuated, ())
+    data |= _unless("gravity", spec.gravity, EARTH)
+    start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
+    data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
+    data |= _unless("forces", [_without_zeros(force) for force in spec.forces], [])
+    yaml, out = YAML(typ="rt"), StringIO()
+    yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
+    yaml.width = 100
+    yaml.dump(_plain(data), out)
+    return out.getvalue()
+
+
+def _unless(key: str, value: Any, default: Any) -> dict[str, Any]:
+    """An entry, or none when the reader would put in the same."""
+    value = _plain(value)
+    return {} if value == _plain(default) else {key: value}
+
+
+def _plain(value: object) -> Any:
+    """Lists, dictionaries and Python's own numbers, whatever a program put in."""
+    if isinstance(value, np.ndarray | np.generic):
+        return cast("Any", value).tolist()
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("Iterable[object]", value)]
+    return value
 
 
 def _say_body(body: BodySpec, path: Path) -> dict[str, Any]:
@@ -54,35 +86,33 @@ def _say_body(body: BodySpec, path: Path) -> dict[str, Any]:
         urdf = f"{PYBULLET_DATA}/{body.urdf.relative_to(own).as_posix()}"
     else:
         urdf = Path(os.path.relpath(body.urdf, path.parent.resolve())).as_posix()
-    base = {"xyz": list(body.xyz), "rpy": list(body.rpy)}
+    base = _unless("xyz", body.xyz, ORIGIN) | _unless("rpy", body.rpy, ORIGIN)
     said = {"name": body.name, "urdf": urdf, "fixed_base": body.fixed_base}
-    return said | {"base": base, "scale": body.scale}
+    return said | _unless("base", base, {}) | _unless("scale", body.scale, 1.0)
 
 
 def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
     said: dict[str, Any] = {"name": constraint.name}
     if isinstance(constraint, Coupling):
         said |= {"type": "gear", "joints": dict(constraint.coefficients)}
-        said["offset"] = constraint.offset
+        said |= _unless("offset", constraint.offset, 0.0)
     else:
         kind = constraint.model.value if isinstance(constraint, LoopJoint) else "distance"
         said |= {"type": kind, "a": _say_frame(constraint.a), "b": _say_frame(constraint.b)}
     if isinstance(constraint, Distance):
         said["length"] = constraint.length
     if isinstance(constraint, LoopJoint):
-        if constraint.axis != Z:
-            said["axis"] = list(constraint.axis)
-        if constraint.axis_b is not None:
-            said["axis_b"] = list(constraint.axis_b)
-        if constraint.pitch:
-            said["pitch"] = constraint.pitch
+        said |= _unless("axis", constraint.axis, Z) | _unless("axis_b", constraint.axis_b, None)
+        said |= _unless("pitch", constraint.pitch, 0.0)
     if constraint.motion is not None:
         said["motion"] = _say_motion(constraint.motion)
     return said
 
 
 def _say_frame(frame: Frame) -> dict[str, Any]:
-    return {"link": frame.link, "xyz": list(frame.xyz), "rpy": list(frame.rpy)}
+    return (
+        {"link": frame.link} | _unless("xyz", frame.xyz, ORIGIN) | _unless("rpy", frame.rpy, ORIGIN)
+    )
 
 
 def _say_motion(motion: Motion) -> dict[str, Any]:
@@ -92,17 +122,16 @@ def _say_motion(motion: Motion) -> dict[str, Any]:
         if isinstance(signal, Sine):
             said[name] = {"sine": asdict(signal)}
         elif isinstance(signal, Polynomial):
-            said[name] = {"polynomial": list(signal.coefficients)}
+            said[name] = {"polynomial": signal.coefficients}
         elif isinstance(signal, Spline):
-            times, values = list(signal.times), list(signal.values)
-            said[name] = {"spline": {"times": times, "values": values, "ends": signal.ends}}
+            said[name] = {"spline": asdict(signal)}
         elif signal is not still:
             raise LoopFileError(
                 f"the motion along {name} is the Python function {signal!r}, which no file can "
                 f"hold; use Sine, Polynomial or Spline"
             )
-    return said | ({"axis": list(motion.axis)} if motion.axis is not None else {})
+    return said | _unless("axis", motion.axis, None)
 
 
-def _without_defaults(force: JointForce) -> dict[str, Any]:
+def _without_zeros(force: JointForce) -> dict[str, Any]:
     return {name: value for name, value in asdict(force).items() if value}

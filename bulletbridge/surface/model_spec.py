@@ -48,7 +48,7 @@ class JointForce:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """All that a loops file says.
+    """All that a loops file says; the same model from another file is equal.
 
     Attributes:
         name: The file's name without endings.
@@ -62,8 +62,8 @@ class ModelSpec:
         forces: What acts on joints.
     """
 
-    name: str
-    path: Path
+    name: str = field(compare=False)
+    path: Path = field(compare=False)
     bodies: tuple[BodySpec, ...]
     constraints: tuple[FileConstraint, ...]
     actuated: tuple[str, ...] = ()

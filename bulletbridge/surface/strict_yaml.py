@@ -1,35 +1,51 @@
-"""YAML 1.2 with positions: every value knows the file, line and key it came from."""
+"""YAML 1.2 with positions: every value knows the file, line and column it came from.
 
-from collections.abc import Iterable, Iterator
+Values are read from the nodes of the document, not from constructed Python objects: keys given
+twice, merge keys and tags stay visible, and nothing is converted that was not asked for.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
-from math import isfinite
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from bulletbridge.errors import LoopFileError, ModelError
 
 T = TypeVar("T")
+NO_DIRECTION = 1e-9
+"""An axis shorter than this has none."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A value in a file."""
+    """A value in a file.
 
-    value: Any
+    Attributes:
+        yaml: ruamel's node, which has no types.
+        path: The file.
+        key: Way from the root, as in loops[0].a.xyz.
+        line, column: Where it begins, from 1; where its key does when it is empty.
+    """
+
+    yaml: Any
     path: Path
+    key: str
     line: int
-    key: str  # from the root, as in loops[0].a.xyz
+    column: int
 
-    def fail(self, problem: str, error: type[LoopFileError] = LoopFileError) -> NoReturn:
-        """Raise with file, line and key in front."""
-        where = f"{self.path}:{self.line}"
-        raise error(f"{where}: {self.key}: {problem}" if self.key else f"{where}: {problem}")
+    def fail(self, problem: str) -> NoReturn:
+        """Raise with file, line, column and key in front."""
+        where = f"{self.path}:{self.line}:{self.column}"
+        raise LoopFileError(
+            f"{where}: {self.key}: {problem}" if self.key else f"{where}: {problem}"
+        )
 
     def mapping(
         self, required: Iterable[str] = (), optional: Iterable[str] = ()
@@ -37,34 +53,46 @@ class Node:
         """Its entries; unknown and missing keys are errors.
 
         Raises:
-            LoopFileError: Not a mapping, or a key is unknown or missing.
+            LoopFileError: Not a mapping, or a key is unknown, missing or given twice.
         """
-        known, entries = [*required, *optional], self.table()
-        for key, node in entries.items():
-            if key not in known:
-                near = get_close_matches(key, known, n=1, cutoff=0.4)
+        known, entries = [*required, *optional], self._entries()
+        for name, (key, _) in entries.items():
+            if name not in known:
+                near = get_close_matches(name, known, n=1, cutoff=0.5)
                 hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-                Node(None, self.path, node.line, self.key).fail(f"unknown key '{key}'; {hint}")
-        for key in required:
-            if key not in entries:
-                self.fail(f"key '{key}' is missing; add it")
-        return entries
+                key.fail(f"unknown key '{name}'; {hint}")
+        for name in required:
+            if name not in entries:
+                self.fail(f"key '{name}' is missing; add it")
+        return {name: value for name, (_, value) in entries.items()}
 
     def table(self) -> dict[str, "Node"]:
         """Its entries, whatever their keys.
 
         Raises:
-            LoopFileError: Not a mapping.
+            LoopFileError: Not a mapping, or a key is not a name or given twice.
         """
-        if not isinstance(self.value, CommentedMap):
-            self.fail(f"must be a mapping of keys to values, not {_say(self.value)}")
-        entries: dict[str, Node] = {}
-        table = cast("Any", self.value)  # ruamel's positions have no types
-        for key, value in table.items():
-            line = int(table.lc.key(key)[0]) + 1
-            name = f"{self.key}.{key}" if self.key else str(key)
-            entries[str(key)] = Node(value, self.path, line, name)
+        return {name: value for name, (_, value) in self._entries().items()}
+
+    def _entries(self) -> dict[str, tuple["Node", "Node"]]:
+        if self._kind() != "map":
+            self.fail(f"must be a mapping of keys to values, not {self._said()}")
+        entries: dict[str, tuple[Node, Node]] = {}
+        for raw, value in self.yaml.value:
+            key = _node(raw, raw, self.path, self.key)
+            if key._kind() == "merge":
+                key.fail("YAML 1.2 has no merge key '<<'; write the entries out")
+            name = key.text()
+            if name in entries:
+                key.fail(f"key '{name}' is already in line {entries[name][0].line}; remove one")
+            at = raw if value.start_mark.index == value.end_mark.index else value
+            way = f"{self.key}.{name}" if self.key else name
+            entries[name] = key, _node(value, at, self.path, way)
         return entries
+
+    def is_list(self) -> bool:
+        """Whether it is a list."""
+        return self._kind() == "seq"
 
     def items(self) -> Iterator["Node"]:
         """Its elements.
@@ -72,12 +100,10 @@ class Node:
         Raises:
             LoopFileError: Not a list.
         """
-        if not isinstance(self.value, CommentedSeq):
-            self.fail(f"must be a list, not {_say(self.value)}")
-        elements = cast("Any", self.value)
-        for i, value in enumerate(elements):
-            line = int(elements.lc.item(i)[0]) + 1
-            yield Node(value, self.path, line, f"{self.key}[{i}]")
+        if not self.is_list():
+            self.fail(f"must be a list, not {self._said()}")
+        for i, value in enumerate(self.yaml.value):
+            yield _node(value, value, self.path, f"{self.key}[{i}]")
 
     def number(self) -> float:
         """A finite number.
@@ -85,11 +111,23 @@ class Node:
         Raises:
             LoopFileError: It is not.
         """
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            self.fail(f"must be a number, not {_say(self.value)}")
-        if not isfinite(self.value):
-            self.fail(f"must be finite, not {self.value}")
-        return float(self.value)
+        number = _number(self._kind(), str(self.yaml.value))
+        if number is None:
+            self.fail(f"must be a number, not {self._said()}")
+        if not math.isfinite(number):
+            self.fail(f"must be finite, not {self._said()}")
+        return number
+
+    def nonzero(self) -> float:
+        """A number other than zero.
+
+        Raises:
+            LoopFileError: It is zero.
+        """
+        number = self.number()
+        if number == 0.0:
+            self.fail("must not be zero")
+        return number
 
     def positive(self) -> float:
         """A number above zero.
@@ -124,8 +162,8 @@ class Node:
             LoopFileError: They are.
         """
         axis = self.triple()
-        if not any(axis):
-            self.fail("has no direction: give three numbers that are not all zero")
+        if not NO_DIRECTION < math.hypot(*axis) < math.inf:
+            self.fail("has no direction: give three numbers that are not all zero, as [0, 0, 1]")
         return axis
 
     def text(self) -> str:
@@ -134,9 +172,11 @@ class Node:
         Raises:
             LoopFileError: It is not.
         """
-        if not isinstance(self.value, str) or not self.value:
-            self.fail(f"must be a name, not {_say(self.value)}")
-        return str(self.value)
+        kind = self._kind()
+        if kind != "str" or not self.yaml.value:
+            quoted = kind in _QUOTABLE and self.yaml.value
+            self.fail(f"must be a name, not {self._said()}{'; put it in quotes' if quoted else ''}")
+        return str(self.yaml.value)
 
     def flag(self) -> bool:
         """True or false.
@@ -144,11 +184,11 @@ class Node:
         Raises:
             LoopFileError: Neither.
         """
-        if not isinstance(self.value, bool):
-            self.fail(f"must be true or false, not {_say(self.value)}")
-        return self.value
+        if self._kind() != "bool":
+            self.fail(f"must be true or false, not {self._said()}")
+        return str(self.yaml.value).lower() == "true"
 
-    def choice(self, table: dict[str, T]) -> T:
+    def choice(self, table: Mapping[str, T]) -> T:
         """What a name stands for.
 
         Raises:
@@ -161,6 +201,42 @@ class Node:
             self.fail(f"unknown '{name}'; {hint}")
         return table[name]
 
+    def _kind(self) -> str:
+        """YAML's name for what it is; a tag of the user's own is a kind that nothing accepts."""
+        kind = str(self.yaml.tag).removeprefix("tag:yaml.org,2002:")
+        holder = {"map": MappingNode, "seq": SequenceNode}.get(kind, ScalarNode)
+        return kind if isinstance(self.yaml, holder) else "unknown"
+
+    def _said(self) -> str:
+        is_scalar = isinstance(self.yaml, ScalarNode)
+        if not is_scalar:
+            return {"map": "a mapping", "seq": "a list"}.get(self._kind(), f"'{self.yaml.tag}'")
+        value = str(self.yaml.value)
+        return f"'{value if len(value) <= 40 else value[:37] + '...'}'" if value else "nothing"
+
+
+_QUOTABLE = ("int", "float", "bool", "null", "timestamp")
+
+
+def _node(yaml: Any, at: Any, path: Path, key: str) -> Node:
+    return Node(yaml, path, key, int(at.start_mark.line) + 1, int(at.start_mark.column) + 1)
+
+
+def _number(kind: str, text: str) -> float | None:
+    """A number as YAML 1.2 writes it; None when it is not one."""
+    text = text.lower()
+    try:
+        if kind == "int":
+            base = 0 if text.lstrip("+-").startswith(("0x", "0o")) else 10
+            return float(int(text, base))
+        return (
+            float(text.replace(".inf", "inf").replace(".nan", "nan")) if kind == "float" else None
+        )
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return None
+
 
 def read_yaml(path: Path) -> Node:
     """The root of a file.
@@ -170,37 +246,43 @@ def read_yaml(path: Path) -> Node:
         LoopFileError: It is not YAML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        return parse_yaml(path.read_text(encoding="utf-8-sig"), path)
     except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from None
-    yaml = YAML(typ="rt")
-    yaml.version = (1, 2)
+        raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError as error:
+        raise LoopFileError(
+            f"{path}: not text in UTF-8 ({error.reason}); save it as such"
+        ) from None
+
+
+def parse_yaml(text: str, path: Path) -> Node:
+    """The root of a text; messages call it ``path``.
+
+    Raises:
+        LoopFileError: It is not YAML.
+    """
     try:
-        return Node(yaml.load(text), path, 1, "")
+        root = YAML(typ="safe", pure=True).compose(StringIO(text))
     except MarkedYAMLError as error:
-        mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        line = int(mark.line) + 1 if mark else 1
-        problem = str(getattr(error, "problem", error)).splitlines()[0]
-        if "\t" in "".join(text.splitlines()[line - 1 : line]):
-            problem += "; indent with spaces, not tabs"
-        raise LoopFileError(f"{path}:{line}: not valid YAML: {problem}") from None
+        raise LoopFileError(f"{path}:{_broken(error, text)}") from None
     except YAMLError as error:
-        raise LoopFileError(f"{path}: not valid YAML: {error}") from None
+        problem = str(error).splitlines()[0]
+        raise LoopFileError(f"{path}: not valid YAML: {problem}; remove it") from None
+    except RecursionError:
+        raise LoopFileError(f"{path}: nested too deeply; close the brackets") from None
+    if root is None:
+        raise LoopFileError(f"{path}:1:1: the file is empty; begin with 'bulletbridge: 1'")
+    return _node(root, root, path, "")
 
 
-def write_yaml(data: dict[str, Any], path: Path) -> None:
-    """Write plain data: mappings in blocks, their innermost lists and mappings on one line."""
-    yaml = YAML(typ="rt")
-    yaml.default_flow_style = None
-    yaml.width = 120
-    out = StringIO()
-    yaml.dump(data, out)
-    path.write_text(out.getvalue(), encoding="utf-8")
-
-
-def _say(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, CommentedMap):
-        return "a mapping"
-    return "a list" if isinstance(value, CommentedSeq) else f"'{value}'"
+def _broken(error: Any, text: str) -> str:
+    """What is wrong with the YAML, and where."""
+    mark = error.problem_mark or error.context_mark
+    problem = str(error.problem or error.context)
+    if "\t" in [*text.splitlines(), ""][mark.line]:
+        hint = "indent with spaces, not tabs"
+    elif "another document" in problem:
+        hint = "keep one document a file"
+    else:
+        hint = "check brackets, quotes, colons and indentation here and in the line above"
+    return f"{mark.line + 1}:{mark.column + 1}: not valid YAML: {problem}; {hint}"

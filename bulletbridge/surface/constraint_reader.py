@@ -1,0 +1,159 @@
+"""Read the entries of ``loops``: one table says which keys each type takes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
+from bulletbridge.surface.model_spec import ORIGIN, FileConstraint, Z
+from bulletbridge.surface.strict_yaml import Node
+
+Keys = dict[str, Node]
+
+
+@dataclass(frozen=True)
+class LoopType:
+    """What a type of loop is made of.
+
+    Attributes:
+        build: Constraint from its entries.
+        required, optional: Keys besides ``name``, ``type`` and ``motion``.
+        moves: Keys of its ``motion``.
+    """
+
+    build: Callable[[Keys], FileConstraint]
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ("x", "y", "z", "angle", "axis")
+
+    def motion(self, keys: Keys) -> Motion | None:
+        """The prescribed motion, None when there is none."""
+        return _motion(keys["motion"], self.moves) if "motion" in keys else None
+
+
+def read_constraint(node: Node) -> FileConstraint:
+    """A loop of any type.
+
+    Raises:
+        LoopFileError: An entry is wrong; the message names line, key and remedy.
+    """
+    entries = node.table()
+    if "type" not in entries:
+        node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
+    kind = entries["type"].choice(TYPES)
+    keys = node.mapping(("name", "type", *kind.required), (*kind.optional, "motion"))
+    return kind.build(keys)
+
+
+def _joint(keys: Keys) -> LoopJoint:
+    kind = keys["type"].text()
+    return LoopJoint(
+        keys["name"].text(),
+        JointModel(kind),
+        _frame(keys["a"]),
+        _frame(keys["b"]),
+        keys["axis"].direction() if "axis" in keys else Z,
+        keys["axis_b"].direction() if "axis_b" in keys else None,
+        keys["pitch"].nonzero() if "pitch" in keys else 0.0,
+        TYPES[kind].motion(keys),
+    )
+
+
+def _distance(keys: Keys) -> Distance:
+    ends = _frame(keys["a"]), _frame(keys["b"])
+    motion = TYPES["distance"].motion(keys)
+    return Distance(keys["name"].text(), *ends, keys["length"].positive(), motion)
+
+
+def _coupling(keys: Keys) -> Coupling:
+    joints = keys["joints"].table()
+    if not joints:
+        keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
+    return Coupling(
+        keys["name"].text(),
+        {name: factor.nonzero() for name, factor in joints.items()},
+        keys["offset"].number() if "offset" in keys else 0.0,
+        TYPES["coupling"].motion(keys),
+    )
+
+
+ENDS, AXES = ("a", "b"), ("axis", "axis_b")
+_COUPLING = LoopType(_coupling, ("joints",), ("offset",), moves=("z",))
+TYPES: dict[str, LoopType] = {
+    "ball": LoopType(_joint, ENDS),
+    "weld": LoopType(_joint, ENDS),
+    "revolute": LoopType(_joint, ENDS, AXES),
+    "prismatic": LoopType(_joint, ENDS, AXES),
+    "universal": LoopType(_joint, (*ENDS, "axis_b"), ("axis",)),
+    "cylindrical": LoopType(_joint, ENDS, AXES),
+    "planar": LoopType(_joint, ENDS, AXES),
+    "screw": LoopType(_joint, (*ENDS, "pitch"), AXES),
+    "point_on_line": LoopType(_joint, ENDS, ("axis",)),
+    "point_on_plane": LoopType(_joint, ENDS, ("axis",)),
+    "distance": LoopType(_distance, (*ENDS, "length"), moves=("z",)),
+    "gear": _COUPLING,
+    "coupling": _COUPLING,
+}
+"""Every type with its keys; no axis where a turn of that frame changes nothing."""
+
+
+def _frame(node: Node) -> Frame:
+    keys = node.mapping(("link",), ("xyz", "rpy"))
+    return Frame(
+        keys["link"].text(),
+        keys["xyz"].triple() if "xyz" in keys else ORIGIN,
+        keys["rpy"].triple() if "rpy" in keys else ORIGIN,
+    )
+
+
+def _motion(node: Node, moves: tuple[str, ...]) -> Motion:
+    keys = node.mapping((), moves)
+    signals = {name: _signal(value) for name, value in keys.items() if name != "axis"}
+    if not signals:
+        choices = [name for name in moves if name != "axis"]
+        node.fail(f"moves nothing; give a signal for {' or '.join(choices)}")
+    if "axis" in keys and "angle" not in keys:
+        keys["axis"].fail("turns nothing; add 'angle', or remove it")
+    return Motion(**signals, axis=keys["axis"].direction() if "axis" in keys else None)
+
+
+def _signal(node: Node) -> Signal:
+    keys = node.mapping((), SIGNALS)
+    if len(keys) != 1:
+        node.fail(f"must be one of {', '.join(SIGNALS)}")
+    (name,) = keys
+    return SIGNALS[name](keys[name])
+
+
+def _sine(node: Node) -> Sine:
+    keys = node.mapping(("amplitude", "frequency"), ("phase", "offset"))
+    return Sine(**{name: value.number() for name, value in keys.items()})
+
+
+def _polynomial(node: Node) -> Polynomial:
+    coefficients = node.numbers()
+    if not coefficients:
+        node.fail("is empty; give the coefficients from the constant up")
+    return Polynomial(coefficients)
+
+
+def _spline(node: Node) -> Spline:
+    keys = node.mapping(("times", "values"), ("ends",))
+    times, values = keys["times"].numbers(), keys["values"].numbers()
+    if len(times) != len(values) or len(times) < 2:
+        node.fail(f"has {len(times)} times and {len(values)} values; give two or more of each")
+    if any(later <= earlier for earlier, later in zip(times, times[1:], strict=False)):
+        keys["times"].fail("must increase; sort them and remove what is there twice")
+    return Spline(times, values, keys["ends"].choice(SPLINE_ENDS) if "ends" in keys else "clamped")
+
+
+SIGNALS: dict[str, Callable[[Node], Signal]] = {
+    "sine": _sine,
+    "polynomial": _polynomial,
+    "spline": _spline,
+}
+SPLINE_ENDS: dict[str, Literal["clamped", "natural"]] = {
+    "clamped": "clamped",
+    "natural": "natural",
+}
