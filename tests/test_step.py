@@ -1,5 +1,7 @@
 """The step: closed loops, the right accelerations, orders, invariances, singular passages."""
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -401,6 +403,26 @@ def test_numbers_that_are_not_finite_are_refused(bad):
 def test_a_step_on_open_loops_says_what_to_do():
     with pytest.raises(AssemblyError, match=r"'loop'.*assemble\(\)"):
         four_bar().step()
+
+
+@pytest.mark.parametrize(("turns", "far"), [(300, 0.0), (0, 1e3), (-4000, -1e3)])
+def test_many_turns_and_far_places_are_no_obstacle(turns, far):
+    """Angles and positions lose digits as they grow; loops close to what is left of them."""
+    near, moved = four_bar(integrator="rk4"), four_bar(integrator="rk4")
+    bodies = moved.mechanism.bodies.copy()
+    bodies["p"][1] = [far, 0, 0]
+    mechanism = replace(moved.mechanism, bodies=bodies)
+    pin = bb.LoopJoint(
+        "loop", bb.JointModel.BALL, bb.Frame("l2", (0.7, 0, 0)), bb.Frame("world", (1 + far, 0, 0))
+    )
+    moved = bb.System(mechanism, [pin], integrator="rk4")
+    near.assemble({"j0": 1.0}, {"j0": 2.0})
+    offset = 2 * np.pi * turns
+    moved.assemble({"j0": 1.0 + offset}, {"j0": 2.0}, {"j1": near.q[1], "j2": near.q[2]})
+    near.run(2.0)
+    moved.run(2.0)
+    assert moved.evaluate().largest("metres") < 1e-15 * (abs(far) + abs(offset)) + 1e-12
+    assert_allclose(moved.q - [offset, 0, 0], near.q, atol=1e-8)
 
 
 def test_one_call_for_many_steps_equals_many_calls():

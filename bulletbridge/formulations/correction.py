@@ -28,6 +28,7 @@ from bulletbridge.numerics.split import row_space_solution, unwhiten
 
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
 FAILED = -1
+EPS = 2.0**-52
 
 
 @inlined
@@ -54,12 +55,16 @@ def dependent_gap(f: Factors, rank: int) -> float:
 
 
 @inlined
-def tolerance(a: Arrays) -> float:
-    """Gap that counts as closed: round-off grows with the distance from the world's origin."""
+def tolerance(a: Arrays, q: Array) -> float:
+    """Gap that counts as closed: round-off grows with distances and with angles of many turns."""
     extent = a.control.length
     for i in range(len(a.loops)):
         extent = max(extent, norm(vec(a.poses[a.loops[i].body_b].p)))
-    return a.control.gap_tolerance * extent / a.control.length
+    largest = 0.0
+    for k in range(len(a.axes)):
+        if a.axes[k].q >= 0:
+            largest = max(largest, abs(q[a.axes[k].q]))
+    return a.control.gap_tolerance * extent / a.control.length + EPS * largest
 
 
 @inlined
@@ -88,7 +93,7 @@ def move_back(a: Arrays, f: Factors, q: Array) -> None:
 @inlined
 def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
-    enough = tolerance(a)
+    enough = tolerance(a, q)
     last = math.inf
     for n in range(MOST_CHORD_PASSES + 1):
         close_up(a, f, moment, q, v)
@@ -107,7 +112,7 @@ def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limi
 @helper
 def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with new factors in every pass; one that goes too far drops its weakest rows."""
-    enough = tolerance(a)
+    enough = tolerance(a, q)
     for n in range(MOST_NEWTON_PASSES + 1):
         refresh(a, f, moment, q, v)
         rank = a.control.rank

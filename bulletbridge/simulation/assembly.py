@@ -106,6 +106,13 @@ def close(
     return found, iterations
 
 
+def round_off(solver: Solver, q: Array, t: float) -> float:
+    """Residual, divided by its unit, that double precision may leave: 1e-12 of sizes above one."""
+    poses = solver.terms(q, np.zeros(solver.mechanism.nv), t).poses
+    distance = float(np.abs(poses["p"]).max()) / solver.encoded.length
+    return 1e-12 * max(1.0, distance, float(np.abs(q).max(initial=0.0)))
+
+
 def open_by(solver: Solver, q: Array, t: float) -> float:
     """Largest residual of all rows, divided by its unit."""
     terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)

@@ -19,6 +19,7 @@ from bulletbridge.simulation.assembly import (
     close,
     consistent_velocity,
     put_values,
+    round_off,
 )
 from bulletbridge.simulation.evaluation import Evaluation, Reaction, evaluate, reactions
 from bulletbridge.simulation.failures import (
@@ -198,7 +199,7 @@ class System:
                 solver = Solver(self.mechanism, decision.encoded, self.tolerances)
                 solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
                 solver.apply_settings(self._full)
-            enough = 1e-12 + 10 * decision.mismatch
+            enough = round_off(solver, start, t) + 10 * decision.mismatch
             found, more = close(solver, start, t, held, enough)
             require_closed(solver, found, t, enough)
             speed = consistent_velocity(solver, found, speed, t, held_v)
