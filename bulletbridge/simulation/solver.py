@@ -130,9 +130,9 @@ class Solver:
         self.control[0]["cap"], self.control[0]["mismatch"] = cap, mismatch
 
     def apply_settings(self, other: "Solver") -> None:
-        """Take over integrator, step, correction and applied forces from another solver."""
+        """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
-        for name in ("dt", "integrator", "directions", "passes"):
+        for name in ("dt", "integrator", "directions", "passes", "gravity"):
             self.control[0][name] = other.control[0][name]
 
     @property
@@ -216,7 +216,7 @@ class Solver:
         rows = self.rows[0].copy()
         M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
         targets = self.encoded.targets(np.array([t]))[0]
-        e, g = self.encoded, self.mechanism.gravity
+        e, g = self.encoded, self.control[0]["gravity"]
         kinematics(self.bodies, q, poses, axes)
         mass_matrix(self.bodies, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)

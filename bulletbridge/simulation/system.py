@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint, Encoded, encode
-from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.loop import Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
@@ -122,6 +122,19 @@ class System:
     def dt(self) -> float:
         """Step [s]."""
         return float(self._solver.control[0]["dt"])
+
+    @property
+    def gravity(self) -> Array:
+        """Gravity (3,) [m/s²]; may be set."""
+        return self._solver.control[0]["gravity"].copy()
+
+    @gravity.setter
+    def gravity(self, value: Sequence[float] | Array) -> None:
+        new = np.asarray(value, float)
+        if new.shape != (3,) or not np.all(np.isfinite(new)):
+            raise ModelError(f"gravity is {value}; give three finite numbers [m/s²]")
+        for solver in (self._full, self._solver):
+            solver.control[0]["gravity"] = new
 
     @property
     def tau(self) -> Array:
@@ -315,11 +328,14 @@ class System:
             self.world.check()
             self.set_state(*self.world.state())
 
-    def filter(self) -> None:
+    def filter(self, assemble: bool = False) -> None:
         """Bring the world's own state onto the loops, after somebody else has advanced it.
 
         The configuration is corrected and the velocity filtered, both by as little as possible in
         the metric of the mass matrix; the first time, open loops are assembled.
+
+        Args:
+            assemble: Whether loops that are too far open for a correction are assembled again.
 
         Raises:
             AssemblyError: The loops cannot be closed near that state; the world keeps it.
@@ -332,8 +348,31 @@ class System:
             free = np.zeros(self.mechanism.nv, bool)
             self._assemble(q, free, v, free)
             return
-        self._set(q, v, self.t + self.dt)
+        try:
+            self._set(q, v, self.t + self.dt)
+        except AssemblyError:
+            if not assemble:
+                raise
+            free = np.zeros(self.mechanism.nv, bool)
+            self._assemble(q, free, v, free)
+            return
         self.write()
+
+    def place(self, loop: LoopJoint) -> None:
+        """Put the frames of a loop of this name elsewhere on the same links.
+
+        The state is not touched: step, filter or assemble next.
+
+        Raises:
+            ModelError: A frame's link does not exist.
+        """
+        for solver in {id(s): s for s in (self._full, self._solver)}.values():
+            solver.encoded.place(self.mechanism, loop)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        for solver in (self._full, self._solver):
+            solver.encoded.set_offset(name, offset)
 
     def acceleration(self) -> Array:
         """Accelerations (nv,) at the state."""

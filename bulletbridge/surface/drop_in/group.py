@@ -1,0 +1,144 @@
+"""Bodies that hang together by constraints, and the system that closes these."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.errors import BulletBridgeWarning
+from bulletbridge.mechanism.bullet import read_bullet
+from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.system import System
+from bulletbridge.surface.drop_in.loops import Loop, Rate, child_frame, info_of, modelled
+from bulletbridge.surface.worlds import joint_ids, link_ids, readable
+
+OPEN = 1e-9
+"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
+
+
+class Group:
+    """One system for the bodies of an island of constraints.
+
+    Args:
+        bodies: Bullet's ids.
+        loops: The exact constraints among them.
+        client: Physics client.
+
+    Raises:
+        BulletBridgeError: The bodies or constraints cannot be modelled.
+    """
+
+    def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
+        self.client = client
+        names = {f"body{body}": body for body in sorted(bodies)}
+        with warnings.catch_warnings():
+            # inertias are Bullet's, whatever the file says
+            warnings.simplefilter("ignore", BulletBridgeWarning)
+            world = read_bullet(readable(names), client)
+        self._links = {place: name for name, place in link_ids(names, client).items()}
+        self._joints = {place: name for name, place in joint_ids(names, client).items()}
+        self._loops = {loop.number: loop for loop in loops}
+        self._rates: dict[int, tuple[Rate, Rate, Rate, Rate]] = {}
+        self._models = {loop.number: self._model(loop) for loop in loops}
+        dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
+        self.system = System(
+            world.mechanism, list(self._models.values()), world=world, dt=dt, allow_structure=True
+        )
+        self._world = world
+        self.failing = False  # whether the last attempt to close the loops failed
+        self._disturbed = True
+        self._moved: set[int] = set()  # loops whose child frame was moved since the last step
+        self._moving: set[int] = set()  # loops whose frame has a rate
+
+    @property
+    def bodies(self) -> frozenset[int]:
+        """Bullet's ids."""
+        return frozenset(self._world.body_ids.values())
+
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
+        self._disturbed = True
+
+    def change(self, loop: Loop, moved: bool) -> None:
+        """Note that the force limit of a loop was changed, or its child frame moved."""
+        if loop.number in self._loops:
+            self._loops[loop.number] = loop
+            if moved:
+                self._moved.add(loop.number)
+
+    def before_step(self) -> None:
+        """Close what somebody opened since the last step, and set moving frames going."""
+        if self._moved or self._moving:
+            self._drive()
+        if self._disturbed:
+            self._disturbed = False
+            self._rebase_gears()
+            self._assemble()
+
+    def after_step(self) -> None:
+        """Bring Bullet's state onto the loops.
+
+        Raises:
+            BulletBridgeError: They cannot be closed near it; it stays.
+        """
+        self.system.filter()
+
+    def _assemble(self) -> None:
+        """Close open loops where Bullet has the bodies now."""
+        seen = self.system.evaluate(*self._world.state())
+        if max(seen.largest("kept_metres"), seen.largest("kept_radians")) > OPEN:
+            self.system.filter(assemble=True)
+
+    def _rebase_gears(self) -> None:
+        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
+        q, _ = self._world.state()
+        for gear in self._models.values():
+            if isinstance(gear, Coupling):
+                self.system.set_offset(gear.name, self._offset(gear, q))
+
+    def _offset(self, gear: Coupling, q: Array) -> float:
+        joints = self.system.mechanism.joints
+        return float(sum(c * q[joints[name].q.start] for name, c in gear.coefficients.items()))
+
+    def _drive(self) -> None:
+        """Put moved frames where they are now, with the rate that takes them there in one step."""
+        for number in self._moved | self._moving:
+            old = self._models[number]
+            assert isinstance(old, LoopJoint) and old.motion is not None
+            frame = child_frame(self._loops[number], self._links, self.client)
+            linear, angular = frame_rate(old.a, frame, self.system.dt)
+            speed = float(np.linalg.norm(angular))
+            for signal, rate in zip(self._rates[number], (*linear, speed), strict=True):
+                signal.rate = float(rate)
+            axis = tuple((angular / speed).tolist()) if speed > 0.0 else None
+            motion = replace(old.motion, axis=axis)
+            new = replace(old, a=frame, motion=motion)
+            self.system.place(new)
+            self._models[number] = new
+        self._moved, self._moving = set(), self._moved
+
+    def _model(self, loop: Loop) -> LoopJoint | Coupling:
+        """A constraint of Bullet as ours."""
+        if loop.kind == pybullet.JOINT_GEAR:
+            info = info_of(loop.number, self.client)
+            first, second = self._joints[info[0], info[1]], self._joints[info[2], info[3]]
+            return Coupling(loop.name, {first: 1.0, second: loop.ratio})
+        motion = None
+        if loop.moving:
+            rates = Rate(), Rate(), Rate(), Rate()
+            self._rates[loop.number] = rates
+            motion = Motion(*rates)
+        return modelled(loop, self._links, motion, self.client)
+
+
+def frame_rate(old: Frame, new: Frame, dt: float) -> tuple[Array, Array]:
+    """Linear and angular velocity (3,), in axes of the new frame, that move a frame in a time."""
+    R_old, R_new = rpy_matrix(old.rpy), rpy_matrix(new.rpy)
+    linear = R_new.T @ (np.subtract(new.xyz, old.xyz)) / dt
+    return linear, Rotation.from_matrix(R_old.T @ R_new).as_rotvec() / dt

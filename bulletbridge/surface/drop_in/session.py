@@ -1,0 +1,322 @@
+"""One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, get_args
+
+import pybullet
+
+from bulletbridge.errors import BulletBridgeError, BulletBridgeWarning, CallError
+from bulletbridge.surface.drop_in.group import Group
+from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
+from bulletbridge.surface.drop_in.loops import (
+    ONLY_HERE,
+    SHOWN_LIMIT,
+    Info,
+    Loop,
+    change_twin,
+    create_native,
+    describe,
+    info_of,
+    judged,
+)
+from bulletbridge.surface.worlds import gravity
+
+LONGEST_PUMP = 0.1
+"""Simulated time [s] that real-time simulation makes up for at once."""
+MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+class Session:
+    """Watches constraints come and go, and closes those that can be.
+
+    Bodies that constraints join, directly or through others, make up one group, which is read at
+    the first step after something has changed.
+    """
+
+    def __init__(self, client: int) -> None:
+        self.client = client
+        self.mode: Mode = HOOKS.mode
+        self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
+        self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
+        self.outdated: set[int] = set()  # and that have been changed since
+        self._loops: dict[int, Loop] = {}
+        self.groups: dict[frozenset[int], Group] = {}
+        self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
+        self._stale: set[int] = set()  # bodies to be read again
+        self._started: float | None = None  # of real-time simulation, by the hooks' clock
+        if pybullet.isConnected(client):
+            for place in range(pybullet.getNumConstraints(physicsClientId=client)):
+                number = pybullet.getConstraintUniqueId(place, physicsClientId=client)
+                self._add(describe(number, client))
+
+    def native(self, name: str, given: dict[str, Any]) -> Any:
+        """Call PyBullet's own function for this client."""
+        return getattr(pybullet, name)(**given, physicsClientId=self.client)
+
+    # constraints
+
+    def loops(self) -> dict[int, Loop]:
+        """What became of each constraint, by its id."""
+        self._regroup()
+        return dict(self._loops)
+
+    def create(self, given: dict[str, Any]) -> int:
+        """Create a constraint in Bullet and take note of it."""
+        kind, twin = given.get("jointType"), -1
+        if kind in ONLY_HERE:
+            number, twin = create_native(given, self.client)
+        else:
+            number = self.native("createConstraint", given)
+        loop = describe(number, self.client, kind)
+        axis = tuple(map(float, given["jointAxis"]))
+        self._add(replace(loop, twin=twin, max_force=None, axis=axis))
+        return number
+
+    def change(self, given: dict[str, Any]) -> Any:
+        """Change a constraint in Bullet, and here what follows from it."""
+        answer = self.native("changeConstraint", given)
+        loop = self._loops.get(given["userConstraintUniqueId"])
+        if loop is None:
+            return answer
+        if loop.twin >= 0:
+            change_twin(loop, given, self.client)
+        new = loop
+        if "maxForce" in given:
+            new = replace(new, max_force=float(given["maxForce"]))
+        if "gearRatio" in given:
+            new = replace(new, ratio=float(given["gearRatio"]))
+        if "gearAuxLink" in given:
+            new = replace(new, auxiliary=given["gearAuxLink"] >= 0)
+        moved = bool(MOVES & set(given))
+        new = judged(replace(new, moving=loop.moving or moved), info_of(loop.number, self.client))
+        self._loops[loop.number] = new
+        if replace(new, max_force=loop.max_force) != loop:
+            self._stale |= set(new.bodies)
+        for group in self.groups.values():
+            group.change(new, moved)
+        return answer
+
+    def remove(self, given: dict[str, Any]) -> Any:
+        """Remove a constraint."""
+        answer = self.native("removeConstraint", given)
+        loop = self._forget(given["userConstraintUniqueId"])
+        if loop is not None and loop.twin >= 0:
+            pybullet.removeConstraint(loop.twin, physicsClientId=self.client)
+        return answer
+
+    def twins(self) -> set[int]:
+        """Ids of native constraints that nobody asked for."""
+        return {loop.twin for loop in self._loops.values() if loop.twin >= 0}
+
+    def numbers(self) -> list[int]:
+        """Ids of all constraints that were asked for, in Bullet's order."""
+        count, hidden = pybullet.getNumConstraints(physicsClientId=self.client), self.twins()
+        every = [
+            pybullet.getConstraintUniqueId(place, physicsClientId=self.client)
+            for place in range(count)
+        ]
+        return [number for number in every if number not in hidden]
+
+    def shown(self, number: int, info: Info) -> Info:
+        """Bullet's description of a constraint, with the type that was asked for."""
+        loop = self._loops.get(number)
+        if loop is None or loop.kind not in ONLY_HERE:
+            return info
+        limit = SHOWN_LIMIT if loop.max_force is None else loop.max_force
+        return (*info[:4], loop.kind, loop.axis, *info[6:10], limit, *info[11:])
+
+    def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
+        """Bullet's constraint forces with what the filter added in the last step."""
+        return state
+
+    def has_window(self) -> bool:
+        """Whether the client is connected to a window."""
+        method = pybullet.getConnectionInfo(physicsClientId=self.client)["connectionMethod"]
+        return method == pybullet.GUI
+
+    # bodies
+
+    def disturb(self, body: int | None) -> None:
+        """Note that a body was put elsewhere, or all."""
+        for bodies, group in self.groups.items():
+            if body is None or body in bodies:
+                group.disturb()
+
+    def remove_body(self, body: int) -> None:
+        """Forget a body and its constraints, as Bullet does."""
+        for number in [n for n, loop in self._loops.items() if body in loop.bodies]:
+            self._forget(number)
+        self._stale.add(body)
+        self.models_of_removed |= body in self.modelled
+        for bodies in (self.modelled, self.outdated):
+            bodies.discard(body)
+
+    def change_dynamics(self, given: dict[str, Any]) -> None:
+        """Note that a body is not what it was when it was read."""
+        body = given["bodyUniqueId"]
+        if any(body in group for group in self.groups):
+            self._stale.add(body)
+        if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
+            self.outdated.add(body)
+
+    def read_all_again(self) -> None:
+        """Note that the world is not what it was."""
+        for group in self.groups:
+            self._stale |= group
+
+    def clear(self) -> None:
+        """Forget bodies and constraints, as resetSimulation does."""
+        self._loops.clear()
+        self.groups.clear()
+        self._modes.clear()
+        for bodies in (self._stale, self.modelled, self.outdated):
+            bodies.clear()
+        self.models_of_removed = False
+
+    def set_gravity(self) -> None:
+        """Take over the world's gravity."""
+        for group in self.groups.values():
+            group.system.gravity = gravity(self.client)
+
+    # time
+
+    def step(self) -> Any:
+        """Bullet's step, then all loops closed at position and velocity level.
+
+        Warns:
+            BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays.
+        """
+        if self._stale:
+            self._regroup()
+        groups = self.groups.values()
+        for group in groups:
+            self._attempt(group, group.before_step)
+        answer = pybullet.stepSimulation(physicsClientId=self.client)
+        for group in groups:
+            self._attempt(group, group.after_step)
+        for call in HOOKS.after_step:
+            call(self)
+        return answer
+
+    def start_real_time(self, on: bool) -> None:
+        """Let simulated time follow the clock from now on, or not any more."""
+        self._started = HOOKS.clock() if on else None
+
+    def pump(self) -> None:
+        """Make the steps that real time asks for."""
+        if self._started is None:
+            return
+        self._started, start = None, self._started  # a step calls nothing that pumps again
+        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
+        dt: float = engine["fixedTimeStep"]
+        behind = HOOKS.clock() - start
+        count = int(min(behind, LONGEST_PUMP) / dt)
+        try:
+            for _ in range(count):
+                self.step()
+        finally:
+            self._started = HOOKS.clock() if behind > LONGEST_PUMP else start + count * dt
+
+    # groups
+
+    def set_mode(self, mode: Mode, body: int | None = None) -> None:
+        """Say who advances a body and all that constraints join to it, or every body.
+
+        Raises:
+            CallError: There is no such mode.
+        """
+        if mode not in get_args(Mode):
+            raise CallError(f"there is no mode '{mode}'; use {', '.join(get_args(Mode))}")
+        if body is None:
+            self.mode = mode
+            self._modes.clear()
+            self._stale |= {b for loop in self._loops.values() for b in loop.bodies}
+            return
+        self._regroup()
+        island = next((bodies for bodies in self.groups if body in bodies), {body})
+        for member in island:
+            self._modes[member] = mode
+        self._stale |= island
+
+    def _add(self, loop: Loop) -> None:
+        self._loops[loop.number] = loop
+        self._stale |= set(loop.bodies)
+
+    def _forget(self, number: int) -> Loop | None:
+        loop = self._loops.pop(number, None)
+        if loop is not None:
+            self._stale |= set(loop.bodies)
+        return loop
+
+    def _mode_of(self, bodies: Iterable[int]) -> Mode:
+        """Of an island: ours if any member asks for it."""
+        asked = {self._modes.get(body, self.mode) for body in bodies}
+        return "exact" if "exact" in asked else "filter" if "filter" in asked else "native"
+
+    def _regroup(self) -> None:
+        """Make groups of the bodies that have changed."""
+        if not self._stale:
+            return
+        for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
+            del self.groups[bodies]
+        self._stale.clear()
+        exact = [loop for loop in self._loops.values() if loop.exact]
+        alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
+        for bodies in islands([*(loop.bodies for loop in exact), *alone]):
+            if bodies not in self.groups and self._mode_of(bodies) != "native":
+                self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+
+    def _group(self, bodies: frozenset[int], loops: list[Loop]) -> None:
+        """One group for bodies that hang together; Bullet keeps what cannot be modelled."""
+        try:
+            self.groups[bodies] = Group(bodies, loops, self.client)
+        except BulletBridgeError as error:
+            for loop in loops:
+                self._loops[loop.number] = replace(loop, exact=False, reason=str(error))
+            warn(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
+
+    def _attempt(self, group: Group, action: Callable[[], None]) -> None:
+        """Do something with a group; say once when it starts failing."""
+        try:
+            action()
+        except BulletBridgeError as error:
+            if not group.failing:
+                group.failing = True
+                warn(f"Bullet's own state stays until the loops can be closed again: {error}")
+        else:
+            group.failing = False
+
+
+def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
+    """Bodies that hang together."""
+    found: list[frozenset[int]] = []
+    for group in map(frozenset, groups):
+        touching = [island for island in found if island & group]
+        found = [island for island in found if not island & group]
+        found.append(group.union(*touching))
+    return found
+
+
+def warn(message: str) -> None:
+    """Warn about the line of the user's program that led here."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, BulletBridgeWarning, stacklevel=depth)
+
+
+SESSIONS: dict[int, Session] = {}
+"""By physics client."""
+
+
+def session_of(client: int) -> Session:
+    """The session of a client, made when it is first asked for."""
+    session = SESSIONS.get(client)
+    if session is None:
+        session = SESSIONS[client] = Session(client)
+    return session
