@@ -12,7 +12,7 @@ from bulletbridge.errors import WorldError
 from bulletbridge.surface.drop_in import guards
 from bulletbridge.surface.drop_in.hooks import HOOKS
 from bulletbridge.surface.drop_in.loops import Loop
-from bulletbridge.surface.drop_in.session import SESSIONS, Session, session_of
+from bulletbridge.surface.drop_in.session import REAL_TIME, SESSIONS, Session, session_of
 
 Given = dict[str, Any]
 Handler = Callable[[Session, Given], Any]
@@ -41,7 +41,8 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it as PyBullet's own."""
-        before_call()
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
         given = dict(zip(self._parameters, args, strict=False))
         if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
@@ -53,7 +54,7 @@ def before_call() -> None:
     """What happens before any function: real-time simulation goes on."""
     for call in HOOKS.before_call:
         call()
-    for session in [*SESSIONS.values()]:
+    for session in [*REAL_TIME]:
         session.pump()
 
 
@@ -66,7 +67,8 @@ def lookup(name: str) -> Any:
     own = FUNCTIONS.get(name)
     if own is not None:
         return own
-    before_call()
+    if HOOKS.before_call or REAL_TIME:
+        before_call()
     return getattr(pybullet, name)
 
 
@@ -259,6 +261,46 @@ def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
     return answer
 
 
+# motors and forces
+
+
+def note_command(session: Session, given: Given) -> None:
+    """Exact steps must know which motors are on, and apply joint torques themselves."""
+    session.actions.command(given)
+
+
+def note_commands(session: Session, given: Given) -> None:
+    """Exact steps must know which motors are on, and apply joint torques themselves."""
+    session.actions.command_all(given)
+
+
+ONE = "targetPosition", "targetVelocity", "force", "positionGain", "velocityGain", "maxVelocity"
+MANY = "targetPositions", "targetVelocities", "forces", "positionGains", "velocityGains"
+for name, note, parameters in (
+    ("setJointMotorControl2", note_command, ("jointIndex", "controlMode", *ONE)),
+    ("setJointMotorControlMultiDof", note_command, ("jointIndex", "controlMode", *ONE)),
+    ("setJointMotorControlArray", note_commands, ("jointIndices", "controlMode", *MANY)),
+    (
+        "setJointMotorControlMultiDofArray",
+        note_commands,
+        ("jointIndices", "controlMode", *MANY, "maxVelocities"),
+    ),
+):
+    follows(name, "bodyUniqueId", *parameters)(note)
+
+
+@follows("applyExternalForce", "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags")
+def apply_external_force(session: Session, given: Given) -> None:
+    """Exact steps apply it themselves."""
+    session.actions.push(given, "forceObj")
+
+
+@follows("applyExternalTorque", "objectUniqueId", "linkIndex", "torqueObj", "flags")
+def apply_external_torque(session: Session, given: Given) -> None:
+    """Exact steps apply it themselves."""
+    session.actions.push(given, "torqueObj")
+
+
 # dynamics calls
 
 
@@ -342,6 +384,7 @@ class Connect(Function):
 def disconnect(session: Session, given: Given) -> None:
     """Bullet's."""
     session.native("disconnect", given)
+    session.start_real_time(False)
     del SESSIONS[session.client]
 
 

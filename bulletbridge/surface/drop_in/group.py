@@ -1,7 +1,9 @@
 """Bodies that hang together by constraints, and the system that closes these."""
 
+import inspect
+import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +12,10 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.motion import Motion
-from bulletbridge.errors import BulletBridgeWarning
-from bulletbridge.mechanism.bullet import read_bullet
+from bulletbridge.errors import BulletBridgeError, BulletBridgeWarning
+from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.drop_in.loops import Loop, Rate, child_frame, info_of, modelled
@@ -20,6 +23,8 @@ from bulletbridge.surface.worlds import joint_ids, link_ids, readable
 
 OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 class Group:
@@ -37,29 +42,24 @@ class Group:
     def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
         self.client = client
         names = {f"body{body}": body for body in sorted(bodies)}
+        self.bodies = frozenset(names.values())
+        self._links = {place: name for name, place in link_ids(names, client).items()}
+        self._joints = {place: name for name, place in joint_ids(names, client).items()}
         with warnings.catch_warnings():
             # inertias are Bullet's, whatever the file says
             warnings.simplefilter("ignore", BulletBridgeWarning)
-            world = read_bullet(readable(names), client)
-        self._links = {place: name for name, place in link_ids(names, client).items()}
-        self._joints = {place: name for name, place in joint_ids(names, client).items()}
+            self._world, mechanism = self._read(names)
         self._loops = {loop.number: loop for loop in loops}
         self._rates: dict[int, tuple[Rate, Rate, Rate, Rate]] = {}
         self._models = {loop.number: self._model(loop) for loop in loops}
         dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
         self.system = System(
-            world.mechanism, list(self._models.values()), world=world, dt=dt, allow_structure=True
+            mechanism, list(self._models.values()), world=self._world, dt=dt, allow_structure=True
         )
-        self._world = world
-        self.failing = False  # whether the last attempt to close the loops failed
+        self._failing = False  # whether the last attempt to close the loops failed
         self._disturbed = True
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
-
-    @property
-    def bodies(self) -> frozenset[int]:
-        """Bullet's ids."""
-        return frozenset(self._world.body_ids.values())
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
@@ -73,21 +73,44 @@ class Group:
                 self._moved.add(loop.number)
 
     def before_step(self) -> None:
-        """Close what somebody opened since the last step, and set moving frames going."""
+        """Close what somebody opened since the last step, and set moving frames going.
+
+        Warns:
+            BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
+        """
         if self._moved or self._moving:
             self._drive()
         if self._disturbed:
             self._disturbed = False
             self._rebase_gears()
-            self._assemble()
+            self._attempt(self._assemble)
 
     def after_step(self) -> None:
         """Bring Bullet's state onto the loops.
 
-        Raises:
-            BulletBridgeError: They cannot be closed near it; it stays.
+        Warns:
+            BulletBridgeWarning: They cannot be closed near it; it stays.
         """
-        self.system.filter()
+        self._attempt(self.system.filter)
+
+    def undo(self) -> None:
+        """Take back ``before_step``: nothing that Bullet's step would not mend."""
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Close loops; say once when that starts failing."""
+        try:
+            action()
+        except BulletBridgeError as error:
+            if not self._failing:
+                self._failing = True
+                warn(f"Bullet's own state stays until the loops can be closed again: {error}")
+        else:
+            self._failing = False
+
+    def _read(self, names: Mapping[str, int]) -> tuple[BulletBodies, Mechanism]:
+        """The bodies; nothing but their masses matters to the filter."""
+        world = read_bullet(readable(dict(names)), self.client, joint_damping=False)
+        return world, world.mechanism
 
     def _assemble(self) -> None:
         """Close open loops where Bullet has the bodies now."""
@@ -142,3 +165,11 @@ def frame_rate(old: Frame, new: Frame, dt: float) -> tuple[Array, Array]:
     R_old, R_new = rpy_matrix(old.rpy), rpy_matrix(new.rpy)
     linear = R_new.T @ (np.subtract(new.xyz, old.xyz)) / dt
     return linear, Rotation.from_matrix(R_old.T @ R_new).as_rotvec() / dt
+
+
+def warn(message: str) -> None:
+    """Warn about the line of the user's program that led here."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, BulletBridgeWarning, stacklevel=depth)

@@ -1,16 +1,15 @@
 """One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
 
-import inspect
-import os
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, get_args
 
 import pybullet
 
-from bulletbridge.errors import BulletBridgeError, BulletBridgeWarning, CallError
-from bulletbridge.surface.drop_in.group import Group
+from bulletbridge.errors import BulletBridgeError, CallError
+from bulletbridge.surface.drop_in.actions import Actions
+from bulletbridge.surface.drop_in.exact import ExactGroup
+from bulletbridge.surface.drop_in.group import Group, warn
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
 from bulletbridge.surface.drop_in.loops import (
     ONLY_HERE,
@@ -28,7 +27,6 @@ from bulletbridge.surface.worlds import gravity
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
 MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 class Session:
@@ -48,7 +46,8 @@ class Session:
         self.groups: dict[frozenset[int], Group] = {}
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self._stale: set[int] = set()  # bodies to be read again
-        self._started: float | None = None  # of real-time simulation, by the hooks' clock
+        self.actions = Actions()
+        self._started = 0.0  # of real-time simulation, by the hooks' clock
         if pybullet.isConnected(client):
             for place in range(pybullet.getNumConstraints(physicsClientId=client)):
                 number = pybullet.getConstraintUniqueId(place, physicsClientId=client)
@@ -155,10 +154,12 @@ class Session:
         self.models_of_removed |= body in self.modelled
         for bodies in (self.modelled, self.outdated):
             bodies.discard(body)
+        self.actions.forget(body)
 
     def change_dynamics(self, given: dict[str, Any]) -> None:
         """Note that a body is not what it was when it was read."""
         body = given["bodyUniqueId"]
+        self.actions.change(given)
         if any(body in group for group in self.groups):
             self._stale.add(body)
         if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
@@ -177,6 +178,7 @@ class Session:
         for bodies in (self._stale, self.modelled, self.outdated):
             bodies.clear()
         self.models_of_removed = False
+        self.actions = Actions()
 
     def set_gravity(self) -> None:
         """Take over the world's gravity."""
@@ -188,39 +190,49 @@ class Session:
     def step(self) -> Any:
         """Bullet's step, then all loops closed at position and velocity level.
 
+        Raises:
+            StepError: A body in exact mode needs what exact steps do not have; nothing was done.
+
         Warns:
             BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays.
         """
         if self._stale:
             self._regroup()
         groups = self.groups.values()
-        for group in groups:
-            self._attempt(group, group.before_step)
+        ready: list[Group] = []
+        try:
+            for group in groups:
+                group.before_step()
+                ready.append(group)
+        except BaseException:
+            for group in ready:
+                group.undo()
+            raise
         answer = pybullet.stepSimulation(physicsClientId=self.client)
         for group in groups:
-            self._attempt(group, group.after_step)
+            group.after_step()
+        self.actions.end_step()
         for call in HOOKS.after_step:
             call(self)
         return answer
 
     def start_real_time(self, on: bool) -> None:
         """Let simulated time follow the clock from now on, or not any more."""
-        self._started = HOOKS.clock() if on else None
+        self._started = HOOKS.clock()
+        if on:
+            REAL_TIME.add(self)
+        else:
+            REAL_TIME.discard(self)
 
     def pump(self) -> None:
         """Make the steps that real time asks for."""
-        if self._started is None:
-            return
-        self._started, start = None, self._started  # a step calls nothing that pumps again
         engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
         dt: float = engine["fixedTimeStep"]
-        behind = HOOKS.clock() - start
+        behind = HOOKS.clock() - self._started
         count = int(min(behind, LONGEST_PUMP) / dt)
-        try:
-            for _ in range(count):
-                self.step()
-        finally:
-            self._started = HOOKS.clock() if behind > LONGEST_PUMP else start + count * dt
+        self._started += behind if behind > LONGEST_PUMP else count * dt
+        for _ in range(count):
+            self.step()
 
     # groups
 
@@ -235,6 +247,7 @@ class Session:
         if body is None:
             self.mode = mode
             self._modes.clear()
+            self.read_all_again()
             self._stale |= {b for loop in self._loops.values() for b in loop.bodies}
             return
         self._regroup()
@@ -272,24 +285,26 @@ class Session:
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
 
     def _group(self, bodies: frozenset[int], loops: list[Loop]) -> None:
-        """One group for bodies that hang together; Bullet keeps what cannot be modelled."""
+        """One group for bodies that hang together; Bullet keeps what cannot be modelled.
+
+        Raises:
+            BulletBridgeError: They cannot be modelled and are to be exact.
+        """
+        if self._mode_of(bodies) == "exact":
+            others = [n for n in self._loops.values() if not n.exact and bodies & set(n.bodies)]
+            try:
+                group = ExactGroup(bodies, loops, others, self.actions, self.client)
+            except BulletBridgeError:
+                self._stale |= bodies  # to be tried, and refused, again
+                raise
+            self.groups[bodies] = group
+            return
         try:
             self.groups[bodies] = Group(bodies, loops, self.client)
         except BulletBridgeError as error:
             for loop in loops:
                 self._loops[loop.number] = replace(loop, exact=False, reason=str(error))
             warn(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
-
-    def _attempt(self, group: Group, action: Callable[[], None]) -> None:
-        """Do something with a group; say once when it starts failing."""
-        try:
-            action()
-        except BulletBridgeError as error:
-            if not group.failing:
-                group.failing = True
-                warn(f"Bullet's own state stays until the loops can be closed again: {error}")
-        else:
-            group.failing = False
 
 
 def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
@@ -302,16 +317,10 @@ def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
     return found
 
 
-def warn(message: str) -> None:
-    """Warn about the line of the user's program that led here."""
-    depth, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, BulletBridgeWarning, stacklevel=depth)
-
-
 SESSIONS: dict[int, Session] = {}
 """By physics client."""
+REAL_TIME: set[Session] = set()
+"""Those whose simulated time follows the clock."""
 
 
 def session_of(client: int) -> Session:
