@@ -103,7 +103,12 @@ class Group:
         except BulletBridgeError as error:
             if not self._failing:
                 self._failing = True
-                warn(f"Bullet's own state stays until the loops can be closed again: {error}")
+                what = str(error).split(";")[0]  # the remedy there is for our own API
+                warn(
+                    f"Bullet's own state stays until the loops can be closed again: {what};"
+                    " create constraints where they are nearly closed, and not more of them than"
+                    " the bodies can follow"
+                )
         else:
             self._failing = False
 
