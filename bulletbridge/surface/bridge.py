@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import BulletBridgeError, BulletBridgeWarning
-from bulletbridge.mechanism.bullet import read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.worlds import link_ids, readable
@@ -108,7 +108,8 @@ class Bridge:
             self._read_stale()
         for system in self._systems.values():
             try:
-                system.filter()
+                world = system.world
+                system.filter(world.contacts() if isinstance(world, BulletBodies) else None)
             except BulletBridgeError as error:
                 warnings.warn(
                     f"Bullet's own state stays after this step: {error}",
