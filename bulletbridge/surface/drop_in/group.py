@@ -12,15 +12,19 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.constraints.motion import Motion
-from bulletbridge.errors import BulletBridgeError, BulletBridgeWarning
+from bulletbridge.errors import AssemblyError, BulletBridgeError, BulletBridgeWarning
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.system import System
+from bulletbridge.surface.drop_in.forces import largest, total
 from bulletbridge.surface.drop_in.loops import Loop, Rate, child_frame, info_of, modelled
 from bulletbridge.surface.worlds import joint_ids, link_ids, readable
 
+SATURATED = 0.999
+"""Share of its force limit from which on a constraint is taken to give way."""
 OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
 
@@ -58,6 +62,8 @@ class Group:
         )
         self._failing = False  # whether the last attempt to close the loops failed
         self._disturbed = True
+        self._given_way: set[str] = set()  # loops that their force limits let open
+        self.impulses: Impulses | None = None  # of the last step
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
 
@@ -83,7 +89,7 @@ class Group:
         if self._disturbed:
             self._disturbed = False
             self._rebase_gears()
-            self._attempt(self._assemble)
+            self._attempt(self._reopen)
 
     def after_step(self) -> None:
         """Bring Bullet's state onto the loops.
@@ -91,7 +97,7 @@ class Group:
         Warns:
             BulletBridgeWarning: They cannot be closed near it; it stays.
         """
-        self._attempt(self.system.filter)
+        self._attempt(self._close)
 
     def undo(self) -> None:
         """Take back ``before_step``: nothing that Bullet's step would not mend."""
@@ -117,11 +123,76 @@ class Group:
         world = read_bullet(readable(dict(names)), self.client, joint_damping=False)
         return world, world.mechanism
 
-    def _assemble(self) -> None:
-        """Close open loops where Bullet has the bodies now."""
-        seen = self.system.evaluate(*self._world.state())
-        if max(seen.largest("kept_metres"), seen.largest("kept_radians")) > OPEN:
-            self.system.filter(assemble=True)
+    def _reopen(self) -> None:
+        """See which loops are open where Bullet has the bodies now, and close those that are rigid.
+
+        A loop with a force limit that is open has given way; Bullet pulls it shut again.
+        """
+        system = self.system
+        seen = system.evaluate(*self._world.state())
+        open_now = {gap.name for gap in seen.gaps if max(gap.kept_metres, gap.kept_radians) > OPEN}
+        limited = {loop.name for loop in self._limited()}
+        self._given_way = open_now & limited
+        if open_now - limited:
+            system.filter(open=self._given_way, assemble=not self._given_way)
+
+    def _close(self) -> None:
+        """Close all loops but those whose force limits do not allow it."""
+        held, limited = self._world.contacts(), self._limited()
+        if not limited:
+            self.impulses = self.system.filter(held)
+            return
+        was_open = self._given_way
+        q, v = self._world.state()
+        native = {loop.name: self._native_state(loop) for loop in limited}
+        pulled = {
+            loop.name
+            for loop, limit in limited.items()
+            if max(map(abs, native[loop.name])) >= SATURATED * limit
+        }
+        try:
+            self._filter_without(pulled, held)
+        except AssemblyError:
+            self._filter_without(pulled | was_open, held)
+        if self.impulses is None:
+            return
+        over = {
+            loop.name
+            for loop, limit in limited.items()
+            if loop.name not in self._given_way
+            # what moved the bodies counts only where they were apart
+            and largest(
+                loop,
+                self._models[loop.number],
+                native[loop.name],
+                self.impulses,
+                loop.name in was_open,
+            )
+            > limit
+        }
+        if over:
+            self._world.write(q, v)
+            self._filter_without(self._given_way | over, held)
+
+    def _filter_without(self, names: set[str], held: Array) -> None:
+        """Close the loops but the named ones, which give way."""
+        everything = len(names) == len(self._loops)
+        self.impulses = None if everything else self.system.filter(held, sorted(names))
+        self._given_way = names
+
+    def _limited(self) -> dict[Loop, float]:
+        """Loops with a force limit, and that."""
+        loops = self._loops.values()
+        return {loop: loop.max_force for loop in loops if loop.max_force is not None}
+
+    def _native_state(self, loop: Loop) -> tuple[float, ...]:
+        return pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+
+    def state_of(self, loop: Loop, native: tuple[float, ...]) -> tuple[float, ...]:
+        """Bullet's forces of a constraint with what the filter added in the last step."""
+        if self.impulses is None or loop.name in self._given_way:
+            return native
+        return total(loop, self._models[loop.number], native, self.impulses, corrected=False)
 
     def _rebase_gears(self) -> None:
         """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""

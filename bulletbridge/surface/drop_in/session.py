@@ -131,6 +131,11 @@ class Session:
 
     def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
         """Bullet's constraint forces with what the filter added in the last step."""
+        loop = self._loops.get(number)
+        if loop is not None and loop.exact:
+            for bodies, group in self.groups.items():
+                if bodies & set(loop.bodies):
+                    return group.state_of(loop, state)
         return state
 
     def has_window(self) -> bool:
