@@ -160,19 +160,17 @@ class Group:
             loop.name
             for loop, limit in limited.items()
             if loop.name not in self._given_way
-            # what moved the bodies counts only where they were apart
-            and largest(
-                loop,
-                self._models[loop.number],
-                native[loop.name],
-                self.impulses,
-                loop.name in was_open,
-            )
-            > limit
+            and self._needed(loop, native[loop.name], loop.name in was_open) > limit
         }
         if over:
             self._world.write(q, v)
             self._filter_without(self._given_way | over, held)
+
+    def _needed(self, loop: Loop, native: tuple[float, ...], was_open: bool) -> float:
+        """Force with which a loop was closed; moving the bodies counts where they were apart."""
+        assert self.impulses is not None
+        model, ways = self._models[loop.number], (False, True) if was_open else (False,)
+        return max(largest(loop, model, native, self.impulses, corrected) for corrected in ways)
 
     def _filter_without(self, names: set[str], held: Array) -> None:
         """Close the loops but the named ones, which give way."""
