@@ -70,7 +70,7 @@ class Impulses(NamedTuple):
         return np.array([self.velocity[part], self.position[part]])
 
     def wrench(self, name: str) -> Wrench | None:
-        """Both impulses of a loop as force and moment; None for couplings and users' constraints."""
+        """Both impulses of a loop as force and moment; None for what is not a loop."""
         encoded, nq = self.solver.encoded, self.solver.mechanism.nq
         index = list(encoded.rows).index(name)
         if index >= len(encoded.loops):

@@ -7,7 +7,6 @@ from bulletbridge.formulations.held import Held
 from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose, Spot
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.split import Row
 
 
 @kernel
