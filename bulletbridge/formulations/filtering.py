@@ -22,6 +22,7 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.formulations.correction import (
     MOST_NEWTON_PASSES,
     correction_step,
+    finite,
     kept_gap,
     move_back,
     tolerance,
@@ -30,6 +31,7 @@ from bulletbridge.formulations.held import (
     Held,
     add_held_part,
     add_multipliers,
+    forget_others,
     hold,
     measure_shift,
     place,
@@ -76,6 +78,7 @@ def filter_state(
         closed = gap <= enough or (slow and gap <= 10.0 * enough)
         if stale and (closed or slow):
             factorise(a, f, moment)
+            count = forget_others(h, kept)
             kept = hold(a, f, h, count)
             stale = False
             if not closed:
@@ -95,6 +98,8 @@ def filter_state(
     c.correction_passes = passes
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
     c.fresh = 1
+    if not finite(q) or not finite(v):
+        c.failure = NOT_FINITE
 
 
 @inlined

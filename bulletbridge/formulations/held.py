@@ -74,7 +74,17 @@ def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
     if not top * mass > 1.0:
         return 0
     free = f.Y.shape[1] - rank
-    return orthogonalise(P, h.T, h.rows[:count], free, math.sqrt(1.0 / (mass * top)))
+    return orthogonalise(P, h.T, h.rows, free, math.sqrt(1.0 / (mass * top)))
+
+
+@inlined
+def forget_others(h: Held, kept: int) -> int:
+    """List the rows that were held alone, in their order, for new factors; their number."""
+    for k in range(kept):
+        h.rows[k].full = h.order[h.rows[k].pivot].pivot
+    for k in range(kept):
+        h.order[k].pivot = int(h.rows[k].full)
+    return kept
 
 
 @inlined

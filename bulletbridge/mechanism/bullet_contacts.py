@@ -58,8 +58,8 @@ class Contacts:
         the relative motion, and a contact that both report counts once; against any other body it
         is the motion itself.
         """
-        pairs, numbers = self._pairs, []
-        count = 0
+        pairs = self._pairs
+        numbers: list[float] = []
         for _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ in points:
             if not force > 0.0:
                 continue
@@ -72,8 +72,7 @@ class Contacts:
             a, b, friction = pair
             reach = friction * force
             numbers += a, b, *at, *normal, 3.0 if f1 * f1 + f2 * f2 < reach * reach else 1.0
-            count += 1
-        return np.array(numbers).reshape(count, HELD_COLUMNS) if count else NO_POINTS
+        return np.array(numbers).reshape(-1, HELD_COLUMNS) if numbers else NO_POINTS
 
     def _pair(
         self, body: int, other: int, link: int, other_link: int

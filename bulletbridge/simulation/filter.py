@@ -71,7 +71,7 @@ class Impulses(NamedTuple):
         return np.array([self.velocity[part], self.position[part]])
 
     def wrench(self, name: str, corrected: bool = True) -> Wrench | None:
-        """Impulse of a loop as force and moment; None for couplings and users' constraints.
+        """Impulse of a loop as force and moment; None for what is not a loop.
 
         Args:
             name: The loop.

@@ -71,6 +71,10 @@ class Group:
         """Note that somebody has put the bodies elsewhere."""
         self._disturbed = True
 
+    def forget_friction(self) -> None:
+        """Note that something may rub otherwise than it did."""
+        self._world.forget_friction()
+
     def change(self, loop: Loop, moved: bool) -> None:
         """Note that the force limit of a loop was changed, or its child frame moved."""
         if loop.number in self._loops:

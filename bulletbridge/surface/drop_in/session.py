@@ -11,25 +11,25 @@ from bulletbridge.surface.drop_in.actions import Actions
 from bulletbridge.surface.drop_in.exact import ExactGroup
 from bulletbridge.surface.drop_in.group import Group, warn
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
-from bulletbridge.surface.drop_in.loops import (
-    ONLY_HERE,
-    SHOWN_LIMIT,
-    Info,
-    Loop,
-    change_twin,
-    create_native,
-    describe,
-    info_of,
-    judged,
-)
+from bulletbridge.surface.drop_in.ledger import Ledger
+from bulletbridge.surface.drop_in.loops import Loop
 from bulletbridge.surface.worlds import gravity
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
-MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
+READ = {
+    "mass",
+    "localInertiaDiagonal",
+    "linearDamping",
+    "angularDamping",
+    "jointDamping",
+    "jointLowerLimit",
+    "jointUpperLimit",
+}
+"""What changeDynamics may change of a body that has been read."""
 
 
-class Session:
+class Session(Ledger):
     """Watches constraints come and go, and closes those that can be.
 
     Bodies that constraints join, directly or through others, make up one group, which is read at
@@ -37,97 +37,20 @@ class Session:
     """
 
     def __init__(self, client: int) -> None:
-        self.client = client
+        super().__init__(client)
         self.mode: Mode = HOOKS.mode
         self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
         self.outdated: set[int] = set()  # and that have been changed since
-        self._loops: dict[int, Loop] = {}
         self.groups: dict[frozenset[int], Group] = {}
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
-        self._stale: set[int] = set()  # bodies to be read again
         self.actions = Actions()
         self._started = 0.0  # of real-time simulation, by the hooks' clock
-        if pybullet.isConnected(client):
-            for place in range(pybullet.getNumConstraints(physicsClientId=client)):
-                number = pybullet.getConstraintUniqueId(place, physicsClientId=client)
-                self._add(describe(number, client))
-
-    def native(self, name: str, given: dict[str, Any]) -> Any:
-        """Call PyBullet's own function for this client."""
-        return getattr(pybullet, name)(**given, physicsClientId=self.client)
-
-    # constraints
 
     def loops(self) -> dict[int, Loop]:
         """What became of each constraint, by its id."""
         self._regroup()
         return dict(self._loops)
-
-    def create(self, given: dict[str, Any]) -> int:
-        """Create a constraint in Bullet and take note of it."""
-        kind, twin = given.get("jointType"), -1
-        if kind in ONLY_HERE:
-            number, twin = create_native(given, self.client)
-        else:
-            number = self.native("createConstraint", given)
-        loop = describe(number, self.client, kind)
-        axis = tuple(map(float, given["jointAxis"]))
-        self._add(replace(loop, twin=twin, max_force=None, axis=axis))
-        return number
-
-    def change(self, given: dict[str, Any]) -> Any:
-        """Change a constraint in Bullet, and here what follows from it."""
-        answer = self.native("changeConstraint", given)
-        loop = self._loops.get(given["userConstraintUniqueId"])
-        if loop is None:
-            return answer
-        if loop.twin >= 0:
-            change_twin(loop, given, self.client)
-        new = loop
-        if "maxForce" in given:
-            new = replace(new, max_force=float(given["maxForce"]))
-        if "gearRatio" in given:
-            new = replace(new, ratio=float(given["gearRatio"]))
-        if "gearAuxLink" in given:
-            new = replace(new, auxiliary=given["gearAuxLink"] >= 0)
-        moved = bool(MOVES & set(given))
-        new = judged(replace(new, moving=loop.moving or moved), info_of(loop.number, self.client))
-        self._loops[loop.number] = new
-        if replace(new, max_force=loop.max_force) != loop:
-            self._stale |= set(new.bodies)
-        for group in self.groups.values():
-            group.change(new, moved)
-        return answer
-
-    def remove(self, given: dict[str, Any]) -> Any:
-        """Remove a constraint."""
-        answer = self.native("removeConstraint", given)
-        loop = self._forget(given["userConstraintUniqueId"])
-        if loop is not None and loop.twin >= 0:
-            pybullet.removeConstraint(loop.twin, physicsClientId=self.client)
-        return answer
-
-    def twins(self) -> set[int]:
-        """Ids of native constraints that nobody asked for."""
-        return {loop.twin for loop in self._loops.values() if loop.twin >= 0}
-
-    def numbers(self) -> list[int]:
-        """Ids of all constraints that were asked for, in Bullet's order."""
-        count, hidden = pybullet.getNumConstraints(physicsClientId=self.client), self.twins()
-        every = [
-            pybullet.getConstraintUniqueId(place, physicsClientId=self.client)
-            for place in range(count)
-        ]
-        return [number for number in every if number not in hidden]
-
-    def shown(self, number: int, info: Info) -> Info:
-        """Bullet's description of a constraint, with the type that was asked for."""
-        loop = self._loops.get(number)
-        if loop is None or loop.kind not in ONLY_HERE:
-            return info
-        limit = SHOWN_LIMIT if loop.max_force is None else loop.max_force
-        return (*info[:4], loop.kind, loop.axis, *info[6:10], limit, *info[11:])
 
     def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
         """Bullet's constraint forces with what the filter added in the last step."""
@@ -137,6 +60,10 @@ class Session:
                 if bodies & set(loop.bodies):
                     return group.state_of(loop, state)
         return state
+
+    def _changed(self, loop: Loop, moved: bool) -> None:
+        for group in self.groups.values():
+            group.change(loop, moved)
 
     def has_window(self) -> bool:
         """Whether the client is connected to a window."""
@@ -165,8 +92,10 @@ class Session:
         """Note that a body is not what it was when it was read."""
         body = given["bodyUniqueId"]
         self.actions.change(given)
-        if any(body in group for group in self.groups):
-            self._stale.add(body)
+        for bodies, group in self.groups.items():
+            group.forget_friction()
+            if body in bodies and READ & set(given):
+                self._stale.add(body)
         if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
             self.outdated.add(body)
 
@@ -260,16 +189,6 @@ class Session:
         for member in island:
             self._modes[member] = mode
         self._stale |= island
-
-    def _add(self, loop: Loop) -> None:
-        self._loops[loop.number] = loop
-        self._stale |= set(loop.bodies)
-
-    def _forget(self, number: int) -> Loop | None:
-        loop = self._loops.pop(number, None)
-        if loop is not None:
-            self._stale |= set(loop.bodies)
-        return loop
 
     def _mode_of(self, bodies: Iterable[int]) -> Mode:
         """Of an island: ours if any member asks for it."""
