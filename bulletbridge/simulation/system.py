@@ -1,8 +1,10 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bulletbridge.constraints.encode import Constraint, Encoded, encode
 from bulletbridge.constraints.loop import Frame
@@ -21,7 +23,13 @@ from bulletbridge.simulation.assembly import (
     put_values,
     round_off,
 )
-from bulletbridge.simulation.evaluation import Evaluation, Reaction, evaluate, reactions
+from bulletbridge.simulation.evaluation import (
+    Evaluation,
+    Reaction,
+    evaluate,
+    gap_vectors,
+    reactions,
+)
 from bulletbridge.simulation.failures import (
     check_finite,
     raise_failure,
@@ -122,6 +130,25 @@ class System:
     def dt(self) -> float:
         """Step [s]."""
         return float(self._solver.control[0]["dt"])
+
+    @property
+    def gravity(self) -> Array:
+        """Gravity (3,) [m/s²], a copy; setting it acts from the next step on.
+
+        Raises:
+            ModelError: It is not three finite numbers.
+        """
+        return self.mechanism.gravity.copy()
+
+    @gravity.setter
+    def gravity(self, value: ArrayLike) -> None:
+        gravity = np.array(value, float)
+        if gravity.shape != (3,) or not np.all(np.isfinite(gravity)):
+            raise ModelError(f"gravity is {value}; give three finite numbers [m/s²]")
+        self.mechanism = replace(self.mechanism, gravity=gravity)
+        for solver in (self._full, self._solver):
+            solver.mechanism = self.mechanism
+            solver.control[0]["gravity"] = gravity
 
     @property
     def tau(self) -> Array:
@@ -359,6 +386,17 @@ class System:
         """
         q, v, t = self.q if q is None else q, self.v if v is None else v, self.t if t is None else t
         return evaluate(self._full, self._solver, q, v, t)
+
+    def gap_vectors(
+        self, q: Array | None = None, t: float | None = None
+    ) -> dict[str, tuple[Array, Array]]:
+        """Origin of frame b (3,) [m] of each loop, and how far it is from its place (3,) [m].
+
+        World axes, at the present state unless given; turns do not count. Couplings and users'
+        rows have no place and are left out.
+        """
+        q, t = self.q if q is None else q, self.t if t is None else t
+        return gap_vectors(self._full, q, self.v, t)
 
     def kinematics(self) -> Kinematics:
         """Frames, Jacobians and bias accelerations at the state."""
