@@ -18,7 +18,11 @@ from bulletbridge.surface.load import SystemOptions
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.models import find
 from bulletbridge.surface.overlay import Overlay, marks_of, weight_of
+from bulletbridge.surface.pictures import find_camera
 from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
+from bulletbridge.surface.viewer import look
+
+PANEL = 4.0  # widths of the mechanism across a window of which the panel covers half
 
 
 class Watch:
@@ -28,10 +32,14 @@ class Watch:
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
         self.overlay = Overlay(client, weight_of(system), system.encoded.length)
+        self.moved = False
+        assert isinstance(system.world, BulletBodies)
+        look(client, find_camera(system.world, [system.q]), PANEL)
+        system.write()
 
     def step(self, system: bb.System) -> Recording:
         """One step with the sliders as they are, and what is asked for drawn."""
-        self.sliders.apply(system)
+        self.moved |= self.sliders.apply(system)
         recording = system.run(system.dt)
         if not self.wrenches.on:
             self.overlay.clear()
@@ -49,7 +57,8 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
     """A Bullet client with a window, or without, for a bundled model or its URDF.
 
     Raises:
-        SystemExit: There is no display to put a window on.
+        SystemExit: There is no display to put a window on; the window was closed; or a slider was
+            moved, after which the demo's number means nothing.
     """
     if gui and sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
         raise SystemExit("--gui needs a display; run without it to compute only")
@@ -60,9 +69,14 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
             hide_previews(client)
         yield client
     finally:
-        WATCHED.pop(client, None)
-        if pybullet.isConnected(client):
+        _, watch = WATCHED.pop(client, ("", None))
+        open_still = pybullet.isConnected(client)
+        if open_still:
             pybullet.disconnect(client)
+        if gui and not open_still:
+            raise SystemExit("the window was closed before the end")
+        if watch is not None and watch.moved:
+            raise SystemExit("a slider was moved: there is nothing left to check this run against")
 
 
 @contextmanager

@@ -14,13 +14,16 @@ from bulletbridge.simulation.system import System
 PERIOD = 0.1
 """Seconds of wall time from the end of one drawing to the next, at least."""
 VISIBLE, MOST_MAGNIFIED = 0.05, 6
-"""A gap is drawn this long, in mechanism lengths, or 10 to this power longer than it is."""
-WEIGHT_LENGTH, LONGEST = 0.3, 1.0
+"""Length at which a gap is seen, in mechanism lengths; 10 to this power is the most it is drawn
+longer than it is. Round-off stays invisible."""
+WEIGHT_LENGTH, LONGEST = 1.0, 1.5
 """Length of an arrow for the weight of the mechanism, and of any arrow, in mechanism lengths."""
 NEGLIGIBLE = 1e-6
 """No arrow below this share of the weight, or of the weight times the mechanism's length."""
 HEAD = 0.15
 """Barbs of an arrow, relative to its length."""
+ASIDE, BEYOND = 0.12, 0.06
+"""How far words are from a point and beyond a tip, in mechanism lengths."""
 GAP_COLOUR = (0.82, 0.1, 0.2)
 FORCE_COLOUR, MOMENT_COLOUR = (0.85, 0.4, 0.0), (0.35, 0.1, 0.75)
 EARTH_GRAVITY = 9.81  # [m/s²], the unit of force where there is no gravity
@@ -135,7 +138,8 @@ class Overlay:
         factor = magnification(size, self.length)
         self._line(mark, "gap", mark.point_b - factor * gap, mark.point_b, self.gap_colour)
         said = f" (x{factor:g})" if factor > 1.0 else ""
-        self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", mark.point_b, BLACK)
+        at = mark.point_b + ASIDE * self.length * away_from(mark.force, mark.moment)
+        self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", at, BLACK)
         self._arrow(mark, "force", mark.force, self.weight, "N", FORCE_COLOUR)
         whole = self.weight * self.length
         self._arrow(mark, "moment", mark.moment, whole, "N m", MOMENT_COLOUR)
@@ -155,7 +159,7 @@ class Overlay:
         barbs = (aside, -aside, np.cross(along, aside), -np.cross(along, aside))
         for number, barb in enumerate(barbs):
             self._line(mark, f"{part} {number}", tip, back + barb, colour)
-        self._text(mark, part, f"{size:.3g} {unit}", tip, colour)
+        self._text(mark, part, f"{size:.3g} {unit}", tip + BEYOND * self.length * along, colour)
 
     def _line(self, mark: Mark, part: str, start: Array, end: Array, colour: Colour) -> None:
         key = mark.name, f"{part} line"
@@ -203,14 +207,25 @@ def not_rendered(client: int) -> Generator[None, None, None]:
 
 
 def magnification(size: float, length: float) -> float:
-    """Power of ten by which a gap [m] is drawn longer, to be seen on a mechanism of a length."""
-    if size >= VISIBLE * length:
-        return 1.0
-    needed = np.log10(VISIBLE * length) - np.log10(max(size, np.finfo(float).tiny))
-    return 10.0 ** min(int(np.ceil(needed)), MOST_MAGNIFIED)
+    """Power of ten by which a gap [m] is drawn longer, to be seen on a mechanism of a length.
+
+    One when it is large enough, and when it is too small for any.
+    """
+    for power in range(MOST_MAGNIFIED + 1):
+        if size * 10.0**power >= VISIBLE * length:
+            return 10.0**power
+    return 1.0
+
+
+def away_from(*vectors: Array) -> Array:
+    """A unit vector (3,) away from some, down where they leave no side."""
+    sizes = [(vector, float(np.linalg.norm(vector))) for vector in vectors]
+    side = -sum((vector / size for vector, size in sizes if size), np.zeros(3))
+    length = float(np.linalg.norm(side))
+    return side / length if length > 0.1 else np.array([0.0, 0.0, -1.0])
 
 
 def across(along: Array) -> Array:
     """A unit vector (3,) at right angles to one."""
-    found = np.cross(along, np.eye(3)[int(np.argmin(np.abs(along)))])
+    found = np.asarray(np.cross(along, np.eye(3)[int(np.argmin(np.abs(along)))]), float)
     return found / np.linalg.norm(found)
