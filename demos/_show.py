@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,24 +12,71 @@ import pybullet
 from typing_extensions import Unpack
 
 import bulletbridge as bb
+from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.simulation.recording import Recording
 from bulletbridge.surface.load import SystemOptions
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.models import find
+from bulletbridge.surface.overlay import Overlay, marks_of, weight_of
+from bulletbridge.surface.pictures import find_camera
+from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
+from bulletbridge.surface.viewer import look
+
+PANEL = 4.0  # widths of the mechanism across a window of which the panel covers half
+
+
+class Watch:
+    """What the window of a demo has besides the model: sliders, and reactions on request."""
+
+    def __init__(self, client: int, system: bb.System, actuated: Sequence[str]) -> None:
+        self.sliders = Sliders(client, system, actuated)
+        self.wrenches = Switch(client, "gaps and reactions")
+        self.overlay = Overlay(client, weight_of(system), system.encoded.length)
+        self.moved = False
+        assert isinstance(system.world, BulletBodies)
+        look(client, find_camera(system.world, [system.q]), PANEL)
+        system.write()
+
+    def step(self, system: bb.System) -> Recording:
+        """One step with the sliders as they are, and what is asked for drawn."""
+        self.moved |= self.sliders.apply(system)
+        recording = system.run(system.dt)
+        if not self.wrenches.on:
+            self.overlay.clear()
+        elif self.overlay.due:
+            self.overlay.update(marks_of(system))
+        return recording
+
+
+WATCHED: dict[int, tuple[str, Watch | None]] = {}
+"""Model and watch by the client that has a window; the watch is made when the model plays."""
 
 
 @contextmanager
-def window(gui: bool) -> Generator[int, None, None]:
-    """A Bullet client with a window, or without.
+def window(gui: bool, model: str) -> Generator[int, None, None]:
+    """A Bullet client with a window, or without, for a bundled model or its URDF.
 
     Raises:
-        SystemExit: There is no display to put a window on.
+        SystemExit: There is no display to put a window on; the window was closed; or a slider was
+            moved, after which the demo's number means nothing.
     """
     if gui and sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
         raise SystemExit("--gui needs a display; run without it to compute only")
     client = pybullet.connect(pybullet.GUI if gui else pybullet.DIRECT)
     try:
+        if gui:
+            WATCHED[client] = model, None
+            hide_previews(client)
         yield client
     finally:
-        pybullet.disconnect(client)
+        _, watch = WATCHED.pop(client, ("", None))
+        open_still = pybullet.isConnected(client)
+        if open_still:
+            pybullet.disconnect(client)
+        if gui and not open_still:
+            raise SystemExit("the window was closed before the end")
+        if watch is not None and watch.moved:
+            raise SystemExit("a slider was moved: there is nothing left to check this run against")
 
 
 @contextmanager
@@ -37,7 +84,7 @@ def loaded(
     name: str, gui: bool, **options: Unpack[SystemOptions]
 ) -> Generator[bb.System, None, None]:
     """A bundled model in a world of its own."""
-    with window(gui) as client:
+    with window(gui, name) as client:
         yield bb.load(name, client, **options).system
 
 
@@ -45,12 +92,24 @@ def play(system: bb.System, duration: float, gui: bool) -> Recording:
     """Advance by ``duration`` [s]; the same steps in real time when somebody watches."""
     if not gui:
         return system.run(duration)
+    watch = watching(system)
     begun, start, parts = time.perf_counter(), system.t, list[Recording]()
     for _ in range(round(duration / system.dt)):
-        parts.append(system.run(system.dt))
+        parts.append(watch.step(system))
         time.sleep(max(0.0, system.t - start - (time.perf_counter() - begun)))
     columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
     return Recording(system.mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
+
+
+def watching(system: bb.System) -> Watch:
+    """The watch of the window that a system is shown in."""
+    assert isinstance(system.world, BulletBodies)
+    client = system.world.client
+    model, watch = WATCHED[client]
+    if watch is None:
+        watch = Watch(client, system, read_loops(find(model)).actuated)
+        WATCHED[client] = model, watch
+    return watch
 
 
 def run(main: Callable[[bool], float], description: str | None) -> None:

@@ -31,7 +31,7 @@ class Guide:
 
 def energy_error(dt: float, gui: bool = False) -> tuple[float, float]:
     """Largest change of energy in one second over kinetic energy at the start; largest gap [m]."""
-    with window(gui) as client:
+    with window(gui, "five_bar") as client:
         model = bb.load("five_bar", client)
         loops = [*model.spec.constraints, Guide()]
         system = bb.attach(model.ids["robot"], loops, client, dt=dt, integrator="rk4")

@@ -27,7 +27,7 @@ class Measured(NamedTuple):
 def measure(gui: bool = False) -> Measured:
     """Move for two seconds."""
     kept, drift, gaps = list[float](), list[float](), list[list[float]]()
-    with window(gui) as client:
+    with window(gui, "minitaur") as client:
         model = bb.load("minitaur", client, dt=1e-3, integrator="rk4")
         body, system = model.ids["robot"], model.system
         joints = pybullet.getNumJoints(body, client)

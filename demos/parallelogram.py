@@ -28,7 +28,7 @@ def exact_period() -> float:
 
 def main(gui: bool = False, dt: float = DT) -> float:
     """Swing for more than one and a half periods; return the relative error of the period."""
-    with window(gui) as client:
+    with window(gui, "parallelogram") as client:
         pybullet.setGravity(0, 0, -GRAVITY, client)
         flags = pybullet.URDF_USE_INERTIA_FROM_FILE
         robot = pybullet.loadURDF(str(URDF), useFixedBase=True, flags=flags, physicsClientId=client)

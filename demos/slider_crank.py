@@ -35,7 +35,7 @@ def measure(gui: bool = False) -> tuple[float, float, float]:
     drive = bb.Motion(z=bb.Polynomial((START, SPEED)))
     spec = read_loops(find("slider_crank"))
     driven = bb.Coupling("drive", {"crank": 1.0}, motion=drive)
-    with window(gui) as client:
+    with window(gui, "slider_crank") as client:
         model = bb.load(replace(spec, constraints=(*spec.constraints, driven)), client, dt=DT)
         turn = play(model.system, DURATION, gui)
         torques, energies = list[float](), list[float]()

@@ -43,7 +43,7 @@ class Errors(NamedTuple):
 
 def tumble(dt: float, gui: bool = False) -> Errors:
     """Tumble with steps of ``dt`` [s]."""
-    with window(gui) as client:
+    with window(gui, "space_arm") as client:
         model = bb.load("space_arm", client)
         body, loop = model.ids["robot"], model.spec.constraints
         system = bb.attach(body, loop, client, joint_damping=False, dt=dt, integrator="rk4")

@@ -28,7 +28,7 @@ def relative_pose(body: int, client: int, a: int, b: int) -> Array:
 
 def measure(gui: bool = False) -> tuple[float, float, float]:
     """Error of the wrench [N or N m], speed after 0.2 s [rad/s], slip in the grasp [m or 1]."""
-    with window(gui) as client:
+    with window(gui, "two_arms") as client:
         model = bb.load("two_arms", client, dt=1e-3)
         body, system = model.ids["robot"], model.system
         joints = pybullet.getNumJoints(body, client)

@@ -1,6 +1,7 @@
 """Loops files: what is read, what is refused and how it is said."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,23 @@ from bulletbridge.constraints.loop import (
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.surface.constraint_reader import SIGNALS, TYPES
+from bulletbridge.surface.load import load
 from bulletbridge.surface.loops_file import _model, read_loops, write_loops
 from bulletbridge.surface.model_spec import BodySpec, JointForce, ModelSpec
 from bulletbridge.surface.models import bundled, find
-from bulletbridge.surface.strict_yaml import parse_yaml
+from bulletbridge.surface.urdf_names import read_names
+from bulletbridge.surface.worlds import connect_direct, disconnect, load_bodies, readable
+from bulletbridge.surface.yaml_text import parse_yaml
 
+ROBOT = (
+    "<robot name='r'>"
+    + "".join(f"<link name='{name}'/>" for name in ("c", "d", "on"))
+    + "".join(f"<joint name='{name}' type='revolute'/>" for name in "jk")
+    + "<joint name='knee' type='spherical'/><joint name='bolt' type='fixed'/>"
+    "<joint name='raft' type='floating'/></robot>"
+)
 DOCS = Path(__file__).parents[1] / "docs" / "loops-file.md"
 GOOD = """\
 bulletbridge: 1
@@ -43,7 +55,7 @@ forces:
 
 @pytest.fixture
 def write(tmp_path):
-    (tmp_path / "robot.urdf").write_text("<robot name='r'/>")
+    (tmp_path / "robot.urdf").write_text(ROBOT)
 
     def put(text):
         path = tmp_path / "robot.loops.yaml"
@@ -51,6 +63,13 @@ def write(tmp_path):
         return path
 
     return put
+
+
+@pytest.fixture
+def client():
+    number = connect_direct()
+    yield number
+    disconnect(number)
 
 
 def test_a_good_file_is_read(write):
@@ -142,6 +161,35 @@ MISTAKES = [  # text replaced in the good file, by what, line, beginning of the 
     (", torque: 1", "", 13, "{joint", "exerts nothing; give torque, stiffness or damping"),
     ("start: {q", "start: {p", 11, "p: ", "start: unknown key 'p'; known keys: q, v, guess"),
     ("{j: 0.5}", "{j: [1, 2]}", 11, "[1, 2]", "start.q.j: must be a number, a list of 4 for"),
+    ("link: c, xyz", "link: cc, xyz", 5, "cc", "a.link: unknown link 'cc'; did you mean 'c'?"),
+    ("link: on", "link: won", 5, "won", "loops[0].b.link: unknown link 'won'; did you mean 'on'"),
+    ("link: on", "link: zzz", 5, "zzz", "unknown link 'zzz'; there are: c, d, on, world"),
+    ("link: d}, length", "link: e}, length", 7, "e}", "loops[2].b.link: unknown link 'e'; there"),
+    ("k: -2", "kn: -2", 8, "kn", "loops[3].joints: unknown joint 'kn'; did you mean 'knee'?"),
+    ("k: -2", "knee: -2", 8, "knee", "'knee' is spherical; name a revolute or prismatic joint"),
+    ("[j]", "[j, jj]", 9, "jj", "actuated[1]: unknown joint 'jj'; did you mean 'j'?"),
+    ("[j]", "[bolt]", 9, "bolt", "joint 'bolt' is fixed in Bullet; name one that moves"),
+    ("[j]", "[raft]", 9, "raft", "joint 'raft' is fixed in Bullet; name one that moves"),
+    ("{q: {j", "{q: {kk", 11, "kk", "start.q: unknown joint 'kk'; did you mean 'k'?"),
+    ("v: {j", "v: {kk", 11, "kk", "start.v: unknown joint 'kk'; did you mean 'k'?"),
+    ("{q: {j", "{guess: {kk", 11, "kk", "start.guess: unknown joint 'kk'; did you mean 'k'?"),
+    ("{q: {j", "{q: {base", 11, "base", "start.q: unknown joint 'base'; there are: j, k, knee"),
+    ("joint: j", "joint: i", 13, "i,", "forces[0].joint: unknown joint 'i'; there are: j, k"),
+    ("joint: j", "joint: knee", 13, "knee", "'knee' is spherical; name a revolute or prismatic"),
+    ("{j: 0.5}", "{knee: 0.5}", 11, "0.5", "must be a list of 4 numbers for a spherical joint"),
+    ("{j: 0.5}", "{j: [0, 0, 0, 1]}", 11, "[0, 0", "must be a number for a revolute joint"),
+    ("v: {j: 1}", "v: {knee: 1}", 11, "1}", "must be a list of 3 numbers for a spherical joint"),
+    (
+        *("{j: 0.5}", "{knee: [0, 0, 3, 4]}", 11, "[0, 0, 3"),
+        "start.q.knee: the quaternion x, y, z, w has length 5, not 1; divide by it: [0, 0, 0.6, 0",
+    ),
+    (
+        *("q: {j: 0.5}", "guess: {base: [9, 9, 9, 0, 0, 0, 1.01]}", 11, "[9, 9"),
+        "start.guess.base: the quaternion x, y, z, w has length 1.01, not 1; divide by it: [0, 0,",
+    ),
+    ("{j: 0.5}", "{knee: [0, 0, 0, 0]}", 11, "[0, 0", "length 0, not 1; for no turn give: [0, 0,"),
+    ("[j]", "{j: 1}", 9, "{j", "must be a list, not a mapping; begin each entry with '- '"),
+    ("{j: 1, k: -2}", "[j, k]", 8, "[j", "mapping of keys to values, not a list; write 'key: v"),
     ("actuated:", "urdf:", 9, "urdf", "key 'urdf' is already in line 2; remove one"),
     ("actuated: [j]", "actuated: [j", 10, ":", "not valid YAML: expected ',' or ']'"),
     ("actuated: [j]", "actuated: *j", 9, "*j", "not valid YAML: found undefined alias 'j'"),
@@ -167,19 +215,61 @@ def test_mistakes_are_named_with_line_column_key_and_remedy(write, old, new, lin
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the file is empty; begin with 'bulletbridge: 1'"),
-        (b"# only a comment\n", "the file is empty"),
-        (b"robot", "must be a mapping of keys to values, not 'robot'"),
-        (b"\xff\xfe", "not text in UTF-8"),
-        (b"loops: \x01", "not valid YAML: unacceptable character #x0001"),
-        (b"loops: " + b"[" * 5000, "nested too deeply; close the brackets"),
+        (b"", "1:1: the file is empty; begin with 'bulletbridge: 1'"),
+        (b"# only a comment\n", "1:1: the file is empty"),
+        (b"robot", "1:1: must be a mapping of keys to values, not 'robot'"),
+        (b"\xff\xfe", "1:1: byte 0xff is not text in UTF-8 (invalid start byte); save the file in"),
+        ("# \u00e9\n# gr\u00fc\u00df".encode() + b"\xfc", "2:7: byte 0xfc is not text in UTF-8"),
+        ("#\r\nloops:".encode("utf-16-le"), "1:2: character #x0000 is not allowed in YAML"),
+        (b"#\nloops: \x01", "2:8: character #x0001 is not allowed in YAML; remove it"),
+        (b"#" + 5000 * b" " + b"\n#\n \x01", "3:2: character #x0001 is not allowed"),
+        (b"#\nloops: " + b"[" * 5000, "2:57: nested too deeply; close the brackets"),
+        (b"#\n" + b"a: {" * 5000, "nested too deeply; close the brackets, or indent less"),
+        (b"\n".join(b" " * n + b"a:" for n in range(5000)), "51:51: nested too deeply"),
     ],
 )
-def test_what_is_no_loops_file_is_refused(tmp_path, content, message):
+def test_what_is_no_loops_file_is_refused_at_its_place(tmp_path, content, message):
     path = tmp_path / "robot.loops.yaml"
     path.write_bytes(content)
-    with pytest.raises(LoopFileError, match=re.escape(message)):
+    with pytest.raises(LoopFileError, match=rf"\.yaml:.*{re.escape(message)}"):
         read_loops(path)
+
+
+def test_a_floating_base_is_a_joint_and_robots_have_their_own_names(write):
+    path = write(
+        GOOD.replace("fixed_base: true", "").replace("{j: 0.5}", "{base: [0,0,0,0,0,0,1]}")
+    )
+    assert read_loops(path).start_q["base"][-1] == 1.0
+    bodies = "bodies: [{name: l, urdf: robot.urdf}, {name: r, urdf: robot.urdf, fixed_base: true}]"
+    two = f"bulletbridge: 1\n{bodies}\nactuated: [%s]\n"
+    assert read_loops(write(two % "l/j, r/j, l/base")).actuated == ("l/j", "r/j", "l/base")
+    for wrong, near in (("jj", "r/j"), ("l/jj", "l/j"), ("r/base", "l/base")):
+        with pytest.raises(LoopFileError, match=f"unknown joint '{wrong}'; did you mean '{near}'"):
+            read_loops(write(two % wrong))
+
+
+def test_quaternions_rounded_to_three_digits_are_taken(write):
+    given = [0.577, 0.577, 0.577, 0.036]  # each half a unit of the last digit off, or less
+    path = write(GOOD.replace("{j: 0.5}", f"{{knee: {given}}}"))
+    assert read_loops(path).start_q == {"knee": given}
+
+
+def test_names_are_those_that_the_reader_knows(client):
+    for model in bundled():
+        spec = read_loops(find(model))
+        names = read_names(spec.bodies)
+        mechanism = read_bullet(readable(load_bodies(spec, client)), client).mechanism
+        assert names.links == set(mechanism.links)
+        assert set(names.joints) == set(mechanism.joints)
+
+
+@pytest.mark.parametrize("urdf", ["", "<robot", "<robot name='r'/>"])
+def test_what_is_no_urdf_is_left_to_bullet(write, tmp_path, urdf):
+    path = write(GOOD)
+    (tmp_path / "robot.urdf").write_text(urdf)
+    spec = read_loops(path)
+    with pytest.raises(ModelError, match="Bullet cannot load"):
+        load(spec)
 
 
 @given(
@@ -235,7 +325,9 @@ gears = st.builds(
     Coupling, names, st.dictionaries(names, nonzero, min_size=1, max_size=3), numbers, shifts
 )
 loops = st.lists(st.one_of(joints(), rods, gears), max_size=4, unique_by=lambda c: c.name)
-quaternions = st.lists(numbers, min_size=4, max_size=4)
+quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(
+    lambda x: list(map(float, np.array(x) / np.linalg.norm(x))) if any(x) else [0.0, 0.0, 0.0, 1.0]
+)
 starts = st.dictionaries(names, st.one_of(numbers, quaternions), max_size=3)
 
 
@@ -322,11 +414,12 @@ def test_every_example_of_the_page_is_read(tmp_path):
     assert {signal for signal in SIGNALS if f"{signal}: " in said} == set(SIGNALS)
 
 
-def test_the_error_on_the_page_is_the_one_that_is_raised(tmp_path):
-    (tmp_path / "four_bar.urdf").write_text("<robot/>")
+@pytest.mark.parametrize("wrong", ["rocker, xzy", "rockr, xyz"])
+def test_the_errors_on_the_page_are_those_that_are_raised(tmp_path, wrong):
+    shutil.copy(bundled()["four_bar"].parent / "four_bar.urdf", tmp_path)
     block = re.search(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
     path = tmp_path / "four_bar.loops.yaml"
-    path.write_text(block.replace("{link: rocker, xyz", "{link: rocker, xzy"))
+    path.write_text(block.replace("{link: rocker, xyz", f"{{link: {wrong}"))
     with pytest.raises(LoopFileError) as error:
         read_loops(path)
     assert f"    {str(error.value).replace(str(path), path.name)}\n" in DOCS.read_text()

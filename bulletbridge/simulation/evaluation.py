@@ -100,6 +100,22 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
     return Evaluation(tuple(gaps), kinetic, potential(full, terms, q), momentum(terms))
 
 
+def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[Array, Array]]:
+    """Origin of frame b (3,) [m] of each loop, and its way there from where it should be (3,) [m].
+
+    The rows in metres measure that way along directions at right angles to each other, which are
+    the forces of their unit multipliers.
+    """
+    terms = full.terms(q, v, t)
+    found: dict[str, tuple[Array, Array]] = {}
+    for index, (name, part) in enumerate(full.encoded.rows.items()):
+        if index < len(full.encoded.loops):
+            point, rows = full.wrench_rows(terms, index, t)
+            metres = full.encoded.in_metres[part]
+            found[name] = point, terms.g[part][metres] @ rows[metres, 3:]
+    return found
+
+
 def keep(solver: Solver, terms: Terms, values: Array) -> Array:
     """Row values (n, nc) less what lies in combinations of rows that are redundant among loops."""
     cap = int(solver.control[0]["cap"])

@@ -19,7 +19,13 @@ from bulletbridge.simulation.assembly import (
     put_values,
     round_off,
 )
-from bulletbridge.simulation.evaluation import Evaluation, Reaction, evaluate, reactions
+from bulletbridge.simulation.evaluation import (
+    Evaluation,
+    Reaction,
+    evaluate,
+    gap_vectors,
+    reactions,
+)
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
 from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.redundancy import Decision, decide
@@ -245,6 +251,17 @@ class ClosedState:
         """
         q, v, t = self.q if q is None else q, self.v if v is None else v, self.t if t is None else t
         return evaluate(self._full, self._solver, q, v, t)
+
+    def gap_vectors(
+        self, q: Array | None = None, t: float | None = None
+    ) -> dict[str, tuple[Array, Array]]:
+        """Origin of frame b (3,) [m] of each loop, and how far it is from its place (3,) [m].
+
+        World axes, at the present state unless given; turns do not count. Couplings and users'
+        rows have no place and are left out.
+        """
+        q, t = self.q if q is None else q, self.t if t is None else t
+        return gap_vectors(self._full, q, self.v, t)
 
     def kinematics(self) -> Kinematics:
         """Frames, Jacobians and bias accelerations at the state."""

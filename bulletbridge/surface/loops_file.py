@@ -19,7 +19,9 @@ from bulletbridge.surface.model_spec import (
     ModelSpec,
     pybullet_data_folder,
 )
-from bulletbridge.surface.strict_yaml import Node, parse_yaml, read_yaml
+from bulletbridge.surface.strict_yaml import Node
+from bulletbridge.surface.urdf_names import check_names, read_names
+from bulletbridge.surface.yaml_text import parse_yaml, read_yaml
 
 ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
@@ -61,7 +63,7 @@ def _model(root: Node) -> ModelSpec:
     constraints = tuple(read_constraint(loop) for loop in loops)
     _require_unique([loop.table()["name"] for loop in loops])
     _require_unique(actuated)
-    return ModelSpec(
+    spec = ModelSpec(
         root.path.name.removesuffix(".yaml").removesuffix(".loops"),
         root.path,
         _bodies(root, keys),
@@ -73,6 +75,10 @@ def _model(root: Node) -> ModelSpec:
         tuple(_force(item) for item in _items(keys, "forces")),
         _coordinates(start, "guess", (QUATERNION, POSE)),
     )
+    names = read_names(spec.bodies)
+    if names is not None:
+        check_names(root, names)
+    return spec
 
 
 def _require_version(root: Node) -> None:
@@ -157,6 +163,8 @@ def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, f
                 f"must be a number, a list of {lengths[0]} for a spherical joint or of "
                 f"{lengths[1]} for a floating base, not of {len(list(node.items()))}"
             )
+        if node.is_list() and lengths[0] == QUATERNION:
+            node.quaternion(node.numbers())
     return found
 
 

@@ -1,5 +1,6 @@
 """The same model closed by Bullet's own constraints, in a world of its own."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,6 +128,12 @@ class NativeWorld:
             made for constraint in self.spec.constraints for made in self._close(constraint)
         ]
         self._forces = [(self._joints[force.joint], force) for force in self.spec.forces]
+        self._drives: dict[str, float] = {}
+
+    def drive(self, torques: Mapping[str, float], gravity: Array) -> None:
+        """Torques by joint [N m or N] besides the model's, and gravity (3,) [m/s²], from now on."""
+        self._drives = dict(torques)
+        pybullet.setGravity(*gravity.tolist(), physicsClientId=self.client)
 
     def step(self) -> tuple[Array, Array]:
         """Advance by one step; the state after it.
@@ -143,6 +150,11 @@ class NativeWorld:
         for (body, joint), force in self._forces:
             position, rate = pybullet.getJointState(body, joint, physicsClientId=client)[:2]
             torque = force.torque - force.damping * rate - force.stiffness * (position - force.rest)
+            pybullet.setJointMotorControl2(
+                body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
+            )
+        for name, torque in self._drives.items():  # Bullet adds them up
+            body, joint = self._joints[name]
             pybullet.setJointMotorControl2(
                 body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
             )

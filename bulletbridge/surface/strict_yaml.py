@@ -5,22 +5,21 @@ twice, merge keys and tags stay visible, and nothing is converted that was not a
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.errors import LoopFileError
 
 T = TypeVar("T")
 NO_DIRECTION = 1e-9
 """An axis shorter than this has none."""
+UNIT_ATOL = 1e-3
+"""Largest error of a quaternion's length: four numbers rounded to three digits can be that far."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,21 @@ class Node:
         """
         return {name: value for name, (_, value) in self._entries().items()}
 
+    def names(self) -> Iterator["Node"]:
+        """The keys of its entries, whatever they are.
+
+        Raises:
+            LoopFileError: Not a mapping, or a key is not a name or given twice.
+        """
+        return (key for key, _ in self._entries().values())
+
     def _entries(self) -> dict[str, tuple["Node", "Node"]]:
         if self._kind() != "map":
-            self.fail(f"must be a mapping of keys to values, not {self._said()}")
+            hint = "; write 'key: value', without '- '" if self.is_list() else ""
+            self.fail(f"must be a mapping of keys to values, not {self._said()}{hint}")
         entries: dict[str, tuple[Node, Node]] = {}
         for raw, value in self.yaml.value:
-            key = _node(raw, raw, self.path, self.key)
+            key = node_at(raw, raw, self.path, self.key)
             if key._kind() == "merge":
                 key.fail("YAML 1.2 has no merge key '<<'; write the entries out")
             name = key.text()
@@ -87,7 +95,7 @@ class Node:
                 key.fail(f"key '{name}' is already in line {entries[name][0].line}; remove one")
             at = raw if value.start_mark.index == value.end_mark.index else value
             way = f"{self.key}.{name}" if self.key else name
-            entries[name] = key, _node(value, at, self.path, way)
+            entries[name] = key, node_at(value, at, self.path, way)
         return entries
 
     def is_list(self) -> bool:
@@ -101,9 +109,10 @@ class Node:
             LoopFileError: Not a list.
         """
         if not self.is_list():
-            self.fail(f"must be a list, not {self._said()}")
+            hint = "; begin each entry with '- '" if self._kind() == "map" else ""
+            self.fail(f"must be a list, not {self._said()}{hint}")
         for i, value in enumerate(self.yaml.value):
-            yield _node(value, value, self.path, f"{self.key}[{i}]")
+            yield node_at(value, value, self.path, f"{self.key}[{i}]")
 
     def number(self) -> float:
         """A finite number.
@@ -143,6 +152,22 @@ class Node:
     def numbers(self) -> tuple[float, ...]:
         """A list of finite numbers."""
         return tuple(item.number() for item in self.items())
+
+    def quaternion(self, numbers: Sequence[float]) -> None:
+        """Require unit length of its last four numbers, x, y, z, w, as far as three digits can.
+
+        Raises:
+            LoopFileError: They have another length; the message has what would do.
+        """
+        length = math.hypot(*numbers[-4:])
+        if abs(length - 1.0) > UNIT_ATOL:
+            scaled = length > NO_DIRECTION and math.isfinite(length)
+            unit = [x / length for x in numbers[-4:]] if scaled else [0.0, 0.0, 0.0, 1.0]
+            self.fail(
+                f"the quaternion x, y, z, w has length {length:.6g}, not 1; "
+                f"{'divide by it' if scaled else 'for no turn give'}: "
+                f"[{', '.join(f'{x:.7g}' for x in unit)}]"
+            )
 
     def triple(self) -> tuple[float, float, float]:
         """A list of three finite numbers.
@@ -194,12 +219,20 @@ class Node:
         Raises:
             LoopFileError: The name is unknown.
         """
+        return table[self.known(table)]
+
+    def known(self, names: Collection[str], what: str = "") -> str:
+        """One of some names; ``what`` says of what kind.
+
+        Raises:
+            LoopFileError: It is none of them; the message has the nearest.
+        """
         name = self.text()
-        if name not in table:
-            near = get_close_matches(name, table, n=1, cutoff=0.4)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(table)}"
-            self.fail(f"unknown '{name}'; {hint}")
-        return table[name]
+        if name not in names:
+            near = get_close_matches(name, names, n=1, cutoff=0.4)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(names)}"
+            self.fail(f"unknown {what}'{name}'; {hint}")
+        return name
 
     def _kind(self) -> str:
         """YAML's name for what it is; a tag of the user's own is a kind that nothing accepts."""
@@ -218,7 +251,8 @@ class Node:
 _QUOTABLE = ("int", "float", "bool", "null", "timestamp")
 
 
-def _node(yaml: Any, at: Any, path: Path, key: str) -> Node:
+def node_at(yaml: Any, at: Any, path: Path, key: str) -> Node:
+    """What ruamel read as ``yaml``, at the place of ``at``."""
     return Node(yaml, path, key, int(at.start_mark.line) + 1, int(at.start_mark.column) + 1)
 
 
@@ -236,53 +270,3 @@ def _number(kind: str, text: str) -> float | None:
         return math.inf
     except ValueError:
         return None
-
-
-def read_yaml(path: Path) -> Node:
-    """The root of a file.
-
-    Raises:
-        ModelError: The file cannot be read.
-        LoopFileError: It is not YAML.
-    """
-    try:
-        return parse_yaml(path.read_text(encoding="utf-8-sig"), path)
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from None
-    except UnicodeDecodeError as error:
-        raise LoopFileError(
-            f"{path}: not text in UTF-8 ({error.reason}); save it as such"
-        ) from None
-
-
-def parse_yaml(text: str, path: Path) -> Node:
-    """The root of a text; messages call it ``path``.
-
-    Raises:
-        LoopFileError: It is not YAML.
-    """
-    try:
-        root = YAML(typ="safe", pure=True).compose(StringIO(text))
-    except MarkedYAMLError as error:
-        raise LoopFileError(f"{path}:{_broken(error, text)}") from None
-    except YAMLError as error:
-        problem = str(error).splitlines()[0]
-        raise LoopFileError(f"{path}: not valid YAML: {problem}; remove it") from None
-    except RecursionError:
-        raise LoopFileError(f"{path}: nested too deeply; close the brackets") from None
-    if root is None:
-        raise LoopFileError(f"{path}:1:1: the file is empty; begin with 'bulletbridge: 1'")
-    return _node(root, root, path, "")
-
-
-def _broken(error: Any, text: str) -> str:
-    """What is wrong with the YAML, and where."""
-    mark = error.problem_mark or error.context_mark
-    problem = str(error.problem or error.context)
-    if "\t" in [*text.splitlines(), ""][mark.line]:
-        hint = "indent with spaces, not tabs"
-    elif "another document" in problem:
-        hint = "keep one document a file"
-    else:
-        hint = "check brackets, quotes, colons and indentation here and in the line above"
-    return f"{mark.line + 1}:{mark.column + 1}: not valid YAML: {problem}; {hint}"

@@ -4,34 +4,27 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter, sleep
 
 import numpy as np
 import pybullet
 
-from bulletbridge.constraints.loop import Distance, Frame, LoopJoint
 from bulletbridge.errors import WorldError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
-from bulletbridge.mechanism.frames import locate
-from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.layout import POSE
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.load import load
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec
 from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
+from bulletbridge.surface.overlay import Mark, Overlay, marks_of, not_rendered, weight_of
 from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.surface.plan import Plan
+from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
 from bulletbridge.surface.worlds import disconnect, load_bodies, readable
 
 FRAMES_PER_SECOND = 60.0
-REFRESH = 0.2
-"""Seconds between updates of texts and lines: each waits for a frame of the window."""
-MAGNIFIED = 100.0
-"""Gaps are drawn this much longer than they are."""
 PREVIEW = 4.0
 """Seconds of motion that the camera is set up for."""
 WINDOW_HALF = 1.0
@@ -60,7 +53,8 @@ class Stage:
     offset: Array  # (3,) [m]
     caption: str
     colour: tuple[float, float, float]
-    items: dict[str, int] = field(default_factory=lambda: {})
+    overlay: Overlay
+    text: int = -1
 
     def show(self, q: Array) -> None:
         """Move the copy to a configuration (nq,)."""
@@ -70,50 +64,40 @@ class Stage:
                 shifted[joint.q.start : joint.q.start + 3] += self.offset
         self.bodies.write(shifted, np.zeros(self.bodies.mechanism.nv))
 
-    def annotate(self, system: System, state: tuple[Array, Array, float], at: Array) -> None:
-        """Draw the gap of each loop, magnified, and the largest in words."""
+    def annotate(
+        self, system: System, state: tuple[Array, Array, float], at: Array, reactions: bool
+    ) -> None:
+        """Draw the gaps at a state, on request what the loops of ours do, and the largest gap."""
+        if not self.overlay.due:
+            return
+        q, _, t = state
         evaluation = system.evaluate(*state)
         text = f"{self.caption}: gap {evaluation.largest('metres'):.1e} m"
         if not evaluation.largest("metres"):
             text = f"{self.caption}: gap {evaluation.largest('radians'):.1e} rad"
-        client = self.bodies.client
-        self.items["text"] = pybullet.addUserDebugText(
-            text,
-            (at + self.offset).tolist(),
-            textColorRGB=self.colour,
-            textSize=1.4,
-            replaceItemUniqueId=self.items.get("text", -1),
-            physicsClientId=client,
+        still = np.zeros(3)
+        marks = (
+            marks_of(system)
+            if reactions
+            else [
+                Mark(name, point - gap, point, still, still)
+                for name, (point, gap) in system.gap_vectors(q, t).items()
+            ]
         )
-        for name, a, b in loop_points(system, state[0]):
-            self.items[name] = pybullet.addUserDebugLine(
-                (a + self.offset).tolist(),
-                (a + MAGNIFIED * (b - a) + self.offset).tolist(),
-                lineColorRGB=self.colour,
-                lineWidth=4,
-                replaceItemUniqueId=self.items.get(name, -1),
+        self.overlay.update(
+            replace(mark, point_a=mark.point_a + self.offset, point_b=mark.point_b + self.offset)
+            for mark in marks
+        )
+        client = self.bodies.client
+        with not_rendered(client):
+            self.text = pybullet.addUserDebugText(
+                text,
+                (at + self.offset).tolist(),
+                textColorRGB=self.colour,
+                textSize=1.4,
+                replaceItemUniqueId=self.text,
                 physicsClientId=client,
             )
-
-
-def loop_points(system: System, q: Array) -> list[tuple[str, Array, Array]]:
-    """Origins of frames a and b (3,) [m] of each loop at a state, by name."""
-    mechanism = system.mechanism
-    poses, axes = np.zeros(len(mechanism.bodies), POSE), mechanism.axes.copy()
-    poses["R"] = np.eye(3)
-    kinematics(mechanism.bodies, q, poses, axes)
-    found: list[tuple[str, Array, Array]] = []
-    for constraint in system.constraints:
-        if not isinstance(constraint, LoopJoint | Distance):
-            continue
-        ends = [_origin(mechanism, poses, frame) for frame in (constraint.a, constraint.b)]
-        found.append((constraint.name, ends[0], ends[1]))
-    return found
-
-
-def _origin(mechanism: Mechanism, poses: np.ndarray, frame: Frame) -> Array:
-    body, _, p = locate(mechanism, frame.link, frame.xyz, frame.rpy)
-    return poses[body]["p"] + poses[body]["R"] @ p
 
 
 def view(model: str | Path | ModelSpec, plan: Plan) -> None:
@@ -139,9 +123,9 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
                 closing.callback(native.close)
             window = _open_window()
             closing.callback(disconnect, window)
-            stages = _build(spec, window, camera, native is not None)
+            stages = _build(system, spec, window, camera, native is not None)
             try:
-                _play(system, native, stages, camera, plan)
+                _play(system, native, stages, camera, plan, spec.actuated)
             except (pybullet.error, WorldError):
                 if pybullet.isConnected(window):
                     raise  # otherwise the window was closed, which ends the show
@@ -165,10 +149,11 @@ def _open_window() -> int:
         raise WorldError("Bullet cannot open its window; close the one that is open")
     for flag in (pybullet.COV_ENABLE_GUI, pybullet.COV_ENABLE_SHADOWS):
         pybullet.configureDebugVisualizer(flag, 0, physicsClientId=window)
+    hide_previews(window)
     return window
 
 
-def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
+def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
     """One or two copies of the model next to each other, and a camera that sees them."""
     shift = 0.65 * camera.width * camera.right
     offsets = [-shift, shift] if pair else [np.zeros(3)]
@@ -178,10 +163,18 @@ def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Sta
     for offset, (caption, colour) in zip(offsets, captions, strict=False):
         moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
         ids = load_bodies(moved, window)
-        stages.append(Stage(read_bullet(readable(ids), window), offset, caption, colour))
+        bodies = read_bullet(readable(ids), window)
+        overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)
+        stages.append(Stage(bodies, offset, caption, colour, overlay))
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
+    look(window, camera, 3.3 if pair else 1.4)
+    return stages
+
+
+def look(window: int, camera: Camera, widths: float) -> None:
+    """Point the camera of a window so that it sees this many times the width of a mechanism."""
     towards = -camera.direction
-    needed = camera.width * (3.3 if pair else 1.4) / (2.0 * WINDOW_HALF * ASPECT)
+    needed = camera.width * widths / (2.0 * WINDOW_HALF * ASPECT)
     pybullet.resetDebugVisualizerCamera(
         cameraDistance=max(needed, 1.6 * camera.distance * HALF / WINDOW_HALF),
         cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
@@ -189,7 +182,6 @@ def _build(spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Sta
         cameraTargetPosition=camera.target.tolist(),
         physicsClientId=window,
     )
-    return stages
 
 
 def _moved(body: BodySpec, offset: Array) -> BodySpec:
@@ -203,15 +195,26 @@ def _play(
     stages: Sequence[Stage],
     camera: Camera,
     plan: Plan,
+    actuated: Sequence[str],
 ) -> None:
     """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
     window = stages[0].bodies.client
     at = camera.target + 0.8 * HALF * camera.distance * camera.up
     at = at - 0.4 * camera.width * camera.right
     per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
-    annotated, done, due = -np.inf, 0, perf_counter()
+    pybullet.addUserDebugText(
+        "press g for sliders and reactions",
+        (at - 1.6 * HALF * camera.distance * camera.up).tolist(),
+        textColorRGB=(0.3, 0.3, 0.3),
+        textSize=1.1,
+        physicsClientId=window,
+    )
+    sliders, reactions = Sliders(window, system, actuated), Switch(window, "reactions")
+    done, due = 0, perf_counter()
     while done < plan.steps and pybullet.isConnected(window):
         steps = min(per_frame, plan.steps - done)
+        if sliders.apply(system) and native is not None:
+            native.drive(sliders.torques, system.gravity)
         system.rollout(steps)
         states = [(system.q, system.v, system.t)]
         if native is not None:
@@ -221,9 +224,7 @@ def _play(
         done += steps
         for stage, state in zip(stages, states, strict=True):
             stage.show(state[0])
-        if perf_counter() - annotated > REFRESH:
-            for stage, state in zip(stages, states, strict=True):
-                stage.annotate(system, state, at)
-            annotated = perf_counter()
+        for stage, state in zip(stages, states, strict=True):
+            stage.annotate(system, state, at, reactions.on and stage is stages[0])
         due = max(due + steps * plan.dt, perf_counter())
         sleep(max(0.0, due - perf_counter()))

@@ -1,0 +1,379 @@
+"""What is drawn into Bullet's window, and what its sliders do, without a window."""
+
+from dataclasses import replace
+
+import numpy as np
+import pybullet
+import pytest
+from numpy.testing import assert_allclose
+from small_models import four_bar, geared
+
+from bulletbridge.constraints.loop import Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion, Polynomial
+from bulletbridge.errors import ModelError
+from bulletbridge.surface import overlay as overlay_module
+from bulletbridge.surface import sliders as sliders_module
+from bulletbridge.surface.load import load
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.overlay import (
+    PERIOD,
+    Mark,
+    Overlay,
+    has_window,
+    magnification,
+    marks_of,
+    weight_of,
+)
+from bulletbridge.surface.sliders import Sliders, Switch, round_up
+
+ROUND_OFF = 1e-12
+UP = np.array([0.0, 0.0, 1.0])
+
+
+class Window:
+    """Bullet's window as far as it is drawn on: items by id, sliders by label."""
+
+    def __init__(self):
+        self.items, self.made, self.rendered, self.sliders, self.labels = {}, 0, True, [], []
+
+    def install(self, monkeypatch):
+        for module in (overlay_module, sliders_module):
+            monkeypatch.setattr(module, "has_window", lambda _: True)
+        for name in ("addUserDebugLine", "addUserDebugText", "removeUserDebugItem"):
+            monkeypatch.setattr(pybullet, name, getattr(self, name))
+        monkeypatch.setattr(pybullet, "configureDebugVisualizer", self.configure)
+        monkeypatch.setattr(pybullet, "addUserDebugParameter", self.slider)
+        monkeypatch.setattr(pybullet, "readUserDebugParameter", lambda k, **_: self.sliders[k])
+        return self
+
+    def put(self, item, replaced):
+        assert not self.rendered
+        if replaced not in self.items:
+            self.made, replaced = self.made + 1, self.made
+        self.items[replaced] = item
+        return replaced
+
+    def addUserDebugLine(self, start, end, replaceItemUniqueId, **_):  # noqa: N802, N803
+        return self.put((np.array(start), np.array(end)), replaceItemUniqueId)
+
+    def addUserDebugText(self, text, at, replaceItemUniqueId, **_):  # noqa: N802, N803
+        return self.put((text, np.array(at)), replaceItemUniqueId)
+
+    def removeUserDebugItem(self, item, **_):  # noqa: N802
+        del self.items[item]
+
+    def configure(self, flag, value, **_):
+        if flag == pybullet.COV_ENABLE_RENDERING:
+            self.rendered = bool(value)
+
+    def slider(self, label, lower, upper, start, **_):
+        self.labels.append((label, lower, upper))
+        self.sliders.append(float(np.float32(start)))  # as Bullet keeps it
+        return len(self.sliders) - 1
+
+    @property
+    def texts(self):
+        return [item[0] for item in self.items.values() if isinstance(item[0], str)]
+
+    @property
+    def lines(self):
+        return [item for item in self.items.values() if not isinstance(item[0], str)]
+
+
+@pytest.fixture
+def window(monkeypatch):
+    return Window().install(monkeypatch)
+
+
+def mark(name="pin", gap=(0.0, 0.0, 0.0), force=(0.0, 0.0, 0.0), moment=(0.0, 0.0, 0.0)):
+    b = np.array([1.0, 2.0, 3.0])
+    return Mark(name, b - gap, b, np.array(force), np.array(moment))
+
+
+def overlay(now=None, **options):
+    now = now if now is not None else [0.0]
+    return Overlay(0, weight=10.0, length=2.0, clock=lambda: now[0], **options)
+
+
+def test_gap_force_and_moment_are_drawn_to_scale_and_in_words(window):
+    assert overlay().update([mark("pin", (0, 0, 4e-5), (5.0, 0, 0), (0, -10.0, 0))])
+    assert window.texts == ["pin: 0.04 mm (x10000)", "5 N", "10 N m"]
+    (a, b), (foot, tip), *_ = window.lines
+    assert_allclose(b - a, 1e4 * np.array([0, 0, 4e-5]), atol=ROUND_OFF)
+    assert_allclose(foot, b)
+    assert_allclose(tip - b, [0.5 * 2.0, 0, 0], atol=ROUND_OFF)  # half the weight
+    moment = window.lines[6]  # after four barbs; half of weight times length
+    assert_allclose(moment[1] - moment[0], [0, -0.5 * 2.0, 0], atol=ROUND_OFF)
+    assert window.rendered
+
+
+def test_barbs_meet_at_the_tip_at_right_angles_to_each_other(window):
+    overlay().update([mark(force=(3.0, -4.0, 12.0))])
+    (foot, tip), *barbs = window.lines[1:]
+    assert len(barbs) == 4
+    along = (tip - foot) / np.linalg.norm(tip - foot)
+    ends = np.array([end - tip for start, end in barbs if np.array_equal(start, tip)])
+    assert_allclose(ends @ along, -0.15 * np.linalg.norm(tip - foot), rtol=1e-12)
+    aside = ends - np.outer(ends @ along, along)
+    gram = aside @ aside.T / (aside[0] @ aside[0])
+    assert_allclose(gram, np.kron(np.eye(2), [[1, -1], [-1, 1]]), atol=ROUND_OFF)
+
+
+def test_words_keep_away_from_arrows(window):
+    def where(**arrows):
+        overlay().update([mark(**arrows)])
+        text = next(item[1] for item in window.items.values() if isinstance(item[0], str))
+        window.items.clear()
+        return (text - mark().point_b) / (0.12 * 2.0)
+
+    assert_allclose(where(), -UP)
+    assert_allclose(where(force=(0, 0, -7.0)), UP)
+    assert_allclose(where(force=(3.0, 0, 0), moment=(0, 4.0, 0)), [-(0.5**0.5), -(0.5**0.5), 0])
+    assert_allclose(where(force=(3.0, 0, 0), moment=(-4.0, 0, 0)), -UP)
+
+
+def test_no_arrow_leaves_the_picture_and_none_is_drawn_for_nothing(window):
+    overlay().update([mark(force=(0, 0, 1e9)), mark("free", force=(0, 0, 9e-6))])
+    assert window.texts == ["pin: 0 mm", "1e+09 N", "free: 0 mm"]
+    foot, tip = window.lines[1]
+    assert np.linalg.norm(tip - foot) == pytest.approx(1.5 * 2.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "factor"),
+    [
+        (1.0, 1),
+        (0.1, 1),
+        (0.099, 10),
+        (0.011, 10),
+        (9.9e-3, 100),
+        (1.1e-7, 1e6),
+        (9e-8, 1),
+        (0.0, 1),
+    ],
+)
+def test_gaps_are_magnified_by_the_least_power_of_ten_that_shows_them(size, factor):
+    assert magnification(size, 2.0) == pytest.approx(factor)
+
+
+def test_ten_drawings_a_second_at_most_and_each_takes_the_place_of_the_last(window):
+    now, drawn = [0.0], []
+    drawer = overlay(now)
+    for millisecond in range(1000):
+        now[0] = 1e-3 * millisecond
+        due = drawer.due
+        assert drawer.update([mark(force=(0, 0, 1.0 + now[0]))]) == due
+        drawn += [now[0]] * due
+    assert len(drawn) == 10
+    assert min(np.diff(drawn)) >= PERIOD - ROUND_OFF
+    assert window.made == len(window.items) == 8  # gap, arrow of five, and their texts
+
+
+def test_a_slow_drawing_is_not_followed_by_the_next_at_once(window):
+    now = [0.0]
+    drawer = overlay(now)
+
+    def slow():
+        now[0] += 5.0
+        yield mark()
+
+    assert drawer.update(slow())
+    assert not drawer.update(slow())
+    assert now[0] == 5.0
+    now[0] += 1.5 * PERIOD
+    assert drawer.update(slow())
+
+
+def test_constraints_that_are_gone_and_arrows_that_vanish_take_their_items_along(window):
+    now = [0.0]
+    drawer = overlay(now)
+    drawer.update([mark("pin", force=(1.0, 0, 0)), mark("rod", moment=(1.0, 0, 0))])
+    now[0] = 1.0
+    drawer.update([mark("pin")])
+    assert window.texts == ["pin: 0 mm"]
+    assert len(window.items) == 2
+    drawer.clear()
+    assert not window.items
+    assert drawer.update([mark("pin")])  # at once
+    drawer.clear()
+    drawer.clear()
+
+
+def test_what_is_not_finite_is_left_out_and_an_error_does_not_stop_the_picture(window):
+    now = [0.0]
+    drawer = overlay(now)
+    drawer.update([mark(force=(np.nan, 0, 0)), mark("rod", gap=(np.inf, 0, 0))])
+    assert not window.items
+
+    def broken():
+        yield mark()
+        raise ModelError("no more")
+
+    now[0] = 1.0
+    with pytest.raises(ModelError):
+        drawer.update(broken())
+    assert window.rendered
+
+
+def test_nothing_is_drawn_or_asked_without_a_window():
+    client = pybullet.connect(pybullet.DIRECT)
+    drawer = Overlay(client, 1.0, 1.0)
+    assert not drawer.due
+    assert not drawer.update(iter([mark()]))
+    drawer.clear()
+    assert not Switch(client, "reactions").on
+    pybullet.disconnect(client)
+    assert not drawer.due
+    assert not has_window(client)
+
+
+def test_marks_are_reactions_where_they_act(tmp_path):
+    with load(four_bar(tmp_path)) as loaded:
+        system = loaded.system
+        (pin,) = marks_of(system)
+        reaction = system.reactions()["pin"]
+        assert np.array_equal(pin.force, reaction.force)
+        assert_allclose(pin.point_a, pin.point_b, atol=ROUND_OFF)
+        assert_allclose(pin.point_b, reaction.point, atol=ROUND_OFF)
+        assert weight_of(system) == pytest.approx(4.5 * 9.81)
+        system.gravity = np.zeros(3)
+        assert weight_of(system) == pytest.approx(4.5 * 9.81)
+
+
+def off_line(d, R):  # noqa: N803
+    """What of a displacement d (3,) is not along z of the frame R."""
+    return d - R[:, 2] * (R[:, 2] @ d)
+
+
+A, B = Frame("coupler", (0, 0, -1.2)), Frame("rocker", (0, 0, -0.9))
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [  # where b should be, of its displacement d from a, both in world axes
+        (LoopJoint("pin", JointModel.BALL, A, B), lambda d, R: d),
+        (
+            LoopJoint("pin", JointModel.POINT_ON_LINE, A, B),
+            lambda d, R: d - R[:, 2] * (R[:, 2] @ d),
+        ),
+        (LoopJoint("pin", JointModel.POINT_ON_PLANE, A, B), lambda d, R: d - off_line(d, R)),
+        (Distance("pin", A, B, 0.3), lambda d, R: d * (1 - 0.3 / np.linalg.norm(d))),
+        (
+            LoopJoint("pin", JointModel.BALL, A, B, motion=Motion(x=Polynomial((0.25,)))),
+            lambda d, R: d - 0.25 * R[:, 0],
+        ),
+    ],
+)
+def test_the_gap_is_what_the_joint_does_not_allow(tmp_path, loop, expected, rng):
+    spec = replace(read_loops(four_bar(tmp_path)), constraints=(loop,))
+    with load(spec) as loaded:
+        system = loaded.system
+        q = system.q + 0.1 * rng.standard_normal(3)  # open
+        loaded.bodies.write(q, np.zeros(3))
+        R, crank, rocker = (
+            np.array([[np.cos(x), 0, np.sin(x)], [0, 1, 0], [-np.sin(x), 0, np.cos(x)]])
+            for x in (q[0] + q[1], q[0], q[2])
+        )
+        # hinges about y, from which bars hang down
+        a, b = -0.5 * crank[:, 2] - 1.2 * R[:, 2], np.array([1.0, 0, 0]) - 0.9 * rocker[:, 2]
+        ((point, gap),) = system.gap_vectors(q).values()
+        assert_allclose(point, b, atol=ROUND_OFF)
+        assert_allclose(gap, expected(b - a, R), atol=ROUND_OFF)
+        size = system.evaluate(q).gaps[0].metres
+        assert np.linalg.norm(gap) == pytest.approx(size, abs=ROUND_OFF)
+
+
+def test_couplings_have_no_place(tmp_path):
+    with load(geared(tmp_path)) as loaded:
+        assert marks_of(loaded.system) == []
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4", "dop853"])
+def test_gravity_set_on_the_way_is_that_of_a_model_with_it(tmp_path, integrator):
+    spec = read_loops(four_bar(tmp_path))
+    other = replace(spec, gravity=(1.0, 0.0, -1.6))
+    with load(spec, integrator=integrator) as one, load(other, integrator=integrator) as two:
+        one.system.rollout(3)
+        two.system.set_state(one.system.q, one.system.v, one.system.t)
+        one.system.gravity = other.gravity
+        for system in (one.system, two.system):
+            system.rollout(5)
+        # set_state trims to round-off, and dop853 chooses other steps for that
+        assert_allclose(one.system.q, two.system.q, atol=ROUND_OFF, rtol=0)
+        assert_allclose(one.system.acceleration(), two.system.acceleration(), rtol=1e-9)
+        potentials = [system.evaluate().potential for system in (one.system, two.system)]
+        assert potentials[0] == pytest.approx(potentials[1], rel=ROUND_OFF)
+        assert one.system.gravity.tolist() == [1.0, 0.0, -1.6]
+        one.system.assemble()  # a new start keeps it
+        assert one.system.gravity.tolist() == [1.0, 0.0, -1.6]
+
+
+@pytest.mark.parametrize("gravity", [9.81, [0, 0], [0, 0, np.nan], [[0, 0, 1]]])
+def test_impossible_gravity_is_refused(tmp_path, gravity):
+    with load(four_bar(tmp_path)) as loaded:
+        with pytest.raises(ModelError, match=r"give three finite numbers \[m/s²\]"):
+            loaded.system.gravity = gravity
+        assert loaded.system.gravity.tolist() == [0, 0, -9.81]
+
+
+def test_sliders_that_nobody_moves_change_no_bit(tmp_path, window):
+    with load(four_bar(tmp_path)) as loaded:
+        system = loaded.system
+        system.tau[:] = [0.1, 0.2, 0.3]
+        sliders = Sliders(loaded.client, system, ("crank",))
+        assert [label for label, *_ in window.labels] == ["gravity [m/s2]", "crank [N m]"]
+        for _ in range(3):
+            assert not sliders.apply(system)
+        assert system.gravity.tolist() == [0, 0, -9.81]
+        assert system.tau.tolist() == [0.1, 0.2, 0.3]
+
+
+def test_sliders_set_gravity_and_add_torques(tmp_path, window):
+    with load(four_bar(tmp_path)) as loaded:
+        system = loaded.system
+        system.tau[0] = 0.25
+        sliders = Sliders(loaded.client, system, ("crank",))
+        window.sliders[:] = [1.5, 2.0]
+        assert sliders.apply(system)
+        assert not sliders.apply(system)
+        assert system.gravity.tolist() == [0, 0, -1.5]
+        assert system.tau[0] == 2.25  # added once, not in each step
+        assert sliders.torques == {"crank": 2.0}
+        system.tau[0] = 0.5  # a program that writes its own
+        sliders.apply(system)
+        assert system.tau[0] == 2.5
+        window.sliders[1] = -1.0
+        sliders.apply(system)
+        assert system.tau[0] == -0.5
+        vdot = system.acceleration()
+        terms = system.terms()
+        drive = np.array([-0.5, 0, 0])
+        rest = terms.M @ vdot + terms.h - terms.forces - drive  # what is left is the pin's
+        assert abs(rest @ _freedom(system)) < 1e-9
+
+
+def _freedom(system):
+    """The one velocity (nv,) that the loop allows, of unit length."""
+    return np.linalg.svd(system.terms().J)[2][-1]
+
+
+def test_a_switch_is_on_after_every_other_press(window):
+    switch = Switch(0, "reactions")
+    assert window.labels == [("reactions", 1, 0)]  # which Bullet shows as a button
+    seen = []
+    for presses in range(4):
+        window.sliders[0] = float(presses)
+        seen.append(switch.on)
+    assert seen == [False, True, False, True]
+
+
+def test_no_sliders_without_a_window_but_names_are_checked(tmp_path):
+    with load(four_bar(tmp_path)) as loaded:
+        sliders = Sliders(loaded.client, loaded.system, ("crank",))
+        assert not sliders.apply(loaded.system)
+        with pytest.raises(ModelError, match="unknown joint 'crnk'"):
+            Sliders(loaded.client, loaded.system, ("crnk",))
+
+
+def test_ends_of_sliders_are_round():
+    assert [round_up(x) for x in (0.031, 1.0, 44.1, 99.0)] == pytest.approx([0.04, 1, 50, 100])
