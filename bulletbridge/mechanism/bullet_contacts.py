@@ -13,7 +13,7 @@ import pybullet
 from bulletbridge.mechanism.layout import HELD_COLUMNS
 from bulletbridge.numerics.records import Array
 
-STICKING = 0.9
+STICKING = 0.95
 """Share of the largest friction force up to which a contact is taken to stick."""
 MOST_FRICTION = 10.0
 """Bullet's bound on the product of two friction coefficients."""
@@ -53,10 +53,10 @@ class Contacts:
     def held(self, points: Iterable[Any]) -> Array:
         """Points that hold among those of ``getContactPoints``, (n, 9) as ``System.filter`` wants.
 
-        Points without load are left out. Tangents are held while the friction force is well inside
-        its cone; a point that slides is held along the normal. Between two bridged bodies it is
-        the relative motion, and a contact that both report counts once; against any other body it
-        is the motion itself.
+        A point is held, in all directions, while it carries load and its friction force is inside
+        the cone. One that slides is not: held along its normal alone, it would be pushed aside.
+        Between two bridged bodies it is the relative motion, and a contact that both report counts
+        once; against any other body it is the motion itself.
         """
         pairs = self._pairs
         numbers: list[float] = []
@@ -71,7 +71,8 @@ class Contacts:
                 continue
             a, b, friction = pair
             reach = friction * force
-            numbers += a, b, *at, *normal, 3.0 if f1 * f1 + f2 * f2 < reach * reach else 1.0
+            if f1 * f1 + f2 * f2 < reach * reach:
+                numbers += a, b, *at, *normal, 3.0
         return np.array(numbers).reshape(-1, HELD_COLUMNS) if numbers else NO_POINTS
 
     def _pair(
