@@ -10,6 +10,7 @@ from test_semantics import FIXED, GEAR, ORIGIN, P2P, PRISMATIC, box
 
 from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.surface.drop_in.session import session_of
 
 MASS, G, DT = 1.5, 9.81, 1 / 240
 
@@ -246,3 +247,32 @@ def test_what_cannot_close_is_said_once_and_stays_bullets(connect, tmp_path):
     client.removeConstraint(client.getConstraintUniqueId(1))
     client.stepSimulation()
     assert np.isfinite(pose(client, body)[0]).all()
+
+
+@pytest.mark.parametrize("kind", [P2P, FIXED, pybullet.JOINT_REVOLUTE, pybullet.JOINT_PLANAR])
+def test_marks_show_what_holds_the_body(connect, tmp_path, kind):
+    """On the body, the parent, act its weight and the drawn wrench: momentum tells the second."""
+    client = connect()
+    body = free_box(client, tmp_path)
+    pivot = np.array([0.2, 0.05, -0.1])
+    pin(client, body, kind, pivot.tolist())
+    for _ in range(30):
+        client.stepSimulation()
+    (group,) = session_of(client._client).groups.values()
+    moments = np.array(client.getDynamicsInfo(body, -1)[2])
+
+    def momentum():
+        _, R = pose(client, body)
+        v, w = map(np.array, client.getBaseVelocity(body))
+        return MASS * v, R.apply(moments * R.inv().apply(w))
+
+    linear, angular = momentum()
+    client.stepSimulation()
+    (mark,) = group.marks()
+    p, _ = pose(client, body)
+    gained = (momentum()[0] - linear) / DT
+    assert np.abs(mark.force + [0, 0, -MASS * G] - gained).max() < 1e-9
+    about = mark.moment + np.cross(mark.point_b - p, mark.force)
+    # over a step the pivot moves against the centre: first order in the step
+    assert np.abs(about - (momentum()[1] - angular) / DT).max() < 0.1
+    assert np.abs(mark.point_a - mark.point_b).max() < 1e-12

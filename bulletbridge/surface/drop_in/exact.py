@@ -15,6 +15,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in.actions import DEFAULT_DAMPING, Actions
 from bulletbridge.surface.drop_in.group import Group
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
+from bulletbridge.surface.overlay import Mark, marks_of
 from bulletbridge.surface.worlds import gravity, link_ids, readable
 
 CENTRE = (0.0, 0.0, 0.0)
@@ -86,6 +87,10 @@ class ExactGroup(Group):
     def undo(self) -> None:
         """Take back the step."""
         self.system.set_state(*self._before)
+
+    def marks(self) -> list[Mark]:
+        """What a window shows of the loops: gaps and reactions."""
+        return marks_of(self.system)
 
     def _read(self, names: Mapping[str, int]) -> tuple[BulletBodies, Mechanism]:
         """The bodies with the damping that Bullet applies to them."""

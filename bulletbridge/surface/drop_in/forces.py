@@ -4,8 +4,9 @@ import numpy as np
 import pybullet
 
 from bulletbridge.constraints.loop import Coupling, LoopJoint
+from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.filter import Impulses
-from bulletbridge.surface.drop_in.loops import Loop
+from bulletbridge.surface.drop_in.loops import HINGE_SPAN, Loop
 
 State = tuple[float, ...]
 
@@ -48,3 +49,25 @@ def largest(
     velocity, position = impulses.of(loop.name) / impulses.dt
     ours = np.abs(velocity).max() + (np.abs(position).max() if corrected else 0.0)
     return max(map(abs, native)) + float(ours)
+
+
+def on_parent(
+    loop: Loop, native: State, twin: State, impulses: Impulses | None, dt: float
+) -> tuple[Array, Array] | None:
+    """Force (3,) [N] and moment (3,) [N m] on the parent at its pivot, world axes.
+
+    None of prismatic constraints, of which Bullet does not tell the axes, and of gears.
+    """
+    wrench = impulses.wrench(loop.name, corrected=False) if impulses else None
+    if wrench is None or loop.kind in (pybullet.JOINT_PRISMATIC, pybullet.JOINT_GEAR):
+        return None
+    force, moment = wrench.force / dt, wrench.moment / dt
+    if loop.kind == pybullet.JOINT_FIXED:
+        return force + native[:3], moment + wrench.R @ native[3:]
+    if loop.kind == pybullet.JOINT_PLANAR:
+        return force, moment
+    force = force - native
+    if loop.kind == pybullet.JOINT_REVOLUTE:
+        arm = HINGE_SPAN * wrench.R[:, 2]
+        return force - twin, moment - np.cross(arm, twin)
+    return force, moment

@@ -20,6 +20,7 @@ from bulletbridge.surface.drop_in.function import (
 from bulletbridge.surface.drop_in.hooks import HOOKS
 from bulletbridge.surface.drop_in.loops import Loop
 from bulletbridge.surface.drop_in.session import SESSIONS, Session
+from bulletbridge.surface.overlay import has_window
 
 __all__ = ["FUNCTIONS", "lookup"]
 
@@ -111,7 +112,7 @@ def setRealTimeSimulation(session: Session, given: Given) -> Any:
     """
     on = bool(given.get("enableRealTimeSimulation"))
     if "enableRealTimeSimulation" in given and len(given) == 1:
-        session.start_real_time(on and (HOOKS.headless or session.has_window()))
+        session.start_real_time(on and (HOOKS.headless or has_window(session.client)))
         given = {"enableRealTimeSimulation": 0}
     return session.native("setRealTimeSimulation", given)
 
@@ -283,6 +284,15 @@ def setBridgeMode(session: Session, given: Given) -> None:
 def getBridgeLoops(session: Session, given: Given) -> dict[int, Loop]:
     """What became of each constraint, by its id: exact, or Bullet's own and why."""
     return session.loops()
+
+
+@replaces("enable")
+def drawBridgeLoops(session: Session, given: Given) -> None:
+    """Draw gaps and reactions of the constraints into the window, at most ten times a second.
+
+    ``drawBridgeLoops(enable, physicsClientId)``; without a window nothing happens.
+    """
+    session.draw(bool(given.get("enable", True)))
 
 
 # clients

@@ -19,8 +19,9 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.system import System
-from bulletbridge.surface.drop_in.forces import largest, total
+from bulletbridge.surface.drop_in.forces import largest, on_parent, total
 from bulletbridge.surface.drop_in.loops import Loop, Rate, child_frame, info_of, modelled
+from bulletbridge.surface.overlay import Mark
 from bulletbridge.surface.worlds import joint_ids, link_ids, readable
 
 SATURATED = 0.999
@@ -126,6 +127,21 @@ class Group:
         """The bodies; nothing but their masses matters to the filter."""
         world = read_bullet(readable(dict(names)), self.client, joint_damping=False)
         return world, world.mechanism
+
+    def marks(self) -> list[Mark]:
+        """What a window shows of the loops: gaps, and what they do to their parents."""
+        found: list[Mark] = []
+        places = self.system.gap_vectors()
+        for loop in self._loops.values():
+            if loop.name not in places:
+                continue
+            point, gap = places[loop.name]
+            twin = () if loop.twin < 0 else self._native_state(replace(loop, number=loop.twin))
+            native = self._native_state(loop)
+            acting = on_parent(loop, native, twin, self.impulses, self.system.dt)
+            force, moment = acting or (np.zeros(3), np.zeros(3))
+            found.append(Mark(loop.name, point - gap, point, force, moment))
+        return found
 
     def _reopen(self) -> None:
         """See which loops are open where Bullet has the bodies now, and close those that are rigid.

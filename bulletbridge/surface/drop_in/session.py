@@ -13,6 +13,7 @@ from bulletbridge.surface.drop_in.group import Group, warn
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
 from bulletbridge.surface.drop_in.ledger import Ledger
 from bulletbridge.surface.drop_in.loops import Loop
+from bulletbridge.surface.overlay import Overlay, weight_of
 from bulletbridge.surface.worlds import gravity
 
 LONGEST_PUMP = 0.1
@@ -45,6 +46,7 @@ class Session(Ledger):
         self.groups: dict[frozenset[int], Group] = {}
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self.actions = Actions()
+        self._overlay: Overlay | None = None
         self._started = 0.0  # of real-time simulation, by the hooks' clock
 
     def loops(self) -> dict[int, Loop]:
@@ -64,11 +66,6 @@ class Session(Ledger):
     def _changed(self, loop: Loop, moved: bool) -> None:
         for group in self.groups.values():
             group.change(loop, moved)
-
-    def has_window(self) -> bool:
-        """Whether the client is connected to a window."""
-        method = pybullet.getConnectionInfo(physicsClientId=self.client)["connectionMethod"]
-        return method == pybullet.GUI
 
     # bodies
 
@@ -146,9 +143,23 @@ class Session(Ledger):
         for group in groups:
             group.after_step()
         self.actions.end_step()
+        if self._overlay is not None and self._overlay.due:
+            self._overlay.update(mark for group in groups for mark in group.marks())
         for call in HOOKS.after_step:
             call(self)
         return answer
+
+    def draw(self, on: bool) -> None:
+        """Draw gaps and reactions into the window at most ten times a second, or not any more."""
+        if self._overlay is not None:
+            self._overlay.clear()
+            self._overlay = None
+        self._regroup()
+        systems = [group.system for group in self.groups.values()]
+        if on and systems:
+            weight = max(weight_of(system) for system in systems)
+            length = max(system.encoded.length for system in systems)
+            self._overlay = Overlay(self.client, weight, length)
 
     def start_real_time(self, on: bool) -> None:
         """Let simulated time follow the clock from now on, or not any more."""
