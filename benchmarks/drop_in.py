@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from bulletbridge.surface.drop_in.client import BulletClient
 from minitaur_worlds import minitaur
 from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table
+
+from bulletbridge.surface.drop_in.client import BulletClient
 
 BATCHES, STEPS = 401, 10
 SETTLING = 300  # steps

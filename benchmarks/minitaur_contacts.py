@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from bulletbridge.surface.drop_in.client import BulletClient
 from minitaur_worlds import STANDING, Gait, drive, minitaur
 from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table
+
+from bulletbridge.surface.drop_in.client import BulletClient
 
 RATE, FINE = 240, 8000  # [Hz]
 DURATION = 4.0  # [s]

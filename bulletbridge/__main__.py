@@ -1,4 +1,4 @@
-"""``python -m bulletbridge``."""
+"""``python -m bulletbridge``: the command line."""
 
 from bulletbridge.surface.cli import main
 

@@ -1,4 +1,4 @@
-"""The command line: compare, inspect, models, demo.
+"""The command line: compare, run, inspect, models, demo.
 
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
@@ -48,6 +48,14 @@ class SolverName(str, Enum):
     projector = "projector"
     native = "native"
     native_tuned = "native_tuned"
+
+
+class ModeName(str, Enum):
+    """Who advances bodies that constraints join."""
+
+    filter = "filter"
+    exact = "exact"
+    native = "native"
 
 
 Dt = Annotated[float, typer.Option("--dt", help="Step [s].")]
@@ -134,6 +142,56 @@ def compare(
     if page is not None:
         print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
     raise typer.Exit(worst(runs))
+
+
+@app.command("run", context_settings={"allow_interspersed_args": False})
+def run_a_script(
+    script: Annotated[str, typer.Argument(help="A Python file, unmodified.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own.")] = None,
+    mode: Annotated[
+        ModeName, typer.Option(help="Who advances bodies that constraints join.")
+    ] = ModeName.filter,
+    headless: Annotated[
+        bool,
+        typer.Option(
+            "--headless",
+            help="No window: sliders stay at their start, waiting is skipped, the clock is virtual "
+            "and chance the same in every run.",
+        ),
+    ] = False,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="End the script after so many steps; 1000 calls of PyBullet without a step count "
+            "as one.",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Run it natively too: gaps, forces, times.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Measure the constraints after each step.")
+    ] = False,
+    module: Annotated[
+        bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Run an unmodified PyBullet script on our solver, as python would."""
+    from bulletbridge.surface.run.compare import ScriptRuns, print_runs, run_natively
+    from bulletbridge.surface.run.script import Script, run_script
+    from bulletbridge.surface.terminal import wide_console
+
+    _require_places(json_file, None)
+    what = Script(script, tuple(arguments or ()), module)
+    watched = compare or watch or json_file is not None
+    ours = run_script(what, mode.value, without_window=headless, steps=steps, watched=watched)
+    native = run_natively(what, steps, headless) if compare else None
+    runs = ScriptRuns(what, mode.value, ours, native)
+    if watched:
+        _deliver(json_file, runs.to_dict(), lambda: print_runs(runs, wide_console()))
+    raise typer.Exit(ours.code)
 
 
 @app.command()

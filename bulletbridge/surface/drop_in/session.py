@@ -119,6 +119,15 @@ class Session(Ledger):
     # time
 
     def step(self) -> Any:
+        """``advance``, and what is to follow each step."""
+        answer = self.advance()
+        if self._overlay is not None and self._overlay.due:
+            self._overlay.update(m for group in self.groups.values() for m in group.marks())
+        for call in HOOKS.after_step:
+            call(self)
+        return answer
+
+    def advance(self) -> Any:
         """Bullet's step, then all loops closed at position and velocity level.
 
         Raises:
@@ -143,10 +152,6 @@ class Session(Ledger):
         for group in groups:
             group.after_step()
         self.actions.end_step()
-        if self._overlay is not None and self._overlay.due:
-            self._overlay.update(mark for group in groups for mark in group.marks())
-        for call in HOOKS.after_step:
-            call(self)
         return answer
 
     def draw(self, on: bool) -> None:

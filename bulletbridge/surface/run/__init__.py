@@ -1,0 +1,1 @@
+"""Unmodified PyBullet scripts on our solver: ``bulletbridge run``."""
