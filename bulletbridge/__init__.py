@@ -18,7 +18,7 @@ from bulletbridge.simulation.system import System
 
 if TYPE_CHECKING:
     from bulletbridge.surface.attach import attach
-    from bulletbridge.surface.client import BulletClient
+    from bulletbridge.surface.drop_in.client import BulletClient
     from bulletbridge.surface.load import load
     from bulletbridge.surface.plot import plot
 
@@ -50,7 +50,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """What needs PyBullet, which greets on stderr when it is imported."""
     if name == "BulletClient":
-        return import_module("bulletbridge.surface.client").BulletClient
+        return import_module("bulletbridge.surface.drop_in.client").BulletClient
     if name in ("attach", "load", "plot"):
         return getattr(import_module(f"bulletbridge.surface.{name}"), name)
     raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")

@@ -29,6 +29,10 @@ class WorldError(BulletBridgeError):
     """The Bullet world is not what it was when it was read (body removed, other client)."""
 
 
+class CallError(BulletBridgeError):
+    """A call that PyBullet would answer with a crash or with another body's numbers."""
+
+
 class MissingExtraError(BulletBridgeError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

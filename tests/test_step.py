@@ -21,6 +21,7 @@ from bulletbridge.errors import (
     OverconstrainedError,
     StepError,
 )
+from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
@@ -468,3 +469,31 @@ def test_forces_set_before_assembly_act_after_it():
     plain = system.acceleration()
     tau[0] = 5.0
     assert np.abs(system.acceleration() - plain).max() > 1.0
+
+
+@pytest.mark.parametrize("failure", [NOT_CLOSED, NOT_FINITE, CONTRADICTED, "raise"])
+def test_a_step_that_fails_in_its_parts_leaves_no_trace(failure, monkeypatch):
+    """Whatever stops a part, the state before the whole step comes back."""
+    system = four_bar()
+    system.assemble()
+    solver, calls = system._solver, []
+
+    def run(task, steps=0, record=None):
+        calls.append(steps)
+        solver.q[:] += 0.1  # parts that went well before the one that failed
+        solver.state[-1] += solver.control[0]["dt"]
+        if failure == "raise":
+            raise ZeroDivisionError
+        return failure
+
+    monkeypatch.setattr(solver, "run", run)
+    before = solver.state.copy()
+    if failure == "raise":
+        with pytest.raises(ZeroDivisionError):
+            solver._refine()
+    else:
+        assert solver._refine() == failure
+    assert len(calls) == (3 if failure == NOT_CLOSED else 1)
+    assert_allclose(solver.state, before, rtol=0.0)
+    assert system.dt == 1 / 240
+    assert not solver.control[0]["fresh"]

@@ -110,6 +110,23 @@ class Encoded:
             self, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
         )
 
+    def place(self, mechanism: Mechanism, loop: LoopJoint) -> None:
+        """Put the frames of a loop elsewhere on the same links, in place.
+
+        Raises:
+            ModelError: A frame's link does not exist.
+        """
+        index = [n for n in self.rows if self._is_loop(n)].index(loop.name)
+        record = self.loops[index : index + 1].copy()
+        _encode_frames(record[0], mechanism, loop)
+        record["turn"] = _axis_in_frame(loop, loop.motion.axis if loop.motion else None)
+        self.loops[index] = record[0]
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset, in place."""
+        start = self.rows[name].start
+        self.couplings["offset"][self.couplings["row"] == start] = offset
+
     def _is_loop(self, name: str) -> bool:
         return self.rows[name].start < sum(self.loops["rows"])
 

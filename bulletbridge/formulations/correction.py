@@ -32,13 +32,22 @@ EPS = 2.0**-52
 
 
 @inlined
+def finite(x: Array) -> bool:
+    """Whether no entry is NaN or infinite."""
+    total = 0.0
+    for k in range(len(x)):
+        total += 0.0 * x[k]
+    return total == 0.0
+
+
+@inlined
 def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
     """Largest residual of the kept rows, each divided by its unit."""
     gap = 0.0
     for i in range(rank):
         row = f.rows[f.rows[i].pivot]
         size = abs(row.unit * row.g)
-        if not size <= gap:  # also keeps a NaN
+        if size > gap or math.isnan(size):  # a NaN stays
             gap = size
     a.control.gap = gap
     return gap

@@ -31,6 +31,7 @@ from bulletbridge.mechanism.bullet_tree import (
     grow,
 )
 from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 
 __all__ = ["BulletBodies", "read_bullet"]
@@ -96,12 +97,23 @@ def read_bullet(
     for robot, body_id in zip(robots, ids.values(), strict=True):
         converter = Converter(robot, nq, nv)
         base = None if robot.floating else pybullet.getBasePositionAndOrientation(body_id, client)
-        ports.append(Port(robot.name, body_id, client, *stamp(body_id, client), converter, base))
+        carriers = bodies_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
+        mark = stamp(body_id, client)
+        ports.append(Port(robot.name, body_id, client, *mark, converter, base, carriers))
         nq, nv = converter.nq, converter.nv
     world = BulletBodies(mechanism, ids, client, tuple(ports))
     M, _ = mass_matrix_at(mechanism, world.state()[0])
     check_mass_matrix(mechanism, M, live_mass_matrix(world, robots))
     return world
+
+
+def bodies_of_links(mechanism: Mechanism, robot: RawBody, prefix: str) -> tuple[int, ...]:
+    """Bodies of the mechanism that carry a robot's links, the base first."""
+    names = [prefix + link.name for link in robot.links]
+    # a link called world that is elsewhere goes by another name
+    elsewhere = f"{robot.name}/{WORLD}"
+    names = [elsewhere if n == WORLD and elsewhere in mechanism.links else n for n in names]
+    return tuple(mechanism.links[name].body for name in names)
 
 
 def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) -> dict[str, int]:

@@ -21,11 +21,9 @@ IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 @dataclass(frozen=True)
 class Ball:
-    """A spherical joint: its place in Bullet's lists and in q and v, the child's I in its link."""
+    """A spherical joint: its place in Bullet's lists, and the child's I in its link."""
 
     place: int
-    q: int
-    v: int
     R: Matrix
 
 
@@ -45,6 +43,7 @@ class Converter:
         base = Rotation.from_matrix(robot.links[0].R)
         x, y, z, w = base.as_quat()
         self._principal = (float(x), float(y), float(z), float(w))
+        self._turned = self._principal != (0.0, 0.0, 0.0, 1.0)
         self.q0, self.v0 = nq, nv
         if robot.floating:
             nq, nv = nq + 7, nv + 6
@@ -58,38 +57,43 @@ class Converter:
             if joint.kind == SPHERICAL:
                 rows = cast(list[list[float]], robot.links[index + 1].R.tolist())
                 R = cast(Matrix, tuple(tuple(row) for row in rows))
-                self.balls.append(Ball(len(self.indices), nq, nv, R))
+                self.balls.append(Ball(len(self.indices), R))
             self.indices.append(index)
             self._q.append(slice(nq, nq + POSITIONS[joint.kind]))
             self._v.append(slice(nv, nv + RATES[joint.kind]))
             nq, nv = self._q[-1].stop, self._v[-1].stop
         self.nq, self.nv = nq, nv
 
-    def read_base(
-        self, q: Array, v: Array, pose: tuple[Floats, Floats], twist: tuple[Floats, Floats]
+    def add_base(
+        self,
+        q: list[float],
+        v: list[float],
+        pose: tuple[Floats, Floats],
+        twist: tuple[Floats, Floats],
     ) -> None:
-        """Put the base's pose and (linear, angular) velocity into q and v."""
-        i, k = self.q0, self.v0
-        x, y, z, w = self._principal
-        q[i : i + 3], q[i + 3 : i + 7] = pose[0], quat_product(unit(pose[1]), (-x, -y, -z, w))
-        v[k : k + 3], v[k + 3 : k + 6] = twist[1], twist[0]
+        """Append the base's pose and (linear, angular) velocity to the numbers of q and v."""
+        quat = unit(pose[1])
+        if self._turned:
+            x, y, z, w = self._principal
+            quat = quat_product(quat, (-x, -y, -z, w))
+        q += pose[0]
+        q += quat
+        v += twist[1]
+        v += twist[0]
 
-    def read_joints(
-        self, q: Array, v: Array, positions: Sequence[Floats], rates: Sequence[Floats]
+    def add_joints(
+        self, q: list[float], v: list[float], positions: Sequence[Floats], rates: Sequence[Floats]
     ) -> None:
-        """Put Bullet's joint positions and rates into q and v."""
-        if not self.balls:
-            q[self._q[0].start : self.nq] = [position for (position,) in positions]
-            v[self._v[0].start : self.nv] = [rate for (rate,) in rates]
-            return
-        for at, values in zip(self._q, positions, strict=True):
-            q[at] = values
-        for at, values in zip(self._v, rates, strict=True):
-            v[at] = values
-        for ball in self.balls:
-            x, y, z, w = unit(positions[ball.place])
-            q[ball.q : ball.q + 4] = (*turned(ball.R, (x, y, z)), w)
-            v[ball.v : ball.v + 3] = turned(ball.R, rates[ball.place])
+        """Append Bullet's joint positions and rates, some of spherical joints, to q and v."""
+        balls = {ball.place: ball for ball in self.balls}
+        for place, (position, rate) in enumerate(zip(positions, rates, strict=True)):
+            if place in balls:
+                x, y, z, w = unit(position)
+                q += (*turned(balls[place].R, (x, y, z)), w)
+                v += turned(balls[place].R, rate)
+            else:
+                q += position
+                v += rate
 
     def columns(self) -> tuple[tuple[slice, None], tuple[slice, None]]:
         """Where the joints are in q and v, as columns: their lists are what Bullet takes."""
@@ -119,7 +123,7 @@ class Converter:
         """Function of (q, v) that gives a floating base's position, orientation, velocities."""
         q_part, v_part = slice(self.q0, self.q0 + 7), slice(self.v0, self.v0 + 6)
         principal = self._principal
-        turn = None if principal == (0.0, 0.0, 0.0, 1.0) else principal
+        turn = principal if self._turned else None
 
         def lists(q: Array, v: Array) -> tuple[Floats, Floats, Floats, Floats]:
             pose, twist = q[q_part].tolist(), v[v_part].tolist()

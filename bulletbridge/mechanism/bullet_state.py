@@ -1,5 +1,6 @@
 """Bodies in a PyBullet world: recognised, their states read and written, at Bullet's own cost."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -8,6 +9,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.bullet_contacts import Contacts
 from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -24,6 +26,7 @@ class Port:
     stamp: bytes
     converter: Converter
     base: tuple[Floats, Floats] | None  # position and quaternion of a fixed base when it was read
+    carriers: tuple[int, ...]  # bodies of the mechanism that carry the base, link 0, link 1, ...
 
     def check(self) -> None:
         """Raise WorldError unless the body is the one that was read."""
@@ -38,18 +41,30 @@ class Port:
                 " the world; load it and read it again. Its id may by now be another body's"
             )
 
-    def read(self, q: Array, v: Array) -> None:
-        """Fill the body's part of q and v."""
+    def reader(self) -> Callable[[list[float], list[float]], None]:
+        """Function that appends the body's part to the numbers of q and of v."""
         body, client, converter = self.body_id, self.client, self.converter
-        pose = pybullet.getBasePositionAndOrientation(body, client)
-        if self.base is None:
-            converter.read_base(q, v, pose, pybullet.getBaseVelocity(body, client))
-        elif pose != self.base:
-            self._check_base(pose, self.base)
-        if converter.indices:
-            states = pybullet.getJointStatesMultiDof(body, converter.indices, client)
-            positions, rates, *_ = zip(*states, strict=True)
-            converter.read_joints(q, v, positions, rates)
+        pose, twist = pybullet.getBasePositionAndOrientation, pybullet.getBaseVelocity
+        states, several = pybullet.getJointStates, pybullet.getJointStatesMultiDof
+        indices, base = converter.indices, self.base
+        add_base, add_joints = converter.add_base, converter.add_joints
+
+        def read(q: list[float], v: list[float]) -> None:
+            if base is None:
+                add_base(q, v, pose(body, client), twist(body, client))
+            elif (now := pose(body, client)) != base:
+                self._check_base(now, base)
+            if not indices:
+                return
+            if converter.balls:
+                positions, rates, *_ = zip(*several(body, indices, client), strict=True)
+                add_joints(q, v, positions, rates)
+            else:
+                positions, rates, *_ = zip(*states(body, indices, client), strict=True)
+                q += positions
+                v += rates
+
+        return read
 
     def writer(self) -> Callable[[Array, Array], None]:
         """Function of (q, v) that puts the body's part of them into Bullet."""
@@ -109,6 +124,8 @@ class BulletBodies:
     client: int
     ports: tuple[Port, ...] = field(repr=False)
     _writers: tuple[Callable[[Array, Array], None], ...] = field(init=False, repr=False)
+    _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
+    _contacts: Contacts = field(init=False, repr=False)
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
     _nq: int = field(init=False, repr=False)
     _nv: int = field(init=False, repr=False)
@@ -117,6 +134,9 @@ class BulletBodies:
         """Prepare what ``write`` needs at every step."""
         put = object.__setattr__
         put(self, "_writers", tuple(port.writer() for port in self.ports))
+        put(self, "_readers", tuple(port.reader() for port in self.ports))
+        carriers = {port.body_id: port.carriers for port in self.ports}
+        put(self, "_contacts", Contacts(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_nq", self.mechanism.nq)
         put(self, "_nv", self.mechanism.nv)
@@ -128,18 +148,28 @@ class BulletBodies:
             WorldError: A body is gone, a fixed base was moved, or a number is not finite.
         """
         self.check()
-        q, v = np.zeros(self.mechanism.nq), np.zeros(self.mechanism.nv)
-        for port in self.ports:
-            port.read(q, v)
-        if np.isfinite(q).all() and np.isfinite(v).all():
-            return q, v
+        positions: list[float] = []
+        rates: list[float] = []
+        for read in self._readers:
+            read(positions, rates)
+        if math.isfinite(sum(positions) + sum(rates)):
+            return np.array(positions), np.array(rates)
+        q, v = np.array(positions), np.array(rates)
         for joint in self.mechanism.joints.values():
             if not np.isfinite([*q[joint.q], *v[joint.v]]).all():
                 raise WorldError(
                     f"joint '{joint.name}': position {q[joint.q]} or rate {v[joint.v]} in Bullet is"
                     " not a number; reset it"
                 )
-        return q, v
+        return q, v  # finite, but their sum is not
+
+    def contacts(self) -> Array:
+        """Points (n, 9) that contacts hold, of Bullet's last step; for ``System.filter``."""
+        return self._contacts.read()
+
+    def forget_friction(self) -> None:
+        """Read friction again for ``contacts``, after ``changeDynamics`` of what touches a body."""
+        self._contacts.forget()
 
     def write(self, q: Array, v: Array) -> None:
         """Put a state into Bullet: base pose, base velocity, then all joints of a body at once.

@@ -15,6 +15,19 @@ def rpy_matrix(rpy: Triple | Array) -> Array:
     return Rotation.from_euler("xyz", np.asarray(rpy, float)).as_matrix()
 
 
+def matrix_rpy(R: Array) -> Triple:
+    """Roll, pitch, yaw [rad] of a rotation (3, 3), to round-off at any pitch.
+
+    Close to a pitch of a right angle roll and yaw are not determined one by one; roll is taken to
+    go with yaw (as Eigen does, where SciPy loses half the digits).
+    """
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    s, c = np.sin(yaw), np.cos(yaw)
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return float(roll), float(pitch), float(yaw)
+
+
 def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[int, Array, Array]:
     """Body index, rotation (3, 3) and position (3,) in the body of a frame given on a URDF link.
 

@@ -74,4 +74,19 @@ class Lump:
     angular: Real
 
 
-BODY, POSE, AXIS, LUMP = (dtype_of(kind) for kind in (Body, Pose, Axis, Lump))
+class Spot:
+    """A held point: where it is on both bodies, and the directions in which it stays."""
+
+    body_a: Int  # what the material point of body b may not move against
+    body_b: Int
+    p_a: Vec3  # in the body frames
+    p_b: Vec3
+    directions: Mat3  # rows: normal, two tangents; world axes
+    count: Int  # how many of them are held
+
+
+BODY, POSE, AXIS, LUMP, SPOT = (dtype_of(kind) for kind in (Body, Pose, Axis, Lump, Spot))
+
+HELD_A, HELD_B, HELD_POINT, HELD_NORMAL, HELD_COUNT, HELD_COLUMNS = 0, 1, 2, 5, 8, 9
+"""Columns of a table of held points (n, 9): bodies a and b, point (3) [m] and unit normal (3) in
+world axes, directions held: 1 for the normal alone, 3 for the tangents too."""

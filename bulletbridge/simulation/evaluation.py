@@ -129,7 +129,7 @@ def keep(solver: Solver, terms: Terms, values: Array) -> Array:
 
 def potential(solver: Solver, terms: Terms, q: Array) -> float:
     """Potential energy [J] of gravity and joint springs."""
-    energy = -float(terms.poses["mc"].sum(axis=0) @ solver.mechanism.gravity)
+    energy = -float(terms.poses["mc"].sum(axis=0) @ solver.control[0]["gravity"])
     for axis in solver.axes:
         if axis["stiffness"] != 0.0:
             energy += 0.5 * float(axis["stiffness"] * (q[axis["q"]] - axis["rest"]) ** 2)

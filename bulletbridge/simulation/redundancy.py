@@ -52,6 +52,7 @@ class Decision:
     cap: int
     scale: Array  # (nc,) of the kept rows, to length near one
     mismatch: float  # largest residual of dependent rows over the samples, divided by its unit
+    jacobians: Array  # (samples, nc, nv) of the kept rows at closed poses, without units
 
 
 def decide(
@@ -107,7 +108,7 @@ def decide(
     cap = structural_rank(jacobians, tolerances.redundant)
     left = [float(np.abs(reduced.scale * s.g).max(initial=0.0)) for s in samples]
     scale = reduced.scale / np.where(size > 0.0, size, 1.0)
-    return Decision(reduced, by_name, cap, scale, max(left, default=0.0))
+    return Decision(reduced, by_name, cap, scale, max(left, default=0.0), jacobians)
 
 
 def column_lengths(mechanism: Mechanism, length: float) -> Array:

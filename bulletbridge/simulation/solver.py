@@ -75,7 +75,7 @@ class Solver:
     """
 
     def __init__(self, mechanism: Mechanism, encoded: Encoded, tolerances: Tolerances) -> None:
-        self.mechanism, self.encoded = mechanism, encoded
+        self.mechanism, self.encoded, self.tolerances = mechanism, encoded, tolerances
         nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
         self.bodies, self.lumps = mechanism.bodies.copy(), mechanism.lumps.copy()
         self.axes = mechanism.axes.copy()
@@ -106,7 +106,7 @@ class Solver:
         if self.user_size:
             c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
             c["driven"] = 1
-        arrays = (
+        self.arrays = (
             self.bodies,
             self.lumps,
             self.poses,
@@ -121,8 +121,8 @@ class Solver:
             self.state,
             self.control,
         )
-        compiled = entry_point(run, *arrays, self.still, self.tau, NO_RECORD, STEP, 0)
-        self._run = functools.partial(compiled, *arrays)
+        compiled = entry_point(run, *self.arrays, self.still, self.tau, NO_RECORD, STEP, 0)
+        self._run = functools.partial(compiled, *self.arrays)
 
     def decide_rank(self, cap: int, scale: Array, mismatch: float) -> None:
         """Hold what was found at closed poses: how many rows, their sizes, what they leave open."""
@@ -130,9 +130,9 @@ class Solver:
         self.control[0]["cap"], self.control[0]["mismatch"] = cap, mismatch
 
     def apply_settings(self, other: "Solver") -> None:
-        """Take over integrator, step, correction and applied forces from another solver."""
+        """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
-        for name in ("dt", "integrator", "directions", "passes"):
+        for name in ("dt", "integrator", "directions", "passes", "gravity"):
             self.control[0][name] = other.control[0][name]
 
     @property
@@ -146,8 +146,15 @@ class Solver:
         Raises:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
-        targets = self._targets(task, steps) if self.encoded.motions else self.still
-        failure = self._run(targets, self.tau, record, task, steps)
+        targets = self._targets(steps) if self.encoded.motions else self.still
+        return self.finish_call(self._run(targets, self.tau, record, task, steps))
+
+    def finish_call(self, failure: int) -> int:
+        """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.
+
+        Raises:
+            Exception: Whatever a user's constraint raised.
+        """
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             raise error
@@ -186,17 +193,24 @@ class Solver:
                 return DONE
 
     def _refine(self) -> int:
-        """One step in as many parts as its correction needs; the failure of the finest, or DONE."""
+        """One step in as many parts as its correction needs; the failure of the finest, or DONE.
+
+        The state before the whole step is restored after any failure; a part restores its own.
+        """
         c, failure = self.control[0], NOT_CLOSED
         dt = float(c["dt"])
         before = self.state.copy()
-        for parts in REFINEMENTS:
-            c["dt"] = dt / parts
-            failure = self.run(STEP, parts)
-            if failure != NOT_CLOSED:
-                break
-            self.state[:], c["fresh"] = before, 0
-        c["dt"], c["guarded"] = dt, 1
+        try:
+            for parts in REFINEMENTS:
+                self.state[:], c["fresh"] = before, 0
+                c["dt"] = dt / parts
+                failure = self.run(STEP, parts)
+                if failure != NOT_CLOSED:
+                    break
+        finally:  # a user's constraint may raise
+            c["dt"], c["guarded"] = dt, 1
+            if failure != DONE:
+                self.state[:], c["fresh"] = before, 0
         return failure
 
     def _record(self, line: Array) -> None:
@@ -216,7 +230,7 @@ class Solver:
         rows = self.rows[0].copy()
         M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
         targets = self.encoded.targets(np.array([t]))[0]
-        e, g = self.encoded, self.mechanism.gravity
+        e, g = self.encoded, self.control[0]["gravity"]
         kinematics(self.bodies, q, poses, axes)
         mass_matrix(self.bodies, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
@@ -249,10 +263,14 @@ class Solver:
         jacobian(loops, nothing, self.encoded.terms, terms.poses, axes, targets, J, rows)
         return point, J
 
-    def _targets(self, task: int, steps: int) -> np.ndarray:
+    def targets_now(self) -> np.ndarray:
+        """Prescribed motions at the time of the state."""
+        return self.encoded.targets(np.array([self.t]))
+
+    def _targets(self, steps: int) -> np.ndarray:
         """Prescribed motions at every time that the kernel will ask for."""
         if steps == 0:
-            return self.encoded.targets(np.array([self.t]))
+            return self.targets_now()
         c = self.control[0]
         each = 1 if c["integrator"] == EULER else 2
         return self.encoded.targets(self.t + np.arange(each * steps + 1) * (c["dt"] / each))

@@ -35,6 +35,7 @@ from bulletbridge.formulations.correction import (
     FAILED,
     chord_passes,
     dependent_gap,
+    finite,
     fixed_passes,
     newton_passes,
 )
@@ -279,12 +280,3 @@ def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
         return
     filter_velocity(a, f, v)
     c.fresh = 1
-
-
-@inlined
-def finite(x: Array) -> bool:
-    """Whether no entry is NaN or infinite."""
-    total = 0.0
-    for k in range(len(x)):
-        total += 0.0 * x[k]
-    return total == 0.0

@@ -1,15 +1,17 @@
 """The first-ever compilation of the kernels, with something to look at meanwhile."""
 
 import sys
+from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
 from bulletbridge.numerics.jit import is_cached, is_compiled
 from bulletbridge.simulation.step import run
 
 
-def announce_compilation() -> "Announcement":
-    """Context that shows progress on stderr if the step has still to be compiled."""
-    return Announcement(not (is_compiled(run) or is_cached(run)))
+def announce_compilation(kernel: Callable[..., Any] = run) -> "Announcement":
+    """Context that shows progress on stderr if a kernel, the step's, has still to be compiled."""
+    return Announcement(not (is_compiled(kernel) or is_cached(kernel)))
 
 
 class Announcement:

@@ -1,0 +1,147 @@
+"""A state from elsewhere onto the constraints, by as little as possible, and what that took.
+
+The configuration moves by the shortest steps in the metric of M that close the constraints, the
+velocity by the shortest change that they allow; held points neither move nor change their velocity
+as far as the constraints let them. One factorisation at the state given serves all passes as long
+as each gains a digit, a second one, where they end, the velocity.
+"""
+
+import math
+
+from bulletbridge.formulations.arrays import (
+    DONE,
+    NOT_CLOSED,
+    NOT_FINITE,
+    RIGHT_SIDE,
+    SOLUTION,
+    STAGE_V,
+    Arrays,
+    Factors,
+    Moment,
+)
+from bulletbridge.formulations.correction import (
+    MOST_NEWTON_PASSES,
+    correction_step,
+    finite,
+    kept_gap,
+    move_back,
+    tolerance,
+)
+from bulletbridge.formulations.held import (
+    Held,
+    add_held_part,
+    add_multipliers,
+    forget_others,
+    hold,
+    measure_shift,
+    place,
+)
+from bulletbridge.formulations.projector import close_up, factorise
+from bulletbridge.numerics.jit import inlined
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.split import (
+    add_row,
+    inner,
+    row_space_solution,
+    unwhiten,
+    whiten_velocity,
+)
+
+NO_SUCH_BODY = 16
+"""Failure: the table of held points makes no sense."""
+VELOCITY, POSITION = 0, 1
+"""Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
+
+
+@inlined
+def filter_state(
+    a: Arrays, f: Factors, h: Held, moment: Moment, q: Array, v: Array, loops: Array, points: Array
+) -> None:
+    """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left."""
+    c = a.control
+    c.failure, c.guarded, c.fresh, passes = DONE, 0, 0, 0
+    last, stale = math.inf, False
+    close_up(a, f, moment, q, v)
+    enough = tolerance(a, q)
+    count = place(a, h)
+    if count < 0:
+        c.failure = NO_SUCH_BODY
+        return
+    factorise(a, f, moment)
+    kept = hold(a, f, h, count)
+    while True:
+        gap = kept_gap(a, f, c.rank)
+        slow = not gap < 0.1 * last
+        if not gap < math.inf:
+            c.failure = NOT_FINITE
+            return
+        closed = gap <= enough or (slow and gap <= 10.0 * enough)
+        if stale and (closed or slow):
+            factorise(a, f, moment)
+            count = forget_others(h, kept)
+            kept = hold(a, f, h, count)
+            stale = False
+            if not closed:
+                c.guarded = 1
+            gap = kept_gap(a, f, c.rank)
+            closed = gap <= enough or (slow and gap <= 10.0 * enough)
+        if closed:
+            break
+        if passes == MOST_NEWTON_PASSES:
+            c.failure = NOT_CLOSED
+            return
+        last = gap
+        correct(a, f, h, kept, count, q, loops[POSITION], points[POSITION])
+        passes += 1
+        stale = True
+        close_up(a, f, moment, q, v)
+    c.correction_passes = passes
+    filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
+    c.fresh = 1
+    if not finite(q) or not finite(v):
+        c.failure = NOT_FINITE
+
+
+@inlined
+def correct(
+    a: Arrays, f: Factors, h: Held, kept: int, count: int, q: Array, loops: Array, points: Array
+) -> None:
+    """One pass of the correction with the factors at hand."""
+    rank, y = a.control.filter_rank, a.vectors[RIGHT_SIDE]
+    correction_step(a, f, a.control.rank)
+    for i in range(a.control.rank, rank):
+        y[i] = 0.0
+    if kept > 0:
+        measure_shift(a, h, count)
+        add_held_part(h, kept, rank, 1.0, y, a.vectors[SOLUTION])
+    move_back(a, f, q)
+    add_multipliers(f, h, kept, rank, -1.0, y, loops, points)
+
+
+@inlined
+def filter_velocity(
+    a: Arrays, f: Factors, h: Held, kept: int, v: Array, loops: Array, points: Array
+) -> None:
+    """The nearest velocity in the metric of M that the constraints allow and held points let be.
+
+    Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
+    """
+    c, y = a.control, a.vectors[STAGE_V]
+    rank = c.filter_rank
+    whiten_velocity(f.L, v)
+    for i in range(rank):
+        y[i] = -inner(f.Y, i, v)
+        add_row(v, y[i], f.Y, i)
+    if c.driven:
+        asked, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+        for i in range(rank):
+            row = f.rows[f.rows[i].pivot]
+            asked[i] = -row.scale * row.g_t
+        row_space_solution(f.Y, f.R, rank, asked, z)
+        for i in range(rank):
+            y[i] += asked[i]
+        for k in range(len(v)):
+            v[k] += z[k]
+    add_held_part(h, kept, rank, 0.0, y, v)
+    unwhiten(f.L, v)
+    add_multipliers(f, h, kept, rank, 1.0, y, loops, points)

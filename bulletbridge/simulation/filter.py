@@ -1,0 +1,204 @@
+"""Bringing a state that somebody else has advanced onto the loops, and what that took."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
+from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
+from bulletbridge.mechanism.layout import HELD_COLUMNS, SPOT
+from bulletbridge.numerics.jit import entry_point
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.split import ROW
+from bulletbridge.simulation.filter_kernel import run_filter
+from bulletbridge.simulation.redundancy import Decision, structural_rank
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.warm_up import announce_compilation
+
+NOTHING_HELD = np.zeros((0, HELD_COLUMNS))
+
+
+class Wrench(NamedTuple):
+    """What acts on the link of frame b at a point; the opposite acts on the link of frame a."""
+
+    point: Array  # (3,) origin of frame b in the world [m]
+    R: Array  # (3, 3) its axes
+    force: Array  # (3,) world axes [N s], or [N] when divided by a time
+    moment: Array  # (3,) about the point [N m s]
+
+
+class Impulses(NamedTuple):
+    """Impulses with which one filter closed the constraints: M dv = Jᵀ mu.
+
+    Attributes:
+        solver: Where the rows are described.
+        state: (nq + nv + 1) q, v and t after the filter.
+        dt: Step [s].
+        multipliers: (2, nc) of the velocity filter [N s, N m s], and of the correction times s.
+        points: (2, n, 3) the same of the held points: normal, two tangents.
+    """
+
+    solver: Solver
+    state: Array
+    dt: float
+    multipliers: Array
+    points: Array
+
+    @property
+    def velocity(self) -> Array:
+        """(nc,) multipliers of the velocity filter [N s, N m s], rows as kept: M dv = Jᵀ mu."""
+        return self.multipliers[VELOCITY]
+
+    @property
+    def position(self) -> Array:
+        """(nc,) those of the correction [N s, N m s]: M dq / dt = Jᵀ mu."""
+        return self.multipliers[POSITION] / self.dt
+
+    @property
+    def held(self) -> Array:
+        """(n, 3) both together on the held points, along their normals and tangents [N s]."""
+        return self.points[VELOCITY] + self.points[POSITION] / self.dt
+
+    def of(self, name: str) -> Array:
+        """Multipliers (2, rows) of a constraint, of its velocity and of its position.
+
+        A coupling has one: times a coefficient it is the impulse on that joint.
+        """
+        part = self.solver.encoded.rows[name]
+        return np.array([self.velocity[part], self.position[part]])
+
+    def wrench(self, name: str, corrected: bool = True) -> Wrench | None:
+        """Impulse of a loop as force and moment; None for what is not a loop.
+
+        Args:
+            name: The loop.
+            corrected: Whether what moved the bodies counts too, not only what changed velocities.
+        """
+        encoded, nq = self.solver.encoded, self.solver.mechanism.nq
+        index = list(encoded.rows).index(name)
+        if index >= len(encoded.loops):
+            return None
+        t = float(self.state[-1])
+        terms = self.solver.terms(self.state[:nq], self.state[nq:-1], t)
+        point, rows = self.solver.wrench_rows(terms, index, t)
+        velocity, position = self.of(name) @ rows
+        both = velocity + position if corrected else velocity
+        R = terms.poses[int(encoded.loops[index]["body_b"])]["R"] @ encoded.loops[index]["R_b"]
+        return Wrench(point, R, both[3:], both[:3])
+
+
+def check_table(held: Array) -> None:
+    """Refuse what a kernel cannot read.
+
+    Raises:
+        ModelError: Not a table (n, 9) of float64.
+    """
+    if held.ndim != 2 or held.shape[1] != HELD_COLUMNS or held.dtype != np.float64:
+        raise ModelError(
+            f"held points make a table (n, {HELD_COLUMNS}) of float64, not {held.shape} of"
+            f" {held.dtype}"
+        )
+    if not held.flags.c_contiguous:
+        raise ModelError("the table of held points is not contiguous; pass a copy of it")
+
+
+class Filter:
+    """Runs the compiled filter on the state of a solver.
+
+    Args:
+        solver: Whose state it is.
+        decision: Its rank, and what that is without some of the constraints.
+    """
+
+    def __init__(self, solver: Solver, decision: Decision) -> None:
+        self.solver, self._decision = solver, decision
+        self._dt = float(solver.control[0]["dt"])
+        self._caps: dict[tuple[str, ...], int] = {(): decision.cap}
+        self._sizes = solver.rows[0][["unit", "scale"]].copy()
+        self._size = -1
+        self._allocate(0)
+
+    def __call__(self, q: Array, v: Array, held: Array, names: tuple[str, ...]) -> Impulses:
+        """Take a state one step later, without the named constraints; see ``System.filter``.
+
+        Raises:
+            ModelError: There is no such constraint, or ``held`` is not such a table.
+            AssemblyError: The loops cannot be closed near that state; the one before it stays.
+        """
+        solver, count = self.solver, len(held)
+        check_table(held)
+        if count > self._size:
+            self._allocate(2 * count)
+        before = solver.state.copy()
+        solver.q[:], solver.v[:] = q, v
+        solver.state[-1] += self._dt
+        failure = NOT_CLOSED
+        try:
+            self._leave_out(names)
+            targets = solver.targets_now() if solver.encoded.motions else solver.still
+            failure = solver.finish_call(self._run(targets, held))
+        finally:
+            self._put_back(names)
+            if failure != DONE:
+                solver.state[:], solver.control[0]["fresh"] = before, 0
+        if failure == NO_SUCH_BODY:
+            raise ModelError(
+                "a held point names a body that the mechanism does not have, or has no direction"
+            )
+        if failure != DONE:
+            raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+        points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
+        return Impulses(solver, solver.state.copy(), self._dt, self._multipliers.copy(), points)
+
+    def _allocate(self, count: int) -> None:
+        """Make room for ``count`` held points."""
+        solver, rows = self.solver, 3 * count
+        nc, nv = solver.encoded.nc, solver.mechanism.nv
+        self._size = count
+        self._multipliers, self._points = np.zeros((2, nc)), np.zeros((2, rows))
+        arrays = (
+            *solver.arrays,
+            np.zeros(count, SPOT),
+            np.zeros((2, rows), ROW),
+            np.zeros((rows, nv)),
+            np.zeros((rows, nc)),
+            np.zeros((rows, rows)),
+            np.zeros((2, max(rows, nv))),
+            self._multipliers,
+            self._points,
+        )
+        with announce_compilation(run_filter):
+            compiled = entry_point(run_filter, *arrays, solver.still, NOTHING_HELD)
+        self._run: Callable[[np.ndarray, Array], int] = functools.partial(compiled, *arrays)
+
+    def _leave_out(self, names: tuple[str, ...]) -> None:
+        """Make the rows of these constraints vanish, and hold the rank of the others."""
+        if not names:
+            return
+        solver = self.solver
+        for name in names:
+            if name not in solver.encoded.rows:
+                known = ", ".join(solver.encoded.rows)
+                raise ModelError(f"unknown constraint '{name}'; there are: {known}")
+        gone = np.zeros(solver.encoded.nc, bool)
+        for name in names:
+            gone[solver.encoded.rows[name]] = True
+        if names not in self._caps:
+            self._caps[names] = structural_rank(
+                self._decision.jacobians[:, ~gone], solver.tolerances.redundant
+            )
+        for field in ("unit", "scale"):
+            solver.rows[0][field][gone] = 0.0
+        solver.control[0]["cap"] = self._caps[names]
+
+    def _put_back(self, names: tuple[str, ...]) -> None:
+        """Undo ``_leave_out``; the factors are not those of all rows."""
+        if not names:
+            return
+        solver = self.solver
+        for field in ("unit", "scale"):
+            solver.rows[0][field] = self._sizes[field]
+        solver.control[0]["cap"], solver.control[0]["fresh"] = self._decision.cap, 0

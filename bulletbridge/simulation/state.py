@@ -1,0 +1,307 @@
+"""A constrained mechanism at a state, and what can be said of it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bulletbridge.constraints.encode import Constraint, Encoded, encode
+from bulletbridge.constraints.loop import Frame, LoopJoint
+from bulletbridge.constraints.user import Kinematics
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.simulation.assembly import (
+    Assembly,
+    Move,
+    Values,
+    close,
+    consistent_velocity,
+    put_values,
+    round_off,
+)
+from bulletbridge.simulation.evaluation import (
+    Evaluation,
+    Reaction,
+    evaluate,
+    gap_vectors,
+    reactions,
+)
+from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
+from bulletbridge.simulation.options import Status
+from bulletbridge.simulation.redundancy import Decision, decide
+from bulletbridge.simulation.solver import Solver, Terms, Tolerances
+from bulletbridge.simulation.step import PROJECT
+from bulletbridge.simulation.warm_up import announce_compilation
+
+ASSEMBLED = 1e-6
+"""Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+
+
+class ClosedState:
+    """A state of a mechanism that closes its constraints, once they are assembled.
+
+    Args:
+        mechanism: The tree, usually from ``read_bullet``.
+        constraints: What closes its loops.
+        allow_structure: Whether constraints may leave no freedom at all.
+        tolerances: Thresholds of the solver.
+
+    Raises:
+        ModelError: A constraint names what does not exist, or a number is impossible.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        constraints: Sequence[Constraint],
+        allow_structure: bool,
+        tolerances: Tolerances,
+    ) -> None:
+        self.mechanism, self.constraints = mechanism, tuple(constraints)
+        self.tolerances, self._allow_structure = tolerances, allow_structure
+        encoded = encode(mechanism, self.constraints)
+        with announce_compilation():
+            self._full = Solver(mechanism, encoded, tolerances)
+        self._solver = self._full
+        self._decision: Decision | None = None
+        for joint in mechanism.joints.values():
+            if joint.kind in ("spherical", "free"):
+                self._full.q[joint.q.stop - 1] = 1.0
+
+    @property
+    def q(self) -> Array:
+        """Configuration (nq,), a copy."""
+        return self._solver.q.copy()
+
+    @property
+    def v(self) -> Array:
+        """Velocity (nv,), a copy."""
+        return self._solver.v.copy()
+
+    @property
+    def t(self) -> float:
+        """Time [s]."""
+        return self._solver.t
+
+    @property
+    def gravity(self) -> Array:
+        """Gravity (3,) [m/s²]; may be set."""
+        return self._solver.control[0]["gravity"].copy()
+
+    @gravity.setter
+    def gravity(self, value: Sequence[float] | Array) -> None:
+        new = np.asarray(value, float)
+        if new.shape != (3,) or not np.all(np.isfinite(new)):
+            raise ModelError(f"gravity is {value}; give three finite numbers [m/s²]")
+        for solver in (self._full, self._solver):
+            solver.control[0]["gravity"] = new
+
+    @property
+    def tau(self) -> Array:
+        """Forces (nv,) on the rates, in place: they act until they are changed [N m or N]."""
+        return self._solver.tau[0]
+
+    @property
+    def decision(self) -> Decision:
+        """Which rows are redundant, and why; assembles first if that has not happened yet."""
+        if self._decision is None:
+            self.assemble()
+        assert self._decision is not None
+        return self._decision
+
+    @property
+    def encoded(self) -> Encoded:
+        """The rows as written."""
+        return self._full.encoded
+
+    @property
+    def dof(self) -> int:
+        """Freedoms left: nv less the independent rows away from singular positions."""
+        return self.mechanism.nv - self.decision.cap
+
+    @property
+    def status(self) -> Status:
+        """How the last step went."""
+        c = self._solver.control[0]
+        return Status(
+            self._solver.encoded.nc,
+            int(c["rank"]),
+            float(c["margin"]),
+            int(c["correction_passes"]),
+            bool(c["guarded"]),
+            float(c["gap"]),
+        )
+
+    def assemble(
+        self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
+    ) -> Assembly:
+        """Close all loops, holding the named joints and moving the others as little as possible.
+
+        Joints not named start from the present state; velocities not named from zero.
+
+        Args:
+            q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
+            v: Rates by joint name.
+            guess: Positions to start from that are free to move.
+
+        Raises:
+            ModelError: Unknown joint or a value that is not finite.
+            AssemblyError: The loops cannot close, or the named values contradict each other.
+            OverconstrainedError: Nothing could move any more.
+        """
+        start, speed = self.q, np.zeros(self.mechanism.nv)
+        check_finite(start)
+        put_values(self.mechanism, guess or {}, start, "q")
+        held = put_values(self.mechanism, q or {}, start, "q")
+        held_v = put_values(self.mechanism, v or {}, speed, "v")
+        return self._assemble(start, held, speed, held_v)
+
+    def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
+        """Find a consistent state near start and speed; take it only when everything succeeded."""
+        before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
+        with announce_compilation():
+            if decision is None:
+                solver, decision, start, iterations = self._decide(start, held)
+            enough = round_off(solver, start, t) + 10 * decision.mismatch
+            found, more = close(solver, start, t, held, enough)
+            require_closed(solver, found, t, enough)
+            speed = consistent_velocity(solver, found, speed, t, held_v)
+        self._solver, self._decision = solver, decision
+        self._set(found, speed, t)
+        moved = tuple(
+            Move(name, before[joint.q], found[joint.q])
+            for name, joint in self.mechanism.joints.items()
+            if np.abs(found[joint.q] - before[joint.q]).max() > 1e-12
+        )
+        gap = float(np.abs(self._full.terms(found, speed, t).g).max(initial=0.0))
+        return Assembly(moved, iterations + more, gap)
+
+    def _decide(self, start: Array, held: Mask) -> tuple[Solver, Decision, Array, int]:
+        """Decide redundancy at a closed configuration near start; also that, and its iterations."""
+        enough, t = self.tolerances.redundant, self.t
+        closed, iterations = close(self._full, start, t, held, enough)
+        require_closed(self._full, closed, t, enough)
+        decision = decide(self.mechanism, self.encoded, closed, t, self.tolerances)
+        if not self._allow_structure:
+            require_freedom(self.mechanism, decision)
+        solver = Solver(self.mechanism, decision.encoded, self.tolerances)
+        solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
+        solver.apply_settings(self._full)
+        solver.state[:] = self._full.state
+        return solver, decision, closed, iterations
+
+    def place(self, loop: LoopJoint) -> None:
+        """Put the frames of a loop of this name elsewhere on the same links.
+
+        The state is not touched: step, filter or assemble next.
+
+        Raises:
+            ModelError: A frame's link does not exist.
+        """
+        for solver in {id(s): s for s in (self._full, self._solver)}.values():
+            solver.encoded.place(self.mechanism, loop)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        for solver in (self._full, self._solver):
+            solver.encoded.set_offset(name, offset)
+
+    def set_state(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> None:
+        """Set the state; what is not given stays. It must close the loops, or be near to.
+
+        Raises:
+            ModelError: A number is not finite or there are too few.
+            AssemblyError: The loops are open there; call ``assemble`` first.
+        """
+        new_q = self.q if q is None else np.array(q, float)
+        new_v = self.v if v is None else np.array(v, float)
+        if new_q.shape != (self.mechanism.nq,) or new_v.shape != (self.mechanism.nv,):
+            raise ModelError(
+                f"a state of this mechanism has {self.mechanism.nq} positions and "
+                f"{self.mechanism.nv} rates, not {new_q.shape} and {new_v.shape}"
+            )
+        check_finite(new_q, new_v)
+        new_t = self.t if t is None else float(t)
+        require_closed(self._full, new_q, new_t, ASSEMBLED + self._full_mismatch())
+        self._set(new_q, new_v, new_t)
+
+    def acceleration(self) -> Array:
+        """Accelerations (nv,) at the state."""
+        if self._decision is None:
+            self._trim()
+        return self._solver.acceleration()
+
+    def reactions(self) -> dict[str, Reaction]:
+        """What each constraint does at the state, by name."""
+        vdot = self.acceleration()
+        return reactions(self._solver, self.decision.by_name, self.q, self.v, self.t, vdot)
+
+    def terms(self) -> Terms:
+        """M, h, g, J, g_t and gamma at the state, rows as kept."""
+        return self._solver.terms(self.q, self.v, self.t)
+
+    def evaluate(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> Evaluation:
+        """Gaps, energy and momentum of a state, the present one unless given.
+
+        The state may come from any simulator; gaps are those of the rows as written.
+        """
+        q, v, t = self.q if q is None else q, self.v if v is None else v, self.t if t is None else t
+        return evaluate(self._full, self._solver, q, v, t)
+
+    def gap_vectors(
+        self, q: Array | None = None, t: float | None = None
+    ) -> dict[str, tuple[Array, Array]]:
+        """Origin of frame b (3,) [m] of each loop, and how far it is from its place (3,) [m].
+
+        World axes, at the present state unless given; turns do not count. Couplings and users'
+        rows have no place and are left out.
+        """
+        q, t = self.q if q is None else q, self.t if t is None else t
+        return gap_vectors(self._full, q, self.v, t)
+
+    def kinematics(self) -> Kinematics:
+        """Frames, Jacobians and bias accelerations at the state."""
+        terms = self.terms()
+        return Kinematics(self.mechanism, terms.poses, terms.axes, self.q, self.v, self.t)
+
+    def wrench(self, link: Frame, force: Array, torque: Array | None = None) -> Array:
+        """Joint forces (nv,) of a force [N] and torque [N m], world axes, at a frame's origin.
+
+        Add it to ``tau``.
+
+        Raises:
+            ModelError: The frame's link does not exist.
+        """
+        point = self.kinematics().point(link)
+        moment = np.zeros(3) if torque is None else np.asarray(torque, float)
+        return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
+
+    def _set(self, q: Array, v: Array, t: float) -> None:
+        """Take a state that closes the loops and trim it to round-off."""
+        solver = self._solver
+        before = solver.state.copy()
+        solver.q[:], solver.v[:], solver.state[-1] = q, v, t
+        solver.control[0]["fresh"] = 0
+        if self._decision is not None:
+            if solver.run(PROJECT):
+                solver.state[:] = before
+                raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+
+    def _trim(self) -> None:
+        """Assemble a state that is closed already, as after loading a model in a closed pose."""
+        require_closed(self._full, self.q, self.t, ASSEMBLED)
+        free = np.zeros(self.mechanism.nv, bool)
+        self._assemble(self.q, free, self.v, free)
+
+    def _full_mismatch(self) -> float:
+        """Gap that redundant rows may keep, in mechanism lengths or radians."""
+        if self._decision is None:
+            return 0.0
+        found = self._decision.by_name.values()
+        length = self.encoded.length
+        sizes = [max(r.mismatch_m / length, r.mismatch_rad) for r in found]
+        return 10 * max([*sizes, self._decision.mismatch], default=0.0)

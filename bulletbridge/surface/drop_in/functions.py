@@ -1,0 +1,334 @@
+"""PyBullet's functions that are not passed through untouched."""
+
+import os
+import sys
+from typing import Any
+
+import pybullet
+
+from bulletbridge.errors import WorldError
+from bulletbridge.surface.drop_in import guards
+from bulletbridge.surface.drop_in.function import (
+    FUNCTIONS,
+    Function,
+    Given,
+    before_call,
+    follows,
+    lookup,
+    replaces,
+)
+from bulletbridge.surface.drop_in.hooks import HOOKS
+from bulletbridge.surface.drop_in.loops import Loop
+from bulletbridge.surface.drop_in.session import SESSIONS, Session
+from bulletbridge.surface.overlay import has_window
+
+__all__ = ["FUNCTIONS", "lookup"]
+
+# constraints
+
+
+@replaces(
+    "parentBodyUniqueId",
+    "parentLinkIndex",
+    "childBodyUniqueId",
+    "childLinkIndex",
+    "jointType",
+    "jointAxis",
+    "parentFramePosition",
+    "childFramePosition",
+    "parentFrameOrientation",
+    "childFrameOrientation",
+)
+def createConstraint(session: Session, given: Given) -> Any:
+    """Bullet's; also revolute, spherical and planar ones. A gear on a base link raises."""
+    guards.check_gear(given)
+    return session.create(given)
+
+
+@replaces(
+    "userConstraintUniqueId",
+    "jointChildPivot",
+    "jointChildFrameOrientation",
+    "maxForce",
+    "gearRatio",
+    "gearAuxLink",
+    "relativePositionTarget",
+    "erp",
+)
+def changeConstraint(session: Session, given: Given) -> Any:
+    """Bullet's. A child frame that is moved takes the velocity that brings it there in a step."""
+    return session.change(given)
+
+
+@replaces("userConstraintUniqueId")
+def removeConstraint(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    return session.remove(given)
+
+
+@replaces("constraintUniqueId")
+def getConstraintInfo(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    answer = session.native("getConstraintInfo", given)
+    return session.shown(given["constraintUniqueId"], answer)
+
+
+@replaces("constraintUniqueId")
+def getConstraintState(session: Session, given: Given) -> Any:
+    """Bullet's, with what the filter added in the last step."""
+    answer = session.native("getConstraintState", given)
+    return session.filtered(given["constraintUniqueId"], answer)
+
+
+@replaces()
+def getNumConstraints(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    return session.native("getNumConstraints", given) - len(session.twins())
+
+
+@replaces("serialIndex")
+def getConstraintUniqueId(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    if not session.twins() or "serialIndex" not in given:
+        return session.native("getConstraintUniqueId", given)
+    numbers, place = session.numbers(), int(given["serialIndex"])
+    return numbers[place] if 0 <= place < len(numbers) else -1
+
+
+# time
+
+
+@replaces()
+def stepSimulation(session: Session, given: Given) -> Any:
+    """Bullet's, then all loops closed at position and velocity level."""
+    return session.native("stepSimulation", given) if given else session.step()
+
+
+@replaces("enableRealTimeSimulation")
+def setRealTimeSimulation(session: Session, given: Given) -> Any:
+    """Steps follow the clock whenever a function is called; without a window nothing happens.
+
+    Bullet's own thread would step without closing anything.
+    """
+    on = bool(given.get("enableRealTimeSimulation"))
+    if "enableRealTimeSimulation" in given and len(given) == 1:
+        session.start_real_time(on and (HOOKS.headless or has_window(session.client)))
+        given = {"enableRealTimeSimulation": 0}
+    return session.native("setRealTimeSimulation", given)
+
+
+@follows("setTimeStep", "timeStep")
+def set_time_step(session: Session, given: Given) -> None:
+    """Moving frames and exact steps go by it."""
+    session.read_all_again()
+
+
+@follows("setPhysicsEngineParameter")
+def set_physics_engine_parameter(session: Session, given: Given) -> None:
+    """Moving frames and exact steps go by the time step."""
+    if "fixedTimeStep" in given:
+        session.read_all_again()
+
+
+@follows("setGravity", "gravX", "gravY", "gravZ")
+def set_gravity(session: Session, given: Given) -> None:
+    """Exact steps take it over."""
+    session.set_gravity()
+
+
+# bodies
+
+
+@follows("removeBody", "bodyUniqueId")
+def remove_body(session: Session, given: Given) -> None:
+    """It removes the body's constraints as well."""
+    session.remove_body(given["bodyUniqueId"])
+
+
+@follows("changeDynamics", "bodyUniqueId", "linkIndex", "mass")
+def change_dynamics(session: Session, given: Given) -> None:
+    """Masses and inertias are read again before the next step."""
+    session.change_dynamics(given)
+
+
+@follows("resetSimulation", "flags")
+def reset_simulation(session: Session, given: Given) -> None:
+    """All bodies and constraints are forgotten."""
+    session.clear()
+
+
+@follows("restoreState", "stateId", "fileName")
+def restore_state(session: Session, given: Given) -> None:
+    """Positions and velocities; neither constraints nor what was changed about them."""
+    session.disturb(None)
+
+
+def note_reset(session: Session, given: Given) -> None:
+    """Loops that it opens are closed before the next step."""
+    session.disturb(given.get("bodyUniqueId", given.get("objectUniqueId")))
+
+
+for name, parameters in (
+    ("resetJointState", ("bodyUniqueId", "jointIndex", "targetValue", "targetVelocity")),
+    ("resetJointStateMultiDof", ("bodyUniqueId", "jointIndex", "targetValue", "targetVelocity")),
+    ("resetBasePositionAndOrientation", ("bodyUniqueId", "posObj", "ornObj")),
+    ("resetBaseVelocity", ("objectUniqueId", "linearVelocity", "angularVelocity")),
+):
+    follows(name, *parameters)(note_reset)
+
+
+@replaces("bodyUniqueId", "jointIndices", "targetValues", "targetVelocities")
+def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
+    """Bullet's. A tuple of values, which ends the process, raises."""
+    guards.check_lists(given)
+    answer = session.native("resetJointStatesMultiDof", given)
+    note_reset(session, given)
+    return answer
+
+
+# motors and forces
+
+
+def note_command(session: Session, given: Given) -> None:
+    """Exact steps must know which motors are on, and apply joint torques themselves."""
+    session.actions.command(given)
+
+
+def note_commands(session: Session, given: Given) -> None:
+    """Exact steps must know which motors are on, and apply joint torques themselves."""
+    session.actions.command_all(given)
+
+
+ONE = "targetPosition", "targetVelocity", "force", "positionGain", "velocityGain", "maxVelocity"
+MANY = "targetPositions", "targetVelocities", "forces", "positionGains", "velocityGains"
+for name, note, parameters in (
+    ("setJointMotorControl2", note_command, ("jointIndex", "controlMode", *ONE)),
+    ("setJointMotorControlMultiDof", note_command, ("jointIndex", "controlMode", *ONE)),
+    ("setJointMotorControlArray", note_commands, ("jointIndices", "controlMode", *MANY)),
+    (
+        "setJointMotorControlMultiDofArray",
+        note_commands,
+        ("jointIndices", "controlMode", *MANY, "maxVelocities"),
+    ),
+):
+    follows(name, "bodyUniqueId", *parameters)(note)
+
+
+@follows("applyExternalForce", "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags")
+def apply_external_force(session: Session, given: Given) -> None:
+    """Exact steps apply it themselves."""
+    session.actions.push(given, "forceObj")
+
+
+@follows("applyExternalTorque", "objectUniqueId", "linkIndex", "torqueObj", "flags")
+def apply_external_torque(session: Session, given: Given) -> None:
+    """Exact steps apply it themselves."""
+    session.actions.push(given, "torqueObj")
+
+
+# dynamics calls
+
+
+def guarded(name: str, *parameters: str) -> None:
+    """Register a dynamics call that raises where Bullet's would crash or be wrong."""
+
+    def handler(session: Session, given: Given) -> Any:
+        guards.check_arrays(name, given)
+        guards.check_model(name, session, given)
+        answer = session.native(name, given)
+        session.modelled.add(given["bodyUniqueId"])
+        return answer
+
+    handler.__doc__ = "Bullet's. Arrays, which end the process, and outdated models raise."
+    FUNCTIONS[name] = Function(name, parameters, handler)
+
+
+guarded("calculateMassMatrix", "bodyUniqueId", "objPositions", "flags")
+guarded(
+    "calculateInverseDynamics",
+    "bodyUniqueId",
+    "objPositions",
+    "objVelocities",
+    "objAccelerations",
+    "flags",
+)
+guarded(
+    "calculateJacobian",
+    "bodyUniqueId",
+    "linkIndex",
+    "localPosition",
+    "objPositions",
+    "objVelocities",
+    "objAccelerations",
+)
+
+
+# ours
+
+
+@replaces("mode", "bodyUniqueId")
+def setBridgeMode(session: Session, given: Given) -> None:
+    """Say who advances bodies that constraints join: "filter", "exact" or "native".
+
+    ``setBridgeMode(mode, bodyUniqueId, physicsClientId)``. "filter": Bullet steps, then loops are
+    closed. "exact": our step alone. "native": Bullet alone. What constraints join to the body goes
+    along with it; without a body all are meant.
+
+    Raises:
+        CallError: There is no such mode.
+    """
+    session.set_mode(given["mode"], given.get("bodyUniqueId"))
+
+
+@replaces()
+def getBridgeLoops(session: Session, given: Given) -> dict[int, Loop]:
+    """What became of each constraint, by its id: exact, or Bullet's own and why."""
+    return session.loops()
+
+
+@replaces("enable")
+def drawBridgeLoops(session: Session, given: Given) -> None:
+    """Draw gaps and reactions of the constraints into the window, at most ten times a second.
+
+    ``drawBridgeLoops(enable, physicsClientId)``; without a window nothing happens.
+    """
+    session.draw(bool(given.get("enable", True)))
+
+
+# clients
+
+
+class Connect(Function):
+    """``connect``, which has no client yet."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> int:
+        """Connect as PyBullet does, to a world of which nothing is known yet."""
+        before_call()
+        method = args[0] if args else kwargs.get("method")
+        if HOOKS.headless and method is not None and method != pybullet.DIRECT:
+            args, kwargs = (pybullet.DIRECT,), {}
+        elif method in (pybullet.GUI, pybullet.GUI_SERVER) and not has_display():
+            raise WorldError("there is no display for p.GUI; use p.DIRECT, or set DISPLAY")
+        client: int = pybullet.connect(*args, **kwargs)
+        SESSIONS.pop(client, None)
+        return client
+
+
+@replaces()
+def disconnect(session: Session, given: Given) -> None:
+    """Bullet's."""
+    session.native("disconnect", given)
+    session.start_real_time(False)
+    del SESSIONS[session.client]
+
+
+def connect(_session: Session, _given: Given) -> None:
+    """Bullet's. A window without a display, where PyBullet ends the process, raises."""
+
+
+FUNCTIONS["connect"] = Connect("connect", (), connect)
+
+
+def has_display() -> bool:
+    """Whether a window can be opened; only X tells beforehand."""
+    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY"))

@@ -1,0 +1,269 @@
+"""Bodies that hang together by constraints, and the system that closes these."""
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.errors import AssemblyError, BulletBridgeError, BulletBridgeWarning
+from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.filter import Impulses
+from bulletbridge.simulation.system import System
+from bulletbridge.surface.drop_in.forces import largest, on_parent, total
+from bulletbridge.surface.drop_in.loops import Loop, Rate, child_frame, info_of, modelled
+from bulletbridge.surface.overlay import Mark
+from bulletbridge.surface.worlds import joint_ids, link_ids, readable
+
+SATURATED = 0.999
+"""Share of its force limit from which on a constraint is taken to give way."""
+OPEN = 1e-9
+"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+class Group:
+    """One system for the bodies of an island of constraints.
+
+    Args:
+        bodies: Bullet's ids.
+        loops: The exact constraints among them.
+        client: Physics client.
+
+    Raises:
+        BulletBridgeError: The bodies or constraints cannot be modelled.
+    """
+
+    def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
+        self.client = client
+        names = {f"body{body}": body for body in sorted(bodies)}
+        self.bodies = frozenset(names.values())
+        self._links = {place: name for name, place in link_ids(names, client).items()}
+        self._joints = {place: name for name, place in joint_ids(names, client).items()}
+        with warnings.catch_warnings():
+            # inertias are Bullet's, whatever the file says
+            warnings.simplefilter("ignore", BulletBridgeWarning)
+            self._world, mechanism = self._read(names)
+        self._loops = {loop.number: loop for loop in loops}
+        self._rates: dict[int, tuple[Rate, Rate, Rate, Rate]] = {}
+        self._models = {loop.number: self._model(loop) for loop in loops}
+        dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
+        self.system = System(
+            mechanism, list(self._models.values()), world=self._world, dt=dt, allow_structure=True
+        )
+        self._failing = False  # whether the last attempt to close the loops failed
+        self._disturbed = True
+        self._given_way: set[str] = set()  # loops that their force limits let open
+        self.impulses: Impulses | None = None  # of the last step
+        self._moved: set[int] = set()  # loops whose child frame was moved since the last step
+        self._moving: set[int] = set()  # loops whose frame has a rate
+
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
+        self._disturbed = True
+
+    def forget_friction(self) -> None:
+        """Note that something may rub otherwise than it did."""
+        self._world.forget_friction()
+
+    def change(self, loop: Loop, moved: bool) -> None:
+        """Note that the force limit of a loop was changed, or its child frame moved."""
+        if loop.number in self._loops:
+            self._loops[loop.number] = loop
+            if moved:
+                self._moved.add(loop.number)
+
+    def before_step(self) -> None:
+        """Close what somebody opened since the last step, and set moving frames going.
+
+        Warns:
+            BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
+        """
+        if self._moved or self._moving:
+            self._drive()
+        if self._disturbed:
+            self._disturbed = False
+            self._rebase_gears()
+            self._attempt(self._reopen)
+
+    def after_step(self) -> None:
+        """Bring Bullet's state onto the loops.
+
+        Warns:
+            BulletBridgeWarning: They cannot be closed near it; it stays.
+        """
+        self._attempt(self._close)
+
+    def undo(self) -> None:
+        """Take back ``before_step``: nothing that Bullet's step would not mend."""
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Close loops; say once when that starts failing."""
+        try:
+            action()
+        except BulletBridgeError as error:
+            if not self._failing:
+                self._failing = True
+                what = str(error).split(";")[0]  # the remedy there is for our own API
+                warn(
+                    f"Bullet's own state stays until the loops can be closed again: {what};"
+                    " create constraints where they are nearly closed, and not more of them than"
+                    " the bodies can follow"
+                )
+        else:
+            self._failing = False
+
+    def _read(self, names: Mapping[str, int]) -> tuple[BulletBodies, Mechanism]:
+        """The bodies; nothing but their masses matters to the filter."""
+        world = read_bullet(readable(dict(names)), self.client, joint_damping=False)
+        return world, world.mechanism
+
+    def marks(self) -> list[Mark]:
+        """What a window shows of the loops: gaps, and what they do to their parents."""
+        found: list[Mark] = []
+        places = self.system.gap_vectors()
+        for loop in self._loops.values():
+            if loop.name not in places:
+                continue
+            point, gap = places[loop.name]
+            twin = () if loop.twin < 0 else self._native_state(replace(loop, number=loop.twin))
+            native = self._native_state(loop)
+            acting = on_parent(loop, native, twin, self.impulses, self.system.dt)
+            force, moment = acting or (np.zeros(3), np.zeros(3))
+            found.append(Mark(loop.name, point - gap, point, force, moment))
+        return found
+
+    def _reopen(self) -> None:
+        """See which loops are open where Bullet has the bodies now, and close those that are rigid.
+
+        A loop with a force limit that is open has given way; Bullet pulls it shut again.
+        """
+        system = self.system
+        seen = system.evaluate(*self._world.state())
+        open_now = {gap.name for gap in seen.gaps if max(gap.kept_metres, gap.kept_radians) > OPEN}
+        limited = {loop.name for loop in self._limited()}
+        self._given_way = open_now & limited
+        if open_now - limited:
+            system.filter(open=self._given_way, assemble=not self._given_way)
+
+    def _close(self) -> None:
+        """Close all loops but those whose force limits do not allow it."""
+        held, limited = self._world.contacts(), self._limited()
+        if not limited:
+            self.impulses = self.system.filter(held)
+            return
+        was_open = self._given_way
+        q, v = self._world.state()
+        native = {loop.name: self._native_state(loop) for loop in limited}
+        pulled = {
+            loop.name
+            for loop, limit in limited.items()
+            if max(map(abs, native[loop.name])) >= SATURATED * limit
+        }
+        try:
+            self._filter_without(pulled, held)
+        except AssemblyError:
+            self._filter_without(pulled | was_open, held)
+        if self.impulses is None:
+            return
+        over = {
+            loop.name
+            for loop, limit in limited.items()
+            if loop.name not in self._given_way
+            and self._needed(loop, native[loop.name], loop.name in was_open) > limit
+        }
+        if over:
+            self._world.write(q, v)
+            self._filter_without(self._given_way | over, held)
+
+    def _needed(self, loop: Loop, native: tuple[float, ...], was_open: bool) -> float:
+        """Force with which a loop was closed; moving the bodies counts where they were apart."""
+        assert self.impulses is not None
+        model, ways = self._models[loop.number], (False, True) if was_open else (False,)
+        return max(largest(loop, model, native, self.impulses, corrected) for corrected in ways)
+
+    def _filter_without(self, names: set[str], held: Array) -> None:
+        """Close the loops but the named ones, which give way."""
+        everything = len(names) == len(self._loops)
+        self.impulses = None if everything else self.system.filter(held, sorted(names))
+        self._given_way = names
+
+    def _limited(self) -> dict[Loop, float]:
+        """Loops with a force limit, and that."""
+        loops = self._loops.values()
+        return {loop: loop.max_force for loop in loops if loop.max_force is not None}
+
+    def _native_state(self, loop: Loop) -> tuple[float, ...]:
+        return pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+
+    def state_of(self, loop: Loop, native: tuple[float, ...]) -> tuple[float, ...]:
+        """Bullet's forces of a constraint with what the filter added in the last step."""
+        if self.impulses is None or loop.name in self._given_way:
+            return native
+        return total(loop, self._models[loop.number], native, self.impulses, corrected=False)
+
+    def _rebase_gears(self) -> None:
+        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
+        q, _ = self._world.state()
+        for gear in self._models.values():
+            if isinstance(gear, Coupling):
+                self.system.set_offset(gear.name, self._offset(gear, q))
+
+    def _offset(self, gear: Coupling, q: Array) -> float:
+        joints = self.system.mechanism.joints
+        return float(sum(c * q[joints[name].q.start] for name, c in gear.coefficients.items()))
+
+    def _drive(self) -> None:
+        """Put moved frames where they are now, with the rate that takes them there in one step."""
+        for number in self._moved | self._moving:
+            old = self._models[number]
+            assert isinstance(old, LoopJoint) and old.motion is not None
+            frame = child_frame(self._loops[number], self._links, self.client)
+            linear, angular = frame_rate(old.a, frame, self.system.dt)
+            speed = float(np.linalg.norm(angular))
+            for signal, rate in zip(self._rates[number], (*linear, speed), strict=True):
+                signal.rate = float(rate)
+            axis = tuple((angular / speed).tolist()) if speed > 0.0 else None
+            motion = replace(old.motion, axis=axis)
+            new = replace(old, a=frame, motion=motion)
+            self.system.place(new)
+            self._models[number] = new
+        self._moved, self._moving = set(), self._moved
+
+    def _model(self, loop: Loop) -> LoopJoint | Coupling:
+        """A constraint of Bullet as ours."""
+        if loop.kind == pybullet.JOINT_GEAR:
+            info = info_of(loop.number, self.client)
+            first, second = self._joints[info[0], info[1]], self._joints[info[2], info[3]]
+            return Coupling(loop.name, {first: 1.0, second: loop.ratio})
+        motion = None
+        if loop.moving:
+            rates = Rate(), Rate(), Rate(), Rate()
+            self._rates[loop.number] = rates
+            motion = Motion(*rates)
+        return modelled(loop, self._links, motion, self.client)
+
+
+def frame_rate(old: Frame, new: Frame, dt: float) -> tuple[Array, Array]:
+    """Linear and angular velocity (3,), in axes of the new frame, that move a frame in a time."""
+    R_old, R_new = rpy_matrix(old.rpy), rpy_matrix(new.rpy)
+    linear = R_new.T @ (np.subtract(new.xyz, old.xyz)) / dt
+    return linear, Rotation.from_matrix(R_old.T @ R_new).as_rotvec() / dt
+
+
+def warn(message: str) -> None:
+    """Warn about the line of the user's program that led here."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, BulletBridgeWarning, stacklevel=depth)

@@ -1,0 +1,35 @@
+"""What a script runner may change about every client of the process."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from bulletbridge.surface.drop_in.session import Session
+
+Mode = Literal["filter", "exact", "native"]
+"""Who advances bodies that constraints join: Bullet, then closed by us; we alone; Bullet alone."""
+
+
+@dataclass
+class Hooks:
+    """Settings of the whole process.
+
+    Attributes:
+        mode: Of clients that are met for the first time.
+        headless: Windows become DIRECT, sliders answer their start value, and real-time simulation
+            advances by ``clock`` without a window too.
+        after_step: Called with the session after each step.
+        before_call: Called before any PyBullet function is looked up or called.
+        clock: Seconds that real-time simulation goes by.
+    """
+
+    mode: Mode = "filter"
+    headless: bool = False
+    after_step: list["Callable[[Session], None]"] = field(default_factory=lambda: [])
+    before_call: list[Callable[[], None]] = field(default_factory=lambda: [])
+    clock: Callable[[], float] = time.perf_counter
+
+
+HOOKS = Hooks()

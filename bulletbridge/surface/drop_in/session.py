@@ -1,0 +1,266 @@
+"""One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, get_args
+
+import pybullet
+
+from bulletbridge.errors import BulletBridgeError, CallError
+from bulletbridge.surface.drop_in.actions import Actions
+from bulletbridge.surface.drop_in.exact import ExactGroup
+from bulletbridge.surface.drop_in.group import Group, warn
+from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
+from bulletbridge.surface.drop_in.ledger import Ledger
+from bulletbridge.surface.drop_in.loops import Loop
+from bulletbridge.surface.overlay import Overlay, weight_of
+from bulletbridge.surface.worlds import gravity
+
+LONGEST_PUMP = 0.1
+"""Simulated time [s] that real-time simulation makes up for at once."""
+READ = {
+    "mass",
+    "localInertiaDiagonal",
+    "linearDamping",
+    "angularDamping",
+    "jointDamping",
+    "jointLowerLimit",
+    "jointUpperLimit",
+}
+"""What changeDynamics may change of a body that has been read."""
+
+
+class Session(Ledger):
+    """Watches constraints come and go, and closes those that can be.
+
+    Bodies that constraints join, directly or through others, make up one group, which is read at
+    the first step after something has changed.
+    """
+
+    def __init__(self, client: int) -> None:
+        super().__init__(client)
+        self.mode: Mode = HOOKS.mode
+        self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
+        self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
+        self.outdated: set[int] = set()  # and that have been changed since
+        self.groups: dict[frozenset[int], Group] = {}
+        self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
+        self.actions = Actions()
+        self._overlay: Overlay | None = None
+        self._started = 0.0  # of real-time simulation, by the hooks' clock
+
+    def loops(self) -> dict[int, Loop]:
+        """What became of each constraint, by its id."""
+        self._regroup()
+        return dict(self._loops)
+
+    def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
+        """Bullet's constraint forces with what the filter added in the last step."""
+        loop = self._loops.get(number)
+        if loop is not None and loop.exact:
+            for bodies, group in self.groups.items():
+                if bodies & set(loop.bodies):
+                    return group.state_of(loop, state)
+        return state
+
+    def _changed(self, loop: Loop, moved: bool) -> None:
+        for group in self.groups.values():
+            group.change(loop, moved)
+
+    # bodies
+
+    def disturb(self, body: int | None) -> None:
+        """Note that a body was put elsewhere, or all."""
+        for bodies, group in self.groups.items():
+            if body is None or body in bodies:
+                group.disturb()
+
+    def remove_body(self, body: int) -> None:
+        """Forget a body and its constraints, as Bullet does."""
+        for number in [n for n, loop in self._loops.items() if body in loop.bodies]:
+            self._forget(number)
+        self._stale.add(body)
+        self.models_of_removed |= body in self.modelled
+        for bodies in (self.modelled, self.outdated):
+            bodies.discard(body)
+        self.actions.forget(body)
+
+    def change_dynamics(self, given: dict[str, Any]) -> None:
+        """Note that a body is not what it was when it was read."""
+        body = given["bodyUniqueId"]
+        self.actions.change(given)
+        for bodies, group in self.groups.items():
+            group.forget_friction()
+            if body in bodies and READ & set(given):
+                self._stale.add(body)
+        if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
+            self.outdated.add(body)
+
+    def read_all_again(self) -> None:
+        """Note that the world is not what it was."""
+        for group in self.groups:
+            self._stale |= group
+
+    def clear(self) -> None:
+        """Forget bodies and constraints, as resetSimulation does."""
+        self._loops.clear()
+        self.groups.clear()
+        self._modes.clear()
+        for bodies in (self._stale, self.modelled, self.outdated):
+            bodies.clear()
+        self.models_of_removed = False
+        self.actions = Actions()
+
+    def set_gravity(self) -> None:
+        """Take over the world's gravity."""
+        for group in self.groups.values():
+            group.system.gravity = gravity(self.client)
+
+    # time
+
+    def step(self) -> Any:
+        """Bullet's step, then all loops closed at position and velocity level.
+
+        Raises:
+            StepError: A body in exact mode needs what exact steps do not have; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays.
+        """
+        if self._stale:
+            self._regroup()
+        groups = self.groups.values()
+        ready: list[Group] = []
+        try:
+            for group in groups:
+                group.before_step()
+                ready.append(group)
+        except BaseException:
+            for group in ready:
+                group.undo()
+            raise
+        answer = pybullet.stepSimulation(physicsClientId=self.client)
+        for group in groups:
+            group.after_step()
+        self.actions.end_step()
+        if self._overlay is not None and self._overlay.due:
+            self._overlay.update(mark for group in groups for mark in group.marks())
+        for call in HOOKS.after_step:
+            call(self)
+        return answer
+
+    def draw(self, on: bool) -> None:
+        """Draw gaps and reactions into the window at most ten times a second, or not any more."""
+        if self._overlay is not None:
+            self._overlay.clear()
+            self._overlay = None
+        self._regroup()
+        systems = [group.system for group in self.groups.values()]
+        if on and systems:
+            weight = max(weight_of(system) for system in systems)
+            length = max(system.encoded.length for system in systems)
+            self._overlay = Overlay(self.client, weight, length)
+
+    def start_real_time(self, on: bool) -> None:
+        """Let simulated time follow the clock from now on, or not any more."""
+        self._started = HOOKS.clock()
+        if on:
+            REAL_TIME.add(self)
+        else:
+            REAL_TIME.discard(self)
+
+    def pump(self) -> None:
+        """Make the steps that real time asks for."""
+        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
+        dt: float = engine["fixedTimeStep"]
+        behind = HOOKS.clock() - self._started
+        count = int(min(behind, LONGEST_PUMP) / dt)
+        self._started += behind if behind > LONGEST_PUMP else count * dt
+        for _ in range(count):
+            self.step()
+
+    # groups
+
+    def set_mode(self, mode: Mode, body: int | None = None) -> None:
+        """Say who advances a body and all that constraints join to it, or every body.
+
+        Raises:
+            CallError: There is no such mode.
+        """
+        if mode not in get_args(Mode):
+            raise CallError(f"there is no mode '{mode}'; use {', '.join(get_args(Mode))}")
+        if body is None:
+            self.mode = mode
+            self._modes.clear()
+            self.read_all_again()
+            self._stale |= {b for loop in self._loops.values() for b in loop.bodies}
+            return
+        self._regroup()
+        island = next((bodies for bodies in self.groups if body in bodies), {body})
+        for member in island:
+            self._modes[member] = mode
+        self._stale |= island
+
+    def _mode_of(self, bodies: Iterable[int]) -> Mode:
+        """Of an island: ours if any member asks for it."""
+        asked = {self._modes.get(body, self.mode) for body in bodies}
+        return "exact" if "exact" in asked else "filter" if "filter" in asked else "native"
+
+    def _regroup(self) -> None:
+        """Make groups of the bodies that have changed."""
+        if not self._stale:
+            return
+        for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
+            del self.groups[bodies]
+        self._stale.clear()
+        exact = [loop for loop in self._loops.values() if loop.exact]
+        alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
+        for bodies in islands([*(loop.bodies for loop in exact), *alone]):
+            if bodies not in self.groups and self._mode_of(bodies) != "native":
+                self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+
+    def _group(self, bodies: frozenset[int], loops: list[Loop]) -> None:
+        """One group for bodies that hang together; Bullet keeps what cannot be modelled.
+
+        Raises:
+            BulletBridgeError: They cannot be modelled and are to be exact.
+        """
+        if self._mode_of(bodies) == "exact":
+            others = [n for n in self._loops.values() if not n.exact and bodies & set(n.bodies)]
+            try:
+                group = ExactGroup(bodies, loops, others, self.actions, self.client)
+            except BulletBridgeError:
+                self._stale |= bodies  # to be tried, and refused, again
+                raise
+            self.groups[bodies] = group
+            return
+        try:
+            self.groups[bodies] = Group(bodies, loops, self.client)
+        except BulletBridgeError as error:
+            for loop in loops:
+                self._loops[loop.number] = replace(loop, exact=False, reason=str(error))
+            warn(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
+
+
+def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
+    """Bodies that hang together."""
+    found: list[frozenset[int]] = []
+    for group in map(frozenset, groups):
+        touching = [island for island in found if island & group]
+        found = [island for island in found if not island & group]
+        found.append(group.union(*touching))
+    return found
+
+
+SESSIONS: dict[int, Session] = {}
+"""By physics client."""
+REAL_TIME: set[Session] = set()
+"""Those whose simulated time follows the clock."""
+
+
+def session_of(client: int) -> Session:
+    """The session of a client, made when it is first asked for."""
+    session = SESSIONS.get(client)
+    if session is None:
+        session = SESSIONS[client] = Session(client)
+    return session

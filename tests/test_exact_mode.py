@@ -1,0 +1,232 @@
+"""Exact mode of the drop-in client: our step for its bodies, Bullet's for the rest."""
+
+import numpy as np
+import pybullet
+import pybullet_data
+import pytest
+from bullet_worlds import quat
+from pybullet_utils.bullet_client import BulletClient as Native
+from test_client import FLAGS, TIPS, linkage, tips
+from urdf_builder import random_tree
+
+from bulletbridge import Frame, JointModel, LoopJoint, attach
+from bulletbridge.errors import StepError
+from bulletbridge.surface.drop_in.client import BulletClient
+
+KINDS = ("revolute", "continuous", "prismatic", "spherical", "fixed")
+
+
+@pytest.fixture
+def connect():
+    """Makes clients, and closes them after the test."""
+    made = []
+
+    def make(kind=BulletClient):
+        made.append(kind(pybullet.DIRECT))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.disconnect()
+
+
+def free_tree(client, path, seed, fixed):
+    """A tree in a random state, its motors off."""
+    rng = np.random.default_rng(seed)
+    client.setGravity(0.5, -1.0, -9.81)
+    body = client.loadURDF(
+        str(path), rng.normal(0, 1, 3), quat(rng), useFixedBase=fixed, flags=FLAGS
+    )
+    client.changeDynamics(body, -1, linearDamping=0.1, angularDamping=0.3)
+    if not fixed:
+        client.resetBaseVelocity(body, rng.normal(size=3), rng.normal(size=3))
+    for joint in range(client.getNumJoints(body)):
+        kind = client.getJointInfo(body, joint)[2]
+        if kind == pybullet.JOINT_SPHERICAL:
+            client.resetJointStateMultiDof(body, joint, quat(rng), rng.normal(size=3).tolist())
+            client.setJointMotorControlMultiDof(
+                body, joint, pybullet.POSITION_CONTROL, [0, 0, 0, 1], force=[0, 0, 0]
+            )
+        elif kind != pybullet.JOINT_FIXED:
+            client.resetJointState(body, joint, rng.normal(0, 0.4), rng.normal())
+            client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+    return body
+
+
+def act(client, body, rng):
+    """Joint torques and external forces in every way that PyBullet has for them."""
+    joints = [
+        joint
+        for joint in range(client.getNumJoints(body))
+        if client.getJointInfo(body, joint)[2] in (pybullet.JOINT_REVOLUTE, 1)
+    ]
+    for joint in range(client.getNumJoints(body)):
+        if client.getJointInfo(body, joint)[2] == pybullet.JOINT_SPHERICAL:
+            client.setJointMotorControlMultiDof(
+                body, joint, pybullet.TORQUE_CONTROL, force=rng.normal(size=3).tolist()
+            )
+    if joints:
+        client.setJointMotorControl2(body, joints[0], pybullet.TORQUE_CONTROL, force=rng.normal())
+        client.setJointMotorControlArray(
+            body, joints, pybullet.TORQUE_CONTROL, forces=rng.normal(size=len(joints)).tolist()
+        )
+    last = client.getNumJoints(body) - 1
+    # Bullet applies external forces at the poses of the step before, unless these are asked for
+    client.getLinkState(body, last, computeForwardKinematics=1)
+    for frame in (pybullet.WORLD_FRAME, pybullet.LINK_FRAME):
+        client.applyExternalForce(body, last, rng.normal(size=3), rng.normal(0, 0.3, 3), frame)
+        client.applyExternalTorque(body, last, rng.normal(size=3), frame)
+
+
+def state(client, body):
+    """All numbers of a body's state."""
+    found = [*client.getBasePositionAndOrientation(body), *client.getBaseVelocity(body)]
+    joints = range(client.getNumJoints(body))
+    found += [part for j in joints for part in client.getJointStateMultiDof(body, j)[:2]]
+    return np.concatenate([np.ravel(part) for part in found if len(part)])
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tree_moves_as_bullet_moves_it(connect, tmp_path, seed, fixed):
+    """Torques, forces, joint and link damping; 20 steps, each equal to 1e-13, errors may grow."""
+    rng = np.random.default_rng(seed)
+    path = tmp_path / "tree.urdf"
+    path.write_text(random_tree(rng, 5, KINDS, limited=False, damping=0.4))
+    ends = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        body = free_tree(client, path, seed, fixed)
+        if kind is BulletClient:
+            client.setBridgeMode("exact", body)
+        forces = np.random.default_rng(seed)
+        for _ in range(20):
+            act(client, body, forces)
+            client.stepSimulation()
+        ends.append(state(client, body))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-10 * max(1.0, np.abs(ends[1]).max())
+
+
+def test_a_loop_moves_as_its_system(connect, tmp_path):
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    client.setBridgeMode("exact")
+    client.stepSimulation()
+    twin = connect(Native)
+    other, made = linkage(twin, tmp_path)
+    info = twin.getConstraintInfo(made)
+    for joint in range(3):
+        twin.resetJointState(other, joint, *client.getJointState(body, joint)[:2])
+    names = [twin.getJointInfo(other, link)[12].decode() for link in TIPS]
+    ends = [Frame(n, (0, 0, -length)) for n, length in zip(names, TIPS.values(), strict=True)]
+    assert info[4] == pybullet.JOINT_POINT2POINT
+    system = attach(other, [LoopJoint("tip", JointModel.BALL, *ends)], client=twin._client)
+    system.assemble(
+        q={name: client.getJointState(body, k)[0] for k, name in enumerate(["crank"])},
+        v={name: client.getJointState(body, k)[1] for k, name in enumerate(["crank"])},
+    )
+    for _ in range(100):
+        client.stepSimulation()
+        system.step()
+        assert tips(client, body) < 1e-12
+    assert np.abs(state(client, body) - state(twin, other)).max() < 1e-10
+
+
+def test_the_rest_of_the_world_is_bullets(connect, tmp_path):
+    ends = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        client.setAdditionalSearchPath(pybullet_data.getDataPath())
+        client.loadURDF("plane.urdf", [5, 5, 0])
+        cube = client.loadURDF("cube_small.urdf", [5, 5, 0.3])
+        linkage(client, tmp_path)
+        if kind is BulletClient:
+            client.setBridgeMode("exact")
+        for _ in range(100):
+            client.stepSimulation()
+        ends.append(state(client, cube))
+    assert np.array_equal(*ends)
+
+
+def test_modes_can_be_changed_on_the_way(connect, tmp_path):
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    for mode in ("exact", "filter", "exact", "native", "filter"):
+        before = state(client, body)
+        client.setBridgeMode(mode, body)
+        for _ in range(10):
+            client.stepSimulation()
+            assert mode == "native" or tips(client, body) < 1e-12
+        assert np.abs(state(client, body) - before).max() < 1.0
+
+
+def test_a_reset_is_seen(connect, tmp_path):
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    client.setBridgeMode("exact")
+    client.stepSimulation()
+    start = client.saveState()
+    runs = []
+    for _ in range(2):
+        for _ in range(20):
+            client.stepSimulation()
+        runs.append(state(client, body))
+        client.restoreState(start)
+    assert np.abs(runs[0] - runs[1]).max() < 1e-12
+    client.resetJointState(body, 0, 1.0, 0.0)
+    client.stepSimulation()
+    assert tips(client, body) < 1e-12
+
+
+def refuse_motor(client, body):
+    client.setJointMotorControl2(body, 1, pybullet.POSITION_CONTROL, targetPosition=0.3)
+    return "motors are not part of an exact step yet, and that of '.*' is on"
+
+
+def refuse_force_limit(client, body):
+    client.changeConstraint(client.getConstraintUniqueId(0), maxForce=10)
+    return "constraint 1 has what exact steps do not have yet: a force limit of 10 N"
+
+
+def refuse_soft_gear(client, body):
+    gear = client.createConstraint(
+        body, 0, body, 1, pybullet.JOINT_GEAR, [0, 1, 0], [0, 0, 0], [0, 0, 0]
+    )
+    client.changeConstraint(gear, erp=0.1)
+    return "constraint 2 has .* a soft gear"
+
+
+def refuse_limit(client, body):
+    position = client.getJointState(body, 0)[0]
+    client.changeDynamics(body, 0, jointLowerLimit=position - 1e-4, jointUpperLimit=position + 1e-4)
+    client.resetJointState(body, 0, position, 2.0)
+    return "joint '.*' would go to .*, beyond its limits"
+
+
+def refuse_contact(client, body):
+    client.setAdditionalSearchPath(pybullet_data.getDataPath())
+    place = np.add(client.getLinkState(body, 1)[0], [0, 0, 3])
+    touched = client.loadURDF("cube.urdf", place + [0.9, 0, 0])
+    cube = client.loadURDF("cube.urdf", place)
+    client.setBridgeMode("exact", cube)
+    return f"link -1 of body {cube} touches link -1 of body {touched}"
+
+
+@pytest.mark.parametrize(
+    "spoil", [refuse_motor, refuse_force_limit, refuse_soft_gear, refuse_limit, refuse_contact]
+)
+def test_what_exact_steps_do_not_have_is_refused(connect, tmp_path, spoil):
+    client = connect()
+    body, _ = linkage(client, tmp_path)
+    client.setBridgeMode("exact", body)
+    client.stepSimulation()
+    match = spoil(client, body)
+    for _ in range(2):
+        before = state(client, body)
+        with pytest.raises(StepError, match=match):
+            client.stepSimulation()
+        if spoil is not refuse_limit:  # the reset opened the loop, which is closed first
+            assert np.array_equal(state(client, body), before)
+    client.setBridgeMode("filter")
+    client.stepSimulation()
