@@ -35,6 +35,7 @@ class Window:
 
     def __init__(self):
         self.items, self.made, self.rendered, self.sliders, self.labels = {}, 0, True, [], []
+        self.answers, self.lost = 0, ()
 
     def install(self, monkeypatch):
         for module in (overlay_module, sliders_module):
@@ -51,7 +52,8 @@ class Window:
         if replaced not in self.items:
             self.made, replaced = self.made + 1, self.made
         self.items[replaced] = item
-        return replaced
+        self.answers += 1
+        return -1 if self.answers in self.lost else replaced
 
     def addUserDebugLine(self, start, end, replaceItemUniqueId, **_):  # noqa: N802, N803
         return self.put((np.array(start), np.array(end)), replaceItemUniqueId)
@@ -169,7 +171,18 @@ def test_ten_drawings_a_second_at_most_and_each_takes_the_place_of_the_last(wind
     assert window.made == len(window.items) == 8  # gap, arrow of five, and their texts
 
 
-def test_a_slow_drawing_is_not_followed_by_the_next_at_once(window):
+def test_an_answer_that_bullet_loses_leaves_nothing_behind(window):
+    """It says -1 now and then, when it has replaced an item all the same."""
+    now, window.lost = [0.0], (9, 12, 17)
+    drawer = overlay(now)
+    for now[0] in (0.0, 1.0, 2.0):
+        drawer.update([mark(force=(0, 0, 1.0 + now[0]))])
+    assert window.made == len(window.items) == 8
+    drawer.clear()
+    assert not window.items
+
+
+def test_a_drawing_is_followed_by_a_rest_of_twice_its_time(window):
     now = [0.0]
     drawer = overlay(now)
 
@@ -178,9 +191,10 @@ def test_a_slow_drawing_is_not_followed_by_the_next_at_once(window):
         yield mark()
 
     assert drawer.update(slow())
+    now[0] += 9.0
     assert not drawer.update(slow())
-    assert now[0] == 5.0
-    now[0] += 1.5 * PERIOD
+    assert now[0] == 14.0
+    now[0] += 1.0
     assert drawer.update(slow())
 
 

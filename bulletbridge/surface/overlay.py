@@ -13,6 +13,8 @@ from bulletbridge.simulation.system import System
 
 PERIOD = 0.1
 """Seconds of wall time from the end of one drawing to the next, at least."""
+REST = 2.0
+"""The same in times that the drawing took: slow windows must not hold up the simulation."""
 VISIBLE, MOST_MAGNIFIED = 0.05, 6
 """Length at which a gap is seen, in mechanism lengths; 10 to this power is the most it is drawn
 longer than it is. Round-off stays invisible."""
@@ -96,14 +98,14 @@ class Overlay:
     ) -> None:
         self.client, self.weight, self.length = client, weight, length
         self.gap_colour, self._clock = gap_colour, clock
-        self._drawn_at = -np.inf
+        self._due_at = -np.inf
         self._items: dict[tuple[str, str], int] = {}
         self._stale: set[tuple[str, str]] = set()
 
     @property
     def due(self) -> bool:
         """Whether ``update`` would draw; ask first where marks are dear."""
-        return self._clock() - self._drawn_at >= PERIOD and has_window(self.client)
+        return self._clock() >= self._due_at and has_window(self.client)
 
     def update(self, marks: Iterable[Mark]) -> bool:
         """Draw the marks, unless the last drawing was less than ``PERIOD`` ago; say whether.
@@ -113,14 +115,15 @@ class Overlay:
         """
         if not self.due:
             return False
-        self._stale = set(self._items)
+        begun, self._stale = self._clock(), set(self._items)
         with not_rendered(self.client):
             for mark in marks:
                 if mark.finite:
                     self._draw(mark)
             for key in self._stale:
                 self._remove(key)
-        self._drawn_at = self._clock()
+        done = self._clock()
+        self._due_at = done + max(PERIOD, REST * (done - begun))
         return True
 
     def clear(self) -> None:
@@ -130,7 +133,7 @@ class Overlay:
                 for key in list(self._items):
                     self._remove(key)
         self._items.clear()
-        self._drawn_at = -np.inf
+        self._due_at = -np.inf
 
     def _draw(self, mark: Mark) -> None:
         gap = mark.point_b - mark.point_a
@@ -162,31 +165,49 @@ class Overlay:
         self._text(mark, part, f"{size:.3g} {unit}", tip + BEYOND * self.length * along, colour)
 
     def _line(self, mark: Mark, part: str, start: Array, end: Array, colour: Colour) -> None:
-        key = mark.name, f"{part} line"
-        self._stale.discard(key)
-        self._items[key] = pybullet.addUserDebugLine(
+        former = self._former(mark, f"{part} line")
+        made = pybullet.addUserDebugLine(
             start.tolist(),
             end.tolist(),
             lineColorRGB=colour,
             lineWidth=3,
-            replaceItemUniqueId=self._items.get(key, -1),
+            replaceItemUniqueId=former,
             physicsClientId=self.client,
         )
+        self._items[mark.name, f"{part} line"] = known(made, former)
 
     def _text(self, mark: Mark, part: str, text: str, at: Array, colour: Colour) -> None:
-        key = mark.name, f"{part} text"
-        self._stale.discard(key)
-        self._items[key] = pybullet.addUserDebugText(
-            text,
-            at.tolist(),
-            textColorRGB=colour,
-            textSize=1.1,
-            replaceItemUniqueId=self._items.get(key, -1),
-            physicsClientId=self.client,
-        )
+        former = self._former(mark, f"{part} text")
+        made = put_text(self.client, text, at, colour, 1.1, former)
+        self._items[mark.name, f"{part} text"] = made
+
+    def _former(self, mark: Mark, part: str) -> int:
+        """Id of an item that is drawn again, -1 for a new one."""
+        self._stale.discard((mark.name, part))
+        return self._items.get((mark.name, part), -1)
 
     def _remove(self, key: tuple[str, str]) -> None:
         pybullet.removeUserDebugItem(self._items.pop(key), physicsClientId=self.client)
+
+
+def put_text(
+    client: int, text: str, at: Array, colour: Colour, size: float, former: int = -1
+) -> int:
+    """Words at a point (3,) [m] of a window, in the place of a former item; the id of the item."""
+    made = pybullet.addUserDebugText(
+        text,
+        at.tolist(),
+        textColorRGB=colour,
+        textSize=size,
+        replaceItemUniqueId=former,
+        physicsClientId=client,
+    )
+    return known(made, former)
+
+
+def known(made: int, former: int) -> int:
+    """Id of an item: Bullet sometimes answers -1 although the former one is there as before."""
+    return made if made >= 0 else former
 
 
 def has_window(client: int) -> bool:

@@ -18,7 +18,7 @@ from bulletbridge.simulation.system import System
 from bulletbridge.surface.load import load
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec
 from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
-from bulletbridge.surface.overlay import Mark, Overlay, marks_of, not_rendered, weight_of
+from bulletbridge.surface.overlay import Mark, Overlay, marks_of, not_rendered, put_text, weight_of
 from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.surface.plan import Plan
 from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
@@ -29,7 +29,7 @@ PREVIEW = 4.0
 """Seconds of motion that the camera is set up for."""
 WINDOW_HALF = 1.0
 """Tangent of half the field of view of Bullet's window, vertical."""
-OURS, THEIRS = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36)
+OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
 
 
 def require_display() -> None:
@@ -90,14 +90,7 @@ class Stage:
         )
         client = self.bodies.client
         with not_rendered(client):
-            self.text = pybullet.addUserDebugText(
-                text,
-                (at + self.offset).tolist(),
-                textColorRGB=self.colour,
-                textSize=1.4,
-                replaceItemUniqueId=self.text,
-                physicsClientId=client,
-            )
+            self.text = put_text(client, text, at + self.offset, self.colour, 1.4, self.text)
 
 
 def view(model: str | Path | ModelSpec, plan: Plan) -> None:
@@ -202,13 +195,8 @@ def _play(
     at = camera.target + 0.8 * HALF * camera.distance * camera.up
     at = at - 0.4 * camera.width * camera.right
     per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
-    pybullet.addUserDebugText(
-        "press g for sliders and reactions",
-        (at - 1.6 * HALF * camera.distance * camera.up).tolist(),
-        textColorRGB=(0.3, 0.3, 0.3),
-        textSize=1.1,
-        physicsClientId=window,
-    )
+    below = at - 1.6 * HALF * camera.distance * camera.up
+    put_text(window, "press g for sliders and reactions", below, HINT, 1.1)
     sliders, reactions = Sliders(window, system, actuated), Switch(window, "reactions")
     done, due = 0, perf_counter()
     while done < plan.steps and pybullet.isConnected(window):
