@@ -69,7 +69,7 @@ def headless() -> Generator[Clock, None, None]:
             patches.enter_context(mock.patch(f"time.{name}_ns", clock.nanoseconds))
         patches.enter_context(mock.patch("time.sleep", clock.sleep))
         patches.enter_context(mock.patch("datetime.datetime", VirtualDatetime))
-        patches.enter_context(mock.patch("builtins.input", lambda *_: ""))
+        patches.enter_context(mock.patch("builtins.input", lambda _prompt="": ""))
         patches.enter_context(mock.patch.dict("os.environ", {"MPLBACKEND": "Agg"}))
         patches.enter_context(mock.patch.dict(FUNCTIONS, sliders()))
         patches.enter_context(mock.patch.multiple(HOOKS, headless=True, clock=clock))

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -153,14 +154,12 @@ class Stopwatch:
 @contextmanager
 def in_place_of_pybullet() -> Generator[None, None, None]:
     """``import pybullet`` gives our module, and what has imported it before uses ours too."""
-    import bulletbridge.surface.attach
-    import bulletbridge.surface.load
-    import bulletbridge.surface.plot as _  # noqa: F401  these go on with PyBullet's own
-
-    real = sys.modules["pybullet"]
-    sys.modules["pybullet"] = bulletbridge.pybullet
+    for name in ("attach", "load", "plot"):  # these go on with PyBullet's own
+        import_module(f"bulletbridge.surface.{name}")
+    real, ours = sys.modules["pybullet"], import_module("bulletbridge.pybullet")
+    sys.modules["pybullet"] = ours
     try:
-        with mock.patch.object(bullet_client, "pybullet", bulletbridge.pybullet):
+        with mock.patch.object(bullet_client, "pybullet", ours):
             yield
     finally:
         sys.modules["pybullet"] = real

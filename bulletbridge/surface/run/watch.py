@@ -122,8 +122,8 @@ def frame(body: int, link: int, place: Any, turn: Any, client: int) -> tuple[Arr
 
 def gap(loop: Loop, info: Any, client: int) -> tuple[float, float]:
     """Distance [m] and angle [rad] by which a constraint is open."""
-    p_a, R_a = frame(*info[:2], info[6], info[8], client)
-    p_b, R_b = frame(*info[2:4], info[7], info[9], client)
+    p_a, R_a = frame(info[0], info[1], info[6], info[8], client)
+    p_b, R_b = frame(info[2], info[3], info[7], info[9], client)
     shift, turn = p_b - p_a, (R_a.inv() * R_b).as_rotvec()
     if loop.kind in FREE_TURNS:
         return float(np.linalg.norm(shift)), 0.0
