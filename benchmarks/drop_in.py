@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.surface.drop_in.session import session_of
 
 BATCHES, STEPS = 41, 100
 SETTLING = 300  # steps
@@ -65,7 +66,8 @@ def measure(ours: Any, native: Any) -> dict[str, float]:
 
 def phases(client: Any) -> list[float]:
     """Seconds of each part of one step of ours."""
-    (system,) = client._bridge._systems.values()
+    (group,) = session_of(client._client).groups.values()
+    system = group.system
     world, solver, close = system.world, system._solver, system._filter
     t = [perf_counter()]
     pybullet.stepSimulation(client._client)

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.surface.drop_in.session import session_of
 
 RATE, FINE = 240, 8000  # [Hz]
 DURATION = 4.0  # [s]
@@ -61,7 +62,7 @@ def run(make: Callable[[int], Any], rate: int, height: float, gait: Gait, landed
 
 def open_by(client: Any) -> float:
     """Largest gap [m] of the kept directions, of the state that Bullet has."""
-    systems = client._bridge._systems.values()
+    systems = [group.system for group in session_of(client._client).groups.values()]
     seen = [system.evaluate(*system.world.state()) for system in systems]
     return max(found.largest("kept_metres") for found in seen)
 

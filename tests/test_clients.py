@@ -25,10 +25,14 @@ def swing(client, body, steps=100):
     return [client.getJointState(body, joint)[0] for joint in range(3)]
 
 
+LOADING = threading.Lock()
+
+
 def alone(folder):
-    """The same in a client of its own."""
+    """The same in a client of its own; PyBullet itself cannot load files in two threads at once."""
     client = BulletClient(pybullet.DIRECT)
-    body, _ = linkage(client, folder)
+    with LOADING:
+        body, _ = linkage(client, folder)
     found = swing(client, body)
     client.disconnect()
     return found
