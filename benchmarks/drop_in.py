@@ -67,7 +67,7 @@ def measure(ours: Any, native: Any) -> dict[str, float]:
 def phases(client: Any) -> list[float]:
     """Seconds of each part of one step of ours."""
     (group,) = session_of(client._client).groups.values()
-    system = group.system
+    system: Any = group.system
     world, solver, close = system.world, system._solver, system._filter
     t = [perf_counter()]
     pybullet.stepSimulation(client._client)

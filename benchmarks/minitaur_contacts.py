@@ -62,7 +62,7 @@ def run(make: Callable[[int], Any], rate: int, height: float, gait: Gait, landed
 
 def open_by(client: Any) -> float:
     """Largest gap [m] of the kept directions, of the state that Bullet has."""
-    systems = [group.system for group in session_of(client._client).groups.values()]
+    systems: list[Any] = [group.system for group in session_of(client._client).groups.values()]
     seen = [system.evaluate(*system.world.state()) for system in systems]
     return max(found.largest("kept_metres") for found in seen)
 

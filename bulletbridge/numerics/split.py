@@ -188,6 +188,14 @@ def orthogonalise(Y: Array, R: Array, rows: Records[Row], cap: int, rtol: float)
     return min(Y.shape[0], Y.shape[1], cap)
 
 
+@kernel
+def split_rows(L: Array, Y: Array, R: Array, rows: Records[Row], rtol: float) -> int:
+    """Factor M, given in L, and orthonormalise the rows Y in its metric, in place; the rank."""
+    factor_mass(L)
+    whiten_rows(L, Y)
+    return orthogonalise(Y, R, rows, Y.shape[0], rtol)
+
+
 @helper
 def leading_rank(R: Array, rank: int, rtol: float) -> int:
     """How many of the ``rank`` kept rows are longer than ``rtol`` times the first."""

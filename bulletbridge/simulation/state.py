@@ -1,6 +1,7 @@
 """A constrained mechanism at a state, and what can be said of it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,6 +9,8 @@ from bulletbridge.constraints.encode import Constraint, Encoded, encode
 from bulletbridge.constraints.loop import Frame, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.formulations.equations import Dynamics, Equations
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.assembly import (
@@ -35,6 +38,36 @@ from bulletbridge.simulation.warm_up import announce_compilation
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Equations of motion of a solver, rows as kept; forces are those of its ``tau``."""
+
+    solver: Solver
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return self.solver.mechanism.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self.solver.mechanism.nv
+
+    def equations(self, q: Array, v: Array, t: float) -> Equations:
+        """The equations of motion at a state."""
+        terms = self.solver.terms(q, v, t)
+        f = terms.forces + self.solver.tau[0] - terms.h
+        unit = self.solver.encoded.scale
+        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit)
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
+        moved = np.empty_like(q)
+        displace(self.solver.bodies, q, step, 1.0, moved)
+        return moved
 
 
 class ClosedState:
@@ -237,6 +270,13 @@ class ClosedState:
         """What each constraint does at the state, by name."""
         vdot = self.acceleration()
         return reactions(self._solver, self.decision.by_name, self.q, self.v, self.t, vdot)
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """The equations of motion at any state, for formulations and integrators."""
+        if self._decision is None:
+            self._trim()
+        return Tree(self._solver)
 
     def terms(self) -> Terms:
         """M, h, g, J, g_t and gamma at the state, rows as kept."""

@@ -1,0 +1,150 @@
+"""The equations of motion at one state, and what turns them into accelerations.
+
+The compiled step has the projector built in. Every other method, and every system that is not a
+tree of rigid bodies, goes through these: slower, and the same for all, so that they can be
+compared.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.split import ROW, split_rows
+
+SINGULAR_RTOL = 1e-6
+"""Rows weaker than this, relative to the strongest, are not solved for."""
+
+
+class Equations(NamedTuple):
+    """M v̇ = f + Jᵀ lam, J v̇ + gamma = 0; the violations are g and J v + g_t.
+
+    Attributes:
+        M: (nv, nv) positive definite on the free directions, both triangles.
+        f: (nv,) applied forces less Coriolis, centrifugal and gravity terms.
+        J: (nc, nv) of all rows as kept.
+        g: (nc,), empty of meaning for rows without a position level.
+        g_t: (nc,) rate of g at fixed q.
+        gamma: (nc,) acceleration of the rows at v̇ = 0.
+        unit: (nc,) factor that brings each row to one unit.
+    """
+
+    M: Array
+    f: Array
+    J: Array
+    g: Array
+    g_t: Array
+    gamma: Array
+    unit: Array
+
+
+class Dynamics(Protocol):
+    """A constrained system: what formulations and integrators need of it.
+
+    Configurations q (nq,) are moved by velocities (nv,) through ``displace`` only, since q may hold
+    quaternions. Users may write their own.
+    """
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        ...
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        ...
+
+    def equations(self, q: Array, v: Array, t: float) -> Equations:
+        """The equations of motion at a state."""
+        ...
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration (nq,) after a velocity (nv,) has acted for a unit of time."""
+        ...
+
+
+class Solution(NamedTuple):
+    """Accelerations (nv,) and multipliers (nc,) at one state."""
+
+    vdot: Array
+    lam: Array
+
+
+Formulation = Callable[[Array, Array, float], Solution]
+"""(q, v, t) to accelerations and multipliers; made from a ``Dynamics``, one class a method."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """M = Lᵀ L and the scaled rows S J L⁻¹ = R Q, by decreasing length.
+
+    Attributes:
+        L: (nv, nv) lower triangular.
+        Q: (rank, nv) orthonormal rows: what the constraints forbid, whitened.
+        R: (rank, rank) lower triangular.
+        kept: (rank,) rows of J that Q spans.
+        unit: (rank,) their scale.
+        rows: Number of rows of J.
+    """
+
+    L: Array
+    Q: Array
+    R: Array
+    kept: np.ndarray
+    unit: Array
+    rows: int
+
+    @property
+    def rank(self) -> int:
+        """Independent rows."""
+        return len(self.Q)
+
+    def whiten_force(self, f: Array) -> Array:
+        """L⁻ᵀ f."""
+        return np.asarray(solve_triangular(self.L, f, lower=True, trans="T"), np.float64)
+
+    def unwhiten(self, y: Array) -> Array:
+        """L⁻¹ y."""
+        return np.asarray(solve_triangular(self.L, y, lower=True), np.float64)
+
+    def free(self, y: Array) -> Array:
+        """What the constraints leave of a whitened vector: (I - QᵀQ) y."""
+        return np.asarray(y - self.Q.T @ (self.Q @ y), np.float64)
+
+    def shortest(self, right: Array) -> Array:
+        """Whitened solution of J x = right (nc,) that is shortest in the metric of M."""
+        return np.asarray(self.Q.T @ self._forward(self.unit * right[self.kept]), np.float64)
+
+    def multipliers(self, force: Array) -> Array:
+        """lam (nc,) with Jᵀ lam = Lᵀ force for a whitened force in the span of Q.
+
+        Redundant rows get none: the load is carried by the kept ones.
+        """
+        lam = np.zeros(self.rows)
+        if self.rank:
+            mu = solve_triangular(self.R, self.Q @ force, lower=True, trans="T")
+            lam[self.kept] = self.unit * mu
+        return lam
+
+    def _forward(self, y: Array) -> Array:
+        return solve_triangular(self.R, y, lower=True) if self.rank else y
+
+
+def split_of(M: Array, J: Array, unit: Array, rtol: float = SINGULAR_RTOL) -> Split:
+    """Split velocity space by rows J (nc, nv) in the metric of M (nv, nv).
+
+    Args:
+        M: Positive definite.
+        J: Rows, dependent ones allowed.
+        unit: (nc,) factor that brings each row to one unit.
+        rtol: Rows weaker than this, relative to the strongest, count as dependent.
+    """
+    L, Y = M.copy(), unit[:, None] * J
+    R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
+    rank = split_rows(L, Y, R, rows, rtol)
+    kept = rows["pivot"][:rank].copy()
+    return Split(np.tril(L), Y[:rank], R[:rank, :rank], kept, unit[kept], len(J))
