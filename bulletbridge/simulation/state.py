@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint, Encoded, encode
-from bulletbridge.constraints.loop import Frame, LoopJoint
+from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.equations import Dynamics, Equations
@@ -223,16 +223,23 @@ class ClosedState:
         solver.state[:] = self._full.state
         return solver, decision, closed, iterations
 
-    def place(self, loop: LoopJoint) -> None:
-        """Put the frames of a loop of this name elsewhere on the same links.
+    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+        """Put frame a of a loop elsewhere on its link; the state is not touched.
 
-        The state is not touched: step, filter or assemble next.
+        Args:
+            name: The loop.
+            link: The link that frame a is on.
+            R: (3, 3) of the frame in the link, z along the joint's axis.
+            p: (3,) its origin there [m].
+            turn: (3,) unit axis in the frame of its prescribed turn, or zero.
 
         Raises:
-            ModelError: A frame's link does not exist.
+            ModelError: The link does not exist.
         """
-        for solver in {id(s): s for s in (self._full, self._solver)}.values():
-            solver.encoded.place(self.mechanism, loop)
+        on = self.mechanism.link(link)
+        R, p = on.R @ R, on.p + on.R @ p
+        for solver in (self._full, self._solver):
+            solver.encoded.place(name, R, p, turn)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

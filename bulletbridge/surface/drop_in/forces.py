@@ -37,18 +37,24 @@ def total(
     return tuple((np.array(native) + np.concatenate([force, R.T @ moment])).tolist())
 
 
-def largest(
-    loop: Loop, model: LoopJoint | Coupling, native: State, impulses: Impulses, corrected: bool
-) -> float:
-    """Largest force or moment along an axis, in the sense of Bullet's maxForce [N or N m].
+def exceeds(
+    limit: float,
+    loop: Loop,
+    model: LoopJoint | Coupling,
+    native: State,
+    impulses: Impulses,
+    corrected: bool,
+) -> bool:
+    """Whether a force or moment along an axis is above a limit in the sense of Bullet's maxForce.
 
     Where Bullet does not tell its axes, its share and ours are taken to pull the same way.
     """
-    if loop.kind in (pybullet.JOINT_POINT2POINT, pybullet.JOINT_FIXED):
-        return max(map(abs, total(loop, model, native, impulses, corrected)))
-    velocity, position = impulses.of(loop.name) / impulses.dt
-    ours = np.abs(velocity).max() + (np.abs(position).max() if corrected else 0.0)
-    return max(map(abs, native)) + float(ours)
+    velocity, position = np.linalg.norm(impulses.of(loop.name), axis=1) / impulses.dt
+    most = max(map(abs, native)) + float(velocity + position if corrected else velocity)
+    if most <= limit:  # cheap, and nearly always so
+        return False
+    known = loop.kind in (pybullet.JOINT_POINT2POINT, pybullet.JOINT_FIXED)
+    return not known or max(map(abs, total(loop, model, native, impulses, corrected))) > limit
 
 
 def on_parent(

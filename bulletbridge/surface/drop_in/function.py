@@ -43,6 +43,8 @@ class Function:
         if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
         given |= kwargs
+        if self.__name__ == "setJointMotorControl2" and "bodyIndex" in given:  # its name of old
+            given["bodyUniqueId"] = given.pop("bodyIndex")
         return self._handler(session_of(given.pop("physicsClientId", 0)), given)
 
 

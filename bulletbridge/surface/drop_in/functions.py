@@ -19,7 +19,7 @@ from bulletbridge.surface.drop_in.function import (
 )
 from bulletbridge.surface.drop_in.hooks import HOOKS
 from bulletbridge.surface.drop_in.loops import Loop
-from bulletbridge.surface.drop_in.session import SESSIONS, Session
+from bulletbridge.surface.drop_in.session import SESSIONS, Session, session_of
 from bulletbridge.surface.overlay import has_window
 
 __all__ = ["FUNCTIONS", "lookup"]
@@ -212,6 +212,23 @@ for name, note, parameters in (
     ),
 ):
     follows(name, "bodyUniqueId", *parameters)(note)
+
+
+class OldMotorControl(Function):
+    """``setJointMotorControl``, which has no names for its arguments and knows client 0 only."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call PyBullet's own, and take note."""
+        before_call()
+        answer = pybullet.setJointMotorControl(*args, **kwargs)
+        given: Given = dict(zip(("bodyUniqueId", "jointIndex", "controlMode"), args, strict=False))
+        torque = given["controlMode"] == pybullet.TORQUE_CONTROL
+        given["force"] = args[3] if torque else args[4] if len(args) > 4 else None
+        session_of(0).actions.command(given)
+        return answer
+
+
+FUNCTIONS["setJointMotorControl"] = OldMotorControl("setJointMotorControl", (), note_command)
 
 
 @follows("applyExternalForce", "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags")
