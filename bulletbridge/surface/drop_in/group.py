@@ -147,6 +147,9 @@ class Group:
         A loop with a force limit that is open has given way; Bullet pulls it shut again.
         """
         system = self.system
+        if not self._limited():
+            system.filter(assemble=True)
+            return
         seen = system.evaluate(*self._world.state())
         open_now = {gap.name for gap in seen.gaps if max(gap.kept_metres, gap.kept_radians) > OPEN}
         limited = {loop.name for loop in self._limited()}
