@@ -75,7 +75,7 @@ class Actions:
             if force is not None:
                 self.torques.append((body, joint, np.atleast_1d(np.asarray(force, float))))
             return
-        numbers = force if isinstance(force, list | tuple | np.ndarray) else (force,)
+        numbers: Any = force if isinstance(force, list | tuple | np.ndarray) else (force,)
         strong = force is None or any(number != 0.0 for number in numbers)
         gains = kd != 0.0 or (mode != pybullet.VELOCITY_CONTROL and kp != 0.0)
         self.motors[body, joint] = strong and gains
