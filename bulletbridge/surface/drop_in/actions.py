@@ -75,8 +75,7 @@ class Actions:
             if force is not None:
                 self.torques.append((body, joint, np.atleast_1d(np.asarray(force, float))))
             return
-        numbers: Any = force if isinstance(force, list | tuple | np.ndarray) else (force,)
-        strong = force is None or any(number != 0.0 for number in numbers)
+        strong = force is None or bool(np.any(force) if hasattr(force, "__len__") else force)
         gains = kd != 0.0 or (mode != pybullet.VELOCITY_CONTROL and kp != 0.0)
         self.motors[body, joint] = strong and gains
 
