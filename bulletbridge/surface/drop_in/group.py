@@ -4,7 +4,6 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pybullet
@@ -16,7 +15,13 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.system import System
-from bulletbridge.surface.drop_in.forces import exceeds, on_parent, total
+from bulletbridge.surface.drop_in.forces import (
+    Native,
+    State,
+    constraint_state,
+    exceeds,
+    on_parent,
+)
 from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
 from bulletbridge.surface.drop_in.moving import MovingFrame
 from bulletbridge.surface.overlay import Mark
@@ -134,10 +139,10 @@ class Group:
             if loop.name not in places:
                 continue
             point, gap = places[loop.name]
-            twin = () if loop.twin < 0 else self._native_state(replace(loop, number=loop.twin))
-            native = self._native_state(loop)
-            acting = on_parent(loop, native, twin, self.impulses, self.system.dt)
-            force, moment = acting or (np.zeros(3), np.zeros(3))
+            pull = None
+            if self.impulses is not None and loop.name not in self._given_way:
+                pull = on_parent(loop, self._native(loop), self.impulses, corrected=False)
+            force, moment = (np.zeros(3), np.zeros(3)) if pull is None else pull[:2]
             found.append(Mark(loop.name, point - gap, point, force, moment))
         return found
 
@@ -165,11 +170,11 @@ class Group:
             return
         was_open = self._given_way
         q, v = self._world.state()
-        native = {loop.name: self._native_state(loop) for loop in limited}
+        native = {loop.name: self._native(loop) for loop in limited}
         pulled = {
             loop.name
             for loop, limit in limited.items()
-            if max(map(abs, native[loop.name])) >= SATURATED * limit
+            if max(map(abs, native[loop.name].state)) >= SATURATED * limit
         }
         try:
             self._filter_without(pulled, held)
@@ -187,16 +192,14 @@ class Group:
             self._world.write(q, v)
             self._filter_without(self._given_way | over, held)
 
-    def _too_strong(
-        self, loop: Loop, limit: float, native: tuple[float, ...], was_open: bool
-    ) -> bool:
+    def _too_strong(self, loop: Loop, limit: float, native: Native, was_open: bool) -> bool:
         """Whether closing a loop took more than its limit.
 
         What moved the bodies counts where they were apart; what changed velocities always.
         """
         assert self.impulses is not None
-        model, ways = self._models[loop.number], (False, True) if was_open else (False,)
-        return any(exceeds(limit, loop, model, native, self.impulses, way) for way in ways)
+        ways = (False, True) if was_open else (False,)
+        return any(exceeds(limit, loop, native, self.impulses, way) for way in ways)
 
     def _filter_without(self, names: set[str], held: Array) -> None:
         """Close the loops but the named ones, which give way."""
@@ -209,14 +212,19 @@ class Group:
         loops = self._loops.values()
         return {loop: loop.max_force for loop in loops if loop.max_force is not None}
 
-    def _native_state(self, loop: Loop) -> tuple[float, ...]:
-        return pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+    def _native(self, loop: Loop) -> Native:
+        """Bullet's own forces of a constraint."""
+        state = pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+        if loop.twin < 0:
+            return Native(state)
+        return Native(state, pybullet.getConstraintState(loop.twin, physicsClientId=self.client))
 
-    def state_of(self, loop: Loop, native: tuple[float, ...]) -> tuple[float, ...]:
+    def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
+        native = self._native(loop)
         if self.impulses is None or loop.name in self._given_way:
-            return native
-        return total(loop, self._models[loop.number], native, self.impulses, corrected=False)
+            return native.state
+        return constraint_state(loop, native, self.impulses)
 
     def _rebase_gears(self) -> None:
         """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""

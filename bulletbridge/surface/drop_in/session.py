@@ -61,7 +61,7 @@ class Session(Ledger):
         if loop is not None and loop.exact:
             for bodies, group in self.groups.items():
                 if bodies & set(loop.bodies):
-                    return group.state_of(loop, state)
+                    return group.state_of(loop)
         return state
 
     def _changed(self, loop: Loop, moved: bool) -> None:
