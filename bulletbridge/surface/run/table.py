@@ -64,7 +64,7 @@ def measured(seen: Seen, names: Iterable[str]) -> list[str]:
 def closed_by(seen: Seen) -> str:
     """Who closes a constraint, and up to which force."""
     who = "us" if seen.exact else "Bullet"
-    return who if seen.limit is None else f"{who}, up to {seen.limit:g} N"
+    return who if seen.limit is None else f"{who}, maxForce {seen.limit:g}"
 
 
 def times(runs: ScriptRuns) -> str:
