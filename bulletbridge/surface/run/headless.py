@@ -13,7 +13,8 @@ from unittest import mock
 import numpy as np
 import pybullet
 
-from bulletbridge.surface.drop_in.function import FUNCTIONS, Function, Given
+from bulletbridge.surface.drop_in.function import Function, Given
+from bulletbridge.surface.drop_in.functions import FUNCTIONS
 from bulletbridge.surface.drop_in.hooks import HOOKS
 from bulletbridge.surface.drop_in.session import LONGEST_PUMP, REAL_TIME, Session
 

@@ -36,15 +36,20 @@ def print_runs(runs: ScriptRuns, console: Console) -> None:
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     for seen in ours:
-        what = f"{seen.number} {seen.kind}: {seen.between}"
-        table.add_row(what, closed_by(seen), *measured(seen, shown.values()))
+        first, second = f"{seen.number} {seen.kind}", f"  {seen.between}"
         native = natives.get(seen.key)
-        if native is not None:
-            table.add_row("", "[dim]natively[/]", *measured(native, shown.values()))
+        if native is None:
+            table.add_row(f"{first}\n{second}", closed_by(seen), *measured(seen, shown.values()))
+        else:
+            table.add_row(first, closed_by(seen), *measured(seen, shown.values()))
+            table.add_row(second, "[dim]natively[/]", *measured(native, shown.values()))
     if ours:
         console.print(table)
     else:
         console.print("no constraint was there when a step was made")
+    for seen in ours:
+        if seen.reason:
+            console.print(f"{seen.number} is Bullet's own: {seen.reason}", markup=False)
     console.print(times(runs))
     for name, run in (("on our solver", runs.ours), ("natively", runs.native)):
         if run is not None and (run.error or run.code):
@@ -58,8 +63,8 @@ def measured(seen: Seen, names: Iterable[str]) -> list[str]:
 
 def closed_by(seen: Seen) -> str:
     """Who closes a constraint, and up to which force."""
-    who = "us" if seen.exact else f"Bullet: {seen.reason}" if seen.reason else "Bullet"
-    return who if seen.limit is None else f"{who}, up to {seen.limit:g} N"
+    who = "us" if seen.exact else "Bullet"
+    return who if seen.limit is None else f"{who}, maxForce {seen.limit:g}"
 
 
 def times(runs: ScriptRuns) -> str:
