@@ -2,8 +2,8 @@
 
     python benchmarks/programs.py [--steps N] [--json FILE] [NAME ...]
 
-Prints a table in Markdown. The classes under pybullet_envs/minitaur/robots need absl-py, gin-config,
-attrs and protobuf, which PyBullet does not bring; gym is stood in for.
+Prints a table in Markdown. The classes under pybullet_envs/minitaur/robots need absl-py,
+gin-config, attrs and protobuf, which PyBullet does not bring; gym is stood in for.
 """
 
 import argparse
