@@ -9,6 +9,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.surface.drop_in.loops import NOBODY, Info, Loop, info_of
 from bulletbridge.surface.drop_in.session import Session
 from bulletbridge.surface.run.kept import KeptGaps
@@ -43,7 +44,8 @@ class Seen:
         gap_m, gap_rad: Largest distance and angle by which it was open after a step.
         last_m, last_rad: The same after the last step.
         kept_m, kept_rad: Largest ones without directions that are redundant by design, which no
-            joint can close; None of constraints that cannot be modelled.
+            joint can close; None where they are not known: of constraints that cannot be modelled,
+            and of Bullet's own once their frames are moved.
         rate: Largest rate by which a gear was violated [rad/s or m/s].
         last_rate: The same after the last step.
         force: Largest force [N]; of other types than points and fixed ones the largest entry of
@@ -68,6 +70,14 @@ class Seen:
     last_rate: float = 0.0
     force: float | None = None
     steps: int = 0
+
+    def see_kept(self, gap: Gap | None) -> None:
+        """Take note of its gap without redundant directions; None: not known any more."""
+        if gap is None:
+            self.kept_m = self.kept_rad = None
+            return
+        self.kept_m = max(self.kept_m or 0.0, gap.kept_metres)
+        self.kept_rad = max(self.kept_rad or 0.0, gap.kept_radians)
 
     @property
     def key(self) -> tuple[int, int, str, str]:
@@ -108,9 +118,7 @@ class Watch:
                 found.last_m, found.last_rad = gap(loop, info, session.client)
                 found.gap_m = max(found.gap_m, found.last_m)
                 found.gap_rad = max(found.gap_rad, found.last_rad)
-                if loop.name in kept:
-                    found.kept_m = max(found.kept_m or 0.0, kept[loop.name].kept_metres)
-                    found.kept_rad = max(found.kept_rad or 0.0, kept[loop.name].kept_radians)
+                found.see_kept(kept.get(loop.name))
 
     def _force(self, found: Seen, loop: Loop, session: Session) -> None:
         try:
