@@ -125,7 +125,7 @@ def largest(seen: list[dict[str, Any]], what: str) -> str:
 
 
 def remark(seen: dict[str, Any], native: dict[str, Any] | None) -> str:
-    """What is approximated of a constraint, and how far one that may give way is open at the end."""
+    """What is approximated of a constraint; how far one that may give way is open at the end."""
     if not seen["exact"]:
         return f"{seen['kind']} is Bullet's own: {seen['reason']}"
     if seen["limit"] is None:
