@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.baumgarte import Baumgarte
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.multipliers import Multipliers
@@ -14,3 +15,18 @@ FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
     "baumgarte": Baumgarte,
     "proximal": Proximal,
 }
+
+
+def formulation_of(
+    name: str | Callable[[Dynamics], Formulation],
+) -> Callable[[Dynamics], Formulation]:
+    """The formulation of this name; a function that makes one is returned as it is.
+
+    Raises:
+        ModelError: There is no such formulation.
+    """
+    if not isinstance(name, str):
+        return name
+    if name not in FORMULATIONS:
+        raise ModelError(f"unknown formulation '{name}'; there are {', '.join(FORMULATIONS)}")
+    return FORMULATIONS[name]

@@ -1,8 +1,9 @@
-"""Implicit and symmetric integrators over any formulation, solved by quasi-Newton iterations."""
+"""Implicit and symmetric integrators over any formulation, solved by Broyden's method."""
 
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import inv
 
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation, Split, split_of
@@ -30,7 +31,7 @@ def trapezoidal(
 
     guess = v + h * a
     size = float(np.linalg.norm(v) + h * np.linalg.norm(a))
-    end = solve(residual, guess, np.linalg.inv(slope(residual, guess, size)), size)
+    end = solve(residual, guess, inv(slope(residual, guess, size)), size)
     return d.displace(q, 0.5 * h * (v + end)), end
 
 
