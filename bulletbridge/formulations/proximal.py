@@ -4,18 +4,19 @@ Source: Carpentier, Budhiraja and Mansard 2021, Proximal and sparse resolution o
 dynamic equations; it is what Pinocchio's ``constraintDynamics`` does.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Solution
 from bulletbridge.numerics.records import Array
 
 ENOUGH, ACCEPTED = 1e-15, 1e-11
-"""Change of the constraint force, relative to all forces, whitened, that ends the iterations, and
-that they may end at when it shrinks no more: what is left then is round-off."""
+"""Change of the constraint force, relative to all forces in the metric of M⁻¹, that ends the
+iterations, and that they may end at when it shrinks no more: what is left then is round-off."""
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,28 @@ class Proximal:
         """
         e = self.dynamics.equations(q, v, t)
         try:
-            L = cholesky(e.M, lower=True)
+            mass = cho_factor(e.M, lower=True)
         except LinAlgError:
             raise UnsupportedError(
                 "the proximal formulation needs a positive definite mass matrix; add a multiple of "
                 "JᵀJ to it, or use the multipliers"
             ) from None
-        pushed = solve_triangular(L, e.f, lower=True)
-        Y = solve_triangular(L, (e.unit[:, None] * e.J).T, lower=True).T
-        lam, force = np.zeros(len(Y)), np.zeros(len(pushed))
-        if not len(Y):
-            return Solution(solve_triangular(L, pushed, lower=True, trans="T"), lam)
-        G = Y @ Y.T
+        free, lam = cho_solve(mass, e.f), np.zeros(len(e.gamma))
+        if not len(lam):
+            return Solution(free, lam)
+        J = e.unit[:, None] * e.J
+        moved = cho_solve(mass, J.T)
+        G = J @ moved
         mu = self.mu * float(np.diag(G).max())
         factor = cho_factor(G + mu * np.eye(len(G)), lower=True)
-        drift, last = e.unit * e.gamma, np.inf
+        vdot, drift, size, last = free, e.unit * e.gamma, math.sqrt(max(0.0, e.f @ free)), np.inf
         for _ in range(self.iterations):
-            more = cho_solve(factor, -(Y @ (pushed + force)) - drift)
+            more = cho_solve(factor, -(J @ vdot) - drift)
             lam += more
-            change, force = float(np.linalg.norm(Y.T @ more)), Y.T @ lam
-            size = float(np.linalg.norm(pushed) + np.linalg.norm(force))
+            vdot = free + moved @ lam
+            change = math.sqrt(max(0.0, more @ G @ more))
+            size = max(size, change)
             if change <= ENOUGH * size or (change <= ACCEPTED * size and not change < 0.5 * last):
-                vdot = solve_triangular(L, pushed + force, lower=True, trans="T")
                 return Solution(vdot, e.unit * lam)
             last = change
         raise UnsupportedError(

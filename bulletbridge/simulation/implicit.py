@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import inv
 
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.equations import Dynamics, Equations, Formulation, Split, split_of
+from bulletbridge.formulations.equations import Dynamics, Equations, Formulation, split_of
 from bulletbridge.numerics.records import Array
 
 MOST_ITERATIONS = 60
@@ -47,47 +47,45 @@ def symmetric_projection(
     """
     q, v, t = s
     e = d.equations(q, v, t)
-    split = split_of(e.M, e.J, e.unit)
-    kept = np.sort(split.kept)
-    n, nv = len(kept), len(v)
-    begin = split_of(e.M, e.J[kept], e.unit[kept])
-    unit = e.unit[kept]
+    kept = np.sort(split_of(e.M, e.J, e.unit).kept)
+    unit, n, nv = e.unit[kept], len(kept), len(v)
+    D = directions(e, kept)
+    parts = np.cumsum([nv, nv, n])
 
-    def ends(x: Array) -> tuple[Array, Array, Array, Equations]:
-        """q₁, v₁, residual of the rule and equations at the end of a trial."""
-        end, move, push = x[:nv], x[nv : nv + n] / unit, x[nv + n :] / unit
-        q0, v0 = d.displace(q, inverse(begin, move)), v + inverse(begin, push)
+    def ends(x: Array) -> tuple[Array, Array, Array]:
+        """q₁, v₁ and the residual of a trial: velocity, way back, x and y."""
+        end, back, move, push = np.split(x, parts)
+        q0, v0 = d.displace(q, D @ move), v + D @ push
         off = d.displace(q0, 0.5 * h * (v0 + end))
         rule = end - v0 - 0.5 * h * (f(q0, v0, t).vdot + f(off, end, t + h).vdot)
-        q1, at = off, d.equations(off, end, t + h)
-        for _ in range(MOST_ITERATIONS):  # the way back is taken along the rows of its own end
-            there = split_of(at.M, at.J[kept], unit)
-            step = inverse(there, move)
-            moved = d.displace(off, step)
-            done = np.abs(moved - q1).max() <= 4.0 * EPS * (1.0 + np.abs(q1).max())
-            q1, at = moved, d.equations(moved, end, t + h)
-            if done:
-                break
-        v1 = end + inverse(split_of(at.M, at.J[kept], unit), push)
-        return q1, v1, rule, at
+        q1 = d.displace(off, back)
+        there = d.equations(q1, end, t + h)
+        D1 = directions(there, kept)
+        v1 = end + D1 @ push
+        gap, rate = there.g[kept], there.J[kept] @ v1 + there.g_t[kept]
+        return q1, v1, np.concatenate([rule, back - D1 @ move, unit * gap, unit * rate])
 
-    def residual(x: Array) -> Array:
-        _, v1, rule, at = ends(x)
-        rate = at.J[kept] @ v1 + at.g_t[kept]
-        return np.concatenate([rule, unit * at.g[kept], unit * rate])
-
+    J, one, zero = unit[:, None] * e.J[kept], np.eye(n), np.zeros((n, n))
+    still, nothing = np.eye(nv), np.zeros((nv, nv))
+    jacobian = np.block(  # of the residual where nothing but the rows matters
+        [
+            [still, nothing, 0.0 * D, -D],
+            [nothing, still, -D, 0.0 * D],
+            [0.5 * h * J, J, one, 0.5 * h * one],
+            [J, 0.0 * J, zero, one],
+        ]
+    )
     a = f(q, v, t).vdot
-    guess = np.concatenate([v + h * a, np.zeros(2 * n)])
-    # x and y act at both ends: the constraints see them twice
-    first = np.diag(np.concatenate([np.ones(nv), np.full(2 * n, 0.5)]))
+    guess = np.concatenate([v + h * a, np.zeros(nv + 2 * n)])
     size = float(np.linalg.norm(v) + h * np.linalg.norm(a))
-    q1, v1, _, _ = ends(solve(residual, guess, first, size))
-    return q1, v1
+    x = solve(lambda x: ends(x)[2], guess, inv(jacobian), size)
+    return ends(x)[:2]
 
 
-def inverse(split: Split, right: Array) -> Array:
-    """J⁺ right."""
-    return split.unwhiten(split.shortest(right))
+def directions(e: Equations, kept: np.ndarray) -> Array:
+    """J⁺ (nv, n) of the kept rows, each in one unit."""
+    split = split_of(e.M, e.J[kept], e.unit[kept])
+    return np.stack([split.unwhiten(split.shortest(r)) for r in np.diag(1.0 / e.unit[kept])], 1)
 
 
 def slope(residual: Callable[[Array], Array], x: Array, size: float) -> Array:
