@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import FREE, PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
+from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
 from numpy.testing import assert_allclose
 from planar import four_bar
 from scipy.linalg import block_diag
