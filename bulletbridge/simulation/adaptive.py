@@ -10,8 +10,8 @@ from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.state import Tree
 from bulletbridge.simulation.step import PROJECT
+from bulletbridge.simulation.tree import Tree
 
 
 class Adaptive:

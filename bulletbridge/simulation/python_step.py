@@ -12,7 +12,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.methods import METHODS, State, Stepper
 from bulletbridge.simulation.options import Directions
 from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.state import Tree
+from bulletbridge.simulation.tree import Tree
 
 
 class FiniteTree(Tree):
