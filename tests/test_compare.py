@@ -19,6 +19,7 @@ from bulletbridge.surface.results import Comparison
 
 SHORT = Plan(duration=0.1)
 EXTENTS = ("gap_m", "gap_rad", "gap_kept", "gap_kept_rad", "gap_rate", "gap_rate_rad")
+EXTENTS += ("gap_acceleration", "gap_acceleration_rad")
 KEYS = {"model", "solver", "mode", "integrator", "dt", "duration", "steps", "status", "message"}
 KEYS |= {*EXTENTS, "energy", "trajectory_error", "step_us", "rank", "corrections", "final"}
 KEYS |= {"settings", "notes"}
