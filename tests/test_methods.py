@@ -216,6 +216,15 @@ def test_systems_step_with_every_formulation_and_write_to_their_world(formulatio
         assert recording.rank.tolist() == [2] * 4
 
 
+def test_rank_decided_at_closed_positions_is_held_in_open_stages():
+    """Bricard's fifth row is 4e-5 of the strongest at a gap of 2e-4 m; counted in, joules go."""
+    with bb.load("bricard", integrator="heun", formulation=Projector, dt=1 / 240) as model:
+        start = model.system.evaluate().energy
+        recording = model.system.rollout(240)
+        assert set(recording.rank) == {4}
+        assert abs(model.system.evaluate().energy - start) < 1e-3
+
+
 def test_dop853_takes_any_formulation():
     ends = []
     for formulation in ("projector", "multipliers"):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dsysvx
 
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.formulations.equations import Dynamics, Equations, Solution, split_of
+from bulletbridge.formulations.equations import Dynamics, Equations, Solution
 from bulletbridge.numerics.records import Array
 
 SMALLEST_RCOND = 1e-13
@@ -40,6 +40,8 @@ def solve_augmented(e: Equations) -> Solution:
         UnsupportedError: The system is singular: rows depend on each other.
     """
     nv, nc = len(e.f), len(e.gamma)
+    if e.cap is not None and e.cap < nc:
+        raise dependent(e, e.cap)
     mass = np.diag(e.M)
     width = 1.0 / np.sqrt(np.where(mass > 0.0, mass, 1.0))
     J = e.J * width
@@ -51,10 +53,13 @@ def solve_augmented(e: Equations) -> Solution:
     right = np.concatenate([width * e.f, -height * e.gamma])
     *_, x, rcond, _, _, info = dsysvx(A, right[:, None], lower=1)
     if nc and (0 < info <= nv + nc or not rcond > SMALLEST_RCOND):
-        rank = split_of(e.M, e.J, e.unit).rank
-        raise UnsupportedError(
-            f"the multipliers are not unique: {nc} rows of rank {rank} (reciprocal condition "
-            f"{float(rcond):.1e}, limit {SMALLEST_RCOND:.0e}); use the projector or the proximal "
-            f"formulation, which allow dependent rows"
-        )
+        raise dependent(e, e.split().rank)
     return Solution(width * x[:nv, 0], -height * x[nv:, 0])
+
+
+def dependent(e: Equations, rank: int) -> UnsupportedError:
+    """What to say of rows that depend on each other."""
+    return UnsupportedError(
+        f"the multipliers are not unique: {len(e.J)} rows of rank {rank}; use the projector or the "
+        f"proximal formulation, which allow dependent rows"
+    )

@@ -15,7 +15,6 @@ from bulletbridge.formulations.equations import (
     Dynamics,
     Equations,
     Split,
-    split_of,
 )
 from bulletbridge.numerics.records import Array
 
@@ -58,13 +57,11 @@ class Stabilisation:
         passes: Fixed number of passes; None for as many as round-off takes, with current
             directions from where those of the start gain less than a digit.
         filtered: Whether the velocity is filtered, once.
-        cap: The most rows that may be independent; None for what the threshold says.
     """
 
     directions: Literal["start", "current"] = "start"
     passes: int | None = None
     filtered: bool = True
-    cap: int | None = None
 
     def __call__(
         self, dynamics: Dynamics, start: Array, q: Array, v: Array, t: float
@@ -75,7 +72,7 @@ class Stabilisation:
             StepError: The correction does not end.
         """
         q, e, passes = self._correct(dynamics, start, q, v, t)
-        split = self._split(e, FILTER_RTOL)
+        split = e.split(FILTER_RTOL)
         if self.filtered:
             v = filter_velocity(split, v, e.g_t)
         sizes = np.abs(e.unit * e.g)
@@ -97,17 +94,17 @@ class Stabilisation:
             return q, e, 0
         chord: Split | None = None
         if self.directions == "start":
-            chord = self._split(dynamics.equations(start, v, t), SINGULAR_RTOL)
+            chord = dynamics.equations(start, v, t).split()
         last = np.inf
         for n in range(MOST_PASSES if self.passes is None else self.passes):
-            split = chord or self._split(e, SINGULAR_RTOL)
+            split = chord or e.split()
             gap = gap_of(split, e)
             if self.passes is None:
                 size = max(1.0, float(np.abs(q).max(initial=0.0)))
                 if gap <= CLOSED * size or (gap <= ACCEPTED * size and not gap < 0.5 * last):
                     return q, e, n
                 if chord is not None and not gap < 0.1 * last:
-                    chord, split = None, self._split(e, SINGULAR_RTOL)
+                    chord, split = None, e.split()
             last = gap
             q = dynamics.displace(q, -split.unwhiten(split.shortest(e.g)))
             e = dynamics.equations(q, v, t)
@@ -117,18 +114,6 @@ class Stabilisation:
                 f"correction passes; use a smaller step"
             )
         return q, e, self.passes
-
-    def _split(self, e: Equations, rtol: float) -> Split:
-        split = split_of(e.M, e.J, e.unit, rtol)
-        return split if self.cap is None else leading(split, self.cap)
-
-
-def leading(split: Split, rank: int) -> Split:
-    """The split by the first ``rank`` independent rows only."""
-    if split.rank <= rank:
-        return split
-    R = split.R[:rank, :rank]
-    return Split(split.L, split.Q[:rank], R, split.kept[:rank], split.unit[:rank], split.rows)
 
 
 def gap_of(split: Split, e: Equations) -> float:

@@ -47,7 +47,7 @@ def symmetric_projection(
     """
     q, v, t = s
     e = d.equations(q, v, t)
-    kept = np.sort(split_of(e.M, e.J, e.unit).kept)
+    kept = np.sort(e.split().kept)
     unit, n, nv = e.unit[kept], len(kept), len(v)
     D = directions(e, kept)
     parts = np.cumsum([nv, nv, n])

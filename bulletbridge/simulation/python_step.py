@@ -75,8 +75,7 @@ class PythonStep:
         """The stepper of this solver, kept since formulations may remember earlier steps."""
         if self._stepper is None or self._solver is not solver:
             dynamics = FiniteTree(solver)
-            cap = int(solver.control[0]["cap"])
-            after = Stabilisation(self.directions, self.passes, self.filtered, cap)
+            after = Stabilisation(self.directions, self.passes, self.filtered)
             self._solver = solver
             self._stepper = Stepper(dynamics, self.make(dynamics), self.method, after)
         return self._stepper

@@ -15,7 +15,7 @@ class Observed:
     """Evaluation over time, each (n,): the largest gap over the constraints, and energies [J].
 
     On the acceleration level that of any row, mean over the step that ends there [m/s², rad/s²]:
-    change of J v + g_t over the time it took. What a solver takes for accelerations does not matter.
+    change of J v + g_t over the time it took, whatever a solver takes for accelerations.
     """
 
     gap_m: Array
