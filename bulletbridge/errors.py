@@ -25,6 +25,10 @@ class StepError(BulletBridgeError):
     """A step that could not be finished; the state before it was restored."""
 
 
+class UnsupportedError(StepError):
+    """A formulation cannot handle a system or a state, such as dependent rows for multipliers."""
+
+
 class WorldError(BulletBridgeError):
     """The Bullet world is not what it was when it was read (body removed, other client)."""
 

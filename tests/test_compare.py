@@ -12,13 +12,15 @@ import pytest
 from small_models import four_bar, geared
 
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.surface.cli import run
 from bulletbridge.surface.compare import compare_model, worst
-from bulletbridge.surface.plan import SOLVERS, Plan
+from bulletbridge.surface.plan import BASELINES, EVERYTHING, SOLVERS, Plan
 from bulletbridge.surface.results import Comparison
 
 SHORT = Plan(duration=0.1)
 EXTENTS = ("gap_m", "gap_rad", "gap_kept", "gap_kept_rad", "gap_rate", "gap_rate_rad")
+EXTENTS += ("gap_acceleration", "gap_acceleration_rad")
 KEYS = {"model", "solver", "mode", "integrator", "dt", "duration", "steps", "status", "message"}
 KEYS |= {*EXTENTS, "energy", "trajectory_error", "step_us", "rank", "corrections", "final"}
 KEYS |= {"settings", "notes"}
@@ -73,6 +75,42 @@ def test_unsupported_is_not_a_failure(tmp_path):
     statuses = [run.result.status for run in runs.runs]
     assert statuses == ["ok", "unsupported", "unsupported"]
     assert "no native twin" in runs.runs[1].result.message
+    assert worst([runs]) == 0
+
+
+def test_all_formulations_stand_in_one_table(tmp_path, capsys):
+    """Gaps on three levels: none that is corrected, small without correction, large in Bullet."""
+    model, out = four_bar(tmp_path), tmp_path / "out.json"
+    arguments = ["compare", str(model), "--solver", "all", "--duration", "0.2", "--reference"]
+    assert run([*arguments, "--integrator", "rk4", "--json", str(out)]) == 0
+    results = {r["solver"]: r for r in json.loads(out.read_text())["runs"]}
+    assert list(results) == list(EVERYTHING)
+    gaps = {
+        name: [r[level]["max"] for level in ("gap_m", "gap_rate", "gap_acceleration")]
+        for name, r in results.items()
+    }
+    for name in ("projector", "proximal"):
+        assert np.all(np.array(gaps[name]) < [1e-12, 1e-12, 1e-9])
+    for name in BASELINES:
+        assert np.all(np.array(gaps[name]) > [1e-11, 1e-10, 1e-8])
+        assert results[name]["settings"].startswith("no correction")
+    assert np.all(np.array(gaps["native"]) > [1e-6, 1e-5, 1e-3])
+    errors = {name: r["trajectory_error"]["max"] for name, r in results.items()}
+    assert all(errors[name] < 1e-5 < errors["native"] for name in FORMULATIONS)
+    shown = capsys.readouterr().out
+    assert "gap acc." in shown and "baumgarte" in shown
+
+
+def test_formulations_that_cannot_handle_a_model_say_so(tmp_path):
+    loops = "- {name: again, type: ball, a: {link: coupler, xyz: [0, 0, -1.2]}, "
+    loops += "b: {link: rocker, xyz: [0, 0, -0.9]}}"
+    model = four_bar(tmp_path, more="").read_text().replace("actuated:", f"  {loops}\nactuated:")
+    path = tmp_path / "twice.loops.yaml"
+    path.write_text(model)
+    runs = compare_model(path, Plan(duration=0.1, solvers=("multipliers", "proximal")))
+    results = [run.result for run in runs.runs]
+    assert [r.status for r in results] == ["unsupported", "ok"]
+    assert "rank 2" in results[0].message
     assert worst([runs]) == 0
 
 

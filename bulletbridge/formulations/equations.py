@@ -30,6 +30,8 @@ class Equations(NamedTuple):
         g_t: (nc,) rate of g at fixed q.
         gamma: (nc,) acceleration of the rows at v̇ = 0.
         unit: (nc,) factor that brings each row to one unit.
+        cap: The most rows that may be independent, where that was decided at closed positions:
+            next to them, rows that are redundant by design look weak, not dependent.
     """
 
     M: Array
@@ -39,6 +41,11 @@ class Equations(NamedTuple):
     g_t: Array
     gamma: Array
     unit: Array
+    cap: int | None = None
+
+    def split(self, rtol: float = SINGULAR_RTOL) -> "Split":
+        """Velocity space by the rows: what they forbid and what they leave free."""
+        return split_of(self.M, self.J, self.unit, rtol, self.cap)
 
 
 class Dynamics(Protocol):
@@ -134,7 +141,9 @@ class Split:
         return solve_triangular(self.R, y, lower=True) if self.rank else y
 
 
-def split_of(M: Array, J: Array, unit: Array, rtol: float = SINGULAR_RTOL) -> Split:
+def split_of(
+    M: Array, J: Array, unit: Array, rtol: float = SINGULAR_RTOL, cap: int | None = None
+) -> Split:
     """Split velocity space by rows J (nc, nv) in the metric of M (nv, nv).
 
     Args:
@@ -142,9 +151,10 @@ def split_of(M: Array, J: Array, unit: Array, rtol: float = SINGULAR_RTOL) -> Sp
         J: Rows, dependent ones allowed.
         unit: (nc,) factor that brings each row to one unit.
         rtol: Rows weaker than this, relative to the strongest, count as dependent.
+        cap: The most rows that may be independent; None for what ``rtol`` says.
     """
     L, Y = M.copy(), unit[:, None] * J
     R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
-    rank = split_rows(L, Y, R, rows, rtol)
+    rank = min(split_rows(L, Y, R, rows, rtol), len(J) if cap is None else cap)
     kept = rows["pivot"][:rank].copy()
     return Split(np.tril(L), Y[:rank], R[:rank, :rank], kept, unit[kept], len(J))

@@ -5,7 +5,7 @@ Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 
 from dataclasses import dataclass
 
-from bulletbridge.formulations.equations import Dynamics, Solution, split_of
+from bulletbridge.formulations.equations import Dynamics, Solution
 from bulletbridge.numerics.records import Array
 
 
@@ -18,7 +18,7 @@ class Projector:
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and multipliers at a state."""
         e = self.dynamics.equations(q, v, t)
-        split = split_of(e.M, e.J, e.unit)
+        split = e.split()
         pushed = split.whiten_force(e.f)
         y = split.free(pushed) - split.shortest(e.gamma)
         return Solution(split.unwhiten(y), split.multipliers(y - pushed))

@@ -1,13 +1,17 @@
 """DOP853 with error control from scipy, on the configuration manifold."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.integrate import DOP853
 
 from bulletbridge.errors import StepError
+from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.step import PROJECT
+from bulletbridge.simulation.tree import Tree
 
 
 class Adaptive:
@@ -16,10 +20,16 @@ class Adaptive:
     Coordinates are the exponential chart at the start of the output step. Its end is corrected and
     filtered. Rank is held at ``Tolerances.singular``, so that the error control never tries to
     resolve a singular position.
+
+    Args:
+        rtol, atol: Tolerances.
+        make: The formulation of a system; None for the compiled projector.
     """
 
-    def __init__(self, rtol: float, atol: float) -> None:
-        self.rtol, self.atol = rtol, atol
+    def __init__(
+        self, rtol: float, atol: float, make: Callable[[Dynamics], Formulation] | None = None
+    ) -> None:
+        self.rtol, self.atol, self.make = rtol, atol, make
         self.first_step: float | None = None
 
     def step(self, solver: Solver, dt: float) -> int:
@@ -32,11 +42,16 @@ class Adaptive:
         before = solver.state.copy()
         q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
 
+        formulation = None if self.make is None else self.make(Tree(solver))
+
         def derivative(t: float, y: Array) -> Array:
             u[:] = y[:nv]
             displace(solver.bodies, q0, u, 1.0, solver.q)
             solver.v[:], solver.state[-1] = y[nv:], t0 + t
-            vdot = solver.acceleration()
+            if formulation is None:
+                vdot = solver.acceleration()
+            else:
+                vdot = formulation(solver.q, solver.v, solver.t).vdot
             chart_rate(solver.bodies, u, solver.v, rate)
             return np.concatenate([rate, vdot])
 

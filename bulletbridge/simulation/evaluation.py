@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.redundancy import Redundancy, whiten
 from bulletbridge.simulation.solver import Solver, Terms
 
@@ -32,12 +32,16 @@ class Evaluation:
         gaps: One for each constraint.
         kinetic, potential: Energies [J]; potential has gravity and joint springs.
         momentum: (6,) angular about the world origin [kg m²/s], linear [kg m/s].
+        rates: Rates of all rows as written [m/s or rad/s].
+        in_metres: Which of them are in metres.
     """
 
     gaps: tuple[Gap, ...]
     kinetic: float
     potential: float
     momentum: Array
+    rates: Array
+    in_metres: Mask
 
     @property
     def energy(self) -> float:
@@ -97,7 +101,14 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
             )
         )
     kinetic = 0.5 * float(v @ terms.M @ v)
-    return Evaluation(tuple(gaps), kinetic, potential(full, terms, q), momentum(terms))
+    return Evaluation(
+        tuple(gaps),
+        kinetic,
+        potential(full, terms, q),
+        momentum(terms),
+        rate,
+        full.encoded.in_metres,
+    )
 
 
 def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[Array, Array]]:

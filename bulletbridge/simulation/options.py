@@ -8,7 +8,18 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array
 
-Integrator = Literal["semi_implicit_euler", "rk4", "dop853"]
+Integrator = Literal[
+    "semi_implicit_euler",
+    "rk4",
+    "dop853",
+    "euler",
+    "heun",
+    "nystrom4",
+    "trapezoidal",
+    "symmetric",
+]
+COMPILED = ("semi_implicit_euler", "rk4")
+"""Integrators that are compiled with the projector."""
 Directions = Literal["start", "current"]
 
 
@@ -48,7 +59,9 @@ class Status:
     gap_kept: float
 
 
-def check_options(dt: float, integrator: str, correction: str, passes: int | None) -> None:
+def check_options(
+    dt: float, integrator: str, correction: str, passes: int | None, velocity_filter: bool
+) -> None:
     """Refuse options that mean nothing.
 
     Raises:
@@ -64,6 +77,8 @@ def check_options(dt: float, integrator: str, correction: str, passes: int | Non
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
     if passes is not None and passes < 0:
         raise ModelError(f"passes is {passes}; give zero or more, or None for round-off")
+    if integrator == "dop853" and not (passes is None and velocity_filter):
+        raise ModelError("dop853 always corrects and filters; leave passes and velocity_filter out")
 
 
 def check_counts(steps: int, every: int) -> None:

@@ -1,12 +1,14 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import AssemblyError, WorldError
 from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
@@ -14,12 +16,14 @@ from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.simulation.options import (
+    COMPILED,
     Directions,
     Integrator,
     World,
     check_counts,
     check_options,
 )
+from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.state import ClosedState
@@ -34,12 +38,18 @@ class System(ClosedState):
         constraints: What closes its loops.
         world: Where states are read from at the start and written to after each step.
         dt: Step [s].
-        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4) or
-            ``dop853`` (order 8 with error control, slow, for reference solutions).
+        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4);
+            ``dop853`` (order 8 with error control, slow, for reference solutions); and in Python
+            those of ``simulation.methods``: ``euler``, ``heun``, ``nystrom4``, ``trapezoidal``,
+            ``symmetric``.
         rtol, atol: Tolerances of ``dop853``.
         correction: Directions of the configuration correction: those at the ``start`` of the step,
             guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
         passes: Fixed number of correction passes; None for as many as round-off takes.
+        formulation: What gives accelerations: a name from ``formulations.registry``, or a function
+            that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
+            that of accelerations.
+        velocity_filter: Whether velocities are filtered; without it steps are in Python.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -59,14 +69,22 @@ class System(ClosedState):
         atol: float = 1e-12,
         correction: Directions = "start",
         passes: int | None = None,
+        formulation: str | Callable[[Dynamics], Formulation] = "projector",
+        velocity_filter: bool = True,
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
-        check_options(dt, integrator, correction, passes)
+        check_options(dt, integrator, correction, passes, velocity_filter)
+        make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
         self.world = world
         self.integrator: Integrator = integrator
-        self._adaptive = Adaptive(rtol, atol)
+        projector = formulation == "projector"
+        self._python: Adaptive | PythonStep | None = None
+        if integrator == "dop853":
+            self._python = Adaptive(rtol, atol, None if projector else make)
+        elif not (projector and velocity_filter and integrator in COMPILED):
+            self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
         control = self._full.control[0]
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
@@ -93,8 +111,8 @@ class System(ClosedState):
             self.world.check()
         if self._decision is None:
             self._trim()
-        if self.integrator == "dop853":
-            failure = self._adaptive.step(self._solver, self.dt)
+        if self._python is not None:
+            failure = self._python.step(self._solver, self.dt)
         else:
             failure = self._solver.run(STEP, 1) and self._solver.advance(1)
         if failure:
@@ -114,7 +132,7 @@ class System(ClosedState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self.integrator == "dop853":
+        if self._python is not None:
             for n in range(steps):
                 self.step(write=False)
                 if (n + 1) % every == 0:

@@ -30,8 +30,8 @@ class Tree:
         """The equations of motion at a state."""
         terms = self.solver.terms(q, v, t)
         f = terms.forces + self.solver.tau[0] - terms.h
-        unit = self.solver.encoded.scale
-        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit)
+        unit, cap = self.solver.encoded.scale, int(self.solver.control[0]["cap"])
+        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit, cap)
 
     def displace(self, q: Array, step: Array) -> Array:
         """Configuration after a velocity has acted for a unit of time."""

@@ -38,14 +38,11 @@ class IntegratorName(str, Enum):
     semi_implicit_euler = "semi_implicit_euler"
     rk4 = "rk4"
     dop853 = "dop853"
-
-
-class SolverName(str, Enum):
-    """What a model can be run under."""
-
-    projector = "projector"
-    native = "native"
-    native_tuned = "native_tuned"
+    euler = "euler"
+    heun = "heun"
+    nystrom4 = "nystrom4"
+    trapezoidal = "trapezoidal"
+    symmetric = "symmetric"
 
 
 class ModeName(str, Enum):
@@ -89,8 +86,12 @@ def compare(
     ] = IntegratorName.semi_implicit_euler,
     rtol: Annotated[float, typer.Option(help="Relative tolerance of dop853.")] = 1e-10,
     solver: Annotated[
-        list[SolverName] | None,
-        typer.Option("--solver", help="Repeat for several; all unless given."),
+        list[str] | None,
+        typer.Option(
+            "--solver",
+            help="projector, native, native_tuned, another formulation, or all of them; repeat for "
+            "several. The first three unless given.",
+        ),
     ] = None,
     reference: Annotated[
         bool, typer.Option("--reference", help="Measure trajectories against converged DOP853.")
@@ -107,11 +108,13 @@ def compare(
     from bulletbridge.surface.compare import ModelRuns, compare_model, worst
     from bulletbridge.surface.loops_file import read_loops
     from bulletbridge.surface.models import find
-    from bulletbridge.surface.plan import SOLVERS, Plan
+    from bulletbridge.surface.plan import EVERYTHING, SOLVERS, Plan
     from bulletbridge.surface.results import Comparison
     from bulletbridge.surface.terminal import print_results, wide_console
 
-    names = tuple(s.value for s in solver) if solver else SOLVERS
+    names = tuple(solver) if solver else SOLVERS
+    if "all" in names:
+        names = EVERYTHING
     plan = Plan(dt, duration, integrator.value, rtol, tuple(dict.fromkeys(names)), reference)
     specs = [read_loops(find(model)) for model in models]
     require_places(json_file, report)

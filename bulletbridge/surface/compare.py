@@ -12,8 +12,8 @@ from bulletbridge.surface.load import load
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.models import find
-from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank, no_progress
-from bulletbridge.surface.runs import Run, run_native, run_ours, run_reference
+from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank, no_progress, options
+from bulletbridge.surface.runs import Run, run_formulation, run_native, run_ours, run_reference
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def compare_model(
     """
     spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
     try:
-        loaded = load(spec, dt=plan.dt, integrator=plan.integrator, rtol=plan.rtol)
+        loaded = load(spec, **options(plan, "projector"))
     except (LoopFileError, ModelError):
         raise
     except BulletBridgeError as error:
@@ -56,8 +56,10 @@ def compare_model(
         for solver in plan.solvers:
             if solver in NATIVE:
                 runs.append(run_native(loaded, start, plan, solver, reference, progress))
-            else:
+            elif solver == "projector":
                 runs.append(run_ours(loaded, plan, solver, reference, progress))
+            else:
+                runs.append(run_formulation(spec, start, plan, solver, reference, progress))
         return ModelRuns(
             spec, tuple(runs), loops, system.mechanism, system.decision.cap, system.dof
         )

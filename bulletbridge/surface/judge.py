@@ -42,6 +42,8 @@ def judge(
         gap_kept_rad=extent(seen.gap_kept_rad),
         gap_rate=extent(seen.gap_rate),
         gap_rate_rad=extent(seen.gap_rate_rad),
+        gap_acceleration=extent(seen.gap_acceleration[1:]),
+        gap_acceleration_rad=extent(seen.gap_acceleration_rad[1:]),
         energy=energy_of(loaded, seen.kinetic, seen.potential),
         trajectory_error=error_against(loaded, trace, reference),
         step_us=timing(trace.step_us),

@@ -1,6 +1,6 @@
 """From a model's files to a system in a Bullet world, assembled and ready to step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +9,7 @@ from typing import Literal, TypedDict
 from typing_extensions import Unpack
 
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
@@ -38,6 +39,8 @@ class SystemOptions(TypedDict, total=False):
     atol: float
     correction: Literal["start", "current"]
     passes: int | None
+    formulation: str | Callable[[Dynamics], Formulation]
+    velocity_filter: bool
     tolerances: Tolerances | None
 
 

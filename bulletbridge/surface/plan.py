@@ -2,20 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.simulation.options import Integrator
+from bulletbridge.formulations.registry import FORMULATIONS
+from bulletbridge.simulation.options import COMPILED, Integrator
+from bulletbridge.surface.load import SystemOptions
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
 from bulletbridge.surface.results import Result, Status
 
 MOST_STEPS = 5_000_000
 """Every state is kept for judging."""
-INTEGRATORS = ("semi_implicit_euler", "rk4", "dop853")
-SOLVERS = ("projector", "native", "native_tuned")
+INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 NATIVE: dict[str, NativeSettings] = {"native": DEFAULT, "native_tuned": TUNED}
+SOLVERS = ("projector", *NATIVE)
+"""What a model runs under unless told otherwise."""
+EVERYTHING = (*FORMULATIONS, *NATIVE)
+"""What ``all`` stands for."""
+BASELINES = ("multipliers", "baumgarte")
+"""Formulations that run as textbooks have them, without correction and filter."""
 Progress = Callable[[int], None]
 """Called with the number of steps done since the last call."""
 
@@ -33,7 +41,7 @@ class Plan:
         duration: [s], rounded to whole steps.
         integrator: Of our solver; Bullet's is always semi-implicit Euler.
         rtol: Relative tolerance of ``dop853``.
-        solvers: Names from ``SOLVERS``.
+        solvers: Names from ``EVERYTHING``.
         reference: Measure trajectories against DOP853 at tight tolerance.
     """
 
@@ -54,8 +62,8 @@ class Plan:
             if not (np.isfinite(value) and value > 0.0):
                 raise ModelError(f"{name} is {value}; give a positive number")
         for solver in self.solvers:
-            if solver not in SOLVERS:
-                raise ModelError(f"unknown solver '{solver}'; there are {', '.join(SOLVERS)}")
+            if solver not in EVERYTHING:
+                raise ModelError(f"unknown solver '{solver}'; there are {', '.join(EVERYTHING)}")
         if self.integrator not in INTEGRATORS:
             raise ModelError(
                 f"unknown integrator '{self.integrator}'; there are {', '.join(INTEGRATORS)}"
@@ -73,6 +81,15 @@ class Plan:
         return max(1, round(self.duration / self.dt))
 
 
+def options(plan: Plan, solver: str) -> SystemOptions:
+    """Keyword arguments of ``System`` for one of our solvers under a plan."""
+    options: SystemOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
+    options["formulation"] = solver
+    if solver in BASELINES and plan.integrator != "dop853":
+        options["passes"], options["velocity_filter"] = 0, False
+    return options
+
+
 def blank(
     spec: ModelSpec, plan: Plan, solver: str, status: Status, message: str, steps: int = 0
 ) -> Result:
@@ -84,11 +101,16 @@ def blank(
             f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
             f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
         )
+    elif solver in BASELINES and plan.integrator != "dop853":
+        mode, integrator = "formulation", plan.integrator
+        settings = "no correction, no filter, in Python"
     else:
         mode, integrator = "exact", plan.integrator
         settings = "redundant directions dropped, gap corrected to round-off, state written back"
         if integrator == "dop853":
             settings += f", rtol {plan.rtol:g}"
+        if solver != "projector" or integrator not in COMPILED:
+            settings += ", in Python"
     return Result(
         spec.name,
         solver,

@@ -18,11 +18,23 @@ from bulletbridge.surface.trajectory import Observed, Trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {"projector": "#0b6e4f", "native": "#d1495b", "native_tuned": "#edae49"}
+COLOURS = {
+    "projector": "#0b6e4f",
+    "native": "#d1495b",
+    "native_tuned": "#edae49",
+    "multipliers": "#30638e",
+    "baumgarte": "#8e5572",
+    "proximal": "#59a5d8",
+    "elimination": "#7a6f9b",
+    "quasi_velocities": "#b08968",
+    "charts": "#5c677d",
+}
 LABELS = {
     "projector": "bulletbridge",
     "native": "Bullet, default",
     "native_tuned": "Bullet, tuned",
+    "multipliers": "multipliers, no correction",
+    "baumgarte": "Baumgarte, no correction",
 }
 MOST_POINTS = 800
 MOST_JOINTS = 6

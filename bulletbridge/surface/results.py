@@ -96,6 +96,8 @@ class Result:
         gap_m, gap_rad: Over all rows as written, largest constraint at each time.
         gap_kept, gap_kept_rad: The same without directions that are redundant by design.
         gap_rate, gap_rate_rad: [m/s], [rad/s], all rows.
+        gap_acceleration, gap_acceleration_rad: [m/s²], [rad/s²], all rows, largest mean of
+            J v̇ + gamma over a step.
         trajectory_error: Coordinates [m or rad] against a converged reference, if one was asked.
         settings: The solver's, in words.
         notes: What to know when reading the numbers.
@@ -116,6 +118,8 @@ class Result:
     gap_kept_rad: Extent | None = None
     gap_rate: Extent | None = None
     gap_rate_rad: Extent | None = None
+    gap_acceleration: Extent | None = None
+    gap_acceleration_rad: Extent | None = None
     energy: Energy | None = None
     trajectory_error: Extent | None = None
     step_us: StepTime | None = None

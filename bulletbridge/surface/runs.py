@@ -6,13 +6,13 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bulletbridge.errors import BulletBridgeError, StepError
+from bulletbridge.errors import BulletBridgeError, StepError, UnsupportedError
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.judge import judge
 from bulletbridge.surface.load import LoadedModel, load
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import NativeWorld, NoNativeTwinError
-from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank
+from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank, options
 from bulletbridge.surface.results import Corrections, Rank, Result
 from bulletbridge.surface.trajectory import Trace, observe
 
@@ -34,7 +34,7 @@ def run_ours(
     system = loaded.system
     table = Table(plan.steps, system.mechanism.nq, system.mechanism.nv)
     table.start(system.q, system.v)
-    message = ""
+    message, cannot = "", False
     try:
         for n in range(plan.steps):
             begun = perf_counter_ns()
@@ -45,11 +45,15 @@ def run_ours(
             table.solver[n] = s.rank, s.margin, s.passes
             progress(1)
     except BulletBridgeError as error:
-        message = str(error)
+        message, cannot = str(error), isinstance(error, UnsupportedError)
         progress(plan.steps - table.done)
+    if cannot and not table.done:
+        return Run(blank(loaded.spec, plan, solver, "unsupported", message), None)
     trace = table.trace(plan.dt)
     trace = replace(trace, evaluated=observe(system, trace))
     result = judge(loaded, plan, solver, trace, message, reference)
+    if cannot:
+        result = replace(result, status="unsupported")
     if table.done:
         rank, margin, passes = table.solver[: table.done].T
         result = replace(
@@ -58,6 +62,24 @@ def run_ours(
             corrections=Corrections(float(passes.mean()), int(passes.max())),
         )
     return Run(result, trace)
+
+
+def run_formulation(
+    spec: ModelSpec,
+    start: tuple[Array, Array],
+    plan: Plan,
+    solver: str,
+    reference: Array | None,
+    progress: Progress,
+) -> Run:
+    """Run another formulation from the same start, in a world of its own."""
+    try:
+        with load(spec, **options(plan, solver)) as loaded:
+            loaded.system.set_state(*start)
+            return run_ours(loaded, plan, solver, reference, progress)
+    except BulletBridgeError as error:
+        progress(plan.steps)
+        return Run(blank(spec, plan, solver, "unsupported", str(error)), None)
 
 
 def run_native(

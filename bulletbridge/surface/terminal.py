@@ -27,7 +27,13 @@ def print_results(results: Sequence[Result], console: Console) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for heading in ("model", "solver", "status"):
         table.add_column(heading, overflow="fold")
-    headings = ["gap\n\\[m]", "gap\n\\[rad]", "kept gap\n\\[m]", "gap rate\n\\[m/s]"]
+    headings = [
+        "gap\n\\[m]",
+        "gap\n\\[rad]",
+        "kept gap\n\\[m]",
+        "gap rate\n\\[m/s]",
+        "gap acc.\n\\[m/s²]",
+    ]
     headings += ["energy\n\\[J]", "rank", "step\n\\[µs]"]
     errors = any(result.trajectory_error for result in results)
     for heading in [*headings, *(["error"] if errors else [])]:
@@ -35,7 +41,13 @@ def print_results(results: Sequence[Result], console: Console) -> None:
     for result in results:
         cells = [
             number(extent.max if extent else None)
-            for extent in (result.gap_m, result.gap_rad, result.gap_kept, result.gap_rate)
+            for extent in (
+                result.gap_m,
+                result.gap_rad,
+                result.gap_kept,
+                result.gap_rate,
+                result.gap_acceleration,
+            )
         ]
         energy, rank, times = result.energy, result.rank, result.step_us
         cells.append(number(energy.drift_max_J if energy else None))

@@ -12,7 +12,11 @@ from bulletbridge.simulation.system import System
 
 @dataclass(frozen=True)
 class Observed:
-    """Evaluation over time, each (n,): the largest gap over the constraints, and energies [J]."""
+    """Evaluation over time, each (n,): the largest gap over the constraints, and energies [J].
+
+    On the acceleration level that of any row, mean over the step that ends there [m/s², rad/s²]:
+    change of J v + g_t over the time it took, whatever a solver takes for accelerations.
+    """
 
     gap_m: Array
     gap_rad: Array
@@ -20,6 +24,8 @@ class Observed:
     gap_kept_rad: Array
     gap_rate: Array
     gap_rate_rad: Array
+    gap_acceleration: Array
+    gap_acceleration_rad: Array
     kinetic: Array
     potential: Array
 
@@ -43,7 +49,8 @@ class Trace:
 
 def observe(system: System, trace: Trace) -> Observed:
     """Evaluate all states of a trajectory with the rows of a system."""
-    table = np.zeros((8, len(trace.t)))
+    table = np.zeros((10, len(trace.t)))
+    before: Array | None = None
     for n, (t, q, v) in enumerate(zip(trace.t, trace.q, trace.v, strict=True)):
         seen = system.evaluate(q, v, float(t))
         gaps = [
@@ -58,7 +65,12 @@ def observe(system: System, trace: Trace) -> Observed:
             for gap in seen.gaps
         ]
         table[:6, n] = np.max(gaps, axis=0) if gaps else 0.0
-        table[6:, n] = seen.kinetic, seen.potential
+        if before is not None:
+            mean = (seen.rates - before) / (t - trace.t[n - 1])
+            table[6, n] = np.abs(mean[seen.in_metres]).max(initial=0.0)
+            table[7, n] = np.abs(mean[~seen.in_metres]).max(initial=0.0)
+        before = seen.rates
+        table[8:, n] = seen.kinetic, seen.potential
     return Observed(*table)
 
 

@@ -1,0 +1,74 @@
+"""Proximal multipliers: a regularised system whose regularisation is iterated away.
+
+Source: Carpentier, Budhiraja and Mansard 2021, Proximal and sparse resolution of constrained
+dynamic equations; it is what Pinocchio's ``constraintDynamics`` does.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.formulations.equations import Dynamics, Solution
+from bulletbridge.numerics.records import Array
+
+ENOUGH, ACCEPTED = 1e-15, 1e-11
+"""Change of the constraint force, relative to all forces in the metric of M⁻¹, that ends the
+iterations, and that they may end at when it shrinks no more: what is left then is round-off."""
+
+
+@dataclass(frozen=True)
+class Proximal:
+    """M v̇ = f + Jᵀ lam, J v̇ + gamma + mu (lam - last lam) = 0, repeated until lam stays.
+
+    Redundant rows share their load. A row of relative strength s comes in by s² / (mu + s²) an
+    iteration, so that rows below about 1e-6 do not converge.
+
+    Attributes:
+        dynamics: The system.
+        mu: Regularisation relative to the strongest row of J M⁻¹ Jᵀ, rows in one unit.
+        iterations: The most.
+    """
+
+    dynamics: Dynamics
+    mu: float = 1e-9
+    iterations: int = 200
+
+    def __call__(self, q: Array, v: Array, t: float) -> Solution:
+        """Accelerations and multipliers at a state.
+
+        Raises:
+            UnsupportedError: The iteration does not end, as next to a singular position.
+        """
+        e = self.dynamics.equations(q, v, t)
+        try:
+            mass = cho_factor(e.M, lower=True)
+        except LinAlgError:
+            raise UnsupportedError(
+                "the proximal formulation needs a positive definite mass matrix; add a multiple of "
+                "JᵀJ to it, or use the multipliers"
+            ) from None
+        free, lam = cho_solve(mass, e.f), np.zeros(len(e.gamma))
+        if not len(lam):
+            return Solution(free, lam)
+        J = e.unit[:, None] * e.J
+        moved = cho_solve(mass, J.T)
+        G = J @ moved
+        mu = self.mu * float(np.diag(G).max())
+        factor = cho_factor(G + mu * np.eye(len(G)), lower=True)
+        vdot, drift, size, last = free, e.unit * e.gamma, math.sqrt(max(0.0, e.f @ free)), np.inf
+        for _ in range(self.iterations):
+            more = cho_solve(factor, -(J @ vdot) - drift)
+            lam += more
+            vdot = free + moved @ lam
+            change = math.sqrt(max(0.0, more @ G @ more))
+            size = max(size, change)
+            if change <= ENOUGH * size or (change <= ACCEPTED * size and not change < 0.5 * last):
+                return Solution(vdot, e.unit * lam)
+            last = change
+        raise UnsupportedError(
+            f"the proximal iteration has not ended after {self.iterations} passes: rows are nearly "
+            f"dependent here; use the projector, or a smaller mu than {self.mu:g}"
+        )

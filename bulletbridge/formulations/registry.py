@@ -1,0 +1,32 @@
+"""Formulations by name."""
+
+from collections.abc import Callable
+
+from bulletbridge.errors import ModelError
+from bulletbridge.formulations.baumgarte import Baumgarte
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.multipliers import Multipliers
+from bulletbridge.formulations.proximal import Proximal
+from bulletbridge.formulations.weighted import Projector
+
+FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
+    "projector": Projector,
+    "multipliers": Multipliers,
+    "baumgarte": Baumgarte,
+    "proximal": Proximal,
+}
+
+
+def formulation_of(
+    name: str | Callable[[Dynamics], Formulation],
+) -> Callable[[Dynamics], Formulation]:
+    """The formulation of this name; a function that makes one is returned as it is.
+
+    Raises:
+        ModelError: There is no such formulation.
+    """
+    if not isinstance(name, str):
+        return name
+    if name not in FORMULATIONS:
+        raise ModelError(f"unknown formulation '{name}'; there are {', '.join(FORMULATIONS)}")
+    return FORMULATIONS[name]

@@ -1,0 +1,126 @@
+"""Configuration correction and velocity filter on the equations of any system.
+
+The compiled step has its own. Corrections come first, the filter at the corrected configuration.
+Source: Kövecses and Piedbœuf 2003, eq. 33 (filter), 35 (directions of the start), 36 (current).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.equations import (
+    SINGULAR_RTOL,
+    Dynamics,
+    Equations,
+    Split,
+)
+from bulletbridge.numerics.records import Array
+
+FILTER_RTOL = 1e-10
+"""Rows weaker than this, relative to the strongest, are not filtered."""
+CLOSED, ACCEPTED = 2e-14, 1e-12
+"""Gap, rows in one unit, that ends the correction, and that it may stop at when it gains no more.
+
+Times the length of q where that exceeds one: residuals are no better than the coordinates."""
+MOST_PASSES = 24
+
+
+class Stabilised(NamedTuple):
+    """A state after correction and filter.
+
+    Attributes:
+        q, v: The state.
+        passes: Correction passes.
+        rank: Independent rows.
+        margin: Weakest independent row over the strongest.
+        gap, dependent_gap: Largest residual of independent and of other rows, rows in one unit.
+    """
+
+    q: Array
+    v: Array
+    passes: int
+    rank: int
+    margin: float
+    gap: float
+    dependent_gap: float
+
+
+@dataclass(frozen=True)
+class Stabilisation:
+    """What follows a step of an integrator.
+
+    Attributes:
+        directions: Of the correction: those at the ``start`` of the step (a chord method), or
+            ``current`` (Newton).
+        passes: Fixed number of passes; None for as many as round-off takes, with current
+            directions from where those of the start gain less than a digit.
+        filtered: Whether the velocity is filtered, once.
+    """
+
+    directions: Literal["start", "current"] = "start"
+    passes: int | None = None
+    filtered: bool = True
+
+    def __call__(
+        self, dynamics: Dynamics, start: Array, q: Array, v: Array, t: float
+    ) -> Stabilised:
+        """Bring (q, v) at time t back, after a step from the configuration ``start``.
+
+        Raises:
+            StepError: The correction does not end.
+        """
+        q, e, passes = self._correct(dynamics, start, q, v, t)
+        split = e.split(FILTER_RTOL)
+        if self.filtered:
+            v = filter_velocity(split, v, e.g_t)
+        sizes = np.abs(e.unit * e.g)
+        dependent = np.ones(len(sizes), bool)
+        dependent[split.kept] = False
+        rank, margin = 0, 1.0
+        if split.rank:
+            strengths = np.diag(split.R) / split.R[0, 0]
+            rank, margin = int(np.sum(strengths >= SINGULAR_RTOL)), float(strengths[-1])
+        gap = float(sizes[split.kept[:rank]].max(initial=0.0))
+        return Stabilised(q, v, passes, rank, margin, gap, float(sizes[dependent].max(initial=0.0)))
+
+    def _correct(
+        self, dynamics: Dynamics, start: Array, q: Array, v: Array, t: float
+    ) -> tuple[Array, Equations, int]:
+        """The corrected configuration, the equations there, and the passes it took."""
+        e = dynamics.equations(q, v, t)
+        if self.passes == 0 or not len(e.g):
+            return q, e, 0
+        chord: Split | None = None
+        if self.directions == "start":
+            chord = dynamics.equations(start, v, t).split()
+        last = np.inf
+        for n in range(MOST_PASSES if self.passes is None else self.passes):
+            split = chord or e.split()
+            gap = gap_of(split, e)
+            if self.passes is None:
+                size = max(1.0, float(np.abs(q).max(initial=0.0)))
+                if gap <= CLOSED * size or (gap <= ACCEPTED * size and not gap < 0.5 * last):
+                    return q, e, n
+                if chord is not None and not gap < 0.1 * last:
+                    chord, split = None, e.split()
+            last = gap
+            q = dynamics.displace(q, -split.unwhiten(split.shortest(e.g)))
+            e = dynamics.equations(q, v, t)
+        if self.passes is None:
+            raise StepError(
+                f"constraints stay open by {last:.3g} lengths or radians after {MOST_PASSES} "
+                f"correction passes; use a smaller step"
+            )
+        return q, e, self.passes
+
+
+def gap_of(split: Split, e: Equations) -> float:
+    """Largest residual of the independent rows, in one unit."""
+    return float(np.abs(split.unit * e.g[split.kept]).max(initial=0.0))
+
+
+def filter_velocity(split: Split, v: Array, g_t: Array) -> Array:
+    """The velocity (nv,) nearest to v in the metric of M that the rows allow: P v - J⁺ g_t."""
+    return split.unwhiten(split.free(split.L @ v) - split.shortest(g_t))
