@@ -25,6 +25,10 @@ class StepError(BulletBridgeError):
     """A step that could not be finished; the state before it was restored."""
 
 
+class ChartError(BulletBridgeError):
+    """A chart of the constraint manifold that ends here, or cannot be made at a singular position."""
+
+
 class WorldError(BulletBridgeError):
     """The Bullet world is not what it was when it was read (body removed, other client)."""
 

@@ -17,16 +17,31 @@ from bulletbridge.numerics.records import Array
 UNIT = np.ones(2)
 
 
+GRADIENT = 2.0 * np.array(
+    [
+        [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]],
+        [[0, -1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]],
+        [[1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]],
+    ]
+)
+RATES = np.array(
+    [
+        [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0]],
+        [[0, 0, -1, 0], [0, 0, 0, -1], [1, 0, 0, 0], [0, 1, 0, 0]],
+        [[0, 0, 0, -1], [0, 0, 1, 0], [0, -1, 0, 0], [1, 0, 0, 0]],
+    ],
+    float,
+)
+
+
 def gradient(p: Array) -> Array:
     """∂s/∂p (3, 4) of s = R(p) e_z; linear in p, and s = ½ (∂s/∂p) p."""
-    e0, e1, e2, e3 = 2.0 * p
-    return np.array([[e2, e3, e0, e1], [-e1, -e0, e3, e2], [e0, -e1, -e2, e3]])
+    return np.asarray(GRADIENT @ p)
 
 
 def rates(p: Array) -> Array:
     """G (3, 4): the body's angular velocity is 2 G ṗ."""
-    e0, e1, e2, e3 = p
-    return np.array([[-e1, e0, e3, -e2], [-e2, -e3, e0, e1], [-e3, e2, -e1, e0]])
+    return np.asarray(RATES @ p)
 
 
 @dataclass(frozen=True)
@@ -51,9 +66,8 @@ class Top:
         """The equations of motion at a state."""
         r, p, dr, dp = q[:3], q[3:], v[:3], v[3:]
         G, dG, B, inertia = rates(p), rates(dp), gradient(p), np.array(self.inertia)
-        M = np.zeros((7, 7))
-        M[0, 0] = M[1, 1] = M[2, 2] = self.mass
-        M[3:, 3:] = G.T @ (4.0 * inertia[:, None] * G) + self.alpha * np.outer(p, p)
+        M = self.mass * np.eye(7)
+        M[3:, 3:] = (4.0 * inertia * G.T) @ G + self.alpha * p * p[:, None]
         f = np.zeros(7)
         f[2] = -self.mass * self.gravity
         f[3:] = -8.0 * dG.T @ (inertia * (G @ dp))
