@@ -26,7 +26,7 @@ class StepError(BulletBridgeError):
 
 
 class ChartError(BulletBridgeError):
-    """A chart of the constraint manifold that ends here, or cannot be made at a singular position."""
+    """A chart of the constraint manifold ends here, or there is none: a singular position."""
 
 
 class WorldError(BulletBridgeError):

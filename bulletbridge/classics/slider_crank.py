@@ -66,6 +66,8 @@ class SliderCrank:
 
     def torque(self, turn: float) -> float:
         """On the crank [N m] at an angle [rad]."""
+        if self.K == 0.0:  # also across, where the laws are infinite
+            return 0.0
         if self.law == "abs":
             return -self.K * turn / (RIGHT - abs(turn)) ** 2
         return -self.K * turn / (RIGHT**2 - turn**2)

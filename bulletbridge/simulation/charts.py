@@ -92,6 +92,16 @@ class ChartMotion:
     def __post_init__(self) -> None:
         self._on(Chart(self.dynamics, self.q, self.t, self.iterations, None, self.singular))
 
+    @property
+    def acceleration(self) -> Array:
+        """Accelerations (nv,) at the state."""
+        return self._point.qddot
+
+    @property
+    def margin(self) -> float:
+        """Smallest over largest singular value of the rows at the state, 0 where charts end."""
+        return float(1.0 / np.linalg.cond(self._point.A)) if self.chart.rank else 1.0
+
     def step(self, dt: float) -> None:
         """Advance by dt [s].
 
@@ -107,7 +117,10 @@ class ChartMotion:
                 self._change()
                 self._advance(dt)
             except ChartError as wrong:
-                raise StepError(f"no chart carries the step at t = {self.t:.6g} s: {wrong}") from wrong
+                raise StepError(
+                    f"no chart carries the step at t = {self.t:.6g} s: {wrong} (weakest direction "
+                    f"of the rows there {self.margin:.1e} of the strongest: singular if small)"
+                ) from wrong
         if self.rule(self.chart, self._x, self._point):
             try:
                 self._change()

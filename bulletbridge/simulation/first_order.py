@@ -25,9 +25,7 @@ def rk4(rate: Rate, y: Array, duration: float, steps: int) -> tuple[Array, Array
     return times, np.array(path)
 
 
-def rk45(
-    rate: Rate, y: Array, duration: float, rtol: float, atol: float
-) -> tuple[Array, Array]:
+def rk45(rate: Rate, y: Array, duration: float, rtol: float, atol: float) -> tuple[Array, Array]:
     """Dormand and Prince's pair of orders 4 and 5 from t = 0: times (n,) and states at its steps.
 
     Raises:
