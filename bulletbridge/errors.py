@@ -29,6 +29,10 @@ class UnsupportedError(StepError):
     """A formulation cannot handle a system or a state, such as dependent rows for multipliers."""
 
 
+class ChartError(UnsupportedError):
+    """A chart of the constraint manifold ends here, or there is none: a singular position."""
+
+
 class WorldError(BulletBridgeError):
     """The Bullet world is not what it was when it was read (body removed, other client)."""
 
