@@ -96,6 +96,10 @@ class Distribution:
         raise InfeasibleError(f"{text}; actuate more joints, or demand less of them")
 
 
+def _shortest(A: Array, right: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(A, right, rcond=RTOL)[0], np.float64)
+
+
 def _multiplier_rows(
     e: Equations, basis: Basis, whitened: Array, lam: Array
 ) -> tuple[Array, Array]:
