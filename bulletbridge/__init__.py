@@ -13,6 +13,8 @@ from bulletbridge.constraints.loop import (
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.simulation.closed_kinematics import forward_kinematics, inverse_kinematics
+from bulletbridge.simulation.inverse_dynamics import inverse_dynamics
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 
@@ -42,6 +44,9 @@ __all__ = [
     "Tolerances",
     "UserConstraint",
     "attach",
+    "forward_kinematics",
+    "inverse_dynamics",
+    "inverse_kinematics",
     "load",
     "plot",
 ]

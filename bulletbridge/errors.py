@@ -45,5 +45,9 @@ class MissingExtraError(BulletBridgeError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
 
+class InfeasibleError(BulletBridgeError):
+    """A demand that the actuated joints cannot meet, or that the constraints do not admit."""
+
+
 class BulletBridgeWarning(UserWarning):
     """Something that Bullet does behind the user's back and that changes results."""
