@@ -2,8 +2,9 @@
 
     python benchmarks/programs.py [--steps N] [--json FILE] [NAME ...]
 
-Prints a table in Markdown. The classes under pybullet_envs/minitaur/robots need absl-py,
-gin-config, attrs and protobuf, which PyBullet does not bring; gym is stood in for.
+Prints a table in Markdown; our gaps are those of constraints that we close. Kept gaps are without
+directions that are redundant by design. The classes under pybullet_envs/minitaur/robots need
+absl-py, gin-config, attrs and protobuf, which PyBullet does not bring; gym is stood in for.
 """
 
 import argparse
@@ -43,6 +44,11 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 }
 """Arguments by path in the wheel, or by name in wheel_classes.py."""
 
+HEADINGS = (
+    *("program", "constraints", "steps", "largest gap, Bullet", "kept, Bullet"),
+    *("largest gap, ours", "kept, ours", "time ratio", "remarks"),
+)
+
 
 def compare(name: str, steps: int) -> dict[str, Any]:
     """What ``bulletbridge run --compare`` found, or an error."""
@@ -74,8 +80,9 @@ def compare(name: str, steps: int) -> dict[str, Any]:
 def row(name: str, found: dict[str, Any]) -> str:
     """A line of the table."""
     if "failure" in found:
-        return line(name, "", "", "", "", "", found["failure"])
+        return line(name, *[""] * (len(HEADINGS) - 2), found["failure"])
     ours, native = found["ours"], found["native"]
+    closed = [seen for seen in ours["seen"] if seen["exact"]]
     remarks = sorted({remark(seen) for seen in ours["seen"]} - {""})
     if native["error"]:
         remarks.append(f"natively: {native['error']}")
@@ -88,8 +95,10 @@ def row(name: str, found: dict[str, Any]) -> str:
         name,
         counts(ours["seen"]),
         str(ours["steps"]),
-        largest(native["seen"]),
-        largest(ours["seen"]),
+        largest(native["seen"], "gap"),
+        largest(native["seen"], "kept"),
+        largest(closed, "gap"),
+        largest(closed, "kept"),
         "" if ratio is None else f"{ratio:.2f}",
         "; ".join(remarks),
     )
@@ -101,14 +110,15 @@ def counts(seen: list[dict[str, Any]]) -> str:
     return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
 
 
-def largest(seen: list[dict[str, Any]]) -> str:
-    """Largest gaps and gear errors."""
+def largest(seen: list[dict[str, Any]], what: str) -> str:
+    """Largest gaps and gear errors; what: gap or kept."""
     found: list[str] = []
-    for key, unit in (("gap_m", "m"), ("gap_rad", "rad"), ("rate", "rad/s")):
+    for key, unit in ((f"{what}_m", "m"), (f"{what}_rad", "rad"), ("rate", "rad/s")):
         values = [one[key] for one in seen if one[key] is not None]
         if any(values):
             found.append(f"{max(values):.1e} {unit}")
-    return ", ".join(found) or ("0" if seen else "")
+    measured = any(one[f"{what}_m"] is not None for one in seen)
+    return ", ".join(found) or ("0" if measured else "")
 
 
 def remark(seen: dict[str, Any]) -> str:
@@ -130,9 +140,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    headings = ("constraints", "steps", "largest gap, Bullet", "ours", "time ratio", "remarks")
-    print(line("program", *headings))
-    print(line(*["---"] * 7))
+    print(line(*HEADINGS))
+    print(line(*["---"] * len(HEADINGS)))
     results: dict[str, Any] = {}
     for name in options.names or PROGRAMS:
         results[name] = compare(name, options.steps)

@@ -88,8 +88,14 @@ print(sys.argv[1:], os.path.basename(sys.argv[0]), sys.path[0] == os.path.dirnam
 sys.exit(7)
 """
 STUBBORN = """
-import pybullet as p
+import pybullet as p, threading
 p.connect(p.DIRECT)
+def work():
+    while True:
+        p.stepSimulation()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
 while True:
     try:
         p.stepSimulation()
@@ -179,9 +185,10 @@ def test_errors_look_as_under_python(write, source):
     assert (done.returncode, done.stderr.splitlines()) == (1, shown)
 
 
-def test_a_script_that_catches_everything_ends(write):
+def test_a_script_that_catches_everything_ends_and_so_do_threads(write):
     done = run("--steps", 5, "--json", "-", write(STUBBORN))
     assert done.returncode == 0 and json.loads(done.stdout)["ours"]["ended"]
+    assert "Ended" not in done.stderr
 
 
 def test_a_native_failure_is_named(write):

@@ -13,6 +13,7 @@ from bulletbridge.errors import AssemblyError, BulletBridgeError, BulletBridgeWa
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.drop_in.forces import (
@@ -146,6 +147,10 @@ class Group:
             found.append(Mark(loop.name, point - gap, point, force, moment))
         return found
 
+    def gaps(self) -> tuple[Gap, ...]:
+        """How far the loops are open where Bullet has the bodies now."""
+        return self.system.evaluate(*self._world.state()).gaps
+
     def _reopen(self) -> None:
         """See which loops are open where Bullet has the bodies now, and close those that are rigid.
 
@@ -155,8 +160,9 @@ class Group:
         if not self._limited():
             system.filter(assemble=True)
             return
-        seen = system.evaluate(*self._world.state())
-        open_now = {gap.name for gap in seen.gaps if max(gap.kept_metres, gap.kept_radians) > OPEN}
+        open_now = {
+            gap.name for gap in self.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
+        }
         limited = {loop.name for loop in self._limited()}
         self._given_way = open_now & limited
         if open_now - limited:

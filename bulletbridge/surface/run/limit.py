@@ -1,5 +1,6 @@
 """Ends a script after a number of steps, however it is written."""
 
+import threading
 from collections.abc import Callable
 
 from bulletbridge.surface.drop_in.session import Session
@@ -13,10 +14,14 @@ PATIENCE = 1000
 
 
 class Ended(SystemExit):
-    """The script has made as many steps as it was given.
+    """The script has made as many steps as it was given; forked workers end by it as by exit."""
 
-    Threads and forked workers end by it without a word.
-    """
+
+def end_threads_silently(
+    hook: Callable[[threading.ExceptHookArgs], object],
+) -> Callable[[threading.ExceptHookArgs], object]:
+    """A ``threading.excepthook`` that says nothing of a thread that was ended."""
+    return lambda args: None if issubclass(args.exc_type, Ended) else hook(args)
 
 
 class Meter:

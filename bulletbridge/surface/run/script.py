@@ -24,7 +24,7 @@ from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
 from bulletbridge.surface.drop_in.session import Session
 from bulletbridge.surface.run.frames import keep_own_frames
 from bulletbridge.surface.run.headless import headless
-from bulletbridge.surface.run.limit import Ended, Meter
+from bulletbridge.surface.run.limit import Ended, Meter, end_threads_silently
 from bulletbridge.surface.run.watch import Seen, Watch
 
 
@@ -141,6 +141,8 @@ def run_script(run: Run, watched: bool, deliver: Callable[[Outcome], None]) -> i
             )
         )
         stack.enter_context(mock.patch.object(Session, "advance", stopwatch.timed(Session.advance)))
+        hook = end_threads_silently(threading.excepthook)
+        stack.enter_context(mock.patch.object(threading, "excepthook", hook))
         stack.enter_context(in_place_of_pybullet())
         code, error = execute(script)
     if os.getpid() == process:

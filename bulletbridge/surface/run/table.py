@@ -13,12 +13,16 @@ from bulletbridge.surface.terminal import number
 MEASURES = {
     "largest\ngap \\[m]": "gap_m",
     "final\ngap \\[m]": "last_m",
+    "largest kept\ngap \\[m]": "kept_m",
     "largest\ngap \\[rad]": "gap_rad",
     "final\ngap \\[rad]": "last_rad",
     "largest\nrate error": "rate",
     "largest\nforce \\[N]": "force",
 }
-"""Headings and attributes; what is zero throughout is not shown."""
+"""Headings and attributes; what is zero throughout is not shown. Kept: without directions that are
+redundant by design, which no joint can close."""
+ROUND = 1e-12
+"""Gaps [m] below it are all round-off."""
 
 
 def print_runs(runs: ScriptRuns, console: Console) -> None:
@@ -30,6 +34,8 @@ def print_runs(runs: ScriptRuns, console: Console) -> None:
         for heading, name in MEASURES.items()
         if any(getattr(seen, name) for seen in (*ours, *natives.values()))
     }
+    if not any(seen.kept_m is not None and seen.gap_m > 10 * seen.kept_m + ROUND for seen in ours):
+        shown = {heading: name for heading, name in shown.items() if name != "kept_m"}
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("constraint", overflow="fold")
     table.add_column("closed by", overflow="fold")

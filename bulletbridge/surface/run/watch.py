@@ -9,8 +9,10 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.surface.drop_in.loops import NOBODY, Info, Loop, info_of
 from bulletbridge.surface.drop_in.session import Session
+from bulletbridge.surface.run.kept import KeptGaps
 
 KINDS = {
     pybullet.JOINT_REVOLUTE: "revolute",
@@ -41,6 +43,9 @@ class Seen:
         limit: Force [N] or torque [N m] from which on it gives way; None when it is rigid.
         gap_m, gap_rad: Largest distance and angle by which it was open after a step.
         last_m, last_rad: The same after the last step.
+        kept_m, kept_rad: Largest ones without directions that are redundant by design, which no
+            joint can close; None where they are not known: of constraints that cannot be modelled,
+            and of Bullet's own once their frames are moved.
         rate: Largest rate by which a gear was violated [rad/s or m/s].
         last_rate: The same after the last step.
         force: Largest force [N]; of other types than points and fixed ones the largest entry of
@@ -59,10 +64,20 @@ class Seen:
     gap_rad: float = 0.0
     last_m: float = 0.0
     last_rad: float = 0.0
+    kept_m: float | None = None
+    kept_rad: float | None = None
     rate: float = 0.0
     last_rate: float = 0.0
     force: float | None = None
     steps: int = 0
+
+    def see_kept(self, gap: Gap | None) -> None:
+        """Take note of its gap without redundant directions; None: not known any more."""
+        if gap is None:
+            self.kept_m = self.kept_rad = None
+            return
+        self.kept_m = max(self.kept_m or 0.0, gap.kept_metres)
+        self.kept_rad = max(self.kept_rad or 0.0, gap.kept_radians)
 
     @property
     def key(self) -> tuple[int, int, str, str]:
@@ -79,10 +94,13 @@ class Watch:
 
     def __init__(self) -> None:
         self.seen: dict[tuple[object, ...], Seen] = {}
+        self._kept: dict[Session, KeptGaps] = {}
 
     def __call__(self, session: Session) -> None:
         """Look at the constraints of a client, after a step."""
-        for loop in session.loops().values():
+        loops = session.loops().values()
+        kept = self._kept.setdefault(session, KeptGaps()).of(session, loops)
+        for loop in loops:
             info = info_of(loop.number, session.client)
             key = session.client, loop.number, loop.kind, info[:4]
             found = self.seen.get(key)
@@ -100,6 +118,7 @@ class Watch:
                 found.last_m, found.last_rad = gap(loop, info, session.client)
                 found.gap_m = max(found.gap_m, found.last_m)
                 found.gap_rad = max(found.gap_rad, found.last_rad)
+                found.see_kept(kept.get(loop.name))
 
     def _force(self, found: Seen, loop: Loop, session: Session) -> None:
         try:
