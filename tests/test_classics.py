@@ -245,7 +245,7 @@ def test_tilt_stays_safe_where_the_norm_blows_up():
     loose = chart_run(body, q, v, 2.0, 4e-3, rule=Norm(0.75))
     assert safe.retries == 0
     assert body.energy(safe.q, safe.v) == pytest.approx(first, rel=2e-5)  # 256 times 2e-8 at 1 ms
-    assert abs(body.energy(loose.q, loose.v) / first - 1) > 1e-2
+    assert abs(body.energy(loose.q, loose.v) / first - 1) > 1e-3
 
 
 def test_chart_refuses_a_singular_position():
