@@ -6,9 +6,9 @@ import numpy as np
 
 from bulletbridge.classics.top import Top, start
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.chart import Iterations
+from bulletbridge.formulations.chart import ITERATIONS, Iterations
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.charts import ChartMotion, Rule, Tilt
+from bulletbridge.simulation.charts import TILT, ChartMotion, Rule
 
 
 class TopRun(NamedTuple):
@@ -36,8 +36,8 @@ def top_run(
     duration: float,
     across: float = 1e-12,
     h: float = 1e-3,
-    rule: Rule = Tilt(),
-    iterations: Iterations = Iterations(),
+    rule: Rule = TILT,
+    iterations: Iterations = ITERATIONS,
 ) -> TopRun:
     """Run the upright top; a step that no chart carries or an energy off by 2 % ends the run."""
     top = Top(alpha=0.0)

@@ -241,11 +241,11 @@ def test_slider_crank_moves_as_the_reference(component, rule, atol):
 def test_tilt_stays_safe_where_the_norm_blows_up():
     body, (q, v) = top.Top(alpha=0.0), top.start(0.5, 1.0)
     first = body.energy(q, v)
-    safe = chart_run(body, q, v, 2.0, 2e-3, rule=Tilt())
-    loose = chart_run(body, q, v, 2.0, 2e-3, rule=Norm(0.75))
+    safe = chart_run(body, q, v, 2.0, 4e-3, rule=Tilt())
+    loose = chart_run(body, q, v, 2.0, 4e-3, rule=Norm(0.75))
     assert safe.retries == 0
-    assert body.energy(safe.q, safe.v) == pytest.approx(first, rel=1e-6)  # 16 times 2e-8 at 1 ms
-    assert abs(body.energy(loose.q, loose.v) / first - 1) > 1e-2
+    assert body.energy(safe.q, safe.v) == pytest.approx(first, rel=2e-5)  # 256 times 2e-8 at 1 ms
+    assert abs(body.energy(loose.q, loose.v) / first - 1) > 1e-3
 
 
 def test_chart_refuses_a_singular_position():

@@ -41,6 +41,9 @@ class Iterations(NamedTuple):
     most: int = 20
 
 
+ITERATIONS = Iterations()
+
+
 class Point(NamedTuple):
     """A point of the manifold that a chart found, its rate and the equations there.
 
@@ -50,6 +53,7 @@ class Point(NamedTuple):
         qddot: (nv,).
         vddot: (n,) second rate of the chart's coordinates.
         A: (rank, nv) scaled independent rows.
+        D: (nv, n) of q̇ = D v̇; the norm of D - V is the tangent of the tilt since q0.
         error: Largest violations of position, velocity and acceleration level, scaled rows.
     """
 
@@ -58,6 +62,7 @@ class Point(NamedTuple):
     qddot: Array
     vddot: Array
     A: Array
+    D: Array
     error: tuple[float, float, float]
 
 
@@ -82,7 +87,7 @@ class Chart:
         dynamics: Dynamics,
         q0: Array,
         t0: float,
-        iterations: Iterations = Iterations(),
+        iterations: Iterations = ITERATIONS,
         rank: int | None = None,
         singular: float = SINGULAR_RTOL,
     ) -> None:
@@ -103,7 +108,7 @@ class Chart:
         A = self._rows(e)
         self.U = A.T.copy()
         self.V = null_space(A) if len(A) else np.eye(dynamics.nv)
-        self.B = np.linalg.inv(A @ self.U)
+        self.B = np.asarray(np.linalg.inv(A @ self.U), np.float64)
         self.B0 = self.B.copy()
         self.u = np.zeros(len(A))
 
@@ -132,7 +137,7 @@ class Chart:
         bend = UB @ (scale * e.gamma[self.kept])
         reduced, push = D.T @ (e.M @ D), D.T @ (e.f + e.M @ bend)
         try:
-            vddot = np.linalg.solve(reduced, push)
+            vddot = np.asarray(np.linalg.solve(reduced, push), np.float64)
         except np.linalg.LinAlgError as wrong:
             raise ChartError(f"the motion along the chart has no inertia at {t:.6g} s") from wrong
         qddot = D @ vddot - bend
@@ -141,11 +146,11 @@ class Chart:
             largest(A @ qdot + scale * e.g_t[self.kept]),
             largest(A @ qddot + scale * e.gamma[self.kept]),
         )
-        return Point(q, qdot, qddot, vddot, A, error)
+        return Point(q, qdot, qddot, vddot, A, D, error)
 
     def _close(self, v: Array, t: float) -> tuple[Array, Equations]:
         """Chord iteration for u; q and the equations there at rest."""
-        base, rule = self.q0 + self.V @ v, self.iterations
+        base, rule, size, n = self.q0 + self.V @ v, self.iterations, 0.0, 0
         for n in range(rule.most + 1):
             q = base - self.U @ self.u
             e = self.dynamics.equations(q, self.rest, t)
@@ -173,7 +178,7 @@ class Chart:
                 return self.B
             if not size < 1e6:
                 break
-            self.B = self.B + self.B @ rest
+            self.B = np.asarray(self.B + self.B @ rest, np.float64)
         raise ChartError(
             f"B did not converge: |A U B - I| is {size:.1e} (limit {rule.B:.1e}); change charts "
             "earlier or take smaller steps"

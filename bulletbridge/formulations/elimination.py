@@ -45,7 +45,7 @@ class Condensed(NamedTuple):
 
 def condense(e: Equations) -> Condensed:
     """Eliminate the coordinates whose columns of J vanish at this state."""
-    a = e.J.any(axis=0)
+    a = np.asarray(e.J.any(axis=0), np.bool_)
     b, Mab = ~a, e.M[np.ix_(a, ~a)]
     if not b.any():
         return Condensed(a, e.M, e.f, e.J, np.zeros((0, a.sum())), np.zeros(0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bulletbridge.errors import ChartError, StepError
-from bulletbridge.formulations.chart import Chart, Iterations, Point
+from bulletbridge.formulations.chart import ITERATIONS, Chart, Iterations, Point
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics
 from bulletbridge.numerics.records import Array
 
@@ -56,9 +56,10 @@ class Tilt:
         """Whether to change charts."""
         if not chart.rank or not len(v):
             return False
-        R = np.linalg.cholesky(point.A @ point.A.T)
-        away = np.linalg.solve(R, point.A @ chart.V)  # singular values: sines of the angles
-        return bool(np.linalg.norm(away, 2) > np.sin(self.limit))
+        return bool(np.linalg.norm(point.D - chart.V, 2) > np.tan(self.limit))
+
+
+TILT = Tilt()
 
 
 @dataclass
@@ -82,8 +83,8 @@ class ChartMotion:
     q: Array
     v: Array
     t: float = 0.0
-    rule: Rule = Tilt()
-    iterations: Iterations = Iterations()
+    rule: Rule = TILT
+    iterations: Iterations = ITERATIONS
     singular: float = SINGULAR_RTOL
     changes: int = 0
     retries: int = 0
