@@ -20,3 +20,9 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """PyBullet's names and ours."""
     return sorted({*dir(pybullet), *functions.FUNCTIONS})
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -20,20 +20,6 @@ BOX = """<robot name="box{0}"><link name="box"><inertial>
 </link></robot>"""
 
 
-@pytest.fixture
-def connect():
-    """Makes clients, and closes them after the test."""
-    made = []
-
-    def make(kind=BulletClient):
-        made.append(kind(pybullet.DIRECT))
-        return made[-1]
-
-    yield make
-    for client in made:
-        client.disconnect()
-
-
 def linkage(client, folder):
     """The four-bar of the tests with its loop as Bullet's own constraint, swinging freely."""
     path = four_bar(folder).parent / "four_bar.urdf"

@@ -16,20 +16,6 @@ from bulletbridge.surface.drop_in.client import BulletClient
 KINDS = ("revolute", "continuous", "prismatic", "spherical", "fixed")
 
 
-@pytest.fixture
-def connect():
-    """Makes clients, and closes them after the test."""
-    made = []
-
-    def make(kind=BulletClient):
-        made.append(kind(pybullet.DIRECT))
-        return made[-1]
-
-    yield make
-    for client in made:
-        client.disconnect()
-
-
 def free_tree(client, path, seed, fixed):
     """A tree in a random state, its motors off."""
     rng = np.random.default_rng(seed)

@@ -188,3 +188,10 @@ def test_every_name_of_pybullet_is_there():
             continue
         ours, native = getattr(module, name), getattr(pybullet, name)
         assert ours == native or callable(native), name
+
+
+def test_a_star_import_brings_everything():
+    names = {}
+    exec("from bulletbridge.pybullet import *", names)  # noqa: S102  as scripts have it
+    assert {name for name in dir(pybullet) if not name.startswith("_")} <= set(names)
+    assert names["stepSimulation"] is module.stepSimulation

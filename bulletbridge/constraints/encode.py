@@ -110,17 +110,17 @@ class Encoded:
             self, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
         )
 
-    def place(self, mechanism: Mechanism, loop: LoopJoint) -> None:
-        """Put the frames of a loop elsewhere on the same links, in place.
+    def place(self, name: str, R: Array, p: Array, turn: Array) -> None:
+        """Put frame a of a loop elsewhere on its body, in place.
 
-        Raises:
-            ModelError: A frame's link does not exist.
+        Args:
+            name: The loop.
+            R: (3, 3) of the frame as encoded, z along the joint's axis, in the body.
+            p: (3,) its origin there [m].
+            turn: (3,) unit axis in the frame of its prescribed turn.
         """
-        index = [n for n in self.rows if self._is_loop(n)].index(loop.name)
-        record = self.loops[index : index + 1].copy()
-        _encode_frames(record[0], mechanism, loop)
-        record["turn"] = _axis_in_frame(loop, loop.motion.axis if loop.motion else None)
-        self.loops[index] = record[0]
+        loop = self.loops[[n for n in self.rows if self._is_loop(n)].index(name)]
+        loop["R_a"], loop["p_a"], loop["turn"] = R, p, turn
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset, in place."""

@@ -1,16 +1,14 @@
 """A constrained mechanism at a state, and what can be said of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint, Encoded, encode
-from bulletbridge.constraints.loop import Frame, LoopJoint
+from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
-from bulletbridge.formulations.equations import Dynamics, Equations
-from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.assembly import (
@@ -34,40 +32,11 @@ from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
 from bulletbridge.simulation.step import PROJECT
+from bulletbridge.simulation.tree import Tree
 from bulletbridge.simulation.warm_up import announce_compilation
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Equations of motion of a solver, rows as kept; forces are those of its ``tau``."""
-
-    solver: Solver
-
-    @property
-    def nq(self) -> int:
-        """Number of position coordinates."""
-        return self.solver.mechanism.nq
-
-    @property
-    def nv(self) -> int:
-        """Number of velocity coordinates."""
-        return self.solver.mechanism.nv
-
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The equations of motion at a state."""
-        terms = self.solver.terms(q, v, t)
-        f = terms.forces + self.solver.tau[0] - terms.h
-        unit = self.solver.encoded.scale
-        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit)
-
-    def displace(self, q: Array, step: Array) -> Array:
-        """Configuration after a velocity has acted for a unit of time."""
-        moved = np.empty_like(q)
-        displace(self.solver.bodies, q, step, 1.0, moved)
-        return moved
 
 
 class ClosedState:
@@ -223,16 +192,23 @@ class ClosedState:
         solver.state[:] = self._full.state
         return solver, decision, closed, iterations
 
-    def place(self, loop: LoopJoint) -> None:
-        """Put the frames of a loop of this name elsewhere on the same links.
+    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+        """Put frame a of a loop elsewhere on its link; the state is not touched.
 
-        The state is not touched: step, filter or assemble next.
+        Args:
+            name: The loop.
+            link: The link that frame a is on.
+            R: (3, 3) of the frame in the link, z along the joint's axis.
+            p: (3,) its origin there [m].
+            turn: (3,) unit axis in the frame of its prescribed turn, or zero.
 
         Raises:
-            ModelError: A frame's link does not exist.
+            ModelError: The link does not exist.
         """
-        for solver in {id(s): s for s in (self._full, self._solver)}.values():
-            solver.encoded.place(self.mechanism, loop)
+        on = self.mechanism.link(link)
+        R, p = on.R @ R, on.p + on.R @ p
+        for solver in (self._full, self._solver):
+            solver.encoded.place(name, R, p, turn)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

@@ -155,16 +155,18 @@ def run_a_script(
         bool,
         typer.Option(
             "--headless",
-            help="No window: sliders stay at their start, waiting is skipped, the clock is virtual "
-            "and chance the same in every run.",
+            help="No window: sliders stay at their start, no key is pressed, waiting is skipped, "
+            "the clock is virtual (50 µs a PyBullet call), real-time simulation goes by it, and "
+            "chance is the same in every run.",
         ),
     ] = False,
     steps: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="End the script after so many steps; 1000 calls of PyBullet without a step count "
-            "as one.",
+            help="End the script after so many steps of all clients together. A sleep without "
+            "a step counts as one, and so do 1000 calls of PyBullet, but no script is ended for "
+            "less than 100 of these.",
         ),
     ] = None,
     compare: Annotated[
@@ -177,21 +179,20 @@ def run_a_script(
         bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
     ] = False,
     json_file: JsonFile = None,
-) -> None:
-    """Run an unmodified PyBullet script on our solver, as python would."""
-    from bulletbridge.surface.run.compare import ScriptRuns, print_runs, run_natively
-    from bulletbridge.surface.run.script import Script, run_script
-    from bulletbridge.surface.terminal import wide_console
+    outcome: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> Callable[[], int]:
+    """Run an unmodified PyBullet script on our solver, as python would; with its exit code."""
+    from bulletbridge.surface.run.command import run_alone, run_beside_bullet, run_for_another
+    from bulletbridge.surface.run.script import Run, Script
 
     _require_places(json_file, None)
-    what = Script(script, tuple(arguments or ()), module)
-    watched = compare or watch or json_file is not None
-    ours = run_script(what, mode.value, without_window=headless, steps=steps, watched=watched)
-    native = run_natively(what, steps, headless) if compare else None
-    runs = ScriptRuns(what, mode.value, ours, native)
-    if watched:
-        _deliver(json_file, runs.to_dict(), lambda: print_runs(runs, wide_console()))
-    raise typer.Exit(ours.code)
+    how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
+    if outcome is not None:
+        return lambda: run_for_another(how, outcome)
+    if compare:
+        return lambda: run_beside_bullet(how, json_file, _deliver)
+    watched = watch or json_file is not None
+    return lambda: run_alone(how, json_file, _deliver if watched else None)
 
 
 @app.command()
@@ -294,8 +295,11 @@ def run(arguments: list[str] | None = None) -> int:
         with quiet_bullet(), warnings.catch_warnings():
             warnings.simplefilter("once", BulletBridgeWarning)
             warnings.showwarning = _warn
-            code = app(arguments, prog_name="bulletbridge", standalone_mode=False)
-        return int(code or 0)
+            done: Callable[[], int] | int | None = app(
+                arguments, prog_name="bulletbridge", standalone_mode=False
+            )
+        # a script prints, warns and calls C code as under python
+        return done() if callable(done) else int(done or 0)
     except typer.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, typer.Abort):

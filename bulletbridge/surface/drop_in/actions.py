@@ -75,7 +75,7 @@ class Actions:
             if force is not None:
                 self.torques.append((body, joint, np.atleast_1d(np.asarray(force, float))))
             return
-        strong = force is None or bool(np.any(force))
+        strong = force is None or bool(np.any(force) if hasattr(force, "__len__") else force)
         gains = kd != 0.0 or (mode != pybullet.VELOCITY_CONTROL and kp != 0.0)
         self.motors[body, joint] = strong and gains
 

@@ -7,12 +7,13 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.loop import Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in.actions import DEFAULT_DAMPING, Actions
+from bulletbridge.surface.drop_in.forces import POINTS, UNKNOWN, State
 from bulletbridge.surface.drop_in.group import Group
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
 from bulletbridge.surface.overlay import Mark, marks_of
@@ -87,6 +88,16 @@ class ExactGroup(Group):
     def undo(self) -> None:
         """Take back the step."""
         self.system.set_state(*self._before)
+
+    def state_of(self, loop: Loop) -> State:
+        """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
+        reaction, model = self.system.reactions()[loop.name], self._models[loop.number]
+        if loop.kind in UNKNOWN or not isinstance(model, LoopJoint):
+            return tuple(reaction.multipliers.tolist())
+        if loop.kind in POINTS:
+            return tuple((-reaction.force).tolist())
+        R = self.system.kinematics().point(model.b).R_W
+        return (*reaction.force.tolist(), *(R.T @ reaction.torque).tolist())
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""

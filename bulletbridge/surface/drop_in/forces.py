@@ -1,73 +1,82 @@
-"""Forces of constraints as getConstraintState gives them: Bullet's and the filter's together."""
+"""Forces of constraints: Bullet's and the filter's together."""
+
+from typing import NamedTuple
 
 import numpy as np
 import pybullet
 
-from bulletbridge.constraints.loop import Coupling, LoopJoint
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.surface.drop_in.loops import HINGE_SPAN, Loop
 
 State = tuple[float, ...]
+POINTS = (pybullet.JOINT_POINT2POINT, pybullet.JOINT_SPHERICAL)
+UNKNOWN = (pybullet.JOINT_PRISMATIC, pybullet.JOINT_GEAR)
+"""Kinds of which Bullet does not tell the axes, and gears."""
 
 
-def total(
-    loop: Loop, model: LoopJoint | Coupling, native: State, impulses: Impulses, corrected: bool
-) -> State:
-    """Bullet's constraint state with what the filter added, in Bullet's axes and signs.
+class Native(NamedTuple):
+    """What Bullet says of a constraint: ``getConstraintState``, also of its second half."""
 
-    Point-to-point: force on the child in world axes; fixed: force on the parent in world axes and
-    moment in those of the constraint's frame. Of prismatic constraints and gears Bullet's own.
+    state: State
+    twin: State = ()
+
+
+class Pull(NamedTuple):
+    """What acts on the parent at its pivot."""
+
+    force: Array  # (3,) [N], world axes
+    moment: Array  # (3,) [N m], world axes
+    R: Array  # (3, 3) of the constraint's frame, z along its axis
+
+
+def on_parent(loop: Loop, native: Native, impulses: Impulses, corrected: bool) -> Pull | None:
+    """Force and moment on the parent; None of prismatic constraints and gears.
 
     Args:
         loop: The constraint.
-        model: The same as ours; the parent is its frame b.
-        native: ``getConstraintState`` [N, N m].
-        impulses: Of the filter's last pass.
+        native: Of Bullet's step: of points the force on the child in world axes, of fixed ones the
+            force on the parent in world axes and the moment in those of the constraint's frame.
+        impulses: Of the filter after it.
         corrected: Whether what moved the bodies counts too, not only what changed their velocity.
     """
-    if loop.kind not in (pybullet.JOINT_POINT2POINT, pybullet.JOINT_FIXED):
-        return native
-    wrench = impulses.wrench(loop.name, corrected)
-    assert wrench is not None and isinstance(model, LoopJoint)
-    force, moment = wrench.force / impulses.dt, wrench.moment / impulses.dt
-    if loop.kind == pybullet.JOINT_POINT2POINT:
-        return tuple((np.array(native) - force).tolist())
-    R = wrench.R  # of the parent's frame
-    return tuple((np.array(native) + np.concatenate([force, R.T @ moment])).tolist())
+    wrench = None if loop.kind in UNKNOWN else impulses.wrench(loop.name, corrected)
+    if wrench is None:
+        return None
+    force, moment, R = wrench.force / impulses.dt, wrench.moment / impulses.dt, wrench.R
+    if loop.kind == pybullet.JOINT_FIXED:
+        return Pull(force + native.state[:3], moment + R @ native.state[3:], R)
+    if loop.kind != pybullet.JOINT_PLANAR:  # whose point carries nothing
+        force = force - native.state
+    if loop.kind == pybullet.JOINT_REVOLUTE:
+        force, moment = force - native.twin, moment - np.cross(HINGE_SPAN * R[:, 2], native.twin)
+    return Pull(force, moment, R)
 
 
-def largest(
-    loop: Loop, model: LoopJoint | Coupling, native: State, impulses: Impulses, corrected: bool
-) -> float:
-    """Largest force or moment along an axis, in the sense of Bullet's maxForce [N or N m].
+def constraint_state(
+    loop: Loop, native: Native, impulses: Impulses, corrected: bool = False
+) -> State:
+    """What ``getConstraintState`` gives with the filter's share, in Bullet's axes and signs.
+
+    Revolute and planar constraints, which Bullet does not have, are told as fixed ones are.
+    """
+    pull = on_parent(loop, native, impulses, corrected)
+    if pull is None:
+        return native.state
+    if loop.kind in POINTS:
+        return tuple((-pull.force).tolist())
+    return (*pull.force.tolist(), *(pull.R.T @ pull.moment).tolist())
+
+
+def exceeds(limit: float, loop: Loop, native: Native, impulses: Impulses, corrected: bool) -> bool:
+    """Whether a force or moment along an axis is above a limit in the sense of Bullet's maxForce.
 
     Where Bullet does not tell its axes, its share and ours are taken to pull the same way.
     """
-    if loop.kind in (pybullet.JOINT_POINT2POINT, pybullet.JOINT_FIXED):
-        return max(map(abs, total(loop, model, native, impulses, corrected)))
-    velocity, position = impulses.of(loop.name) / impulses.dt
-    ours = np.abs(velocity).max() + (np.abs(position).max() if corrected else 0.0)
-    return max(map(abs, native)) + float(ours)
-
-
-def on_parent(
-    loop: Loop, native: State, twin: State, impulses: Impulses | None, dt: float
-) -> tuple[Array, Array] | None:
-    """Force (3,) [N] and moment (3,) [N m] on the parent at its pivot, world axes.
-
-    None of prismatic constraints, of which Bullet does not tell the axes, and of gears.
-    """
-    wrench = impulses.wrench(loop.name, corrected=False) if impulses else None
-    if wrench is None or loop.kind in (pybullet.JOINT_PRISMATIC, pybullet.JOINT_GEAR):
-        return None
-    force, moment = wrench.force / dt, wrench.moment / dt
-    if loop.kind == pybullet.JOINT_FIXED:
-        return force + native[:3], moment + wrench.R @ native[3:]
-    if loop.kind == pybullet.JOINT_PLANAR:
-        return force, moment
-    force = force - native
-    if loop.kind == pybullet.JOINT_REVOLUTE:
-        arm = HINGE_SPAN * wrench.R[:, 2]
-        return force - twin, moment - np.cross(arm, twin)
-    return force, moment
+    velocity, position = np.linalg.norm(impulses.of(loop.name), axis=1) / impulses.dt
+    ours = float(velocity + position if corrected else velocity)
+    if max(map(abs, (*native.state, *native.twin))) + ours <= limit:
+        return False  # cheap, and nearly always so
+    if loop.kind in UNKNOWN:
+        return True
+    return max(map(abs, constraint_state(loop, native, impulses, corrected))) > limit

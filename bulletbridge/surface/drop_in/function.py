@@ -13,6 +13,8 @@ Given = dict[str, Any]
 """Arguments by PyBullet's names."""
 Handler = Callable[[Session, Given], Any]
 
+WITH_BODY_INDEX = "setJointMotorControl2", "setJointMotorControlArray", "calculateInverseDynamics"
+"""Functions that still take ``bodyUniqueId`` by its old name ``bodyIndex``."""
 FUNCTIONS: dict[str, "Function"] = {}
 """By PyBullet's names."""
 
@@ -39,10 +41,14 @@ class Function:
         """Call it as PyBullet's own."""
         if HOOKS.before_call or REAL_TIME:
             before_call()
+        if "bodyIndex" in kwargs and self.__name__ in WITH_BODY_INDEX:
+            kwargs["bodyUniqueId"] = kwargs.pop("bodyIndex")
         given = dict(zip(self._parameters, args, strict=False))
         if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
         given |= kwargs
+        if self.__name__ == "setJointMotorControl2" and "bodyIndex" in given:  # its name of old
+            given["bodyUniqueId"] = given.pop("bodyIndex")
         return self._handler(session_of(given.pop("physicsClientId", 0)), given)
 
 

@@ -4,23 +4,27 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
-from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.loop import Coupling, LoopJoint
 from bulletbridge.errors import AssemblyError, BulletBridgeError, BulletBridgeWarning
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
-from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.system import System
-from bulletbridge.surface.drop_in.forces import largest, on_parent, total
-from bulletbridge.surface.drop_in.loops import Loop, Rate, child_frame, info_of, modelled
+from bulletbridge.surface.drop_in.forces import (
+    Native,
+    State,
+    constraint_state,
+    exceeds,
+    on_parent,
+)
+from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
+from bulletbridge.surface.drop_in.moving import MovingFrame
 from bulletbridge.surface.overlay import Mark
 from bulletbridge.surface.worlds import joint_ids, link_ids, readable
 
@@ -55,7 +59,7 @@ class Group:
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self._world, mechanism = self._read(names)
         self._loops = {loop.number: loop for loop in loops}
-        self._rates: dict[int, tuple[Rate, Rate, Rate, Rate]] = {}
+        self._frames_a: dict[int, MovingFrame] = {}
         self._models = {loop.number: self._model(loop) for loop in loops}
         dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
         self.system = System(
@@ -136,12 +140,16 @@ class Group:
             if loop.name not in places:
                 continue
             point, gap = places[loop.name]
-            twin = () if loop.twin < 0 else self._native_state(replace(loop, number=loop.twin))
-            native = self._native_state(loop)
-            acting = on_parent(loop, native, twin, self.impulses, self.system.dt)
-            force, moment = acting or (np.zeros(3), np.zeros(3))
+            pull = None
+            if self.impulses is not None and loop.name not in self._given_way:
+                pull = on_parent(loop, self._native(loop), self.impulses, corrected=False)
+            force, moment = (np.zeros(3), np.zeros(3)) if pull is None else pull[:2]
             found.append(Mark(loop.name, point - gap, point, force, moment))
         return found
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """How far the loops are open where Bullet has the bodies now."""
+        return self.system.evaluate(*self._world.state()).gaps
 
     def _reopen(self) -> None:
         """See which loops are open where Bullet has the bodies now, and close those that are rigid.
@@ -149,8 +157,12 @@ class Group:
         A loop with a force limit that is open has given way; Bullet pulls it shut again.
         """
         system = self.system
-        seen = system.evaluate(*self._world.state())
-        open_now = {gap.name for gap in seen.gaps if max(gap.kept_metres, gap.kept_radians) > OPEN}
+        if not self._limited():
+            system.filter(assemble=True)
+            return
+        open_now = {
+            gap.name for gap in self.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
+        }
         limited = {loop.name for loop in self._limited()}
         self._given_way = open_now & limited
         if open_now - limited:
@@ -164,11 +176,11 @@ class Group:
             return
         was_open = self._given_way
         q, v = self._world.state()
-        native = {loop.name: self._native_state(loop) for loop in limited}
+        native = {loop.name: self._native(loop) for loop in limited}
         pulled = {
             loop.name
             for loop, limit in limited.items()
-            if max(map(abs, native[loop.name])) >= SATURATED * limit
+            if max(map(abs, native[loop.name].state)) >= SATURATED * limit
         }
         try:
             self._filter_without(pulled, held)
@@ -180,17 +192,20 @@ class Group:
             loop.name
             for loop, limit in limited.items()
             if loop.name not in self._given_way
-            and self._needed(loop, native[loop.name], loop.name in was_open) > limit
+            and self._too_strong(loop, limit, native[loop.name], loop.name in was_open)
         }
         if over:
             self._world.write(q, v)
             self._filter_without(self._given_way | over, held)
 
-    def _needed(self, loop: Loop, native: tuple[float, ...], was_open: bool) -> float:
-        """Force with which a loop was closed; moving the bodies counts where they were apart."""
+    def _too_strong(self, loop: Loop, limit: float, native: Native, was_open: bool) -> bool:
+        """Whether closing a loop took more than its limit.
+
+        What moved the bodies counts where they were apart; what changed velocities always.
+        """
         assert self.impulses is not None
-        model, ways = self._models[loop.number], (False, True) if was_open else (False,)
-        return max(largest(loop, model, native, self.impulses, corrected) for corrected in ways)
+        ways = (False, True) if was_open else (False,)
+        return any(exceeds(limit, loop, native, self.impulses, way) for way in ways)
 
     def _filter_without(self, names: set[str], held: Array) -> None:
         """Close the loops but the named ones, which give way."""
@@ -203,14 +218,19 @@ class Group:
         loops = self._loops.values()
         return {loop: loop.max_force for loop in loops if loop.max_force is not None}
 
-    def _native_state(self, loop: Loop) -> tuple[float, ...]:
-        return pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+    def _native(self, loop: Loop) -> Native:
+        """Bullet's own forces of a constraint."""
+        state = pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+        if loop.twin < 0:
+            return Native(state)
+        return Native(state, pybullet.getConstraintState(loop.twin, physicsClientId=self.client))
 
-    def state_of(self, loop: Loop, native: tuple[float, ...]) -> tuple[float, ...]:
+    def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
+        native = self._native(loop)
         if self.impulses is None or loop.name in self._given_way:
-            return native
-        return total(loop, self._models[loop.number], native, self.impulses, corrected=False)
+            return native.state
+        return constraint_state(loop, native, self.impulses)
 
     def _rebase_gears(self) -> None:
         """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
@@ -224,20 +244,9 @@ class Group:
         return float(sum(c * q[joints[name].q.start] for name, c in gear.coefficients.items()))
 
     def _drive(self) -> None:
-        """Put moved frames where they are now, with the rate that takes them there in one step."""
+        """Put moved frames where they are now, and stop those that were not moved again."""
         for number in self._moved | self._moving:
-            old = self._models[number]
-            assert isinstance(old, LoopJoint) and old.motion is not None
-            frame = child_frame(self._loops[number], self._links, self.client)
-            linear, angular = frame_rate(old.a, frame, self.system.dt)
-            speed = float(np.linalg.norm(angular))
-            for signal, rate in zip(self._rates[number], (*linear, speed), strict=True):
-                signal.rate = float(rate)
-            axis = tuple((angular / speed).tolist()) if speed > 0.0 else None
-            motion = replace(old.motion, axis=axis)
-            new = replace(old, a=frame, motion=motion)
-            self.system.place(new)
-            self._models[number] = new
+            self._frames_a[number].drive(self.system)
         self._moved, self._moving = set(), self._moved
 
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
@@ -248,17 +257,9 @@ class Group:
             return Coupling(loop.name, {first: 1.0, second: loop.ratio})
         motion = None
         if loop.moving:
-            rates = Rate(), Rate(), Rate(), Rate()
-            self._rates[loop.number] = rates
-            motion = Motion(*rates)
+            self._frames_a[loop.number] = MovingFrame(loop, self._links, self.client)
+            motion = self._frames_a[loop.number].motion
         return modelled(loop, self._links, motion, self.client)
-
-
-def frame_rate(old: Frame, new: Frame, dt: float) -> tuple[Array, Array]:
-    """Linear and angular velocity (3,), in axes of the new frame, that move a frame in a time."""
-    R_old, R_new = rpy_matrix(old.rpy), rpy_matrix(new.rpy)
-    linear = R_new.T @ (np.subtract(new.xyz, old.xyz)) / dt
-    return linear, Rotation.from_matrix(R_old.T @ R_new).as_rotvec() / dt
 
 
 def warn(message: str) -> None:

@@ -69,17 +69,6 @@ class Loop:
         return f"constraint {self.number}"
 
 
-@dataclass
-class Rate:
-    """A signal that is always zero but has a rate, for frames that are put elsewhere."""
-
-    rate: float = 0.0
-
-    def __call__(self, _t: float) -> tuple[float, float, float]:
-        """Value, rate, acceleration."""
-        return 0.0, self.rate, 0.0
-
-
 def info_of(number: int, client: int) -> Info:
     """Bullet's description of a constraint."""
     return pybullet.getConstraintInfo(number, physicsClientId=client)
@@ -168,21 +157,16 @@ def modelled(
     """
     info = info_of(loop.number, client)
     model = MODELS[loop.kind]
-    a, b = (
-        child_frame(loop, links, client),
-        frame_on(info[0], info[1], info[6], info[8], links, client),
-    )
-    if model not in WITH_AXIS:
-        return LoopJoint(loop.name, model, a, b, motion=motion)
-    # Bullet's axis is given in the parent's inertial frame, not in the constraint's
-    along = tuple(Rotation.from_quat(info[8]).inv().apply(loop.axis).tolist())
-    return LoopJoint(loop.name, model, a, b, along, motion=motion)
+    a = frame_on(info[2], info[3], info[7], info[9], links, client)
+    b = frame_on(info[0], info[1], info[6], info[8], links, client)
+    return LoopJoint(loop.name, model, a, b, axis_in_frame(loop, info), motion=motion)
 
 
-def child_frame(loop: Loop, links: dict[tuple[int, int], str], client: int) -> Frame:
-    """Where the child's frame is now."""
-    info = info_of(loop.number, client)
-    return frame_on(info[2], info[3], info[7], info[9], links, client)
+def axis_in_frame(loop: Loop, info: Info) -> Triple:
+    """Axis of a constraint in its frame, z if it has none; Bullet's is the parent's inertial."""
+    if MODELS[loop.kind] not in WITH_AXIS:
+        return 0.0, 0.0, 1.0
+    return tuple(Rotation.from_quat(info[8]).inv().apply(loop.axis).tolist())
 
 
 def frame_on(

@@ -47,6 +47,7 @@ class Session(Ledger):
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self.actions = Actions()
         self._overlay: Overlay | None = None
+        self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
 
     def loops(self) -> dict[int, Loop]:
@@ -60,7 +61,7 @@ class Session(Ledger):
         if loop is not None and loop.exact:
             for bodies, group in self.groups.items():
                 if bodies & set(loop.bodies):
-                    return group.state_of(loop, state)
+                    return group.state_of(loop)
         return state
 
     def _changed(self, loop: Loop, moved: bool) -> None:
@@ -98,6 +99,7 @@ class Session(Ledger):
 
     def read_all_again(self) -> None:
         """Note that the world is not what it was."""
+        self._dt = 0.0
         for group in self.groups:
             self._stale |= group
 
@@ -176,9 +178,11 @@ class Session(Ledger):
 
     def pump(self) -> None:
         """Make the steps that real time asks for."""
-        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
-        dt: float = engine["fixedTimeStep"]
         behind = HOOKS.clock() - self._started
+        if behind < self._dt:
+            return
+        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
+        self._dt = dt = float(engine["fixedTimeStep"])
         count = int(min(behind, LONGEST_PUMP) / dt)
         self._started += behind if behind > LONGEST_PUMP else count * dt
         for _ in range(count):

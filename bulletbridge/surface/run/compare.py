@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -9,104 +10,90 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from bulletbridge.surface.drop_in.hooks import Mode
-from bulletbridge.surface.run.script import Outcome, Script
+from bulletbridge.surface.results import SCHEMA, versions
+from bulletbridge.surface.run.script import Outcome, Run
 from bulletbridge.surface.run.watch import Seen
-from bulletbridge.surface.terminal import number
 
 
 @dataclass(frozen=True)
 class ScriptRuns:
-    """The same script twice.
+    """The same script, once or twice.
 
     Attributes:
-        script: What was run.
-        mode: Of our run.
+        run: What was run, and how.
         ours, native: How each went.
     """
 
-    script: Script
-    mode: Mode
+    run: Run
     ours: Outcome
     native: Outcome | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Time of our step over that of Bullet's."""
+        """Median time of our step over that of Bullet's."""
         if self.native is None or not self.native.step_us or not self.ours.step_us:
             return None
         return self.ours.step_us / self.native.step_us
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON, which knows no infinite numbers."""
         runs = {"ours": self.ours, "native": self.native}
-        return {
-            "schema": 1,
-            "script": self.script.name,
-            "mode": self.mode,
+        content = {
+            "schema": SCHEMA,
+            "versions": versions(),
+            "script": self.run.script.name,
+            "arguments": self.run.script.arguments,
+            "mode": self.run.mode,
             "time_ratio": self.ratio,
             **{name: None if run is None else asdict(run) for name, run in runs.items()},
         }
+        return json.loads(json.dumps(content), parse_constant=lambda _: None)
 
 
-def run_natively(script: Script, steps: int | None, without_window: bool) -> Outcome:
-    """Run a script on Bullet alone, watched, in a process of its own; its output is discarded."""
+def run_apart(run: Run, out: int | None) -> Outcome:
+    """Run a script, watched, in a process of its own, where hashes are the same in every run.
+
+    Args:
+        run: What to run, and how.
+        out: File descriptor where its stdout goes; its stderr is seen too. None: neither is seen.
+    """
+    sys.stdout.flush()
     with tempfile.TemporaryDirectory() as directory:
-        result = Path(directory) / "native.json"
-        options = ["--mode", "native", "--watch", "--json", str(result)]
-        options += ["--headless"] if without_window else []
-        options += ["--steps", str(steps)] if steps is not None else []
-        options += ["--module"] if script.module else []
-        command = [sys.executable, "-m", "bulletbridge", "run", *options, script.name]
+        result = Path(directory) / "outcome.json"
+        options = ["--mode", run.mode, "--outcome", str(result)]
+        options += ["--headless"] if run.headless else []
+        options += ["--steps", str(run.steps)] if run.steps is not None else []
+        options += ["--module"] if run.script.module else []
+        command = [sys.executable, "-m", "bulletbridge", "run", *options, run.script.name]
         done = subprocess.run(
-            [*command, *script.arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            [*command, *run.script.arguments],
+            stdout=subprocess.DEVNULL if out is None else out,
+            stderr=subprocess.PIPE if out is None else None,
             text=True,
             env=os.environ | {"PYTHONHASHSEED": "0"},
             check=False,
         )
         if not result.exists():
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return Outcome(done.returncode, f"the process ended: {last}")
-        found = json.loads(result.read_text())["ours"]
+            return died(done)
+        return read_outcome(result)
+
+
+def died(done: "subprocess.CompletedProcess[str]") -> Outcome:
+    """What is known of a process that ended before its script did."""
+    lines = (done.stderr or "").strip().splitlines()
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        return Outcome(128 - done.returncode, f"the process was ended by {name}")
+    why = f": {lines[-1]}" if lines else ""
+    return Outcome(done.returncode, f"the process ended with exit code {done.returncode}{why}")
+
+
+def write_outcome(outcome: Outcome, file: Path) -> None:
+    """For the process that waits for it."""
+    file.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+
+
+def read_outcome(file: Path) -> Outcome:
+    """What ``write_outcome`` wrote."""
+    found = json.loads(file.read_text(encoding="utf-8"))
     return Outcome(**found | {"seen": [Seen(**seen) for seen in found["seen"]]})
-
-
-def print_runs(runs: ScriptRuns, console: Console) -> None:
-    """One line for each constraint, times and failures below."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for heading in ("constraint", "between", "closed by"):
-        table.add_column(heading, overflow="fold")
-    native = {} if runs.native is None else {(s.client, s.number): s for s in runs.native.seen}
-    headings = ["gap \\[m]", "gap \\[rad]", "rate", "force \\[N]"]
-    for heading in headings:
-        table.add_column(heading + ("\nnative" if native else ""), justify="right", no_wrap=True)
-        if native:
-            table.add_column(heading + "\nours", justify="right", no_wrap=True)
-    for seen in runs.ours.seen:
-        other = native.get((seen.client, seen.number))
-        cells: list[str] = []
-        for field in ("gap_m", "gap_rad", "rate", "force"):
-            if native:
-                cells.append(number(None if other is None else getattr(other, field)))
-            cells.append(number(getattr(seen, field)))
-        who = "us" if seen.exact else f"Bullet: {seen.reason}" if seen.reason else "Bullet"
-        table.add_row(f"{seen.number} {seen.kind}", seen.between, who, *cells)
-    if runs.ours.seen:
-        console.print(table)
-    else:
-        console.print("the script created no constraint that lasted a step")
-    line = f"{runs.ours.steps} steps"
-    if runs.ours.step_us is not None:
-        line += f", {runs.ours.step_us:.3g} µs each"
-    if runs.native is not None and runs.native.step_us is not None:
-        line += f"; natively {runs.native.steps} of {runs.native.step_us:.3g} µs"
-        line += f"; ratio {number(runs.ratio)}"
-    console.print(line)
-    for name, run in (("ours", runs.ours), ("natively", runs.native)):
-        if run is not None and run.error:
-            console.print(f"{name} the script failed: {run.error}", markup=False)

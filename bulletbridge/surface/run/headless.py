@@ -3,30 +3,43 @@
 import datetime
 import itertools
 import random
-from collections.abc import Generator
+import threading
+import time
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pybullet
 
-from bulletbridge.surface.drop_in.function import FUNCTIONS, Function, Given
+from bulletbridge.surface.drop_in.function import Function, Given
+from bulletbridge.surface.drop_in.functions import FUNCTIONS
 from bulletbridge.surface.drop_in.hooks import HOOKS
-from bulletbridge.surface.drop_in.session import Session
+from bulletbridge.surface.drop_in.session import LONGEST_PUMP, REAL_TIME, Session
 
-CALL = 5e-5
-"""Virtual time [s] of one PyBullet call, so that real-time loops that never sleep get on."""
+PIECE = LONGEST_PUMP / 2
+"""Real-time simulation does not make up for long waits at once, so they go by in pieces [s]."""
+
+CALL, LOOK = 5e-5, 1e-6
+"""Virtual time [s] of a PyBullet call and of a look at the clock, so that loops that never sleep
+get on."""
 EPOCH = 1.6e9
 """Where the virtual clock starts [s since 1970]."""
 SEED = 0
-CLOCKS = ("time", "perf_counter", "monotonic")
+CLOCKS = ("perf_counter", "monotonic")
+real_sleep = time.sleep
 
 
 class Clock:
-    """Time that goes by when a script sleeps or calls PyBullet: the same in every run."""
+    """Time that goes by when a script sleeps or calls PyBullet: the same in every run.
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    Args:
+        before_sleep: Called when the script is about to wait.
+    """
+
+    def __init__(self, before_sleep: Callable[[], None]) -> None:
+        self.now, self._before_sleep = 0.0, before_sleep
 
     def __call__(self) -> float:
         """Seconds since the start."""
@@ -37,47 +50,98 @@ class Clock:
         self.now += CALL
 
     def sleep(self, seconds: float) -> None:
-        """Wait without waiting; real-time simulation catches up at the next call."""
-        self.now += max(0.0, float(seconds))
+        """Wait without waiting; real-time simulation goes on meanwhile.
+
+        Only in the main thread: others would outrun it.
+        """
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        if threading.current_thread() is not threading.main_thread():
+            real_sleep(seconds)
+            return
+        self._before_sleep()
+        end = self.now + seconds
+        while REAL_TIME and end - self.now > PIECE:
+            self.now += PIECE
+            pump()
+        self.now = end
+        pump()
+        real_sleep(0)  # lets other threads run
+
+    def look(self) -> float:
+        """What ``time.perf_counter`` answers."""
+        self.now += LOOK
+        return self.now
 
     def since_epoch(self) -> float:
         """What ``time.time`` answers."""
-        return EPOCH + self.now
+        return EPOCH + self.look()
 
-    def nanoseconds(self) -> int:
-        """The same in whole nanoseconds."""
-        return int(self.since_epoch() * 1e9)
+
+def pump() -> None:
+    """Make the steps that real-time simulation asks for."""
+    for session in [*REAL_TIME]:
+        session.pump()
+
+
+def nanoseconds(clock: Callable[[], float]) -> Callable[[], int]:
+    """A clock in whole nanoseconds."""
+    return lambda: int(clock() * 1e9)
 
 
 @contextmanager
-def headless() -> Generator[Clock, None, None]:
+def headless(before_sleep: Callable[[], None] = lambda: None) -> Generator[Clock, None, None]:
     """Windows become DIRECT, waiting costs nothing, and chance is the same in every run."""
-    clock = Clock()
-
-    class VirtualDatetime(datetime.datetime):
-        """The date of the virtual clock."""
-
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> "VirtualDatetime":
-            return cls.fromtimestamp(clock.since_epoch(), tz)
-
+    clock = Clock(before_sleep)
     random.seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002  what scripts draw from
+    times = {"time": clock.since_epoch} | dict.fromkeys(CLOCKS, clock.look)
     with ExitStack() as patches:
-        for name in CLOCKS:
-            patches.enter_context(mock.patch(f"time.{name}", clock.since_epoch))
-            patches.enter_context(mock.patch(f"time.{name}_ns", clock.nanoseconds))
+        for name, answer in times.items():
+            patches.enter_context(mock.patch(f"time.{name}", answer))
+            patches.enter_context(mock.patch(f"time.{name}_ns", nanoseconds(answer)))
         patches.enter_context(mock.patch("time.sleep", clock.sleep))
-        patches.enter_context(mock.patch("datetime.datetime", VirtualDatetime))
+        patches.enter_context(mock.patch("datetime.datetime", dated_by(clock)))
         patches.enter_context(mock.patch("builtins.input", lambda _prompt="": ""))
         patches.enter_context(mock.patch.dict("os.environ", {"MPLBACKEND": "Agg"}))
         patches.enter_context(mock.patch.dict(FUNCTIONS, sliders()))
-        patches.enter_context(mock.patch.multiple(HOOKS, headless=True, clock=clock))
-        HOOKS.before_call.insert(0, clock.tick)
-        try:
-            yield clock
-        finally:
-            HOOKS.before_call.remove(clock.tick)
+        before_call = [clock.tick, *HOOKS.before_call]
+        patches.enter_context(
+            mock.patch.multiple(HOOKS, headless=True, clock=clock, before_call=before_call)
+        )
+        yield clock
+
+
+def dated_by(clock: Clock) -> type[datetime.datetime]:
+    """A ``datetime`` class that knows the clock's time; what it makes is the usual one."""
+    real = datetime.datetime
+
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return issubclass(type(instance), cls)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return type.__subclasscheck__(real if cls is VirtualDatetime else cls, subclass)
+
+    class VirtualDatetime(real, metaclass=Kind):
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            return real.__new__(real if cls is VirtualDatetime else cls, *args, **kwargs)
+
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+            return real.fromtimestamp(clock.since_epoch(), tz)
+
+        @classmethod
+        def today(cls) -> Any:
+            return cls.now()
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return real.fromtimestamp(clock.since_epoch(), datetime.timezone.utc).replace(
+                tzinfo=None
+            )
+
+    return VirtualDatetime
 
 
 def sliders() -> dict[str, Function]:

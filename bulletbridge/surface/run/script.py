@@ -1,16 +1,18 @@
 """Runs a script as the interpreter would, with our PyBullet in place of PyBullet's."""
 
+import importlib.util
+import os
 import runpy
 import sys
+import threading
 import traceback
 from array import array
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 from unittest import mock
 
@@ -20,12 +22,10 @@ from pybullet_utils import bullet_client
 from bulletbridge.errors import ModelError
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
 from bulletbridge.surface.drop_in.session import Session
+from bulletbridge.surface.run.frames import keep_own_frames
 from bulletbridge.surface.run.headless import headless
+from bulletbridge.surface.run.limit import Ended, Meter, end_threads_silently
 from bulletbridge.surface.run.watch import Seen, Watch
-
-STARTERS = (runpy.__file__, "<frozen runpy>")
-IDLE_CALLS = 1000
-"""PyBullet calls without a step that count as one step of a script that is to end after some."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,43 @@ class Script:
     arguments: tuple[str, ...] = ()
     module: bool = False
 
+    def require(self) -> None:
+        """Raise unless it is there.
+
+        Raises:
+            ModelError: There is no such script.
+        """
+        if self.module:
+            try:
+                found = importlib.util.find_spec(self.name) is not None
+            except ImportError:
+                found = False
+            if not found:
+                raise ModelError(f"there is no module '{self.name}'; without -m give a file")
+        elif not Path(self.name).is_file():
+            raise ModelError(f"there is no script '{self.name}'; give the path of a Python file")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to run it.
+
+    Attributes:
+        script: What to run.
+        mode: Who advances bodies that constraints join.
+        steps: End after so many; None to wait for the script's own end.
+        headless: Whether windows become DIRECT, sliders stay and waiting is skipped.
+    """
+
+    script: Script
+    mode: Mode = "filter"
+    steps: int | None = None
+    headless: bool = False
+
+    def natively(self) -> "Run":
+        """The same by Bullet alone."""
+        return replace(self, mode="native")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -51,6 +88,7 @@ class Outcome:
         code: Exit code.
         error: Last line of the traceback, or empty.
         steps: Of all clients together.
+        ended: Whether it was ended after so many.
         step_us: Median wall time of one [µs].
         seen: Constraints, when they were watched.
     """
@@ -58,73 +96,58 @@ class Outcome:
     code: int = 0
     error: str = ""
     steps: int = 0
+    ended: bool = False
     step_us: float | None = None
     seen: list[Seen] = field(default_factory=lambda: [])
 
 
-class Ended(BaseException):
-    """The script has made as many steps as it was given."""
-
-
-class Meter:
-    """Counts steps and ends the script after some."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.limit, self.steps, self.idle = limit, 0, 0
-
-    def step(self, _session: Session) -> None:
-        """One step was made."""
-        self.steps, self.idle = self.steps + 1, 0
-        self._stop_when_done()
-
-    def call(self) -> None:
-        """A function was called."""
-        self.idle += 1
-        self._stop_when_done()
-
-    def _stop_when_done(self) -> None:
-        if self.limit is None:
-            return
-        # once reached it stays so: a script that catches everything ends too
-        if self.steps >= self.limit or self.idle >= IDLE_CALLS * self.limit:
-            raise Ended
-
-
-def run_script(
-    script: Script,
-    mode: Mode = "filter",
-    *,
-    without_window: bool = False,
-    steps: int | None = None,
-    watched: bool = False,
-) -> Outcome:
-    """Run a script with constraints closed by us.
+def run_script(run: Run, watched: bool, deliver: Callable[[Outcome], None]) -> int:
+    """Run a script with constraints closed by us; its exit code.
 
     Args:
-        script: What to run.
-        mode: Who advances bodies that constraints join.
-        without_window: Whether windows become DIRECT, sliders stay and waiting is skipped.
-        steps: End after so many.
+        run: What to run, and how.
         watched: Whether constraints are looked at after each step.
+        deliver: Is told how it went; not by what the script forks.
 
     Raises:
         ModelError: There is no such script.
     """
-    if not script.module and not Path(script.name).is_file():
-        raise ModelError(f"there is no script '{script.name}'; give the path of a Python file")
-    meter, watch, stopwatch = Meter(steps), Watch(), Stopwatch()
+    script = run.script
+    process, watch, stopwatch = os.getpid(), Watch(), Stopwatch()
+
+    def outcome(code: int = 0, error: str = "") -> Outcome:
+        seen = list(watch.seen.values())
+        return Outcome(code, error, meter.steps, meter.ended, stopwatch.median_us, seen)
+
+    def give_up() -> None:
+        if os.getpid() == process:
+            deliver(outcome())
+        sys.stdout.flush()
+        os._exit(0)
+
+    meter = Meter(run.steps, give_up)
+    script_path = [""] if script.module else [str(Path(script.name).resolve().parent)]
     with ExitStack() as stack:
-        if without_window:
-            stack.enter_context(headless())
+        stack.enter_context(mock.patch.object(sys, "argv", [script.name, *script.arguments]))
+        stack.enter_context(mock.patch.object(sys, "path", script_path + sys.path))
+        script.require()
+        if run.headless:
+            stack.enter_context(headless(meter.sleep))
         after_step = [*HOOKS.after_step, *([watch] if watched else []), meter.step]
-        before_call = [*HOOKS.before_call, meter.call]
+        before_call = [*HOOKS.before_call, *([] if run.steps is None else [meter.call])]
         stack.enter_context(
-            mock.patch.multiple(HOOKS, mode=mode, after_step=after_step, before_call=before_call)
+            mock.patch.multiple(
+                HOOKS, mode=run.mode, after_step=after_step, before_call=before_call
+            )
         )
         stack.enter_context(mock.patch.object(Session, "advance", stopwatch.timed(Session.advance)))
+        hook = end_threads_silently(threading.excepthook)
+        stack.enter_context(mock.patch.object(threading, "excepthook", hook))
         stack.enter_context(in_place_of_pybullet())
         code, error = execute(script)
-    return Outcome(code, error, meter.steps, stopwatch.median_us, list(watch.seen.values()))
+    if os.getpid() == process:
+        deliver(outcome(code, error))
+    return code
 
 
 class Stopwatch:
@@ -170,14 +193,12 @@ def execute(script: Script) -> tuple[int, str]:
 
     Its traceback goes to stderr as the interpreter would print it.
     """
-    before = sys.argv, sys.path[:]
-    sys.argv = [script.name, *script.arguments]
-    sys.path.insert(0, "" if script.module else str(Path(script.name).resolve().parent))
     try:
         if script.module:
             runpy.run_module(script.name, run_name="__main__", alter_sys=True)
         else:
             runpy.run_path(script.name, run_name="__main__")
+        wait_for_threads()
     except Ended:
         return 0, ""
     except SystemExit as stop:
@@ -186,17 +207,15 @@ def execute(script: Script) -> tuple[int, str]:
         print(stop.code, file=sys.stderr)
         return 1, str(stop.code)
     except Exception as error:
-        error.__traceback__ = own_frames(error)
-        traceback.print_exception(error)
+        keep_own_frames(error)
+        sys.excepthook(type(error), error, error.__traceback__)
         return 1, traceback.format_exception_only(error)[-1].strip()
-    finally:
-        sys.argv, sys.path[:] = before
     return 0, ""
 
 
-def own_frames(error: Exception) -> TracebackType | None:
-    """The traceback from the script on, without how it was started."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename in (__file__, *STARTERS):
-        frames = frames.tb_next
-    return frames or error.__traceback__
+def wait_for_threads() -> None:
+    """The interpreter ends when they have ended; until then PyBullet is to stay ours."""
+    own = threading.current_thread()
+    for thread in threading.enumerate():
+        if thread is not own and not thread.daemon:
+            thread.join()

@@ -1,6 +1,7 @@
 """What constraints do while a script runs, measured alike for our solver and for Bullet's."""
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.numerics.records import Array
-from bulletbridge.surface.drop_in.loops import NOBODY, Loop, info_of
+from bulletbridge.simulation.evaluation import Gap
+from bulletbridge.surface.drop_in.loops import NOBODY, Info, Loop, info_of
 from bulletbridge.surface.drop_in.session import Session
+from bulletbridge.surface.run.kept import KeptGaps
 
 KINDS = {
     pybullet.JOINT_REVOLUTE: "revolute",
@@ -24,6 +27,10 @@ FREE_TURNS = (pybullet.JOINT_POINT2POINT, pybullet.JOINT_SPHERICAL)
 ABOUT_AXIS = (pybullet.JOINT_REVOLUTE, pybullet.JOINT_PLANAR)
 
 
+FORCE_FIRST = (pybullet.JOINT_POINT2POINT, pybullet.JOINT_FIXED, *ABOUT_AXIS)
+"""Types whose state starts with the three parts of a force."""
+
+
 @dataclass
 class Seen:
     """One constraint over a run.
@@ -33,10 +40,16 @@ class Seen:
         kind: Its type.
         between: Links that it joins.
         exact: Whether our solver closes it; reason: why not.
+        limit: Force [N] or torque [N m] from which on it gives way; None when it is rigid.
         gap_m, gap_rad: Largest distance and angle by which it was open after a step.
         last_m, last_rad: The same after the last step.
+        kept_m, kept_rad: Largest ones without directions that are redundant by design, which no
+            joint can close; None where they are not known: of constraints that cannot be modelled,
+            and of Bullet's own once their frames are moved.
         rate: Largest rate by which a gear was violated [rad/s or m/s].
-        force: Largest entry of its state [N, N m].
+        last_rate: The same after the last step.
+        force: Largest force [N]; of other types than points and fixed ones the largest entry of
+            its state [N or N m]; None when Bullet does not tell.
         steps: How many it was there for.
     """
 
@@ -46,62 +59,88 @@ class Seen:
     between: str
     exact: bool = False
     reason: str = ""
+    limit: float | None = None
     gap_m: float = 0.0
     gap_rad: float = 0.0
     last_m: float = 0.0
     last_rad: float = 0.0
+    kept_m: float | None = None
+    kept_rad: float | None = None
     rate: float = 0.0
-    force: float = 0.0
+    last_rate: float = 0.0
+    force: float | None = None
     steps: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+    def see_kept(self, gap: Gap | None) -> None:
+        """Take note of its gap without redundant directions; None: not known any more."""
+        if gap is None:
+            self.kept_m = self.kept_rad = None
+            return
+        self.kept_m = max(self.kept_m or 0.0, gap.kept_metres)
+        self.kept_rad = max(self.kept_rad or 0.0, gap.kept_radians)
+
+    @property
+    def key(self) -> tuple[int, int, str, str]:
+        """What it is known by; numbers start again when a world is reset."""
+        return self.client, self.number, self.kind, self.between
 
 
 class Watch:
-    """Looks at every constraint of every client after each step."""
+    """Looks at every constraint of every client after each step.
+
+    Bullet's poses of links, which lag a step until somebody asks for new ones, are new afterwards;
+    nothing else changes.
+    """
 
     def __init__(self) -> None:
-        self.seen: dict[tuple[int, int], Seen] = {}
+        self.seen: dict[tuple[object, ...], Seen] = {}
+        self._kept: dict[Session, KeptGaps] = {}
 
     def __call__(self, session: Session) -> None:
         """Look at the constraints of a client, after a step."""
-        for loop in session.loops().values():
-            key = session.client, loop.number
+        loops = session.loops().values()
+        kept = self._kept.setdefault(session, KeptGaps()).of(session, loops)
+        for loop in loops:
+            info = info_of(loop.number, session.client)
+            key = session.client, loop.number, loop.kind, info[:4]
             found = self.seen.get(key)
             if found is None:
-                found = Seen(*key, KINDS.get(loop.kind, str(loop.kind)), between(loop, session))
+                kind = KINDS.get(loop.kind, str(loop.kind))
+                found = Seen(*key[:2], kind, between(info, session.client))
                 self.seen[key] = found
             found.exact, found.reason = loop.exact and session.mode != "native", loop.reason
-            self._measure(found, loop, session)
+            found.limit, found.steps = loop.max_force, found.steps + 1
+            self._force(found, loop, session)
+            if loop.kind == pybullet.JOINT_GEAR:
+                found.last_rate = abs(gear_rate(loop, info, session.client))
+                found.rate = max(found.rate, found.last_rate)
+            else:
+                found.last_m, found.last_rad = gap(loop, info, session.client)
+                found.gap_m = max(found.gap_m, found.last_m)
+                found.gap_rad = max(found.gap_rad, found.last_rad)
+                found.see_kept(kept.get(loop.name))
 
-    def _measure(self, found: Seen, loop: Loop, session: Session) -> None:
-        client, info = session.client, info_of(loop.number, session.client)
-        found.steps += 1
-        native = pybullet.getConstraintState(loop.number, physicsClientId=client)
+    def _force(self, found: Seen, loop: Loop, session: Session) -> None:
+        try:
+            native = pybullet.getConstraintState(loop.number, physicsClientId=session.client)
+        except pybullet.error:
+            return  # of bodies in maximal coordinates
         state = session.filtered(loop.number, native)
-        found.force = max(found.force, *map(abs, state))
-        if loop.kind == pybullet.JOINT_GEAR:
-            found.rate = max(found.rate, abs(gear_rate(loop, info, client)))
-            return
-        found.last_m, found.last_rad = gap(loop, info, client)
-        found.gap_m = max(found.gap_m, found.last_m)
-        found.gap_rad = max(found.gap_rad, found.last_rad)
+        one = math.hypot(*state[:3]) if loop.kind in FORCE_FIRST else max(map(abs, state))
+        found.force = max(found.force or 0.0, one)
 
 
-def between(loop: Loop, session: Session) -> str:
+def between(info: Info, client: int) -> str:
     """The two links, by names."""
-    info = info_of(loop.number, session.client)
     names: list[str] = []
     for body, link in ((info[0], info[1]), (info[2], info[3])):
         if body == NOBODY:
             names.append("world")
             continue
-        base, robot = pybullet.getBodyInfo(body, physicsClientId=session.client)
+        base, robot = pybullet.getBodyInfo(body, physicsClientId=client)
         name = base
         if link >= 0:
-            name = pybullet.getJointInfo(body, link, physicsClientId=session.client)[12]
+            name = pybullet.getJointInfo(body, link, physicsClientId=client)[12]
         names.append(f"{robot.decode()}/{name.decode()}")
     return " – ".join(names)
 
@@ -120,7 +159,7 @@ def frame(body: int, link: int, place: Any, turn: Any, client: int) -> tuple[Arr
     return np.array(p) + R.apply(place), R * Rotation.from_quat(turn)
 
 
-def gap(loop: Loop, info: Any, client: int) -> tuple[float, float]:
+def gap(loop: Loop, info: Info, client: int) -> tuple[float, float]:
     """Distance [m] and angle [rad] by which a constraint is open."""
     p_a, R_a = frame(info[0], info[1], info[6], info[8], client)
     p_b, R_b = frame(info[2], info[3], info[7], info[9], client)
@@ -141,7 +180,7 @@ def gap(loop: Loop, info: Any, client: int) -> tuple[float, float]:
     return float(np.linalg.norm(shift)), float(np.linalg.norm(turn))
 
 
-def gear_rate(loop: Loop, info: Any, client: int) -> float:
+def gear_rate(loop: Loop, info: Info, client: int) -> float:
     """Rate by which a gear is violated, without its auxiliary joint."""
     first, second = (
         pybullet.getJointState(body, joint, physicsClientId=client)[1]

@@ -1,0 +1,40 @@
+"""A mechanism with its constraints as formulations and integrators see it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.formulations.equations import Equations
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.solver import Solver
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Equations of motion of a solver, rows as kept; forces are those of its ``tau``."""
+
+    solver: Solver
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return self.solver.mechanism.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self.solver.mechanism.nv
+
+    def equations(self, q: Array, v: Array, t: float) -> Equations:
+        """The equations of motion at a state."""
+        terms = self.solver.terms(q, v, t)
+        f = terms.forces + self.solver.tau[0] - terms.h
+        unit = self.solver.encoded.scale
+        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit)
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
+        moved = np.empty_like(q)
+        displace(self.solver.bodies, q, step, 1.0, moved)
+        return moved
