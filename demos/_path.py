@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 import bulletbridge as bb
-from bulletbridge.simulation.control import Desired
+from bulletbridge.simulation.plant import Desired
 
 Array = NDArray[np.float64]
 

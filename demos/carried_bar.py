@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from two_arms import BAR_END, BAR_WEIGHT, FLANGE, SQUEEZE, relative_pose
 
 import bulletbridge as bb
-from bulletbridge.simulation.control import Tracking, plant_of
+from bulletbridge.simulation.control import Tracking
 from bulletbridge.simulation.inverse_dynamics import multipliers
+from bulletbridge.simulation.plant import plant_of
 
 MIDDLE = bb.Frame("bar", (0, 0, 0.2))
 RADIUS, PERIOD = 0.05, 2.0  # [m], [s]

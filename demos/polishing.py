@@ -14,7 +14,8 @@ from _show import play, run, window
 from numpy.typing import NDArray
 
 import bulletbridge as bb
-from bulletbridge.simulation.control import Tracking, plant_of
+from bulletbridge.simulation.control import Tracking
+from bulletbridge.simulation.plant import plant_of
 
 MODEL = Path(__file__).with_name("polishing.loops.yaml")
 TIP, DOWN = bb.Frame("lbr_iiwa_link_7", (0, 0, 0.15)), np.diag([-1.0, 1.0, -1.0])

@@ -12,6 +12,7 @@ from mechanisms import random_mechanism
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
+from bulletbridge.classics.circle import CircleRobot
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics, Equations
 from bulletbridge.formulations.quasi_velocities import (
@@ -29,7 +30,6 @@ from bulletbridge.formulations.quasi_velocity_rates import (
 )
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.classics_circle import CircleRobot
 
 ROOTS = ["tree", "cholesky", "symmetric"]
 ARM = [REVOLUTE, REVOLUTE, PRISMATIC, REVOLUTE, REVOLUTE]

@@ -145,6 +145,14 @@ def basis_of(e: Equations, root: Root = "tree", rtol: float = SINGULAR_RTOL) -> 
     return Basis(L, U[:, :rank], s[:rank], Vt[:rank].T, Vt[rank:].T, e.unit)
 
 
+def motion_of(e: Equations, basis: Basis) -> Solution:
+    """Accelerations and shortest multipliers of equations of motion in their basis."""
+    pushed = basis.whiten_force(e.f)
+    u_r = basis.V_2.T @ pushed
+    y = basis.V_2 @ u_r - basis.forbidden(e.gamma)
+    return Solution(basis.unwhiten(y), basis.multipliers(y - pushed))
+
+
 @dataclass(frozen=True)
 class ReducedQuasiVelocities:
     """v̇ from u_r = V_2ᵀ L⁻ᵀ f and from what the rows impose; lam from u_o = V_1ᵀ L⁻ᵀ f.
@@ -162,8 +170,4 @@ class ReducedQuasiVelocities:
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
         """Accelerations and the shortest multipliers, rows in one unit, at a state."""
         e = self.dynamics.equations(q, v, t)
-        basis = basis_of(e, self.root, self.rtol)
-        pushed = basis.whiten_force(e.f)
-        u_r = basis.V_2.T @ pushed
-        y = basis.V_2 @ u_r - basis.forbidden(e.gamma)
-        return Solution(basis.unwhiten(y), basis.multipliers(y - pushed))
+        return motion_of(e, basis_of(e, self.root, self.rtol))

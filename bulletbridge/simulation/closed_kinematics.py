@@ -12,7 +12,8 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.assembly import Values, close, put_values, round_off
 from bulletbridge.simulation.failures import check_finite, require_closed
 from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.state import ClosedState, Tree
+from bulletbridge.simulation.state import ClosedState
+from bulletbridge.simulation.tree import Tree
 
 
 def forward_kinematics(system: ClosedState, q: Values, guess: Values | None = None) -> Array:
@@ -48,7 +49,8 @@ def inverse_kinematics(
     """Configuration that closes all loops and puts a frame where it is wanted.
 
     The pose is one more loop while it is solved for, with Levenberg and Marquardt's method in the
-    metric of the mass matrix: of several configurations the one that continues the start.
+    metric of the mass matrix: of several configurations the one that continues the start. Limits of
+    joints are not looked at.
 
     Args:
         system: Mechanism and where to start from; nothing of it changes.

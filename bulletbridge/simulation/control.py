@@ -9,128 +9,21 @@ along the constraints only; what is left across them is of second degree, so tha
 local and not global as the paper has it: see ``Regulation``.
 """
 
-import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from bulletbridge.formulations.equations import Dynamics, Equations
-from bulletbridge.formulations.quasi_velocities import Basis, Root, basis_of
-from bulletbridge.formulations.quasi_velocity_rates import (
-    STENCIL,
-    STEP,
-    basis_rates,
-    matrix_rates,
-    skew_rate,
-)
-from bulletbridge.mechanism.model import Joint
-from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.distribution import Distribution, Names
-from bulletbridge.simulation.inverse_dynamics import distribution, undriven
-from bulletbridge.simulation.state import ClosedState
+from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
+from bulletbridge.formulations.quasi_velocity_rates import basis_rates, matrix_rates, skew_rate
+from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.simulation.plant import Desired, Plant
 
 Law = Callable[[Array, Array, float], Array]
 """Joint forces tau (nv,) at a state (q, v, t)."""
 Forces = Callable[[float], Array]
 """Wanted multipliers (nc,) at a time, NaN for those that are left open; see ``multipliers``."""
-
-
-class Desired(NamedTuple):
-    """Wanted configuration (nq,), velocity (nv,) and acceleration (nv,) at a time."""
-
-    q: Array
-    v: Array
-    vdot: Array
-
-
-@dataclass(frozen=True)
-class Plant:
-    """What a controller acts on.
-
-    Attributes:
-        dynamics: Equations of motion without the controller's forces.
-        distribution: Which rates it may push.
-        difference: (q, q_d) to the velocity (nv,) that takes q_d to q in a unit of time.
-        root: Square root of M; joint forces do not depend on it.
-    """
-
-    dynamics: Dynamics
-    distribution: Distribution
-    difference: Callable[[Array, Array], Array]
-    root: Root = "tree"
-
-    def error_rate(self, q: Array, v: Array, desired: Desired) -> Array:
-        """Rate (nv,) of the difference of two configurations that both move."""
-        speed = max(float(np.abs(v).max()), float(np.abs(desired.v).max()))
-        h = STEP / max(speed, 1.0)
-        rate, displace = np.zeros(self.dynamics.nv), self.dynamics.displace
-        for k, weight in STENCIL:
-            for step, sign in ((k * h, weight / h), (-k * h, -weight / h)):
-                there = displace(desired.q, step * desired.v)
-                rate += sign * self.difference(displace(q, step * v), there)
-        return rate
-
-
-def plant_of(
-    system: ClosedState,
-    actuated: Collection[str] | None = None,
-    weights: Mapping[str, float] | None = None,
-) -> Plant:
-    """A system as a plant; set its ``tau`` to what the law gives before each step.
-
-    Args:
-        system: Any loaded robot.
-        actuated: Names of the joints that may act; all but floating bases unless given.
-        weights: See ``Distribution``.
-
-    Raises:
-        ModelError: A joint does not exist, or a weight is not positive.
-    """
-    joints = tuple(system.mechanism.joints.values())
-
-    def difference(q: Array, q_d: Array) -> Array:
-        return configuration_difference(joints, system.mechanism.nv, q, q_d)
-
-    return Plant(undriven(system), distribution(system, actuated, weights), difference)
-
-
-def plain_plant(dynamics: Dynamics) -> Plant:
-    """Any dynamics as a plant, all its rates actuated, the rates those of its coordinates."""
-    nv = dynamics.nv
-    rows = len(dynamics.equations(np.ones(dynamics.nq), np.zeros(nv), 0.0).g)
-    names = Names([f"rate {k}" for k in range(nv)], [f"row {k}" for k in range(rows)])
-    return Plant(dynamics, Distribution(np.ones(nv, bool), np.ones(nv), names), np.subtract)
-
-
-def configuration_difference(joints: Collection[Joint], nv: int, q: Array, q_d: Array) -> Array:
-    """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
-    x = np.zeros(nv)
-    for joint in joints:
-        if joint.kind in ("revolute", "prismatic"):
-            x[joint.v] = q[joint.q] - q_d[joint.q]
-            continue
-        free, first = joint.kind == "free", joint.v.start
-        part = slice(joint.q.stop - 4, joint.q.stop)
-        x[first : first + 3] = _turn(q[part].tolist(), q_d[part].tolist(), 1.0 if free else -1.0)
-        if free:
-            x[first + 3 : first + 6] = (q[joint.q] - q_d[joint.q])[:3]
-    return x
-
-
-def _turn(a: list[float], b: list[float], side: float) -> list[float]:
-    """Rotation vector that takes the unit quaternion b to a, xyzw: in world axes or, -1, in b's."""
-    (ax, ay, az, aw), (bx, by, bz, bw) = a, b
-    x = bw * ax - aw * bx + side * (by * az - bz * ay)
-    y = bw * ay - aw * by + side * (bz * ax - bx * az)
-    z = bw * az - aw * bz + side * (bx * ay - by * ax)
-    w = aw * bw + ax * bx + ay * by + az * bz
-    sine = math.hypot(x, y, z)
-    # q and -q are one rotation: the shorter way
-    factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 0.0 else 2.0
-    factor = math.copysign(factor, w)
-    return [factor * x, factor * y, factor * z]
 
 
 @dataclass(frozen=True)
@@ -192,6 +85,45 @@ class Tracking:
         """v_d - K_p x (nv,) and its rate."""
         x, rate = self.plant.difference(q, wanted.q), self.plant.error_rate(q, v, wanted)
         return wanted.v - self.K_p * x, wanted.vdot - self.K_p * rate
+
+
+@dataclass(frozen=True)
+class PartTracking:
+    """Follow a motion with some rates only, and hold multipliers; the others move as they must.
+
+    For a floating base without thrusters, or more joints than drives. Of the rates that are
+    followed v - v_d + K_p x decays at K_d and then x at K_p; what the others do is not looked at,
+    and they may move for ever.
+
+    Attributes:
+        plant: What it acts on.
+        followed: (nv,) rates that follow; joints of one rate each.
+        desired: Wanted motion by time, of which the other rates do not count.
+        K_p, K_d: Rates of the errors [1/s].
+        forces: Wanted multipliers by time; None for the least joint forces.
+    """
+
+    plant: Plant
+    followed: Mask
+    desired: Callable[[float], Desired]
+    K_p: float
+    K_d: float
+    forces: Forces | None = None
+
+    def __call__(self, q: Array, v: Array, t: float) -> Array:
+        """Joint forces tau (nv,) at a state.
+
+        Raises:
+            InfeasibleError: The actuated joints cannot produce them.
+        """
+        e = self.plant.dynamics.equations(q, v, t)
+        basis, wanted = basis_of(e, self.plant.root), self.desired(t)
+        x, rate = self.plant.difference(q, wanted.q), v - wanted.v
+        vdot = wanted.vdot - self.K_p * rate - self.K_d * (rate + self.K_p * x)
+        rows = basis.unwhiten(basis.V_2)[self.followed]
+        right = (vdot - motion_of(e, basis).vdot)[self.followed]
+        lam = None if self.forces is None else self.forces(t)
+        return self.plant.distribution.forces(e, basis, rows, right, lam)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Equations
-from bulletbridge.formulations.quasi_velocities import Basis, basis_of
+from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.assembly import Values, put_values
 from bulletbridge.simulation.distribution import (
@@ -20,7 +20,8 @@ from bulletbridge.simulation.distribution import (
     joint_names,
     row_names,
 )
-from bulletbridge.simulation.state import ClosedState, Tree
+from bulletbridge.simulation.state import ClosedState
+from bulletbridge.simulation.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,7 @@ def inverse_dynamics(
     e = undriven(system).equations(system.q, system.v, system.t)
     basis = basis_of(e)
     lam = None if reactions is None else multipliers(system, reactions)
-    drifting = basis.unwhiten(
-        basis.V_2 @ (basis.V_2.T @ basis.whiten_force(e.f)) - basis.forbidden(e.gamma)
-    )
+    drifting = motion_of(e, basis).vdot
     if isinstance(vdot, Mapping):
         wanted = np.zeros(system.mechanism.nv)
         named = put_values(system.mechanism, vdot, wanted, "v")
