@@ -70,7 +70,7 @@ class Elimination:
         c = condense(e)
         if not c.a.any():
             return Solution(c.push, np.zeros(len(e.J)))
-        split = split_of(c.M, c.J, e.unit)
+        split = split_of(c.M, c.J, e.unit, cap=e.cap)
         pushed = split.whiten_force(c.f)
         y = split.free(pushed) - split.shortest(e.gamma)
         return Solution(c.whole(split.unwhiten(y)), split.multipliers(y - pushed))

@@ -142,6 +142,7 @@ def basis_of(e: Equations, root: Root = "tree", rtol: float = SINGULAR_RTOL) -> 
         return Basis(L, nothing, np.zeros(0), np.zeros((len(L), 0)), np.eye(len(L)), e.unit)
     U, s, Vt = np.linalg.svd(rows)
     rank = int(np.count_nonzero(s > rtol * s[0])) if s[0] > 0.0 else 0
+    rank = rank if e.cap is None else min(rank, e.cap)
     return Basis(L, U[:, :rank], s[:rank], Vt[:rank].T, Vt[rank:].T, e.unit)
 
 
