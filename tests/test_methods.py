@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from mechanisms import REVOLUTE, SPHERICAL
 from numpy.testing import assert_allclose, assert_array_equal
-from planar import four_bar, hanging
+from planar import four_bar, hanging, planar_chain
 from small_models import four_bar as four_bar_model
+from test_constraints import PointOnSphere
 from test_step import closed_system
 
 import bulletbridge as bb
@@ -233,6 +234,45 @@ def test_dop853_takes_any_formulation():
         system.step()
         ends.append(system.q)
     assert_allclose(*ends, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("integrator", ["trapezoidal", "nystrom4"])
+def test_driven_rows_are_followed(formulation, integrator):
+    """Rows that move with time: targets at the times of the stages, rates in the filter."""
+    motion = bb.Motion(z=bb.Sine(0.4, 1.3, 0.2, 1.0))
+    drive = bb.Coupling("drive", {"j0": 1.0}, motion=motion)
+    system = four_bar(extra=[drive], integrator=integrator, formulation=formulation, dt=5e-3)
+    system.assemble()
+    for _ in range(20):
+        system.step()
+        target = motion.z(system.t)
+        assert abs(system.q[0] - target[0]) < 1e-12
+        assert abs(system.v[0] - target[1]) < 1e-11
+
+
+def test_exceptions_of_users_constraints_undo_the_step():
+    class Failing(PointOnSphere):
+        broken = False
+
+        def rows(self, kinematics):
+            if self.broken:
+                raise ZeroDivisionError("mine")
+            return super().rows(kinematics)
+
+    constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
+    chain = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+    system = bb.System(chain, [constraint], integrator="heun")
+    system.assemble({"j0": 1.0, "j1": -1.0})
+    system.step()
+    q, t = system.q, system.t
+    constraint.broken = True
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        system.step()
+    assert_array_equal(system.q, q)
+    assert system.t == t
+    constraint.broken = False
+    system.step()
 
 
 @pytest.mark.parametrize("integrator", METHODS)

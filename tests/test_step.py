@@ -265,7 +265,9 @@ def test_a_driven_crank_follows_its_motion_and_its_torque_balances_power():
     assert_allclose((energies[0] - energies[1]) / dt, power, atol=5e-2 * (1 + abs(power)))
 
 
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4", "dop853"])
+@pytest.mark.parametrize(
+    "integrator", ["semi_implicit_euler", "rk4", "dop853", "heun", "nystrom4", "symmetric"]
+)
 def test_a_users_constraint_moves_like_the_built_in_one(integrator):
     from test_constraints import PointOnSphere
 
