@@ -4,11 +4,12 @@ References (classics.json) come from independent prototypes in other coordinates
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from bulletbridge.formulations.equations import Dynamics
@@ -38,9 +39,9 @@ def worst(name: str, obtained: Array, reference: Array) -> None:
     )
 
 
-def sizes(name: str, obtained: Array, reference: Array) -> None:
+def sizes(name: str, obtained: ArrayLike, reference: Sequence[float]) -> None:
     """One row of errors, which agree to their size rather than their digits."""
-    left = " ".join(f"{x:8.1e}" for x in obtained)
+    left = " ".join(f"{x:8.1e}" for x in np.asarray(obtained))
     print(f"{name:44s} {left}  | {' '.join(f'{x:8.1e}' for x in reference)}")
 
 
@@ -62,7 +63,8 @@ def precise(
         return kink(y) if kink else 1.0
 
     crossing.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
-    y, t, found = np.concatenate([q, v]), 0.0, []
+    found: list[Array] = []
+    y, t = np.concatenate([q, v]), 0.0
     for end in times:
         while t < end:
             run = solve_ivp(rate, (t, end), y, "DOP853", rtol=1e-13, atol=1e-14, events=crossing)
