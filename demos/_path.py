@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 import bulletbridge as bb
-from bulletbridge.simulation.plant import Desired
 
 Array = NDArray[np.float64]
 
@@ -20,7 +19,7 @@ def closed_path(
     held: dict[str, float],
     period: float,
     knots: int = 64,
-) -> Callable[[float], Desired]:
+) -> Callable[[float], bb.Desired]:
     """Joint motion that takes a frame along a closed path, from knots by inverse kinematics.
 
     Args:
@@ -44,7 +43,7 @@ def closed_path(
         guess = {name: q[-1][joint.q].tolist() for name, joint in joints if name not in held}
     spline = CubicSpline(times, [*q, q[0]], bc_type="periodic")
 
-    def desired(t: float) -> Desired:
-        return Desired(*(np.asarray(spline(t, k), np.float64) for k in range(3)))
+    def desired(t: float) -> bb.Desired:
+        return bb.Desired(*(np.asarray(spline(t, k), np.float64) for k in range(3)))
 
     return desired

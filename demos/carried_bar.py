@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from two_arms import BAR_END, BAR_WEIGHT, FLANGE, SQUEEZE, relative_pose
 
 import bulletbridge as bb
-from bulletbridge.simulation.control import Tracking
-from bulletbridge.simulation.inverse_dynamics import multipliers
-from bulletbridge.simulation.plant import plant_of
 
 MIDDLE = bb.Frame("bar", (0, 0, 0.2))
 RADIUS, PERIOD = 0.05, 2.0  # [m], [s]
@@ -58,8 +55,12 @@ def measure(gui: bool = False, dt: float = DT) -> Errors:
         still = ("left_3", "right_3")
         held = {name: float(system.q[system.mechanism.joint(name).q][0]) for name in still}
         motion = closed_path(system, MIDDLE, circle, start.R_W, held, PERIOD)
-        law = Tracking(
-            plant_of(system), motion, K_P, K_D, lambda t: multipliers(system, {"grasp": wanted()})
+        law = bb.Tracking(
+            bb.plant_of(system),
+            motion,
+            K_P,
+            K_D,
+            lambda t: bb.multipliers(system, {"grasp": wanted()}),
         )
         while system.t < DURATION:
             system.tau[:] = law(system.q, system.v, system.t)

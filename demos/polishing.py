@@ -14,8 +14,6 @@ from _show import play, run, window
 from numpy.typing import NDArray
 
 import bulletbridge as bb
-from bulletbridge.simulation.control import Tracking
-from bulletbridge.simulation.plant import plant_of
 
 MODEL = Path(__file__).with_name("polishing.loops.yaml")
 TIP, DOWN = bb.Frame("lbr_iiwa_link_7", (0, 0, 0.15)), np.diag([-1.0, 1.0, -1.0])
@@ -74,7 +72,7 @@ def measure(gui: bool = False, dt: float = DT) -> Errors:
         )
         pybullet.createMultiBody(0, -1, top, (*CENTRE, HEIGHT - size[2]), physicsClientId=client)
         motion = closed_path(system, TIP, circle, DOWN, {"lbr_iiwa_joint_3": 0.0}, PERIOD)
-        law = Tracking(plant_of(system), motion, K_P, K_D, forces=pressure)
+        law = bb.Tracking(bb.plant_of(system), motion, K_P, K_D, forces=pressure)
         while system.t < DURATION:
             system.tau[:] = law(system.q, system.v, system.t)
             force.append(abs(seen_by_bullet(system, body, client) - pressure(system.t)[0]))

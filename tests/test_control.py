@@ -210,6 +210,33 @@ def test_robots_reach_a_goal_at_the_rates_of_the_gains(kinds, twice, rng):
     assert max(forces) < 1e-3  # [N]; round-off in fact
 
 
+def test_a_table_that_moves_is_followed_with_force(rng):
+    """Rows that depend on time: the velocity error still decays at K_d, the force still holds."""
+    mechanism = random_mechanism(rng, ARM, branching=0.0)
+    frame = bb.Frame("world", (0.1, 0.2, 0.0), (0.3, -0.4, 0.0))
+    up_and_down = bb.Motion(z=bb.Sine(0.05, 0.5))
+    plane = bb.JointModel.POINT_ON_PLANE
+    tip = bb.Frame(f"link{len(ARM)}", (0.1, 0.0, 0.2))
+    table = bb.LoopJoint("table", plane, frame, tip, motion=up_and_down)
+    system = bb.System(mechanism, [table], dt=2e-3, integrator="rk4")
+    system.assemble()
+    goal, still = system.q + 0.1 * rng.normal(size=mechanism.nq), np.zeros(mechanism.nv)
+    law = Tracking(
+        plant_of(system),
+        lambda t: Desired(goal, still, still),
+        K_p=3.0,
+        K_d=8.0,
+        forces=lambda t: np.array([12.0 + t]),
+    )
+    times, sizes = system.dt * np.arange(300), []
+    for t in times:
+        sizes.append(np.linalg.norm(law.errors(system.q, system.v, system.t)[1]))
+        system.tau[:] = law(system.q, system.v, system.t)
+        assert system.reactions()["table"].multipliers[0] == pytest.approx(12.0 + t, abs=1e-9)
+        system.step()
+    assert slope(times, np.array(sizes)) == pytest.approx(8.0, rel=RATE_RTOL)
+
+
 def test_a_floating_base_without_thrusters_is_not_promised(rng):
     system, goal = robot(rng, FLOATING, False)
     still = np.zeros(system.mechanism.nv)
