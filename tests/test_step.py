@@ -446,7 +446,10 @@ def test_one_call_for_many_steps_equals_many_calls():
     [
         ({"dt": 0.0}, "dt is 0.0 s; give a positive step"),
         ({"dt": np.nan}, "dt is nan s"),
-        ({"integrator": "leap"}, "unknown integrator 'leap'; there are semi_implicit_euler, rk4"),
+        (
+            {"integrator": "verlet"},
+            "unknown integrator 'verlet'; there are semi_implicit_euler, rk4",
+        ),
         ({"correction": "both"}, "unknown correction 'both'; there are start, current"),
         ({"passes": -2}, "passes is -2; give zero or more"),
     ],

@@ -6,12 +6,13 @@ import numpy as np
 from scipy.integrate import DOP853
 
 from bulletbridge.errors import StepError
+from bulletbridge.formulations.arrays import DONE, NOT_FINITE
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.python_step import FiniteTree
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.step import PROJECT
-from bulletbridge.simulation.tree import Tree
 
 
 class Adaptive:
@@ -38,11 +39,19 @@ class Adaptive:
         Raises:
             StepError: The error control gave up; the state is that before the step.
         """
-        nq, nv = len(solver.q), len(solver.v)
-        before = solver.state.copy()
-        q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
+        before, failure = solver.state.copy(), NOT_FINITE
+        try:
+            failure = self._advance(solver, before, dt)
+        finally:  # formulations and users' constraints may raise
+            if failure != DONE:
+                solver.state[:], solver.control[0]["fresh"] = before, 0
+        return failure
 
-        formulation = None if self.make is None else self.make(Tree(solver))
+    def _advance(self, solver: Solver, before: Array, dt: float) -> int:
+        """Advance from the state ``before``; what ``step`` does, without restoring it."""
+        nq, nv = len(solver.q), len(solver.v)
+        q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
+        formulation = None if self.make is None else self.make(FiniteTree(solver))
 
         def derivative(t: float, y: Array) -> Array:
             u[:] = y[:nv]
@@ -51,7 +60,7 @@ class Adaptive:
             if formulation is None:
                 vdot = solver.acceleration()
             else:
-                vdot = formulation(solver.q, solver.v, solver.t).vdot
+                vdot = formulation(solver.q.copy(), solver.v.copy(), solver.t).vdot
             chart_rate(solver.bodies, u, solver.v, rate)
             return np.concatenate([rate, vdot])
 
@@ -63,7 +72,6 @@ class Adaptive:
         while method.t < dt:
             message = method.step()
             if message is not None or not np.all(np.isfinite(method.y)):
-                solver.state[:] = before
                 raise StepError(
                     f"DOP853 gave up at t = {t0 + method.t:.6g} s ({message}); the state at "
                     f"{t0:.6g} s was restored; use a larger rtol or a fixed-step integrator"
@@ -73,7 +81,4 @@ class Adaptive:
         u[:] = method.y[:nv]
         displace(solver.bodies, q0, u, 1.0, solver.q)
         solver.v[:], solver.state[-1] = method.y[nv:], t0 + dt
-        failure = solver.run(PROJECT)
-        if failure:
-            solver.state[:] = before
-        return failure
+        return solver.run(PROJECT)
