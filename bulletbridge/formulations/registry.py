@@ -9,12 +9,14 @@ from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.multipliers import Multipliers
 from bulletbridge.formulations.proximal import Proximal
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities
+from bulletbridge.formulations.tangent import TangentSpace
 from bulletbridge.formulations.weighted import Projector
 
 FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
     "projector": Projector,
     "elimination": Elimination,
     "quasi_velocities": ReducedQuasiVelocities,
+    "tangent_space": TangentSpace,
     "multipliers": Multipliers,
     "baumgarte": Baumgarte,
     "proximal": Proximal,

@@ -1,0 +1,31 @@
+"""Accelerations on the tangent space of the constraints, in a Euclidean basis of it.
+
+What the tangent-space charts of ``chart`` solve at their origin; it needs the mass matrix on the
+free directions only. Source: Haug and Pavesic 2023.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, null_space
+
+from bulletbridge.formulations.equations import Dynamics, Solution, split_of
+from bulletbridge.numerics.records import Array
+
+
+@dataclass(frozen=True)
+class TangentSpace:
+    """(Vᵀ M V) z = Vᵀ (f + M J⁺ gamma), v̇ = V z - J⁺ gamma with J V = 0, Vᵀ V = I, J⁺ Euclidean."""
+
+    dynamics: Dynamics
+
+    def __call__(self, q: Array, v: Array, t: float) -> Solution:
+        """Accelerations and multipliers at a state."""
+        e = self.dynamics.equations(q, v, t)
+        split = split_of(np.eye(len(e.M)), e.J, e.unit, cap=e.cap)
+        V = null_space(split.Q) if split.rank else np.eye(len(e.M))
+        vdot = -split.shortest(e.gamma)
+        if V.shape[1]:
+            free = cho_factor(V.T @ e.M @ V)
+            vdot = vdot + V @ cho_solve(free, V.T @ (e.f - e.M @ vdot))
+        return Solution(vdot, split.multipliers(e.M @ vdot - e.f))
