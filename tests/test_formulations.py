@@ -172,6 +172,26 @@ def test_a_singular_mass_matrix_is_no_obstacle_for_multipliers():
         FORMULATIONS["proximal"](Massless())(*state)
 
 
+def test_rows_that_are_nearly_dependent_are_refused_by_what_cannot_solve_them():
+    """Two rows 1e-7 apart that contradict each other: the projector drops the weak one."""
+
+    class Close:
+        nq = nv = 3
+
+        def equations(self, q, v, t):
+            J, zero, one = np.array([[1.0, 0, 0], [1, 1e-7, 0]]), np.zeros(2), np.ones(2)
+            return Equations(np.eye(3), np.ones(3), J, zero, zero, np.array([0.0, 1.0]), one)
+
+        def displace(self, q, step):
+            return q + step
+
+    state = np.zeros(3), np.zeros(3), 0.0
+    for name in (*NEED_INDEPENDENT_ROWS, "proximal"):
+        with pytest.raises(UnsupportedError, match="projector"):
+            FORMULATIONS[name](Close())(*state)
+    assert np.abs(FORMULATIONS["projector"](Close())(*state).vdot).max() < 2.0
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(ModelError, match="proximal"):
         formulation_of("magic")

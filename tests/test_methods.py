@@ -217,9 +217,10 @@ def test_systems_step_with_every_formulation_and_write_to_their_world(formulatio
         assert recording.rank.tolist() == [2] * 4
 
 
-def test_rank_decided_at_closed_positions_is_held_in_open_stages():
+@pytest.mark.parametrize("formulation", ["projector", "proximal"])
+def test_rank_decided_at_closed_positions_is_held_in_open_stages(formulation):
     """Bricard's fifth row is 4e-5 of the strongest at a gap of 2e-4 m; counted in, joules go."""
-    with bb.load("bricard", integrator="heun", formulation=Projector, dt=1 / 240) as model:
+    with bb.load("bricard", integrator="heun", formulation=formulation, dt=1 / 240) as model:
         start = model.system.evaluate().energy
         recording = model.system.rollout(240)
         assert set(recording.rank) == {4}

@@ -24,7 +24,8 @@ class Proximal:
     """M v̇ = f + Jᵀ lam, J v̇ + gamma + mu (lam - last lam) = 0, repeated until lam stays.
 
     Redundant rows share their load. A row of relative strength s comes in by s² / (mu + s²) an
-    iteration, so that rows below about 1e-6 do not converge.
+    iteration, so that rows below about 1e-6 do not converge. Where fewer independent rows were
+    decided on at closed positions, their strongest combinations stand for all.
 
     Attributes:
         dynamics: The system.
@@ -50,15 +51,18 @@ class Proximal:
                 "the proximal formulation needs a positive definite mass matrix; add a multiple of "
                 "JᵀJ to it, or use the multipliers"
             ) from None
-        free, lam = cho_solve(mass, e.f), np.zeros(len(e.gamma))
-        if not len(lam):
-            return Solution(free, lam)
+        free = cho_solve(mass, e.f)
+        if not len(e.gamma):
+            return Solution(free, np.zeros(0))
         J = e.unit[:, None] * e.J
         moved = cho_solve(mass, J.T)
         G = J @ moved
+        mix = strongest(G, len(G) if e.cap is None else e.cap)
+        J, moved, G = mix.T @ J, moved @ mix, mix.T @ G @ mix
         mu = self.mu * float(np.diag(G).max())
         factor = cho_factor(G + mu * np.eye(len(G)), lower=True)
-        vdot, drift, size, last = free, e.unit * e.gamma, math.sqrt(max(0.0, e.f @ free)), np.inf
+        lam, vdot, drift = np.zeros(len(G)), free, mix.T @ (e.unit * e.gamma)
+        size, last = math.sqrt(max(0.0, e.f @ free)), np.inf
         for _ in range(self.iterations):
             more = cho_solve(factor, -(J @ vdot) - drift)
             lam += more
@@ -66,9 +70,16 @@ class Proximal:
             change = math.sqrt(max(0.0, more @ G @ more))
             size = max(size, change)
             if change <= ENOUGH * size or (change <= ACCEPTED * size and not change < 0.5 * last):
-                return Solution(vdot, e.unit * lam)
+                return Solution(vdot, e.unit * (mix @ lam))
             last = change
         raise UnsupportedError(
             f"the proximal iteration has not ended after {self.iterations} passes: rows are nearly "
             f"dependent here; use the projector, or a smaller mu than {self.mu:g}"
         )
+
+
+def strongest(G: Array, count: int) -> Array:
+    """Orthonormal combinations (nc, count) of rows, the strongest ones by J M⁻¹ Jᵀ (nc, nc)."""
+    if count >= len(G):
+        return np.eye(len(G))
+    return np.linalg.eigh(G)[1][:, len(G) - count :]

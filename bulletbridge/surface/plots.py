@@ -33,8 +33,8 @@ LABELS = {
     "projector": "bulletbridge",
     "native": "Bullet, default",
     "native_tuned": "Bullet, tuned",
-    "multipliers": "multipliers, no correction",
-    "baumgarte": "Baumgarte, no correction",
+    "baumgarte": "Baumgarte",
+    "quasi_velocities": "quasi-velocities",
 }
 MOST_POINTS = 800
 MOST_JOINTS = 6

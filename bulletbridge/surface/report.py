@@ -12,7 +12,7 @@ from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.surface.compare import ModelRuns
 from bulletbridge.surface.describe import LoopReport
 from bulletbridge.surface.pictures import photograph
-from bulletbridge.surface.plan import Plan
+from bulletbridge.surface.plan import NATIVE, Plan
 from bulletbridge.surface.plots import (
     COLOURS,
     LABELS,
@@ -120,10 +120,12 @@ def section(model: ModelRuns) -> Section:
 
 
 def picture_rows(model: ModelRuns) -> list[tuple[str, tuple[Shot, ...]]]:
-    """Pictures of our run and of Bullet's at the same times, one camera for all."""
-    shown = [run for run in model.runs if run.trace is not None and len(run.trace.t) > 1][:2]
-    if not shown:
+    """Pictures of the first run and of Bullet's at the same times, one camera for both."""
+    drawn = [run for run in model.runs if run.trace is not None and len(run.trace.t) > 1]
+    if not drawn:
         return []
+    others = sorted(drawn[1:], key=lambda run: run.result.solver not in NATIVE)
+    shown = [drawn[0], *others[:1]]
     framing = [q for q in _spread(shown[0], 3 * PICTURES)]
     found: list[tuple[str, tuple[Shot, ...]]] = []
     for run in shown:
