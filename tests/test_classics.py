@@ -10,10 +10,11 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 from scipy.stats import special_ortho_group
 
+import bulletbridge as bb
 from bulletbridge.classics import particle, slider_crank, three_link, top
 from bulletbridge.errors import ChartError, ModelError, StepError
 from bulletbridge.formulations.chart import Chart, Iterations
-from bulletbridge.formulations.elimination import Elimination, Modified, Unmodified
+from bulletbridge.formulations.elimination import Elimination, Modified, Unmodified, condense
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.simulation.charts import ChartMotion, Condition, Norm, Tilt
@@ -153,6 +154,16 @@ def test_elimination_agrees_with_the_projector(rng):
         assert_allclose(one.vdot, other.vdot, rtol=1e-10, atol=1e-10)
         scale = np.abs(e.f).max() + np.abs(other.lam).max()
         assert_allclose(e.J.T @ one.lam, e.J.T @ other.lam, atol=1e-10 * scale)
+
+
+def test_floating_base_is_eliminated(rng):
+    with bb.load("space_arm") as model:  # its rows mention only joints
+        dynamics, q = model.system.dynamics, model.system.q
+        v = 0.1 * rng.normal(size=dynamics.nv)
+        one, other = Elimination(dynamics)(q, v, 0.0), Projector(dynamics)(q, v, 0.0)
+        assert condense(dynamics.equations(q, v, 0.0)).a.sum() <= 7
+    assert_allclose(one.vdot, other.vdot, atol=1e-10 * np.abs(other.vdot).max())
+    assert_allclose(one.lam, other.lam, rtol=1e-10)
 
 
 def test_regularised_mass_matrix_leaves_accelerations_alone(rng):
