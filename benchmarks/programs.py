@@ -83,7 +83,10 @@ def row(name: str, found: dict[str, Any]) -> str:
         return line(name, *[""] * (len(HEADINGS) - 2), found["failure"])
     ours, native = found["ours"], found["native"]
     closed = [seen for seen in ours["seen"] if seen["exact"]]
-    remarks = sorted({remark(seen) for seen in ours["seen"]} - {""})
+    alone = {(seen["client"], seen["number"]): seen for seen in native["seen"]}
+    remarks = sorted(
+        {remark(seen, alone.get((seen["client"], seen["number"]))) for seen in ours["seen"]} - {""}
+    )
     if native["error"]:
         remarks.append(f"natively: {native['error']}")
     if ours["error"] and ours["error"] != native["error"]:
@@ -121,11 +124,16 @@ def largest(seen: list[dict[str, Any]], what: str) -> str:
     return ", ".join(found) or ("0" if measured else "")
 
 
-def remark(seen: dict[str, Any]) -> str:
-    """What is approximated of a constraint."""
+def remark(seen: dict[str, Any], native: dict[str, Any] | None) -> str:
+    """What is approximated of a constraint; how far one that may give way is open at the end."""
     if not seen["exact"]:
         return f"{seen['kind']} is Bullet's own: {seen['reason']}"
-    return "" if seen["limit"] is None else f"{seen['kind']} with maxForce {seen['limit']:g}"
+    if seen["limit"] is None:
+        return ""
+    limited = f"{seen['kind']} with maxForce {seen['limit']:g}"
+    if seen["kind"] == "gear" or native is None:
+        return limited
+    return f"{limited}: at the end {seen['last_m']:.1e} m, Bullet {native['last_m']:.1e} m"
 
 
 def line(*cells: str) -> str:

@@ -10,7 +10,6 @@ import collections.abc
 import itertools
 import math
 import sys
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +22,6 @@ from pybullet_utils import bullet_client
 
 # gone from Python since 3.10
 collections.Sequence = collections.abc.Sequence  # pyright: ignore[reportAttributeAccessIssue]
-CUBE = "cube_small.urdf"
 
 
 def attribute(path: str) -> Any:
@@ -70,7 +68,6 @@ def robot(on_rack: bool) -> None:
     client = world()
     make = attribute("minitaur.robots.minitaur.Minitaur")
     minitaur = make(client, urdf_root=pybullet_data.getDataPath(), time_step=0.002, on_rack=on_rack)
-    minitaur.Reset()
     for step in itertools.count():
         minitaur.Step(minitaur.ConvertFromLegModel(trot(0.002 * step)))
 
@@ -107,9 +104,7 @@ def moving_object() -> None:
             place = np.array([math.cos(time), math.sin(time), 0.5])
             return place, np.array([0.0, 0.0, 0.0, 1.0]), {}
 
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory, CUBE).write_bytes(Path(pybullet_data.getDataPath(), CUBE).read_bytes())
-        cube = make(str(Path(pybullet_data.getDataPath(), CUBE)), controller=Circle())
+    cube = make(str(Path(pybullet_data.getDataPath(), "cube_small.urdf")), controller=Circle())
     cube.set_clock(lambda: 0.0)
     cube.set_sim_client(client)
     for step in itertools.count():

@@ -13,6 +13,10 @@ from bulletbridge.constraints.loop import (
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.simulation.closed_kinematics import forward_kinematics, inverse_kinematics
+from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
+from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
+from bulletbridge.simulation.plant import Desired, plant_of
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 
@@ -28,21 +32,30 @@ __all__ = [
     "BulletClient",
     "BulletBridgeError",
     "Coupling",
+    "Desired",
     "Distance",
     "Frame",
     "JointModel",
     "Kinematics",
     "LoopJoint",
     "Motion",
+    "PartTracking",
     "Polynomial",
+    "Regulation",
     "Rows",
     "Sine",
     "Spline",
     "System",
     "Tolerances",
+    "Tracking",
     "UserConstraint",
     "attach",
+    "forward_kinematics",
+    "inverse_dynamics",
+    "inverse_kinematics",
     "load",
+    "multipliers",
+    "plant_of",
     "plot",
 ]
 

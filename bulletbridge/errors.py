@@ -29,6 +29,10 @@ class UnsupportedError(StepError):
     """A formulation cannot handle a system or a state, such as dependent rows for multipliers."""
 
 
+class ChartError(UnsupportedError):
+    """A chart of the constraint manifold ends here, or there is none: a singular position."""
+
+
 class WorldError(BulletBridgeError):
     """The Bullet world is not what it was when it was read (body removed, other client)."""
 
@@ -39,6 +43,10 @@ class CallError(BulletBridgeError):
 
 class MissingExtraError(BulletBridgeError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class InfeasibleError(BulletBridgeError):
+    """A demand that the actuated joints cannot meet, or that the constraints do not admit."""
 
 
 class BulletBridgeWarning(UserWarning):

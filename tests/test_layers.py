@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "bulletbridge"
-LAYERS = ["numerics", "mechanism", "constraints", "formulations", "simulation", "surface"]
+LAYERS = [
+    "numerics",
+    "mechanism",
+    "constraints",
+    "formulations",
+    "classics",
+    "simulation",
+    "surface",
+]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAZY = {"matplotlib", "trimesh", "jinja2"}
 

@@ -144,7 +144,7 @@ def test_an_endless_script_with_a_window_is_compared(write, tmp_path):
     options = ("--headless", "--steps", 200, "--compare", "--json", file)
     done = run(*options, script, model(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert "ready\n" in done.stdout and "four_bar/coupler – four_bar/rocker" in done.stdout
+    assert "ready\n" in done.stdout and "four_bar/coupler –" in done.stdout
     found = json.loads(file.read_text())
     ours, native = found["ours"], found["native"]
     assert ours["steps"] == native["steps"] == 200 and ours["ended"] and native["ended"]

@@ -4,13 +4,17 @@ from collections.abc import Callable
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.baumgarte import Baumgarte
+from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.multipliers import Multipliers
 from bulletbridge.formulations.proximal import Proximal
+from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities
 from bulletbridge.formulations.weighted import Projector
 
 FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
     "projector": Projector,
+    "elimination": Elimination,
+    "quasi_velocities": ReducedQuasiVelocities,
     "multipliers": Multipliers,
     "baumgarte": Baumgarte,
     "proximal": Proximal,

@@ -3,17 +3,14 @@
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
 
-import json
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import bulletbridge
 from bulletbridge.errors import (
@@ -23,6 +20,7 @@ from bulletbridge.errors import (
     MissingExtraError,
     ModelError,
 )
+from bulletbridge.surface.output import deliver, progress_bars, require_places
 from bulletbridge.surface.quiet import quiet_bullet
 
 FAILED, WRONG_INPUT = 1, 2
@@ -119,7 +117,7 @@ def compare(
         names = EVERYTHING
     plan = Plan(dt, duration, integrator.value, rtol, tuple(dict.fromkeys(names)), reference)
     specs = [read_loops(find(model)) for model in models]
-    _require_places(json_file, report)
+    require_places(json_file, report)
     if gui:
         from bulletbridge.surface.viewer import require_display, view
 
@@ -128,7 +126,7 @@ def compare(
             view(spec, plan)
     runs: list[ModelRuns] = []
     page: Path | None = None
-    with _progress() as progress:
+    with progress_bars() as progress:
         for spec in specs:
             task = progress.add_task(spec.name, total=plan.steps * len(plan.solvers))
             runs.append(compare_model(spec, plan, lambda n, k=task: progress.advance(k, n)))
@@ -139,9 +137,7 @@ def compare(
 
             progress.add_task("report", total=None)
             page = write_report(runs, comparison, plan, report)
-    _deliver(
-        json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console())
-    )
+    deliver(json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console()))
     if page is not None:
         print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
     raise typer.Exit(worst(runs))
@@ -188,14 +184,14 @@ def run_a_script(
     from bulletbridge.surface.run.command import run_alone, run_beside_bullet, run_for_another
     from bulletbridge.surface.run.script import Run, Script
 
-    _require_places(json_file, None)
+    require_places(json_file, None)
     how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
     if outcome is not None:
         return lambda: run_for_another(how, outcome)
     if compare:
-        return lambda: run_beside_bullet(how, json_file, _deliver)
+        return lambda: run_beside_bullet(how, json_file, deliver)
     watched = watch or json_file is not None
-    return lambda: run_alone(how, json_file, _deliver if watched else None)
+    return lambda: run_alone(how, json_file, deliver if watched else None)
 
 
 @app.command()
@@ -205,7 +201,7 @@ def inspect(model: Model, json_file: JsonFile = None) -> None:
     from bulletbridge.surface.terminal import print_inspection, wide_console
 
     found = inspect_model(model)
-    _deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
+    deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
 
 @app.command()
@@ -246,50 +242,6 @@ def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> None:
         print("no display: the numbers only", file=sys.stderr)
         gui = False
     compare([name], dt=dt, duration=duration, gui=gui)
-
-
-def _progress() -> Progress:
-    """Progress bars on stderr, gone when done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-
-
-def _require_places(json_file: str | None, report: Path | None) -> None:
-    """Find out before a long run that its results cannot be written.
-
-    Raises:
-        ModelError: A directory is missing or cannot be made.
-    """
-    if json_file not in (None, "-") and not Path(str(json_file)).absolute().parent.is_dir():
-        raise ModelError(f"cannot write JSON to '{json_file}': its directory does not exist")
-    if report is not None:
-        try:
-            report.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ModelError(f"cannot write the report to '{report}': {error}") from None
-
-
-def _deliver(file: str | None, content: Mapping[str, object], show: Callable[[], None]) -> None:
-    """Write JSON where it was asked for; show the result in words unless stdout has the JSON.
-
-    Raises:
-        BulletBridgeError: The file cannot be written.
-    """
-    if file is not None:
-        text = json.dumps(content, indent=2, allow_nan=False)
-        if file == "-":
-            print(text)
-            return
-        try:
-            Path(file).write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            raise ModelError(f"cannot write JSON to '{file}': {error}") from None
-    show()
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -166,10 +166,9 @@ class Stopwatch:
 
         def call(session: Session) -> Any:
             start = perf_counter()
-            try:
-                return function(session)
-            finally:
-                self._seconds.append(perf_counter() - start)
+            answer = function(session)
+            self._seconds.append(perf_counter() - start)
+            return answer
 
         return call
 

@@ -42,7 +42,7 @@ def print_runs(runs: ScriptRuns, console: Console) -> None:
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     for seen in ours:
-        first, second = f"{seen.number} {seen.kind}", f"  {seen.between}"
+        first, second = f"{seen.number} {seen.kind}", "  " + seen.between.replace(" – ", " –\n  ")
         native = natives.get(seen.key)
         if native is None:
             table.add_row(f"{first}\n{second}", closed_by(seen), *measured(seen, shown.values()))

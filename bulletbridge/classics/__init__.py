@@ -1,0 +1,1 @@
+"""Small systems of the literature in closed form, as ``Dynamics`` without Bullet."""

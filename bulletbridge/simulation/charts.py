@@ -1,0 +1,164 @@
+"""Motion on charts of the constraint manifold: Nyström's method, and when to change charts.
+
+The norm of v says how far the chart's coordinates went, not how far the manifold has turned away:
+Euler parameters enter directions with gain 2, and falling tops blow up inside |v| <= 0.75. The tilt
+between the tangent spaces at q0 and q is what makes the iterations diverge and D grow (its norm is
+1/cos tilt); ``Tilt`` limits that, whatever the coordinates.
+
+Source: Haug and Pavesic 2023.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bulletbridge.errors import ChartError, StepError
+from bulletbridge.formulations.chart import ITERATIONS, Chart, Iterations, Point
+from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics
+from bulletbridge.numerics.records import Array
+
+Rule = Callable[[Chart, Array, Point], bool]
+"""Whether a chart is to be left at coordinates (n,) and the point they stand for."""
+
+
+@dataclass(frozen=True)
+class Norm:
+    """|v| above a limit [mixed units of q]: the source's rule, not safe."""
+
+    limit: float = 0.75
+
+    def __call__(self, chart: Chart, v: Array, point: Point) -> bool:
+        """Whether to change charts."""
+        return bool(v @ v > self.limit**2)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Condition number of A U above a limit, of its value at q0 if relative."""
+
+    limit: float = 100.0
+    relative: bool = False
+
+    def __call__(self, chart: Chart, v: Array, point: Point) -> bool:
+        """Whether to change charts."""
+        limit = self.limit * (np.linalg.cond(chart.B0) if self.relative else 1.0)
+        return bool(np.linalg.cond(point.A @ chart.U) > limit)
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """Largest angle between the tangent spaces at q0 and at the point above a limit [rad]."""
+
+    limit: float = 0.5
+
+    def __call__(self, chart: Chart, v: Array, point: Point) -> bool:
+        """Whether to change charts."""
+        if not chart.rank or not len(v):
+            return False
+        return bool(np.linalg.norm(point.D - chart.V, 2) > np.tan(self.limit))
+
+
+TILT = Tilt()
+
+
+@dataclass
+class ChartMotion:
+    """A system in motion, advanced by Nyström's method of order 4 on charts that follow it.
+
+    Attributes:
+        dynamics: Constrained system with positions whose rates are the velocities.
+        q: (nq,) configuration on the manifold.
+        v: (nv,) admissible velocity.
+        t: Time [s].
+        rule: When to change charts.
+        iterations: Tolerances of u and B.
+        singular: Rows weaker than this, relative to the strongest, count as dependent.
+        changes: Charts after the first.
+        retries: Steps that failed on the chart they began on and were repeated on a new one.
+        error: Largest violations of the three levels so far, scaled rows.
+    """
+
+    dynamics: Dynamics
+    q: Array
+    v: Array
+    t: float = 0.0
+    rule: Rule = TILT
+    iterations: Iterations = ITERATIONS
+    singular: float = SINGULAR_RTOL
+    changes: int = 0
+    retries: int = 0
+    error: Array = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        self._on(Chart(self.dynamics, self.q, self.t, self.iterations, None, self.singular))
+
+    @property
+    def acceleration(self) -> Array:
+        """Accelerations (nv,) at the state."""
+        return self._point.qddot
+
+    @property
+    def margin(self) -> float:
+        """Smallest over largest singular value of the rows at the state, 0 where charts end."""
+        return float(1.0 / np.linalg.cond(self._point.A)) if self.chart.rank else 1.0
+
+    def step(self, dt: float) -> None:
+        """Advance by dt [s].
+
+        Raises:
+            StepError: Neither the present chart nor a new one carries the step: dt is too long or
+                the position singular; the state is that before the step.
+        """
+        try:
+            self._advance(dt)
+        except ChartError:
+            try:
+                self.retries += 1
+                self._change()
+                self._advance(dt)
+            except ChartError as wrong:
+                raise StepError(
+                    f"no chart carries the step at t = {self.t:.6g} s: {wrong} (weakest direction "
+                    f"of the rows there {self.margin:.1e} of the strongest: singular if small)"
+                ) from wrong
+        if self.rule(self.chart, self._x, self._point):
+            try:
+                self._change()
+            except ChartError as wrong:
+                raise StepError(f"the chart cannot be changed: {wrong}") from wrong
+
+    def _advance(self, h: float) -> None:
+        """Nyström's step (Hairer, Nørsett and Wanner, II.14); the first stage is the last point."""
+        x, dx, t, at = self._x, self._dx, self.t, self.chart.point
+        before = self.chart.u, self.chart.B
+        try:
+            k1 = self._point.vddot
+            middle = x + 0.5 * h * dx + 0.125 * h * h * k1
+            k2 = at(middle, dx + 0.5 * h * k1, t + 0.5 * h).vddot
+            k3 = at(middle, dx + 0.5 * h * k2, t + 0.5 * h).vddot
+            k4 = at(x + h * dx + 0.5 * h * h * k3, dx + h * k3, t + h).vddot
+            x = x + h * dx + h * h / 6.0 * (k1 + k2 + k3)
+            dx = dx + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+            point = at(x, dx, t + h)
+        except ChartError:
+            self.chart.u, self.chart.B = before
+            raise
+        self._x, self._dx, self.t = x, dx, t + h
+        self._take(point)
+
+    def _change(self) -> None:
+        """Make the present point the origin of a new chart."""
+        rank = self.chart.rank
+        new = Chart(self.dynamics, self.q, self.t, self.iterations, rank, self.singular)
+        self.changes += 1
+        self._on(new)
+
+    def _on(self, chart: Chart) -> None:
+        self.chart = chart
+        self._x, self._dx = chart.start(self.v)
+        self._take(chart.point(self._x, self._dx, self.t))
+
+    def _take(self, point: Point) -> None:
+        self._point, self.q, self.v = point, point.q, point.qdot
+        self.error = np.maximum(self.error, point.error)
