@@ -121,3 +121,11 @@ def oracle(mechanism: Mechanism) -> Oracle:
         inertia = pin.Inertia(float(body["mass"]), np.array(body["com"]), np.array(body["J"]))
         model.appendBodyToJoint(ids[-1], inertia, pin.SE3.Identity())
     return Oracle(model, model.createData(), ids, mechanism)
+
+
+def decided(system) -> bool:
+    """Whether all rows as written are either strong or zero, so that no threshold matters."""
+    terms = system._full.terms(system.q, system.v, system.t)
+    J = system.encoded.scale[:, None] * terms.J
+    s = np.linalg.svd(np.linalg.solve(np.linalg.cholesky(terms.M), J.T), compute_uv=False)
+    return bool(np.all((s > 1e-3 * s[0]) | (s < 1e-9 * s[0])))

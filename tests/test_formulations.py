@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
+from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, decided, oracle
 from numpy.testing import assert_allclose
 from planar import four_bar
 from scipy.linalg import block_diag
@@ -70,14 +70,6 @@ def test_all_agree_with_the_pseudo_inverse(case):
         assert independent or name not in NEED_INDEPENDENT_ROWS
         assert_allclose(vdot, expected, rtol=0, atol=sizes[0], err_msg=name)
         assert_allclose(e.J.T @ lam, force, rtol=0, atol=RTOL * sizes[1], err_msg=name)
-
-
-def decided(system: bb.System) -> bool:
-    """Whether all rows as written are either strong or zero, so that no threshold matters."""
-    terms = system._full.terms(*closed_state(system))
-    J = system.encoded.scale[:, None] * terms.J
-    s = np.linalg.svd(np.linalg.solve(np.linalg.cholesky(terms.M), J.T), compute_uv=False)
-    return bool(np.all((s > 1e-3 * s[0]) | (s < 1e-9 * s[0])))
 
 
 def pinocchio_constraint(p: Oracle, loop: bb.LoopJoint):
