@@ -43,6 +43,14 @@ CHECKED = {
     # the same of 30 N
     "polishing": (0.0, 1e-11),
     "carried_bar": (0.0, 1e-11),
+    # 4.4e-5 at 8 ms
+    "top": (0.0, 3.3e-6),
+    # 3.7e-5 m at 20 ms
+    "three_link": (0.0, 2.8e-6),
+    # 7.4e-6 m at 40 ms
+    "circle_robot": (0.0, 5.5e-7),
+    # 9.2e-10 m at 20 ms
+    "particle": (0.0, 6.9e-11),
 }
 
 
