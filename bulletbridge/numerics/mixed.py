@@ -1,0 +1,348 @@
+"""Mixed complementarity problem of one step: bounded, unilateral and friction rows together.
+
+Rows have impulses x and velocities w = D x + b, D positive semidefinite. A bounded row keeps
+lower <= x <= upper, with w = 0 between them, w >= 0 at the lower and w <= 0 at the upper one: motors
+with force limits, joint friction, joint limits and the normals of contacts. The rows of a cone keep
+(x_1/mu_1)² + (x_2/mu_2)² <= r² with r the impulse of the row that owns it (a contact's normal), and
+do the most work against w: Coulomb friction, isotropic or elliptic, rolling and spinning resistance.
+
+This is Coulomb's law itself, not its convex relaxation, which would lift what slides.
+
+Projected Gauss-Seidel, warm started, finds out which rows are at their bounds; a semismooth Newton
+method then solves to round-off. Both work on the natural map x - project(x - w/d), which vanishes
+at the solutions alone. Sources: Alart and Curnier 1991 (the map and its Newton method), Acary and
+Brogliato 2008, ch. 13; Jourdan, Alart and Jean 1998 (Gauss-Seidel).
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
+
+
+class Bound:
+    """One row; those of a cone follow each other."""
+
+    lower: Real  # of the impulse, for rows of no cone
+    upper: Real
+    owner: Int  # row whose impulse is the cone's radius, or -1 for a bounded row
+    first: Int  # whether a cone begins here
+    count: Int  # rows of that cone, 1 or 2
+    mu: Real  # semi-axis of the cone in this row, per impulse of its owner
+
+
+BOUND = dtype_of(Bound)
+
+SWEEPS = 8
+"""Of Gauss-Seidel before each attempt with Newton."""
+NEWTON_STEPS = 12
+SHORTEST_STEP = 0.05
+STEADY = 1e-11
+"""Share of the largest diagonal that is added for dependent rows; the solution is not changed."""
+
+
+class Mixed(NamedTuple):
+    """A problem and the room to solve it in."""
+
+    D: Array  # (n, n)
+    b: Array  # (n,)
+    bounds: Records[Bound]
+    x: Array  # (n,) warm start, solution
+    w: Array  # (n,) velocities D x + b
+    A: Array  # (n, n) scratch of Newton's method
+    step: Array  # (n,)
+    trial: Array  # (n,)
+
+
+class Outcome(NamedTuple):
+    """How a solve went."""
+
+    residual: float  # largest violation, in units of w
+    sweeps: int
+    newton: int
+
+
+@helper
+def velocity(p: Mixed, i: int, n: int) -> float:
+    """Velocity of row i at x."""
+    total = p.b[i]
+    for j in range(n):
+        total += p.D[i, j] * p.x[j]
+    return total
+
+
+@helper
+def cone_scale(p: Mixed, i: int) -> float:
+    """d of the natural map of the cone that begins at row i, in its scaled coordinates."""
+    d = p.bounds[i].mu ** 2 * p.D[i, i]
+    if p.bounds[i].count == 2:
+        other = p.bounds[i + 1].mu ** 2 * p.D[i + 1, i + 1]
+        between = p.bounds[i].mu * p.bounds[i + 1].mu * p.D[i, i + 1]
+        d = 0.5 * (d + other + math.hypot(d - other, 2.0 * between))
+    return d
+
+
+@helper
+def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float, float]:
+    """x/mu - mu w/d of a cone's two rows (the second zero for one), and its length."""
+    mu = p.bounds[i].mu
+    first = x[i] / mu - mu * w[i] / d if mu > 0.0 else 0.0
+    second = 0.0
+    if p.bounds[i].count == 2:
+        mu = p.bounds[i + 1].mu
+        second = x[i + 1] / mu - mu * w[i + 1] / d if mu > 0.0 else 0.0
+    return first, second, math.hypot(first, second)
+
+
+@helper
+def clip(bound: Bound, x: float) -> float:
+    """The nearest impulse that a bounded row allows."""
+    return min(max(x, bound.lower), bound.upper)
+
+
+@helper
+def sweep(p: Mixed, n: int) -> None:
+    """One Gauss-Seidel pass, in place; w is refreshed on the way."""
+    i = 0
+    while i < n:
+        bound = p.bounds[i]
+        p.w[i] = velocity(p, i, n)
+        if bound.owner < 0:
+            if p.D[i, i] > 0.0:
+                p.x[i] = clip(bound, p.x[i] - p.w[i] / p.D[i, i])
+            i += 1
+            continue
+        if bound.count == 2:
+            p.w[i + 1] = velocity(p, i + 1, n)
+        d = cone_scale(p, i)
+        radius = max(0.0, p.x[bound.owner])
+        if d > 0.0:
+            first, second, length = scaled(p, i, d, p.x, p.w)
+            share = radius / length if length > radius else 1.0
+            p.x[i] = bound.mu * share * first
+            if bound.count == 2:
+                p.x[i + 1] = p.bounds[i + 1].mu * share * second
+        else:
+            p.x[i] = 0.0
+            if bound.count == 2:
+                p.x[i + 1] = 0.0
+        i += bound.count
+
+
+@helper
+def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
+    """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count."""
+    worst = 0.0
+    i = 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner < 0:
+            d = p.D[i, i]
+            if d > 0.0:
+                worst = max(worst, d * math.fabs(x[i] - clip(bound, x[i] - w[i] / d)))
+            i += 1
+            continue
+        d = cone_scale(p, i)
+        if d > 0.0:
+            first, second, length = scaled(p, i, d, x, w)
+            radius = max(0.0, x[bound.owner])
+            share = radius / length if length > radius else 1.0
+            mu = bound.mu
+            worst = max(worst, d * math.fabs(x[i] / mu - share * first) / mu if mu > 0.0 else 0.0)
+            if bound.count == 2 and p.bounds[i + 1].mu > 0.0:
+                mu = p.bounds[i + 1].mu
+                worst = max(worst, d * math.fabs(x[i + 1] / mu - share * second) / mu)
+        i += bound.count
+    return worst
+
+
+@helper
+def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
+    """w = D x + b."""
+    for i in range(n):
+        total = p.b[i]
+        for j in range(n):
+            total += p.D[i, j] * x[j]
+        w[i] = total
+
+
+@helper
+def put_fixed(p: Mixed, i: int, n: int, value: float) -> None:
+    """Newton row: x_i goes to a value."""
+    for j in range(n):
+        p.A[i, j] = 0.0
+    p.A[i, i] = 1.0
+    p.step[i] = value - p.x[i]
+
+
+@helper
+def put_still(p: Mixed, i: int, n: int, steady: float) -> None:
+    """Newton row: w_i goes to zero."""
+    for j in range(n):
+        p.A[i, j] = p.D[i, j]
+    p.A[i, i] += steady
+    p.step[i] = -p.w[i]
+
+
+@helper
+def put_sliding(
+    p: Mixed, i: int, n: int, d: float, first: float, second: float, length: float
+) -> None:
+    """Newton rows of a cone at its rim: z = r p/|p| with z = x/mu, p = z - mu w/d."""
+    bound = p.bounds[i]
+    radius = max(0.0, p.x[bound.owner])
+    grows = 1.0 if p.x[bound.owner] > 0.0 else 0.0
+    share = radius / length
+    direction = (first / length, second / length)
+    for k in range(bound.count):
+        mu = p.bounds[i + k].mu
+        if not mu > 0.0:
+            put_fixed(p, i + k, n, 0.0)
+            continue
+        for j in range(n):
+            p.A[i + k, j] = 0.0
+        p.A[i + k, i + k] = 1.0 / mu
+        p.A[i + k, bound.owner] -= grows * direction[k]
+        for m in range(bound.count):
+            other = p.bounds[i + m].mu
+            if not other > 0.0:
+                continue
+            across = share * ((1.0 if m == k else 0.0) - direction[k] * direction[m])
+            p.A[i + k, i + m] -= across / other
+            for j in range(n):
+                p.A[i + k, j] += across * other / d * p.D[i + m, j]
+        p.step[i + k] = radius * direction[k] - p.x[i + k] / mu
+
+
+@helper
+def solve_dense(A: Array, b: Array, n: int) -> bool:
+    """b <- A⁻¹ b by elimination with partial pivoting; A is lost. False for a singular matrix."""
+    for k in range(n):
+        best, most = k, math.fabs(A[k, k])
+        for i in range(k + 1, n):
+            if math.fabs(A[i, k]) > most:
+                best, most = i, math.fabs(A[i, k])
+        if not most > 0.0:
+            return False
+        if best != k:
+            for j in range(k, n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+            b[k], b[best] = b[best], b[k]
+        for i in range(k + 1, n):
+            s = A[i, k] / A[k, k]
+            if s != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= s * A[k, j]
+                b[i] -= s * b[k]
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for j in range(k + 1, n):
+            total -= A[k, j] * b[j]
+        b[k] = total / A[k, k]
+    return True
+
+
+@helper
+def newton_direction(p: Mixed, n: int) -> bool:
+    """Semismooth Newton step of the natural map into step; w belongs to x."""
+    top = 0.0
+    for i in range(n):
+        top = max(top, p.D[i, i])
+    steady = STEADY * top
+    i = 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner < 0:
+            d = p.D[i, i]
+            wanted = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]
+            if not d > 0.0 or not bound.lower <= wanted <= bound.upper:
+                put_fixed(p, i, n, clip(bound, wanted))
+            else:
+                put_still(p, i, n, steady)
+            i += 1
+            continue
+        d = cone_scale(p, i)
+        first, second, length = (0.0, 0.0, 0.0)
+        if d > 0.0:
+            first, second, length = scaled(p, i, d, p.x, p.w)
+        radius = max(0.0, p.x[bound.owner])
+        if d > 0.0 and length > radius:
+            put_sliding(p, i, n, d, first, second, length)
+        else:
+            for k in range(bound.count):
+                if d > 0.0 and p.bounds[i + k].mu > 0.0:
+                    put_still(p, i + k, n, steady)
+                else:
+                    put_fixed(p, i + k, n, 0.0)
+        i += bound.count
+    return solve_dense(p.A, p.step, n)
+
+
+@helper
+def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, int]:
+    """Damped Newton from x while it gains; the residual reached and the steps taken."""
+    for count in range(NEWTON_STEPS):
+        if residual <= tolerance:
+            return residual, count
+        if not newton_direction(p, n):
+            return residual, count
+        reach, better = 1.0, False
+        while reach >= SHORTEST_STEP:
+            for i in range(n):
+                p.trial[i] = p.x[i] + reach * p.step[i]
+            velocities(p, p.trial, p.w, n)
+            new = residual_at(p, p.trial, p.w, n)
+            if new < residual:
+                better = True
+                break
+            reach *= 0.5
+        if not better:
+            velocities(p, p.x, p.w, n)
+            return residual, count
+        for i in range(n):
+            p.x[i] = p.trial[i]
+        residual = new
+    return residual, NEWTON_STEPS
+
+
+@helper
+def solve_mixed(p: Mixed, n: int, tolerance: float, most_sweeps: int) -> Outcome:
+    """Solve for x, in place, from where it stands; w are the velocities there.
+
+    Args:
+        p: Arrays of at least n rows.
+        n: Rows of this problem.
+        tolerance: Residual that is enough, in units of w.
+        most_sweeps: Sweeps of Gauss-Seidel after which it stops wherever it is.
+    """
+    sweeps, newtons = 0, 0
+    velocities(p, p.x, p.w, n)
+    residual = residual_at(p, p.x, p.w, n)
+    while residual > tolerance and sweeps < most_sweeps:
+        for _ in range(min(SWEEPS << min(sweeps // SWEEPS, 6), most_sweeps - sweeps)):
+            sweep(p, n)
+            sweeps += 1
+        velocities(p, p.x, p.w, n)
+        residual = residual_at(p, p.x, p.w, n)
+        residual, steps = newton(p, n, tolerance, residual)
+        newtons += steps
+    return Outcome(residual, sweeps, newtons)
+
+
+@kernel
+def solve_mixed_problem(
+    D: Array,
+    b: Array,
+    bounds: Records[Bound],
+    x: Array,
+    w: Array,
+    A: Array,
+    vectors: Array,
+    tolerance: float,
+    most_sweeps: int,
+) -> tuple[float, int, int]:
+    """``solve_mixed`` on its own; A (n, n) and vectors (2, n) are scratch."""
+    p = Mixed(D, b, bounds, x, w, A, vectors[0], vectors[1])
+    o = solve_mixed(p, len(b), tolerance, most_sweeps)
+    return o.residual, o.sweeps, o.newton
