@@ -71,4 +71,34 @@ class Target:
     acceleration: Real
 
 
-LOOP, COUPLING, TERM, TARGET = (dtype_of(kind) for kind in (Loop, Coupling, Term, Target))
+class Drive:
+    """A motor on one velocity coordinate, with a bounded force."""
+
+    axis: Int
+    velocity: Real  # wanted [rad/s or m/s]
+    position: Real  # wanted [rad or m]
+    velocity_gain: Real  # share of the velocity error that one step takes away
+    position_gain: Real  # share of the position error
+    fastest: Real  # bound on the rate that is asked for
+    force: Real  # largest force or torque; zero switches it off
+
+
+class Stop:
+    """Limits of one joint position."""
+
+    axis: Int
+    lower: Real
+    upper: Real
+
+
+LOOP, COUPLING, TERM, TARGET, DRIVE, STOP = (
+    dtype_of(kind) for kind in (Loop, Coupling, Term, Target, Drive, Stop)
+)
+
+(
+    TOUCH_A, TOUCH_B, TOUCH_POINT, TOUCH_NORMAL, TOUCH_GAP, TOUCH_FRICTION, TOUCH_SPINNING,
+    TOUCH_ROLLING, TOUCH_RESTITUTION, TOUCH_COLUMNS,
+) = 0, 1, 2, 5, 8, 9, 10, 11, 12, 13  # fmt: skip
+"""Columns of a table of contacts (n, 13): bodies a and b, point (3) [m] and unit normal (3) in
+world axes, into b, distance [m], then coefficients: friction, spinning and rolling resistance
+[m], restitution."""

@@ -9,6 +9,7 @@ as each gains a digit, a second one, where they end, the velocity.
 import math
 
 from bulletbridge.formulations.arrays import (
+    CORRECTION,
     DONE,
     NOT_CLOSED,
     NOT_FINITE,
@@ -55,10 +56,24 @@ VELOCITY, POSITION = 0, 1
 
 @inlined
 def filter_state(
-    a: Arrays, f: Factors, h: Held, moment: Moment, q: Array, v: Array, loops: Array, points: Array
+    a: Arrays,
+    f: Factors,
+    h: Held,
+    moment: Moment,
+    q: Array,
+    v: Array,
+    loops: Array,
+    points: Array,
+    share: float,
 ) -> None:
-    """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left."""
+    """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
+
+    What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
+    """
     c = a.control
+    correction = a.vectors[CORRECTION, : len(v)]
+    for k in range(len(v)):
+        correction[k] = 0.0
     c.failure, c.guarded, c.fresh, passes = DONE, 0, 0, 0
     last, stale = math.inf, False
     close_up(a, f, moment, q, v)
@@ -96,6 +111,9 @@ def filter_state(
         stale = True
         close_up(a, f, moment, q, v)
     c.correction_passes = passes
+    if share > 0.0:
+        for k in range(len(v)):
+            v[k] += share * correction[k]
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
     c.fresh = 1
     if not finite(q) or not finite(v):

@@ -1,10 +1,11 @@
 """Mixed complementarity problem of one step: bounded, unilateral and friction rows together.
 
 Rows have impulses x and velocities w = D x + b, D positive semidefinite. A bounded row keeps
-lower <= x <= upper, with w = 0 between them, w >= 0 at the lower and w <= 0 at the upper one: motors
-with force limits, joint friction, joint limits and the normals of contacts. The rows of a cone keep
-(x_1/mu_1)² + (x_2/mu_2)² <= r² with r the impulse of the row that owns it (a contact's normal), and
-do the most work against w: Coulomb friction, isotropic or elliptic, rolling and spinning resistance.
+lower <= x <= upper, with w = 0 between them, w >= 0 at the lower and w <= 0 at the upper one:
+motors with force limits, joint friction, joint limits and the normals of contacts. The rows of a
+cone keep (x_1/mu_1)² + (x_2/mu_2)² <= r² with r the impulse of the row that owns it (a contact's
+normal), and do the most work against w: Coulomb friction, isotropic or elliptic, rolling and
+spinning resistance.
 
 This is Coulomb's law itself, not its convex relaxation, which would lift what slides.
 

@@ -55,5 +55,5 @@ def run_filter(
         for i in range(3 * len(held)):
             points[n, i] = 0.0
     moment = Moment(state[nq + nv], targets[0])
-    filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], multipliers, points)
+    filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], multipliers, points, 0.0)
     return c.failure

@@ -1,0 +1,242 @@
+"""Rows whose forces are bounded: motors, stops of joints, contacts with friction.
+
+Each row is a relative velocity w = C v and the impulse that works against it; what is asked of w
+stands in ``mixed.Bound`` and the right side b. Contacts are those that collision detection finds
+where the bodies would be at the end of the step if nothing stopped them: whatever rests on
+something is then found in every step, which it is not where the bodies just touch.
+
+Source of the conditions at the end of the step: Acary and Brogliato 2008, ch. 10 (Moreau's
+time-stepping); of the motor: Bullet's btMultiBodyJointMotor.
+"""
+
+import math
+
+from bulletbridge.constraints.layout import (
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_FRICTION,
+    TOUCH_GAP,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
+    TOUCH_RESTITUTION,
+    TOUCH_ROLLING,
+    TOUCH_SPINNING,
+    Drive,
+    Stop,
+)
+from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.layout import Axis, Body
+from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, vec, velocity_at
+from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.mixed import Bound
+from bulletbridge.numerics.records import Array, Records, Vector
+
+RECOVERY = 0.2
+"""Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
+SLOWEST_BOUNCE = 0.02
+"""Approach [m/s] below which contacts do not bounce: less than gravity gives within a few steps."""
+
+
+@helper
+def put_bounded(bound: Bound, lower: float, upper: float) -> None:
+    """A row of no cone."""
+    bound.lower, bound.upper = lower, upper
+    bound.owner, bound.first, bound.count, bound.mu = -1, 1, 1, 0.0
+
+
+@helper
+def put_cone(bounds: Records[Bound], n: int, count: int, owner: int, mu: float) -> None:
+    """Rows of a round cone."""
+    for k in range(count):
+        bound = bounds[n + k]
+        bound.lower, bound.upper = 0.0, 0.0
+        bound.owner, bound.mu = owner, mu
+        bound.first, bound.count = (1, count) if k == 0 else (0, count)
+
+
+@helper
+def rate_along(C: Array, n: int, v: Array) -> float:
+    """C[n] · v."""
+    total = 0.0
+    for k in range(len(v)):
+        total += C[n, k] * v[k]
+    return total
+
+
+@helper
+def axis_row(C: Array, n: int, axis: int) -> None:
+    """The row that is one velocity coordinate."""
+    for k in range(C.shape[1]):
+        C[n, k] = 0.0
+    C[n, axis] = 1.0
+
+
+@helper
+def drive_rows(
+    drives: Records[Drive],
+    axes: Records[Axis],
+    q: Array,
+    v: Array,
+    dt: float,
+    C: Array,
+    b: Array,
+    bounds: Records[Bound],
+) -> int:
+    """One row for every motor; v are the velocities that forces alone would give. Their number."""
+    n = 0
+    for i in range(len(drives)):
+        drive = drives[i]
+        if not drive.force > 0.0:
+            continue
+        axis_row(C, n, drive.axis)
+        rate = v[drive.axis]
+        wanted = rate + drive.velocity_gain * (drive.velocity - rate)
+        if drive.position_gain != 0.0:
+            error = drive.position - q[axes[drive.axis].q]
+            wanted += drive.position_gain * error / dt
+        wanted = min(max(wanted, -drive.fastest), drive.fastest)
+        b[n] = rate - wanted
+        put_bounded(bounds[n], -drive.force * dt, drive.force * dt)
+        n += 1
+    return n
+
+
+@helper
+def stop_rows(
+    stops: Records[Stop],
+    axes: Records[Axis],
+    q: Array,
+    v: Array,
+    dt: float,
+    n: int,
+    C: Array,
+    b: Array,
+    bounds: Records[Bound],
+) -> int:
+    """One row for every joint that would be beyond a limit at the end of the step; rows so far."""
+    for i in range(len(stops)):
+        stop = stops[i]
+        position, rate = q[axes[stop.axis].q], v[stop.axis]
+        end = position + dt * rate
+        if stop.lower < end < stop.upper:
+            continue
+        axis_row(C, n, stop.axis)
+        below = end <= stop.lower
+        room = position - stop.lower if below else position - stop.upper
+        inside = room >= 0.0 if below else room <= 0.0
+        b[n] = rate + (1.0 if inside else RECOVERY) * room / dt
+        put_bounded(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
+        n += 1
+    return n
+
+
+@helper
+def relative_row(
+    bodies: Records[Body],
+    axes: Records[Axis],
+    touch: Array,
+    wrench: Pair,
+    point: Vector,
+    C: Array,
+    n: int,
+) -> None:
+    """Velocity of body b relative to body a: moment · angular + force · linear at a point."""
+    for k in range(C.shape[1]):
+        C[n, k] = 0.0
+    add_body(bodies, axes, int(touch[TOUCH_B]), 1.0, wrench, point, C, n)
+    add_body(bodies, axes, int(touch[TOUCH_A]), -1.0, wrench, point, C, n)
+
+
+@helper
+def add_body(
+    bodies: Records[Body],
+    axes: Records[Axis],
+    body: int,
+    sign: float,
+    wrench: Pair,
+    point: Vector,
+    C: Array,
+    n: int,
+) -> None:
+    """Add what the axes below a body contribute to its velocity along a wrench."""
+    j = bodies[body].axis
+    while j >= 0:
+        twist = axis_twist(axes[j])
+        C[n, j] += sign * (dot(wrench[0], twist[0]) + dot(wrench[1], velocity_at(twist, point)))
+        j = axes[j].below
+
+
+@helper
+def tangents(normal: Vector) -> tuple[Vector, Vector]:
+    """Two unit vectors at right angles to a unit normal and to each other."""
+    aside = (1.0, 0.0, 0.0) if math.fabs(normal[0]) < 0.7 else (0.0, 1.0, 0.0)
+    first = cross(normal, aside)
+    first = scale(1.0 / norm(first), first)
+    return first, cross(normal, first)
+
+
+@helper
+def contact_rows(
+    touches: Array,
+    bodies: Records[Body],
+    axes: Records[Axis],
+    v: Array,
+    before: Array,
+    dt: float,
+    n: int,
+    C: Array,
+    b: Array,
+    bounds: Records[Bound],
+    first: Array,
+) -> int:
+    """Rows of all contacts at the poses that the axes belong to; rows so far.
+
+    A contact has its normal, two tangents where it rubs, one row where it resists spinning and two
+    where it resists rolling.
+
+    Args:
+        touches: (contacts, columns) as in ``layout``.
+        bodies: Of the mechanism.
+        axes: Theirs.
+        v: (nv,) velocities that forces alone would give.
+        before: (nv,) velocities at the start of the step.
+        dt: Step [s].
+        n: Rows so far.
+        C: (rows, nv) receives the rows,
+        b: (rows,) the right sides,
+        bounds: (rows,) the bounds,
+        first: (contacts,) the number of each contact's normal row.
+    """
+    for i in range(len(touches)):
+        touch = touches[i]
+        normal, point = vec(touch[TOUCH_NORMAL:]), vec(touch[TOUCH_POINT:])
+        t1, t2 = tangents(normal)
+        owner = n
+        first[i] = n
+        relative_row(bodies, axes, touch, (ZERO, normal), point, C, n)
+        rate = rate_along(C, n, v)
+        room = touch[TOUCH_GAP] - dt * rate  # at the start of the step
+        asked = (1.0 if room >= 0.0 else RECOVERY) * room / dt
+        approach = rate_along(C, n, before)
+        if approach < -SLOWEST_BOUNCE:
+            asked = min(asked, touch[TOUCH_RESTITUTION] * approach)
+        b[n] = rate + asked
+        put_bounded(bounds[n], 0.0, math.inf)
+        n += 1
+        if touch[TOUCH_FRICTION] > 0.0:
+            relative_row(bodies, axes, touch, (ZERO, t1), point, C, n)
+            relative_row(bodies, axes, touch, (ZERO, t2), point, C, n + 1)
+            put_cone(bounds, n, 2, owner, touch[TOUCH_FRICTION])
+            n += 2
+        if touch[TOUCH_SPINNING] > 0.0:
+            relative_row(bodies, axes, touch, (normal, ZERO), point, C, n)
+            put_cone(bounds, n, 1, owner, touch[TOUCH_SPINNING])
+            n += 1
+        if touch[TOUCH_ROLLING] > 0.0:
+            relative_row(bodies, axes, touch, (t1, ZERO), point, C, n)
+            relative_row(bodies, axes, touch, (t2, ZERO), point, C, n + 1)
+            put_cone(bounds, n, 2, owner, touch[TOUCH_ROLLING])
+            n += 2
+        for k in range(owner + 1, n):
+            b[k] = rate_along(C, k, v)
+    return n

@@ -1,0 +1,140 @@
+"""Steps with motors, joint limits and contacts, solved where the loops stay closed."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.constraints.layout import DRIVE, STOP, TOUCH_COLUMNS
+from bulletbridge.formulations.arrays import PREDICTED_Q
+from bulletbridge.mechanism.layout import HELD_COLUMNS, SPOT
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.jit import entry_point
+from bulletbridge.numerics.mixed import BOUND
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.split import ROW
+from bulletbridge.simulation.bounded_kernel import (
+    NEWTONS,
+    PREDICT,
+    RESIDUAL,
+    ROWS,
+    STEP,
+    SWEEPS,
+    run_bounded,
+)
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.warm_up import announce_compilation
+
+NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+ROWS_OF_CONTACT = 6
+
+
+@dataclass(frozen=True)
+class Complementarity:
+    """How the bounded rows of the last step were solved.
+
+    Attributes:
+        rows: Motors, limits and contact rows together.
+        residual: Largest violation of any condition [m/s or rad/s].
+        sweeps: Of Gauss-Seidel.
+        newton: Steps of Newton's method after them.
+    """
+
+    rows: int
+    residual: float
+    sweeps: int
+    newton: int
+
+
+def stops_of(mechanism: Mechanism) -> np.ndarray:
+    """Records (n,) of the joints that have limits."""
+    limited = [
+        joint
+        for joint in mechanism.joints.values()
+        if joint.kind in ("revolute", "prismatic")
+        and (np.isfinite(joint.lower) or np.isfinite(joint.upper))
+    ]
+    stops = np.zeros(len(limited), STOP)
+    for stop, joint in zip(stops, limited, strict=True):
+        stop["axis"], stop["lower"], stop["upper"] = joint.v.start, joint.lower, joint.upper
+    return stops
+
+
+class BoundedStep:
+    """Runs the compiled step with bounded rows on a solver.
+
+    Args:
+        solver: Whose state it advances.
+        drives: (n,) motors; may be changed in place.
+        stops: (n,) joint limits.
+    """
+
+    def __init__(self, solver: Solver, drives: np.ndarray, stops: np.ndarray) -> None:
+        self.solver, self.drives, self.stops = solver, drives, stops
+        self.report = np.zeros(4)
+        self._allocate(4)
+
+    @property
+    def complementarity(self) -> Complementarity:
+        """How the last step went."""
+        rows, sweeps, newton = (int(self.report[k]) for k in (ROWS, SWEEPS, NEWTONS))
+        return Complementarity(rows, float(self.report[RESIDUAL]), sweeps, newton)
+
+    def predict(self) -> Array:
+        """Configuration (nq,) to which forces alone would lead in one step."""
+        solver = self.solver
+        targets = solver.targets_now() if solver.encoded.motions else solver.still
+        solver.finish_call(self._run(targets, solver.tau, NO_TOUCHES, self.report, PREDICT, 0))
+        return solver.vectors[PREDICTED_Q, : len(solver.q)]
+
+    def step(self, touches: Array = NO_TOUCHES, steps: int = 1) -> int:
+        """Advance; return the failure that stopped it, with the state before it, or DONE.
+
+        Args:
+            touches: (n, columns) contacts at the predicted configuration, for one step.
+            steps: How many.
+        """
+        solver = self.solver
+        if len(touches) > self._size:
+            self._allocate(2 * len(touches))
+        dt = float(solver.control[0]["dt"])
+        targets = solver.still
+        if solver.encoded.motions:
+            targets = solver.encoded.targets(solver.t + dt * np.arange(steps + 1))
+        return solver.finish_call(
+            self._run(targets, solver.tau, touches, self.report, STEP, steps)
+        )
+
+    def _allocate(self, contacts: int) -> None:
+        """Make room for ``contacts`` contacts."""
+        solver = self.solver
+        nc, nv = solver.encoded.nc, solver.mechanism.nv
+        self._size, held = contacts, 3 * contacts
+        rows = len(self.drives) + len(self.stops) + ROWS_OF_CONTACT * contacts
+        self.multipliers, self.points = np.zeros((2, nc)), np.zeros((2, held))
+        self.impulses = np.zeros((6, max(rows, nv)))
+        arrays = (
+            *solver.arrays,
+            np.zeros(contacts, SPOT),
+            np.zeros((2, held), ROW),
+            np.zeros((held, nv)),
+            np.zeros((held, nc)),
+            np.zeros((held, held)),
+            np.zeros((2, max(held, nv))),
+            self.multipliers,
+            self.points,
+            np.zeros((contacts, HELD_COLUMNS)),
+            self.drives,
+            self.stops,
+            np.zeros(contacts),
+            np.zeros((rows, nv)),
+            np.zeros((2, rows, rows)),
+            np.zeros(rows, BOUND),
+            self.impulses,
+        )
+        with announce_compilation(run_bounded):
+            compiled = entry_point(
+                run_bounded, *arrays, solver.still, solver.tau, NO_TOUCHES, self.report, STEP, 1
+            )
+        self._run: Callable[..., int] = functools.partial(compiled, *arrays)

@@ -1,0 +1,222 @@
+"""The compiled step with motors, limits and contacts; a kernel of its own, as the filter is.
+
+Forces alone would give v_f. The bounded rows change it by impulses in the subspace that the
+constraints leave free, q moves with the result, and the filter closes the loops while contacts that
+stick hold.
+"""
+
+import math
+
+from bulletbridge.constraints.layout import (
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_FRICTION,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
+    Coupling,
+    Drive,
+    Loop,
+    Stop,
+    Term,
+)
+from bulletbridge.formulations.arrays import (
+    ACCELERATION,
+    DONE,
+    PREDICTED_Q,
+    START_Q,
+    START_V,
+    Arrays,
+    Control,
+    Factors,
+    Moment,
+)
+from bulletbridge.formulations.bounded import Bounded, bound, solve_bounded
+from bulletbridge.formulations.filtering import filter_state
+from bulletbridge.formulations.held import Held
+from bulletbridge.formulations.projector import push, refresh
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.layout import (
+    HELD_A,
+    HELD_B,
+    HELD_COUNT,
+    HELD_NORMAL,
+    HELD_POINT,
+    Axis,
+    Body,
+    Lump,
+    Pose,
+    Spot,
+)
+from bulletbridge.numerics.jit import inlined, kernel
+from bulletbridge.numerics.mixed import Bound, Mixed
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.split import unwhiten
+
+PREDICT, STEP = 0, 1
+"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+STICKING = 0.999
+"""Share of the largest friction up to which a contact is held while the loops are closed."""
+RESIDUAL, SWEEPS, NEWTONS, ROWS = range(4)
+"""Report of the last step."""
+
+
+@kernel
+def run_bounded(
+    bodies: Records[Body],
+    lumps: Records[Lump],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    user_jacobian: Array,
+    rows: Array,
+    L: Array,
+    Y: Array,
+    R: Array,
+    vectors: Array,
+    state: Array,
+    control: Records[Control],
+    spots: Records[Spot],
+    held_rows: Array,
+    P: Array,
+    S: Array,
+    T: Array,
+    values: Array,
+    multipliers: Array,
+    points: Array,
+    held: Array,
+    drives: Records[Drive],
+    stops: Records[Stop],
+    first: Array,
+    C: Array,
+    D: Array,
+    bounds: Records[Bound],
+    impulses: Array,
+    targets: Array,
+    tau: Array,
+    touches: Array,
+    report: Array,
+    task: int,
+    steps: int,
+) -> int:
+    """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
+
+    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. D
+    (2, rows, rows), impulses (6, rows): of the last step, right sides, velocities, scratch, and
+    what velocity they gave. touches (n, columns) as in ``constraints.layout``; no more than one
+    step with any. report (4,).
+    """
+    nv, nq = len(axes), len(state) - len(axes) - 1
+    c = control[0]
+    a = Arrays(
+        bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
+    )
+    f = Factors(L[0], Y[0], R[0], rows[0])
+    problem = Mixed(
+        D[0], impulses[1], bounds, impulses[0], impulses[2], D[1], impulses[3], impulses[4]
+    )
+    h = Bounded(drives, stops, touches, first, C, impulses[5], problem)
+    q, v = state[:nq], state[nq : nq + nv]
+    t0 = state[nq + nv]
+    c.failure, c.done = DONE, 0
+    if task == PREDICT:
+        if not c.fresh:
+            refresh(a, f, Moment(t0, targets[0]), q, v)
+        for j in range(nv):
+            vectors[START_V, j] = v[j]
+        push_freely(a, f, q, vectors[START_V, :nv], tau[0])
+        displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
+        c.fresh = 1
+        return c.failure
+    for n in range(steps):
+        start = Moment(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
+        end = Moment(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
+        if not c.fresh:
+            refresh(a, f, start, q, v)
+        for j in range(nq):
+            vectors[START_Q, j] = q[j]
+        for j in range(nv):
+            vectors[START_V, j] = v[j]
+        push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
+        stuck = bounded_impulses(a, f, h, q, v, held, report)
+        displace(bodies, q, v, c.dt, q)
+        k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
+        forget(multipliers, points)
+        filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
+        if c.failure != DONE:
+            for j in range(nq):
+                q[j] = vectors[START_Q, j]
+            for j in range(nv):
+                v[j] = vectors[START_V, j]
+            c.fresh = 0
+            return c.failure
+        state[nq + nv] = end.t
+        c.done = n + 1
+    return c.failure
+
+
+@inlined
+def forget(multipliers: Array, points: Array) -> None:
+    """Set the sums of a filter to zero."""
+    for n in range(2):
+        for i in range(multipliers.shape[1]):
+            multipliers[n, i] = 0.0
+        for i in range(points.shape[1]):
+            points[n, i] = 0.0
+
+
+@inlined
+def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
+    """Velocities that forces and constraints alone would give at the end of the step."""
+    vdot = a.vectors[ACCELERATION, : len(v)]
+    push(a, f, q, v, tau, vdot)
+    unwhiten(f.L, vdot)
+    for k in range(len(v)):
+        v[k] += a.control.dt * vdot[k]
+
+
+@inlined
+def bounded_impulses(
+    a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
+) -> int:
+    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
+    nv, nq = len(v), len(q)
+    if len(h.touches) > 0:
+        predicted = a.vectors[PREDICTED_Q, :nq]
+        displace(a.bodies, q, v, a.control.dt, predicted)
+        kinematics(a.bodies, predicted, a.poses, a.axes)
+    n = bound(a, h, q, v, a.vectors[START_V, :nv])
+    report[ROWS] = n
+    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
+    if n == 0:
+        return 0
+    scale = 0.0
+    for i in range(n):
+        scale = max(scale, math.fabs(h.problem.b[i]))
+    enough = 1e-13 * scale + 1e-15
+    outcome = solve_bounded(f, h, a.control.filter_rank, n, enough, v)
+    report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
+    report[NEWTONS] = outcome.newton
+    return list_sticking(h, held)
+
+
+@inlined
+def list_sticking(h: Bounded, held: Array) -> int:
+    """Contacts that carry load and do not slide, as points that the filter holds; their number."""
+    count = 0
+    x = h.problem.x
+    for i in range(len(h.touches)):
+        touch, row = h.touches[i], int(h.first[i])
+        mu = touch[TOUCH_FRICTION]
+        if not x[row] > 0.0 or not mu > 0.0:
+            continue
+        if math.hypot(x[row + 1], x[row + 2]) > STICKING * mu * x[row]:
+            continue
+        point = held[count]
+        point[HELD_A], point[HELD_B], point[HELD_COUNT] = touch[TOUCH_A], touch[TOUCH_B], 3.0
+        for k in range(3):
+            point[HELD_POINT + k] = touch[TOUCH_POINT + k]
+            point[HELD_NORMAL + k] = touch[TOUCH_NORMAL + k]
+        count += 1
+    return count
