@@ -11,7 +11,9 @@ time-stepping); of the motor: Bullet's btMultiBodyJointMotor.
 
 import math
 
-from bulletbridge.constraints.layout import (
+from bulletbridge.constraints.layout import Drive, Stop
+from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.layout import (
     TOUCH_A,
     TOUCH_B,
     TOUCH_FRICTION,
@@ -21,11 +23,9 @@ from bulletbridge.constraints.layout import (
     TOUCH_RESTITUTION,
     TOUCH_ROLLING,
     TOUCH_SPINNING,
-    Drive,
-    Stop,
+    Axis,
+    Body,
 )
-from bulletbridge.mechanism.kinematics import axis_twist
-from bulletbridge.mechanism.layout import Axis, Body
 from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, vec, velocity_at
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.mixed import Bound

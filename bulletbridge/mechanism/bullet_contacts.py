@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pybullet
 
-from bulletbridge.mechanism.layout import HELD_COLUMNS
+from bulletbridge.errors import WorldError
+from bulletbridge.mechanism.layout import HELD_COLUMNS, TOUCH_COLUMNS
 from bulletbridge.numerics.records import Array
 
 STICKING = 0.95
@@ -93,3 +94,86 @@ class Contacts:
     def _find(self, body: int, link: int) -> int:
         """Body of the mechanism; 0 for what is not part of it."""
         return self.bodies[body][link + 1] if body in self.bodies else 0
+
+
+NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+
+
+class Touches:
+    """Finds all contacts of some bodies where Bullet has them now.
+
+    Args:
+        client: Physics client.
+        bodies: Bodies of the mechanism by Bullet's id: of the base, and of link 0, 1, ...
+    """
+
+    def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
+        self.client, self.bodies = client, dict(bodies)
+        self._pairs: dict[Key, tuple[float, ...] | None] = {}
+
+    def forget(self) -> None:
+        """Read coefficients again, after ``changeDynamics`` of whatever touches a body."""
+        self._pairs.clear()
+
+    def read(self) -> Array:
+        """Contacts (n, 13), columns as in ``mechanism.layout``, after a collision detection.
+
+        Raises:
+            WorldError: Another body that may move takes part.
+        """
+        client, pairs = self.client, self._pairs
+        pybullet.performCollisionDetection(physicsClientId=client)
+        numbers: list[float] = []
+        for body in self.bodies:
+            for contact in pybullet.getContactPoints(bodyA=body, physicsClientId=client):
+                _, _, other, link, other_link, (x, y, z), (X, Y, Z), normal, gap, *_ = contact
+                key = body, other, link, other_link
+                if key not in pairs:
+                    pairs[key] = self._pair(*key)
+                pair = pairs[key]
+                if pair is None:
+                    continue
+                theirs, ours, *coefficients = pair
+                numbers += (theirs, ours, 0.5 * (x + X), 0.5 * (y + Y), 0.5 * (z + Z))
+                numbers += normal
+                numbers.append(gap)
+                numbers += coefficients
+        return np.array(numbers).reshape(-1, TOUCH_COLUMNS) if numbers else NO_TOUCHES
+
+    def _pair(self, body: int, other: int, link: int, other_link: int) -> tuple[float, ...] | None:
+        """Bodies a and b of the mechanism and how they rub, combined as Bullet does.
+
+        None for contacts within one body of the mechanism, or that the other body reports too.
+        """
+        ours, theirs = self._find(body, link), self._find(other, other_link)
+        if ours == theirs or (other in self.bodies and other < body):
+            return None
+        info = pybullet.getDynamicsInfo
+        one, two = info(body, link, self.client), info(other, other_link, self.client)
+        if other not in self.bodies and moves(other, other_link, self.client):
+            name = pybullet.getBodyInfo(other, self.client)[1].decode()
+            raise WorldError(
+                f"body {body} touches body {other} ('{name}'), which may move and is not part of"
+                f" the system; read both together, or keep them apart with setCollisionFilterPair",
+            )
+        limit = MOST_FRICTION
+        friction = max(-limit, min(one[1] * two[1], limit))
+        rolling = max(-limit, min(one[6] * two[1] + two[6] * one[1], limit))
+        spinning = max(-limit, min(one[7] * two[1] + two[7] * one[1], limit))
+        return theirs, ours, friction, spinning, rolling, one[5] * two[5]
+
+    def _find(self, body: int, link: int) -> int:
+        """Body of the mechanism; 0 for what is not part of it."""
+        return self.bodies[body][link + 1] if body in self.bodies else 0
+
+
+def moves(body: int, link: int, client: int) -> bool:
+    """Whether a link can move: its base is free, or a joint lies between it and the base."""
+    if pybullet.getDynamicsInfo(body, -1, client)[0] > 0.0:
+        return True
+    while link >= 0:
+        info = pybullet.getJointInfo(body, link, client)
+        if info[2] != pybullet.JOINT_FIXED:
+            return True
+        link = info[16]
+    return False

@@ -9,7 +9,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.mechanism.bullet_contacts import Contacts
+from bulletbridge.mechanism.bullet_contacts import Contacts, Touches
 from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -126,6 +126,7 @@ class BulletBodies:
     _writers: tuple[Callable[[Array, Array], None], ...] = field(init=False, repr=False)
     _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _contacts: Contacts = field(init=False, repr=False)
+    _touches: Touches = field(init=False, repr=False)
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
     _nq: int = field(init=False, repr=False)
     _nv: int = field(init=False, repr=False)
@@ -137,6 +138,7 @@ class BulletBodies:
         put(self, "_readers", tuple(port.reader() for port in self.ports))
         carriers = {port.body_id: port.carriers for port in self.ports}
         put(self, "_contacts", Contacts(self.client, carriers))
+        put(self, "_touches", Touches(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_nq", self.mechanism.nq)
         put(self, "_nv", self.mechanism.nv)
@@ -167,9 +169,19 @@ class BulletBodies:
         """Points (n, 9) that contacts hold, of Bullet's last step; for ``System.filter``."""
         return self._contacts.read()
 
+    def touches(self, q: Array, v: Array) -> Array:
+        """Contacts (n, 13) at a state, which is put into Bullet; for exact steps.
+
+        Raises:
+            WorldError: A body is gone, or another body that may move takes part.
+        """
+        self.write(q, v)
+        return self._touches.read()
+
     def forget_friction(self) -> None:
-        """Read friction again for ``contacts``, after ``changeDynamics`` of what touches a body."""
+        """Read friction again, after ``changeDynamics`` of what touches a body."""
         self._contacts.forget()
+        self._touches.forget()
 
     def write(self, q: Array, v: Array) -> None:
         """Put a state into Bullet: base pose, base velocity, then all joints of a body at once.

@@ -288,7 +288,7 @@ def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, 
             return residual, count
         if not newton_direction(p, n):
             return residual, count
-        reach, better = 1.0, False
+        reach, better, new = 1.0, False, residual
         while reach >= SHORTEST_STEP:
             for i in range(n):
                 p.trial[i] = p.x[i] + reach * p.step[i]

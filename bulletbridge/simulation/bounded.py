@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.layout import DRIVE, STOP, TOUCH_COLUMNS
+from bulletbridge.constraints.layout import STOP
 from bulletbridge.formulations.arrays import PREDICTED_Q
-from bulletbridge.mechanism.layout import HELD_COLUMNS, SPOT
+from bulletbridge.mechanism.layout import (
+    HELD_COLUMNS,
+    SPOT,
+    TOUCH_COLUMNS,
+)
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import entry_point
 from bulletbridge.numerics.mixed import BOUND
@@ -27,6 +31,7 @@ from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+NO_STOPS = np.zeros(0, STOP)
 ROWS_OF_CONTACT = 6
 
 
@@ -101,10 +106,8 @@ class BoundedStep:
         dt = float(solver.control[0]["dt"])
         targets = solver.still
         if solver.encoded.motions:
-            targets = solver.encoded.targets(solver.t + dt * np.arange(steps + 1))
-        return solver.finish_call(
-            self._run(targets, solver.tau, touches, self.report, STEP, steps)
-        )
+            targets = solver.encoded.targets(solver.t + np.arange(steps + 1) * np.float64(dt))
+        return solver.finish_call(self._run(targets, solver.tau, touches, self.report, STEP, steps))
 
     def _allocate(self, contacts: int) -> None:
         """Make room for ``contacts`` contacts."""

@@ -7,18 +7,7 @@ stick hold.
 
 import math
 
-from bulletbridge.constraints.layout import (
-    TOUCH_A,
-    TOUCH_B,
-    TOUCH_FRICTION,
-    TOUCH_NORMAL,
-    TOUCH_POINT,
-    Coupling,
-    Drive,
-    Loop,
-    Stop,
-    Term,
-)
+from bulletbridge.constraints.layout import Coupling, Drive, Loop, Stop, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
@@ -41,6 +30,11 @@ from bulletbridge.mechanism.layout import (
     HELD_COUNT,
     HELD_NORMAL,
     HELD_POINT,
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_FRICTION,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
     Axis,
     Body,
     Lump,

@@ -34,6 +34,10 @@ class World(Protocol):
         """Show a state."""
         ...
 
+    def touches(self, q: Array, v: Array) -> Array:
+        """Contacts (n, 13) at a state, which may be shown; columns as in ``mechanism.layout``."""
+        ...
+
     def check(self) -> None:
         """Raise WorldError if the bodies are not there any more."""
         ...

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.errors import AssemblyError, WorldError
+from bulletbridge.errors import AssemblyError, ModelError, WorldError
 from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
@@ -13,8 +13,10 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import Assembly
+from bulletbridge.simulation.bounded import NO_STOPS, BoundedStep, Complementarity, stops_of
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
+from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.options import (
     COMPILED,
     Directions,
@@ -28,6 +30,11 @@ from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
+
+NEED_EULER = (
+    "motors, limits and contacts are part of steps of the projector with the integrator"
+    " semi_implicit_euler; leave integrator, formulation and velocity_filter out"
+)
 
 
 class System(ClosedState):
@@ -50,8 +57,14 @@ class System(ClosedState):
             that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
             that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
+        contacts: Whether the bodies touch each other and what stands in the world. Steps then need
+            a world, and are those of ``semi_implicit_euler``.
+        limits: Whether joint limits stop joints.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
+
+    Attributes:
+        motors: Motors of the joints, all off at first.
 
     Raises:
         ModelError: A constraint names what does not exist, or a number is impossible.
@@ -71,6 +84,8 @@ class System(ClosedState):
         passes: int | None = None,
         formulation: str | Callable[[Dynamics], Formulation] = "projector",
         velocity_filter: bool = True,
+        contacts: bool = False,
+        limits: bool = False,
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
@@ -86,6 +101,13 @@ class System(ClosedState):
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
+        self.motors = Motors(mechanism)
+        self._contacts, self._limits = contacts, limits
+        self._bounded: BoundedStep | None = None
+        if (contacts or limits) and self._python is not None:
+            raise ModelError(NEED_EULER)
+        if contacts and world is None:
+            raise ModelError("contacts are found in a world; give one, or leave contacts out")
         control = self._full.control[0]
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
@@ -111,7 +133,9 @@ class System(ClosedState):
             self.world.check()
         if self._decision is None:
             self._trim()
-        if self._python is not None:
+        if self._contacts or self._limits or self.motors.any_on:
+            failure = self._bounded_step()
+        elif self._python is not None:
             failure = self._python.step(self._solver, self.dt)
         else:
             failure = self._solver.run(STEP, 1) and self._solver.advance(1)
@@ -132,7 +156,7 @@ class System(ClosedState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is not None:
+        if self._python is not None or self._contacts or self._limits or self.motors.any_on:
             for n in range(steps):
                 self.step(write=False)
                 if (n + 1) % every == 0:
@@ -147,6 +171,32 @@ class System(ClosedState):
             if failure:
                 raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)
+
+    @property
+    def complementarity(self) -> Complementarity | None:
+        """How motors, limits and contacts of the last step were solved; None without any."""
+        return None if self._bounded is None else self._bounded.complementarity
+
+    def _bounded_step(self) -> int:
+        """One step with motors, limits and contacts; the failure that stopped it, or DONE.
+
+        Raises:
+            ModelError: Not with this integrator.
+        """
+        solver = self._solver
+        if self._python is not None or solver.control[0]["integrator"] != EULER:
+            raise ModelError(NEED_EULER)
+        if self._bounded is None or self._bounded.solver is not solver:
+            stops = stops_of(self.mechanism) if self._limits else NO_STOPS
+            self._bounded = BoundedStep(solver, self.motors.records, stops)
+        if not self._contacts:
+            return self._bounded.step()
+        assert self.world is not None
+        try:
+            return self._bounded.step(self.world.touches(self._bounded.predict(), solver.v))
+        except BaseException:
+            self.write()
+            raise
 
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
