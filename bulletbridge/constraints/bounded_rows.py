@@ -26,7 +26,7 @@ from bulletbridge.mechanism.layout import (
     Axis,
     Body,
 )
-from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, vec, velocity_at
+from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.mixed import Bound
 from bulletbridge.numerics.records import Array, Records, Vector
@@ -136,15 +136,19 @@ def relative_row(
     axes: Records[Axis],
     touch: Array,
     wrench: Pair,
-    point: Vector,
     C: Array,
     n: int,
 ) -> None:
-    """Velocity of body b relative to body a: moment · angular + force · linear at a point."""
+    """Velocity of body b against body a, each at its own surface: where they are to meet.
+
+    A point between them, while they overlap, would be nearer to both than their surfaces are.
+    """
     for k in range(C.shape[1]):
         C[n, k] = 0.0
+    point = vec(touch[TOUCH_POINT:])
+    other = sub(point, scale(touch[TOUCH_GAP], vec(touch[TOUCH_NORMAL:])))
     add_body(bodies, axes, int(touch[TOUCH_B]), 1.0, wrench, point, C, n)
-    add_body(bodies, axes, int(touch[TOUCH_A]), -1.0, wrench, point, C, n)
+    add_body(bodies, axes, int(touch[TOUCH_A]), -1.0, wrench, other, C, n)
 
 
 @helper
@@ -209,11 +213,11 @@ def contact_rows(
     """
     for i in range(len(touches)):
         touch = touches[i]
-        normal, point = vec(touch[TOUCH_NORMAL:]), vec(touch[TOUCH_POINT:])
+        normal = vec(touch[TOUCH_NORMAL:])
         t1, t2 = tangents(normal)
         owner = n
         first[i] = n
-        relative_row(bodies, axes, touch, (ZERO, normal), point, C, n)
+        relative_row(bodies, axes, touch, (ZERO, normal), C, n)
         rate = rate_along(C, n, v)
         room = touch[TOUCH_GAP] - dt * rate  # at the start of the step
         asked = (1.0 if room >= 0.0 else RECOVERY) * room / dt
@@ -224,17 +228,17 @@ def contact_rows(
         put_bounded(bounds[n], 0.0, math.inf)
         n += 1
         if touch[TOUCH_FRICTION] > 0.0:
-            relative_row(bodies, axes, touch, (ZERO, t1), point, C, n)
-            relative_row(bodies, axes, touch, (ZERO, t2), point, C, n + 1)
+            relative_row(bodies, axes, touch, (ZERO, t1), C, n)
+            relative_row(bodies, axes, touch, (ZERO, t2), C, n + 1)
             put_cone(bounds, n, 2, owner, touch[TOUCH_FRICTION])
             n += 2
         if touch[TOUCH_SPINNING] > 0.0:
-            relative_row(bodies, axes, touch, (normal, ZERO), point, C, n)
+            relative_row(bodies, axes, touch, (normal, ZERO), C, n)
             put_cone(bounds, n, 1, owner, touch[TOUCH_SPINNING])
             n += 1
         if touch[TOUCH_ROLLING] > 0.0:
-            relative_row(bodies, axes, touch, (t1, ZERO), point, C, n)
-            relative_row(bodies, axes, touch, (t2, ZERO), point, C, n + 1)
+            relative_row(bodies, axes, touch, (t1, ZERO), C, n)
+            relative_row(bodies, axes, touch, (t2, ZERO), C, n + 1)
             put_cone(bounds, n, 2, owner, touch[TOUCH_ROLLING])
             n += 2
         for k in range(owner + 1, n):

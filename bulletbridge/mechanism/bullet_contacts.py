@@ -99,6 +99,14 @@ class Contacts:
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
 
 
+class StrangerError(WorldError):
+    """A body that may move touches one of the system, and is not part of it."""
+
+    def __init__(self, message: str, body: int, other: int) -> None:
+        super().__init__(message)
+        self.body, self.other = body, other
+
+
 class Touches:
     """Finds all contacts of some bodies where Bullet has them now.
 
@@ -119,14 +127,14 @@ class Touches:
         """Contacts (n, 13), columns as in ``mechanism.layout``, after a collision detection.
 
         Raises:
-            WorldError: Another body that may move takes part.
+            StrangerError: Another body that may move takes part.
         """
         client, pairs = self.client, self._pairs
         pybullet.performCollisionDetection(physicsClientId=client)
         numbers: list[float] = []
         for body in self.bodies:
             for contact in pybullet.getContactPoints(bodyA=body, physicsClientId=client):
-                _, _, other, link, other_link, (x, y, z), (X, Y, Z), normal, gap, *_ = contact
+                _, _, other, link, other_link, at, _, normal, gap, *_ = contact
                 key = body, other, link, other_link
                 if key not in pairs:
                     pairs[key] = self._pair(*key)
@@ -134,10 +142,7 @@ class Touches:
                 if pair is None:
                     continue
                 theirs, ours, *coefficients = pair
-                numbers += (theirs, ours, 0.5 * (x + X), 0.5 * (y + Y), 0.5 * (z + Z))
-                numbers += normal
-                numbers.append(gap)
-                numbers += coefficients
+                numbers += theirs, ours, *at, *normal, gap, *coefficients
         return np.array(numbers).reshape(-1, TOUCH_COLUMNS) if numbers else NO_TOUCHES
 
     def _pair(self, body: int, other: int, link: int, other_link: int) -> tuple[float, ...] | None:
@@ -152,9 +157,11 @@ class Touches:
         one, two = info(body, link, self.client), info(other, other_link, self.client)
         if other not in self.bodies and moves(other, other_link, self.client):
             name = pybullet.getBodyInfo(other, self.client)[1].decode()
-            raise WorldError(
+            raise StrangerError(
                 f"body {body} touches body {other} ('{name}'), which may move and is not part of"
                 f" the system; read both together, or keep them apart with setCollisionFilterPair",
+                body,
+                other,
             )
         limit = MOST_FRICTION
         friction = max(-limit, min(one[1] * two[1], limit))

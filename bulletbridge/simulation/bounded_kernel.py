@@ -45,6 +45,7 @@ from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.mixed import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import unwhiten
+from bulletbridge.simulation.step import finish
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
@@ -135,9 +136,12 @@ def run_bounded(
         push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
         stuck = bounded_impulses(a, f, h, q, v, held, report)
         displace(bodies, q, v, c.dt, q)
-        k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
         forget(multipliers, points)
-        filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
+        if stuck > 0:
+            k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
+            filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
+        else:
+            finish(a, f, end, q, v)
         if c.failure != DONE:
             for j in range(nq):
                 q[j] = vectors[START_Q, j]

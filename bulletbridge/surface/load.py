@@ -41,6 +41,8 @@ class SystemOptions(TypedDict, total=False):
     passes: int | None
     formulation: str | Callable[[Dynamics], Formulation]
     velocity_filter: bool
+    contacts: bool
+    limits: bool
     tolerances: Tolerances | None
 
 

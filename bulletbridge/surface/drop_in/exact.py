@@ -10,9 +10,10 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.loop import Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet_contacts import StrangerError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.surface.drop_in.actions import DEFAULT_DAMPING, Actions
+from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import POINTS, UNKNOWN, State
 from bulletbridge.surface.drop_in.group import Group
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
@@ -24,9 +25,10 @@ UNTURNED = (0.0, 0.0, 0.0, 1.0)
 
 
 class ExactGroup(Group):
-    """A group that Bullet does not move: joint torques, external forces and damping act on it.
+    """A group that Bullet does not move: everything that acts on it is part of our step.
 
-    Motors, limits, contacts, force limits and soft gears are not part of an exact step; where they
+    Motors, limits and contacts are solved together where the loops stay closed. Motors of spherical
+    joints, constraints with force limits and soft gears are not part of an exact step; where they
     would act, the step is refused.
 
     Args:
@@ -40,6 +42,8 @@ class ExactGroup(Group):
         BulletBridgeError: The bodies or constraints cannot be modelled.
     """
 
+    whole = True
+
     def __init__(
         self,
         bodies: Iterable[int],
@@ -49,11 +53,10 @@ class ExactGroup(Group):
         client: int,
     ) -> None:
         self._actions, self._others = actions, others
+        self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
         super().__init__(bodies, loops, client)
         self.system.gravity = gravity(client)
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
-        self._limits = self._joint_limits()
-        self._collides = [body for body in self.bodies if has_shapes(body, client)]
         self._before = self.system.q, self.system.v, self.system.t
 
     def before_step(self) -> None:
@@ -62,9 +65,8 @@ class ExactGroup(Group):
         Raises:
             StepError: The bodies need what exact steps do not have, or the step cannot be finished.
         """
-        self._refuse_motors()
         self._refuse_constraints()
-        self._refuse_contacts()
+        self._set_motors()
         if self._moved or self._moving:
             self._drive()
         system = self.system
@@ -76,10 +78,11 @@ class ExactGroup(Group):
         system.tau[:] = self._forces()
         try:
             system.step(write=False)
+        except StrangerError:
+            raise
         except BulletBridgeError as error:
             self._disturbed = True
             raise StepError(f"exact mode of {self._named()}: {error}") from None
-        self._refuse_crossed_limits()
 
     def after_step(self) -> None:
         """Show our state in place of Bullet's."""
@@ -116,7 +119,13 @@ class ExactGroup(Group):
         for place, damping in self._actions.joint_damping.items():
             if place in self._joints:
                 axes["damping"][mechanism.joints[self._joints[place]].v] = damping
-        return world, replace(mechanism, lumps=lumps, axes=axes)
+        joints = dict(mechanism.joints)
+        for place, limits in self._actions.limits.items():
+            name = self._joints.get(place, "")
+            if name in joints:
+                lower, upper = limits if limits[0] <= limits[1] else (-np.inf, np.inf)
+                joints[name] = replace(joints[name], lower=lower, upper=upper)
+        return world, replace(mechanism, lumps=lumps, axes=axes, joints=joints)
 
     def _forces(self) -> Array:
         """Joint forces (nv,) of this step's torques and external forces."""
@@ -151,20 +160,42 @@ class ExactGroup(Group):
             self._frames[place] = frame_on(body, link, CENTRE, UNTURNED, self._links, self.client)
         return self._frames[place]
 
-    def _refuse_motors(self) -> None:
-        motors = self._actions.motors
-        on = [
-            self._joints[place]
-            for place in self._limits
-            if motors.get(place, True)  # Bullet's are on from the start
-        ]
-        if on:
-            raise StepError(
-                f"exact mode of {self._named()}: motors are not part of an exact step yet, and that"
-                f" of '{on[0]}'{and_more(on)} is on. Switch it off with setJointMotorControl2(body,"
-                f" joint, VELOCITY_CONTROL, force=0) and apply torques with TORQUE_CONTROL, or use"
-                f" setBridgeMode('filter')"
-            )
+    def _set_motors(self) -> None:
+        """Give the motors their last commands.
+
+        Raises:
+            StepError: One was given a command that exact steps do not have.
+        """
+        motors, joints = self._actions.motors, self.system.mechanism.joints
+        for place, name in self._joints.items():
+            motor = motors.get(place, AT_FIRST)
+            if name not in joints or motor == self._commands.get(place):
+                continue
+            if joints[name].kind == "spherical":
+                if motor.on:
+                    motor = motor._replace(mode="a spherical joint")
+            elif not motor.on:
+                self.system.motors.off(name)
+            else:
+                self._set_motor(name, motor)
+            if motor.mode:
+                raise StepError(
+                    f"exact mode of {self._named()}: the motor of '{name}' has what exact steps do"
+                    f" not have: {motor.mode}. Switch it off (force 0) and apply torques with"
+                    f" TORQUE_CONTROL, or use setBridgeMode('filter')"
+                )
+            self._commands[place] = motor
+
+    def _set_motor(self, name: str, motor: Motor) -> None:
+        self.system.motors.set(
+            name,
+            force=1.0 / self.system.dt if motor.force is None else motor.force,
+            velocity=motor.velocity,
+            position=motor.position,
+            velocity_gain=motor.velocity_gain,
+            position_gain=motor.position_gain,
+            fastest=motor.fastest,
+        )
 
     def _refuse_constraints(self) -> None:
         limited = [loop for loop in self._loops.values() if loop.max_force is not None]
@@ -175,56 +206,6 @@ class ExactGroup(Group):
                 f" {why}. Create it without, or use setBridgeMode('filter')"
             )
 
-    def _refuse_contacts(self) -> None:
-        if not self._collides:
-            return
-        pybullet.performCollisionDetection(physicsClientId=self.client)
-        for body in self._collides:
-            for contact in pybullet.getContactPoints(body, physicsClientId=self.client):
-                if contact[8] <= 0.0:
-                    _, _, other, link, other_link, *_ = contact
-                    raise StepError(
-                        f"exact mode of {self._named()}: link {link} of body {body} touches link"
-                        f" {other_link} of body {other}; contacts are not part of an exact step"
-                        f" yet. Keep them apart, switch the collision off with"
-                        f" setCollisionFilterPair, or use setBridgeMode('filter')"
-                    )
-
-    def _refuse_crossed_limits(self) -> None:
-        q, joints = self.system.q, self.system.mechanism.joints
-        for place, (lower, upper) in self._limits.items():
-            joint = joints[self._joints[place]]
-            if joint.kind != "spherical" and not lower <= q[joint.q.start] <= upper:
-                position = float(q[joint.q.start])
-                self.undo()
-                raise StepError(
-                    f"exact mode of {self._named()}: joint '{joint.name}' would go to"
-                    f" {position:.6g}, beyond its limits [{lower:g}, {upper:g}]; limits are not"
-                    f" part of an exact step yet. Widen them with changeDynamics(jointLowerLimit=,"
-                    f" jointUpperLimit=), or use setBridgeMode('filter')"
-                )
-
-    def _joint_limits(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """Limits of every movable joint by body and joint index."""
-        found: dict[tuple[int, int], tuple[float, float]] = {}
-        for place, name in self._joints.items():
-            joint = self.system.mechanism.joints.get(name)
-            if joint is not None:
-                lower, upper = self._actions.limits.get(place, (joint.lower, joint.upper))
-                found[place] = (lower, upper) if lower <= upper else (-np.inf, np.inf)
-        return found
-
     def _named(self) -> str:
         bodies = sorted(self.bodies)
         return f"body {bodies[0]}" if len(bodies) == 1 else f"bodies {bodies}"
-
-
-def has_shapes(body: int, client: int) -> bool:
-    """Whether anything can touch the body."""
-    links = range(-1, pybullet.getNumJoints(body, physicsClientId=client))
-    return any(pybullet.getCollisionShapeData(body, k, physicsClientId=client) for k in links)
-
-
-def and_more(names: list[str]) -> str:
-    """How many there are beside the first."""
-    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""

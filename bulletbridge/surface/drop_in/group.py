@@ -48,6 +48,9 @@ class Group:
         BulletBridgeError: The bodies or constraints cannot be modelled.
     """
 
+    whole = False
+    """Whether motors, limits and contacts are our step's too, not only loops."""
+
     def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
         self.client = client
         names = {f"body{body}": body for body in sorted(bodies)}
@@ -63,7 +66,13 @@ class Group:
         self._models = {loop.number: self._model(loop) for loop in loops}
         dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
         self.system = System(
-            mechanism, list(self._models.values()), world=self._world, dt=dt, allow_structure=True
+            mechanism,
+            list(self._models.values()),
+            world=self._world,
+            dt=dt,
+            allow_structure=True,
+            contacts=self._has_contacts(),
+            limits=self.whole,
         )
         self._failing = False  # whether the last attempt to close the loops failed
         self._disturbed = True
@@ -131,6 +140,10 @@ class Group:
         """The bodies; nothing but their masses matters to the filter."""
         world = read_bullet(readable(dict(names)), self.client, joint_damping=False)
         return world, world.mechanism
+
+    def _has_contacts(self) -> bool:
+        """Whether contacts are part of the system."""
+        return self.whole and any(has_shapes(body, self.client) for body in self.bodies)
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps, and what they do to their parents."""
@@ -260,6 +273,12 @@ class Group:
             self._frames_a[loop.number] = MovingFrame(loop, self._links, self.client)
             motion = self._frames_a[loop.number].motion
         return modelled(loop, self._links, motion, self.client)
+
+
+def has_shapes(body: int, client: int) -> bool:
+    """Whether anything can touch the body."""
+    links = range(-1, pybullet.getNumJoints(body, physicsClientId=client))
+    return any(pybullet.getCollisionShapeData(body, k, physicsClientId=client) for k in links)
 
 
 def warn(message: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pybullet
 
 from bulletbridge.errors import BulletBridgeError, CallError
+from bulletbridge.mechanism.bullet_contacts import StrangerError
 from bulletbridge.surface.drop_in.actions import Actions
 from bulletbridge.surface.drop_in.exact import ExactGroup
 from bulletbridge.surface.drop_in.group import Group, warn
@@ -46,6 +47,7 @@ class Session(Ledger):
         self.groups: dict[frozenset[int], Group] = {}
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self.actions = Actions()
+        self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
@@ -84,6 +86,7 @@ class Session(Ledger):
         self.models_of_removed |= body in self.modelled
         for bodies in (self.modelled, self.outdated):
             bodies.discard(body)
+        self._met = {pair for pair in self._met if body not in pair}
         self.actions.forget(body)
 
     def change_dynamics(self, given: dict[str, Any]) -> None:
@@ -108,6 +111,7 @@ class Session(Ledger):
         self._loops.clear()
         self.groups.clear()
         self._modes.clear()
+        self._met.clear()
         for bodies in (self._stale, self.modelled, self.outdated):
             bodies.clear()
         self.models_of_removed = False
@@ -138,23 +142,37 @@ class Session(Ledger):
         Warns:
             BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays.
         """
-        if self._stale:
-            self._regroup()
+        while not self._prepare():
+            pass
         groups = self.groups.values()
-        ready: list[Group] = []
-        try:
-            for group in groups:
-                group.before_step()
-                ready.append(group)
-        except BaseException:
-            for group in ready:
-                group.undo()
-            raise
         answer = pybullet.stepSimulation(physicsClientId=self.client)
         for group in groups:
             group.after_step()
         self.actions.end_step()
         return answer
+
+    def _prepare(self) -> bool:
+        """Get all groups ready for Bullet's step; whether none of them met a body that it lacks.
+
+        Raises:
+            StepError: A body in exact mode needs what exact steps do not have; nothing was done.
+        """
+        if self._stale:
+            self._regroup()
+        ready: list[Group] = []
+        try:
+            for group in self.groups.values():
+                group.before_step()
+                ready.append(group)
+        except BaseException as error:
+            for group in ready:
+                group.undo()
+            if not isinstance(error, StrangerError):
+                raise
+            self._met.add((error.body, error.other))
+            self._stale |= {error.body, error.other}
+            return False
+        return True
 
     def draw(self, on: bool) -> None:
         """Draw gaps and reactions into the window at most ten times a second, or not any more."""
@@ -198,6 +216,7 @@ class Session(Ledger):
         """
         if mode not in get_args(Mode):
             raise CallError(f"there is no mode '{mode}'; use {', '.join(get_args(Mode))}")
+        self._met.clear()
         if body is None:
             self.mode = mode
             self._modes.clear()
@@ -224,7 +243,7 @@ class Session(Ledger):
         self._stale.clear()
         exact = [loop for loop in self._loops.values() if loop.exact]
         alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
-        for bodies in islands([*(loop.bodies for loop in exact), *alone]):
+        for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
 
