@@ -23,7 +23,6 @@ from bulletbridge.numerics.split import (
 
 DEAD = 1e-18
 """Squared share of a row that the constraints leave, below which they forbid all of it."""
-MOST_SWEEPS = 400
 
 
 class Bounded(NamedTuple):
@@ -73,7 +72,7 @@ def solve_bounded(f: Factors, h: Bounded, rank: int, n: int, tolerance: float, v
         for j in range(i + 1):
             p.D[i, j] = inner(C, j, C[i])
             p.D[j, i] = p.D[i, j]
-    outcome = solve_mixed(p, n, tolerance, MOST_SWEEPS)
+    outcome = solve_mixed(p, n, tolerance)
     gained = h.gained
     for k in range(len(v)):
         gained[k] = 0.0

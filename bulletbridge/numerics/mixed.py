@@ -38,7 +38,8 @@ BOUND = dtype_of(Bound)
 SWEEPS = 8
 """Of Gauss-Seidel before each attempt with Newton."""
 NEWTON_STEPS = 12
-SHORTEST_STEP = 0.05
+SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
+"""Of the proximal sequence: first and last share of the diagonal, problems."""
 STEADY = 1e-11
 """Share of the largest diagonal that is added for dependent rows; the solution is not changed."""
 
@@ -53,7 +54,9 @@ class Mixed(NamedTuple):
     w: Array  # (n,) velocities D x + b
     A: Array  # (n, n) scratch of Newton's method
     step: Array  # (n,)
-    trial: Array  # (n,)
+    best: Array  # (n,)
+    diagonal: Array  # (n,) of D
+    right: Array  # (n,) b
 
 
 class Outcome(NamedTuple):
@@ -282,52 +285,83 @@ def newton_direction(p: Mixed, n: int) -> bool:
 
 @helper
 def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, int]:
-    """Damped Newton from x while it gains; the residual reached and the steps taken."""
+    """Newton from x, which ends where the residual was least; that and the steps taken.
+
+    Steps are not damped: active sets that change make the residual rise before it falls.
+    """
+    for i in range(n):
+        p.best[i] = p.x[i]
     for count in range(NEWTON_STEPS):
         if residual <= tolerance:
             return residual, count
         if not newton_direction(p, n):
-            return residual, count
-        reach, better, new = 1.0, False, residual
-        while reach >= SHORTEST_STEP:
-            for i in range(n):
-                p.trial[i] = p.x[i] + reach * p.step[i]
-            velocities(p, p.trial, p.w, n)
-            new = residual_at(p, p.trial, p.w, n)
-            if new < residual:
-                better = True
-                break
-            reach *= 0.5
-        if not better:
-            velocities(p, p.x, p.w, n)
-            return residual, count
+            break
         for i in range(n):
-            p.x[i] = p.trial[i]
-        residual = new
+            p.x[i] += p.step[i]
+        velocities(p, p.x, p.w, n)
+        new = residual_at(p, p.x, p.w, n)
+        if new < residual:
+            residual = new
+            for i in range(n):
+                p.best[i] = p.x[i]
+    for i in range(n):
+        p.x[i] = p.best[i]
+    velocities(p, p.x, p.w, n)
     return residual, NEWTON_STEPS
 
 
 @helper
-def solve_mixed(p: Mixed, n: int, tolerance: float, most_sweeps: int) -> Outcome:
+def anchor(p: Mixed, n: int, rho: float) -> None:
+    """Make every row softer by rho times its diagonal, measured from where x is now."""
+    for i in range(n):
+        p.D[i, i] = p.diagonal[i] * (1.0 + rho)
+        p.b[i] = p.right[i] - rho * p.diagonal[i] * p.x[i]
+
+
+@helper
+def attempt(p: Mixed, n: int, tolerance: float, sweeps: int) -> tuple[float, int]:
+    """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
+    for _ in range(sweeps):
+        sweep(p, n)
+    velocities(p, p.x, p.w, n)
+    return newton(p, n, tolerance, residual_at(p, p.x, p.w, n))
+
+
+@helper
+def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 
+    Rows that nearly depend on each other, or contradict each other by round-off, are approached by
+    a proximal sequence: each problem is softened about the solution of the one before, ever less
+    (Rockafellar 1976). What contradicts stays in the residual, and impulses do not wind up.
+
     Args:
-        p: Arrays of at least n rows.
+        p: Arrays of at least n rows; D and b come back as they were.
         n: Rows of this problem.
         tolerance: Residual that is enough, in units of w.
-        most_sweeps: Sweeps of Gauss-Seidel after which it stops wherever it is.
     """
-    sweeps, newtons = 0, 0
+    for i in range(n):
+        p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
     velocities(p, p.x, p.w, n)
     residual = residual_at(p, p.x, p.w, n)
-    while residual > tolerance and sweeps < most_sweeps:
-        for _ in range(min(SWEEPS << min(sweeps // SWEEPS, 6), most_sweeps - sweeps)):
-            sweep(p, n)
-            sweeps += 1
+    if residual <= tolerance:
+        return Outcome(residual, 0, 0)
+    residual, newtons = attempt(p, n, tolerance, SWEEPS)
+    sweeps, rho = SWEEPS, SOFTEST
+    for _ in range(MOST_STAGES):
+        if residual <= tolerance:
+            break
+        anchor(p, n, rho)
+        _, steps = attempt(p, n, 0.1 * tolerance, SWEEPS)
+        anchor(p, n, 0.0)
         velocities(p, p.x, p.w, n)
-        residual = residual_at(p, p.x, p.w, n)
-        residual, steps = newton(p, n, tolerance, residual)
-        newtons += steps
+        new = residual_at(p, p.x, p.w, n)
+        sweeps, newtons = sweeps + SWEEPS, newtons + steps
+        stalled = rho <= HARDEST and new > 0.5 * residual
+        residual = new
+        if stalled:
+            break
+        rho = max(0.3 * rho, HARDEST)
     return Outcome(residual, sweeps, newtons)
 
 
@@ -341,9 +375,8 @@ def solve_mixed_problem(
     A: Array,
     vectors: Array,
     tolerance: float,
-    most_sweeps: int,
 ) -> tuple[float, int, int]:
-    """``solve_mixed`` on its own; A (n, n) and vectors (2, n) are scratch."""
-    p = Mixed(D, b, bounds, x, w, A, vectors[0], vectors[1])
-    o = solve_mixed(p, len(b), tolerance, most_sweeps)
+    """``solve_mixed`` on its own; A (n, n) and vectors (4, n) are scratch."""
+    p = Mixed(D, b, bounds, x, w, A, vectors[0], vectors[1], vectors[2], vectors[3])
+    o = solve_mixed(p, len(b), tolerance)
     return o.residual, o.sweeps, o.newton

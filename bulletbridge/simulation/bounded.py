@@ -116,7 +116,7 @@ class BoundedStep:
         self._size, held = contacts, 3 * contacts
         rows = len(self.drives) + len(self.stops) + ROWS_OF_CONTACT * contacts
         self.multipliers, self.points = np.zeros((2, nc)), np.zeros((2, held))
-        self.impulses = np.zeros((6, max(rows, nv)))
+        self.impulses = np.zeros((8, max(rows, nv)))
         arrays = (
             *solver.arrays,
             np.zeros(contacts, SPOT),

@@ -98,7 +98,7 @@ def run_bounded(
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
     The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. D
-    (2, rows, rows), impulses (6, rows): of the last step, right sides, velocities, scratch, and
+    (2, rows, rows), impulses (8, rows): of the last step, right sides, velocities, scratch (4), and
     what velocity they gave. touches (n, columns) as in ``constraints.layout``; no more than one
     step with any. report (4,).
     """
@@ -108,10 +108,9 @@ def run_bounded(
         bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
-    problem = Mixed(
-        D[0], impulses[1], bounds, impulses[0], impulses[2], D[1], impulses[3], impulses[4]
-    )
-    h = Bounded(drives, stops, touches, first, C, impulses[5], problem)
+    x, b, w = impulses[0], impulses[1], impulses[2]
+    problem = Mixed(D[0], b, bounds, x, w, D[1], impulses[3], impulses[4], impulses[5], impulses[6])
+    h = Bounded(drives, stops, touches, first, C, impulses[7], problem)
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
@@ -192,7 +191,7 @@ def bounded_impulses(
     scale = 0.0
     for i in range(n):
         scale = max(scale, math.fabs(h.problem.b[i]))
-    enough = 1e-13 * scale + 1e-15
+    enough = 1e-12 * scale + 1e-14
     outcome = solve_bounded(f, h, a.control.filter_rank, n, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS] = outcome.newton
