@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.mechanism.beams import FlexibleBeam
-from bulletbridge.mechanism.build import empty_mechanism, with_beam, with_joint
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.model import Mechanism
 
 STIFFNESS = 7e10 * 0.08 * 0.002**3 / 12
@@ -31,10 +31,8 @@ def planar_arm(links: Sequence[PlanarLink], gravity=(0.0, 0.0, 0.0)) -> Mechanis
     mechanism, on = empty_mechanism(gravity), "world"
     for i, link in enumerate(links):
         mechanism = with_joint(mechanism, f"j{i}", "revolute", f"hub{i}", on)
-        load = (link.mass, (link.ahead, 0.0, 0.0), (0.0, 0.0, link.inertia))
-        mechanism = with_beam(
-            mechanism, f"b{i}", link.beam, f"tip{i}", f"hub{i}", (0, 0, 0), (0, 0, 0), *load
-        )
+        load = Load(link.mass, (link.ahead, 0.0, 0.0), (0.0, 0.0, link.inertia))
+        mechanism = with_beam(mechanism, f"b{i}", link.beam, f"tip{i}", f"hub{i}", load=load)
         on = f"tip{i}"
     return mechanism
 
@@ -54,14 +52,14 @@ def random_beam_tree(rng: np.random.Generator, kinds: Sequence[str], gravity=Tru
             place = [tuple(rng.normal(0, 0.4, 3)), tuple(Rotation.random(rng=rng).as_euler("xyz"))]
         a, mass = rng.normal(0, 0.2, (3, 3)), rng.uniform(0.5, 3.0)
         J = mass * (np.trace(a @ a.T) * np.eye(3) - a @ a.T + 0.01 * np.eye(3))
-        load = (mass, tuple(rng.normal(0, 0.2, 3)), J)
+        load = Load(mass, tuple(rng.normal(0, 0.2, 3)), J)
         if kind == "beam":
             if rng.random() < 0.3:
-                load = (0.0, (0.0, 0.0, 0.0), np.zeros((3, 3)))
+                load = Load()
             beam = FlexibleBeam(*rng.uniform(0.5, 1.5, 3), modes=int(rng.integers(1, 4)))
-            mechanism = with_beam(mechanism, f"j{i}", beam, f"l{i}", on, *place, *load)
+            mechanism = with_beam(mechanism, f"j{i}", beam, f"l{i}", on, *place, load)
         else:
-            mechanism = with_joint(mechanism, f"j{i}", kind, f"l{i}", on, *place, *load)
+            mechanism = with_joint(mechanism, f"j{i}", kind, f"l{i}", on, *place, load)
         links.append(f"l{i}")
     return mechanism
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import bulletbridge as bb
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.mechanism.build import empty_mechanism, with_beam, with_joint
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 
 TABLE_21 = {
     (0.0, 1): ([5.86003], [40.5994]),
@@ -96,10 +96,14 @@ def test_energy_error_of_a_swinging_arm_falls_with_the_fourth_power(rng):
 
 def flyer():
     """A floating body with two flexible arms in different planes, one with a pinned second link."""
-    body = with_joint(empty_mechanism(), "base", "free", "base", mass=4.0, inertia=(0.3, 0.4, 0.5))
-    body = with_beam(body, "b1", LONG, "t1", "base", (0.2, 0.1, 0.0), (0.4, 0.2, 0.1), 0.3)
-    body = with_joint(body, "j2", "revolute", "hub", "t1", (0.05, 0, 0), (0.3, -0.7, 0.0), 0.1)
-    body = with_beam(body, "b2", SHORT, "t2", "hub", (0, 0, 0), (0, 0, 0), 0.2)
+    body = with_joint(
+        empty_mechanism(), "base", "free", "base", load=Load(4.0, inertia=(0.3, 0.4, 0.5))
+    )
+    body = with_beam(body, "b1", LONG, "t1", "base", (0.2, 0.1, 0.0), (0.4, 0.2, 0.1), Load(0.3))
+    body = with_joint(
+        body, "j2", "revolute", "hub", "t1", (0.05, 0, 0), (0.3, -0.7, 0.0), Load(0.1)
+    )
+    body = with_beam(body, "b2", SHORT, "t2", "hub", load=Load(0.2))
     return with_beam(body, "b3", SHORT, "t3", "base", (-0.2, 0.0, 0.0), (1.0, 0.0, 3.0))
 
 

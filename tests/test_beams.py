@@ -16,10 +16,17 @@ from beam_trees import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.user import Kinematics
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.beams import FlexibleBeam
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
+from bulletbridge.mechanism.chain_to_beam import replace_chain
 from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.model import Link
 from bulletbridge.simulation.evaluation import momentum, potential
 from bulletbridge.simulation.solver import Solver, Tolerances
 
@@ -55,6 +62,26 @@ def slope(f):
 def bare(mechanism):
     """Solver without constraints."""
     return Solver(mechanism, encode(mechanism, []), Tolerances())
+
+
+def add_load(body, load):
+    """Fix a load to the frame of a body."""
+    parts = [
+        (float(body["mass"]), body["com"].copy(), body["J"].copy()),
+        (load.mass, load.com, load.J),
+    ]
+    mass = sum(part[0] for part in parts)
+    com = sum(m * np.asarray(c, float) for m, c, _ in parts) / mass
+    body["mass"], body["com"], body["J"] = mass, com, 0.0
+    for m, c, J in parts:
+        d = c - com
+        body["J"] += J + m * (d @ d * np.eye(3) - np.outer(d, d))
+
+
+def at(mechanism, q, v, link):
+    """Point of a mechanism in a state."""
+    terms = bare(mechanism).terms(q, v, 0.0)
+    return Kinematics(mechanism, terms.poses, terms.axes, q, v, 0.0).point(bb.Frame(link))
 
 
 @pytest.mark.parametrize("modes", [1, 2, 3])
@@ -171,3 +198,66 @@ def test_tip_moves_as_its_jacobian_and_drift_say(case):
     speeding, spinning = slope(lambda s: at(s).J @ v), slope(lambda s: at(s).J_angular @ v)
     assert_allclose(speeding, here.bias, atol=FD_RTOL * size * (1 + np.abs(speeding).max()))
     assert_allclose(spinning, here.bias_angular, atol=FD_RTOL * size * (1 + np.abs(spinning).max()))
+
+
+def test_a_chain_replaced_by_a_beam_is_that_beam(rng):
+    """Joints before, beside and after it, another beam, half segments fixed to both ends."""
+    turn, place = (0.3, -0.2, 0.5), (0.1, 0.2, -0.1)
+    half, payload = Load(0.06, (0.05, 0.0, 0.0), (1e-4,) * 3), Load(0.7, (0.1, 0, 0), (0.01,) * 3)
+
+    def before():
+        m = with_joint(empty_mechanism((1, 2, 3)), "base", "free", "base", load=payload)
+        return with_joint(m, "side", "spherical", "side", "base", place, turn, payload)
+
+    def after(m, tip):
+        m = with_joint(m, "wrist", "revolute", "hand", tip, place, turn, payload)
+        return with_beam(m, "finger", SHORT, "finger", "base", place, turn)
+
+    direct = with_beam(before(), "beam", LONG, "end", "base", place, turn, payload)
+    direct = after(direct, "end")
+    m, on = before(), "base"
+    body = m.bodies[1]
+    R = Rotation.from_euler("xyz", turn).as_matrix()
+    add_load(body, Load(half.mass, tuple(place + R @ half.com), R @ half.J @ R.T))
+    for k, x in enumerate((0.1, 0.3, 0.3)):
+        frame = (place[0], place[1], place[2]) if k == 0 else (0.0, 0.0, 0.0)
+        offset = tuple(np.add(frame, (R if k == 0 else np.eye(3)) @ [x, 0, 0]))
+        m = with_joint(m, f"s{k}", "revolute", f"s{k}", on, offset, turn if k == 0 else (0, 0, 0))
+        on = f"s{k}"
+        m.bodies[-1]["mass"] = 0.1
+    m = replace(
+        m, links=m.links | {"end": Link("end", len(m.bodies) - 1, np.eye(3), np.array([0.3, 0, 0]))}
+    )
+    last = m.bodies[-1]
+    last["mass"], last["com"], last["J"] = 0.7, [0.4, 0, 0], payload.J
+    add_load(last, half)
+    m = after(m, "end")
+    segments = {"base": Load(half.mass, tuple(place + R @ half.com), R @ half.J @ R.T), "s2": half}
+    found = replace_chain(m, ["s0", "s1", "s2"], "beam", LONG, "base", place, turn, segments)
+    assert list(found.mechanism.joints) == list(direct.joints)
+    assert set(found.mechanism.links) == set(direct.links) | {"s2"}
+    q, v = random_beam_state(rng, direct)
+    q[found.beam] = [0.02, 0.003]
+    ours, theirs = bare(found.mechanism).terms(q, v, 0.0), bare(direct).terms(q, v, 0.0)
+    assert_allclose(ours.M, theirs.M, atol=1e-13)
+    assert_allclose(ours.h, theirs.h, atol=1e-12)
+    assert_allclose(ours.forces, theirs.forces, atol=1e-12)
+    for name in direct.links:
+        points = [at(mechanism, q, v, name) for mechanism in (found.mechanism, direct)]
+        assert_allclose(points[0].J, points[1].J, atol=1e-14)
+    old = np.zeros(m.nq)
+    old[found.q[0]] = q[found.q[1]]
+    assert_allclose(old[m.joint("wrist").q], q[direct.joint("wrist").q])
+    assert list(found.chain) == [m.joint(f"s{k}").q.start for k in range(3)]
+
+
+def test_what_is_no_chain_is_refused():
+    m = with_joint(empty_mechanism(), "a", "revolute", "a")
+    m = with_joint(with_joint(m, "b", "revolute", "b", "a"), "c", "revolute", "c", "a")
+    for joints, reason in ((["b", "c"], "follow"), (["a", "b"], "branches"), ([], "at least one")):
+        with pytest.raises(ModelError, match=reason):
+            replace_chain(m, joints, "beam", LONG, "world")
+    with pytest.raises(ModelError, match="modes"):
+        FlexibleBeam(1.0, 1.0, 1.0, modes=4)
+    with pytest.raises(ModelError, match="length"):
+        FlexibleBeam(-1.0, 1.0, 1.0)

@@ -1,6 +1,6 @@
 """Mechanisms put together in Python, joint by joint."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,38 @@ SIZES = {REVOLUTE: (1, 1), PRISMATIC: (1, 1), SPHERICAL: (4, 3), FREE: (7, 6)}
 ORIGIN = (0.0, 0.0, 0.0)
 
 
+@dataclass(frozen=True)
+class Load:
+    """What is fixed to a frame.
+
+    Attributes:
+        mass: [kg]; there may be none.
+        com: Its centre, in the frame [m].
+        inertia: About its centre, in the frame's axes [kg m²]: (3, 3), or three moments.
+
+    Raises:
+        ModelError: A number is impossible.
+    """
+
+    mass: float = 0.0
+    com: Triple = ORIGIN
+    inertia: Array | Triple = ORIGIN
+
+    def __post_init__(self) -> None:
+        numbers = [self.mass, *self.com, *self.J.ravel()]
+        if not (np.all(np.isfinite(numbers)) and self.mass >= 0.0 and self.J.shape == (3, 3)):
+            raise ModelError(f"{self}: give finite numbers, and a mass that is not negative")
+
+    @property
+    def J(self) -> Array:
+        """Inertia about the centre (3, 3) [kg m²]."""
+        J = np.asarray(self.inertia, float)
+        return np.diag(J) if J.ndim == 1 else J
+
+
+NOTHING = Load()
+
+
 def empty_mechanism(gravity: Triple = (0.0, 0.0, 0.0)) -> Mechanism:
     """The world alone, with gravity [m/s²]."""
     world = Link(WORLD, 0, np.eye(3), np.zeros(3))
@@ -31,9 +63,7 @@ def with_joint(
     on: str = WORLD,
     xyz: Triple = ORIGIN,
     rpy: Triple = ORIGIN,
-    mass: float = 0.0,
-    com: Triple = ORIGIN,
-    inertia: Array | Triple = ORIGIN,
+    load: Load = NOTHING,
 ) -> Mechanism:
     """The same with one more joint and the body that it carries.
 
@@ -46,9 +76,7 @@ def with_joint(
         on: Link that carries the joint.
         xyz: Origin of the joint frame on it [m].
         rpy: Its fixed-axis roll, pitch, yaw there [rad].
-        mass: Of the body [kg]; it may have none.
-        com: Its centre of mass, in its frame [m].
-        inertia: About its centre, in its axes [kg m²]: (3, 3), or three moments.
+        load: Mass of the body, in its frame; it may have none.
 
     Raises:
         ModelError: A name is taken or unknown, or a number is impossible.
@@ -58,8 +86,7 @@ def with_joint(
     if kind == "free" and (on != WORLD or any(xyz) or any(rpy)):
         raise ModelError(f"joint '{name}' is free: it is on the world, where q says; give no frame")
     sizes = SIZES[KINDS[kind]]
-    grown = _grown(mechanism, name, kind, KINDS[kind], sizes, link, (on, xyz, rpy))
-    return _laden(grown, mass, com, inertia)
+    return _grown(mechanism, name, kind, KINDS[kind], sizes, link, (on, xyz, rpy), load)
 
 
 def with_beam(
@@ -70,9 +97,7 @@ def with_beam(
     on: str = WORLD,
     xyz: Triple = ORIGIN,
     rpy: Triple = ORIGIN,
-    mass: float = 0.0,
-    com: Triple = ORIGIN,
-    inertia: Array | Triple = ORIGIN,
+    load: Load = NOTHING,
 ) -> Mechanism:
     """The same with a flexible beam clamped to a link.
 
@@ -84,27 +109,24 @@ def with_beam(
         on: Link that carries the root.
         xyz: Origin of the root frame on it [m].
         rpy: Its roll, pitch, yaw there [rad]: x along the beam, y the way it bends.
-        mass: Of what is fixed to the tip [kg].
-        com: Its centre of mass, in the frame at the tip [m].
-        inertia: About its centre, in that frame's axes [kg m²]: (3, 3), or three moments.
+        load: What is fixed to the tip, in that frame.
 
     Raises:
         ModelError: A name is taken or unknown, or a number is impossible.
     """
     sizes = (beam.modes, beam.modes)
-    grown = _grown(mechanism, name, "beam", BEAM, sizes, link, (on, xyz, rpy))
+    grown = _grown(mechanism, name, "beam", BEAM, sizes, link, (on, xyz, rpy), load)
     stations = beam.stations()
     record = beam_record(len(grown.bodies) - 1, len(grown.stations), len(stations) - 1)
     part = grown.joints[name].v
     grown.bodies[-1]["beam"] = len(grown.beams)
     grown.axes["stiffness"][part] = beam.mode_stiffness
     grown.axes["damping"][part] = beam.mode_damping
-    grown = replace(
+    return replace(
         grown,
         beams=np.concatenate([grown.beams, record]),
         stations=np.concatenate([grown.stations, stations]),
     )
-    return _laden(grown, mass, com, inertia)
 
 
 def _grown(
@@ -115,8 +137,9 @@ def _grown(
     sizes: tuple[int, int],
     link: str,
     at: tuple[str, Triple, Triple],
+    load: Load,
 ) -> Mechanism:
-    """A copy with a last body of no mass on a last joint, whose positions are not set up."""
+    """A copy with one more joint and body, the last ones."""
     for what, new, names in (("joint", name, mechanism.joints), ("link", link, mechanism.links)):
         if new in names:
             raise ModelError(f"there is a {what} '{new}' already; give another name")
@@ -128,6 +151,7 @@ def _grown(
     body, number = bodies[-1], len(bodies) - 1
     body["parent"], body["joint"], body["q"], body["v"] = parent, code, q.start, v.start
     body["R"], body["p"], body["axis"] = R, p, v.stop - 1
+    body["mass"], body["com"], body["J"] = load.mass, load.com, load.J
     for k in range(v.start, v.stop):
         axes[k]["body"] = number
         axes[k]["below"] = k - 1 if k > v.start else bodies[parent]["axis"]
@@ -139,15 +163,3 @@ def _grown(
         links=mechanism.links | {link: Link(link, number, np.eye(3), np.zeros(3))},
         joints=mechanism.joints | {name: Joint(name, kind, q, v)},
     )
-
-
-def _laden(mechanism: Mechanism, mass: float, com: Triple, inertia: Array | Triple) -> Mechanism:
-    """Give the last body its mass, in place."""
-    J = np.asarray(inertia, float)
-    J = np.diag(J) if J.ndim == 1 else J
-    numbers = [mass, *com, *J.ravel()]
-    if not (np.all(np.isfinite(numbers)) and mass >= 0.0 and J.shape == (3, 3)):
-        raise ModelError(f"mass {mass} kg, centre {com}, inertia {inertia}: give finite numbers")
-    body = mechanism.bodies[-1]
-    body["mass"], body["com"], body["J"] = mass, com, J
-    return mechanism

@@ -62,7 +62,8 @@ def plant_of(
 
     Args:
         system: Any loaded robot.
-        actuated: Names of the joints that may act; all but floating bases unless given.
+        actuated: Names of the joints that may act; all but floating bases and beams unless
+            given.
         weights: See ``Distribution``.
 
     Raises:
