@@ -48,7 +48,8 @@ def link_pose(mechanism, q, name):
     """Rotation and position of a URDF link frame in the world, by the kernels."""
     poses = np.zeros(len(mechanism.bodies), POSE)
     poses["R"] = np.eye(3)
-    kinematics(mechanism.bodies, q, poses, mechanism.axes.copy())
+    beams, stations = mechanism.beams, mechanism.stations
+    kinematics(mechanism.bodies, beams, stations, q, poses, mechanism.axes.copy())
     found = mechanism.link(name)
     pose = poses[found.body]
     return pose["R"] @ found.R, pose["p"] + pose["R"] @ found.p

@@ -211,6 +211,7 @@ def characteristic_length(mechanism: Mechanism, loops: np.ndarray) -> float:
         sizes.append(float(np.linalg.norm(body["com"])))
         if body["parent"] > 0:
             sizes.append(float(np.linalg.norm(body["p"])))
+    sizes.extend(float(mechanism.stations[beam["tip"]]["x"]) for beam in mechanism.beams)
     for loop in loops:
         for end in "ab":
             if loop[f"body_{end}"] > 0:

@@ -17,7 +17,7 @@ from bulletbridge.constraints.layout import (
     Target,
     Term,
 )
-from bulletbridge.mechanism.dynamics import rigid_acceleration
+from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
 from bulletbridge.mechanism.layout import Axis, Pose
 from bulletbridge.numerics.algebra import (

@@ -49,7 +49,7 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 @inlined
 def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
-    kinematics(a.bodies, q, a.poses, a.axes)
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     residuals(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows)
     if a.control.user_rows > 0:
         ask_user(a, POSITION_PHASE, moment.t, q, v)
@@ -62,7 +62,7 @@ def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
 def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
     """Split velocity space at the configuration that ``close_up`` saw last."""
     control = a.control
-    mass_matrix(a.bodies, a.poses, a.axes, f.L)
+    mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
     jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, f.Y, f.rows)
     first = f.Y.shape[0] - control.user_rows
     for i in range(control.user_rows):
@@ -87,7 +87,7 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
 def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
     h = a.vectors[BIAS]
-    bias(a.bodies, a.lumps, a.poses, a.axes, a.control.gravity, v, h)
+    bias(a.bodies, a.beams, a.stations, a.lumps, a.poses, a.axes, a.control.gravity, v, h)
     joint_forces(a.axes, q, v, tau, vdot)
     for k in range(len(vdot)):
         vdot[k] -= h[k]

@@ -118,8 +118,9 @@ def mass_matrix_at(mechanism: Mechanism, q: Array) -> tuple[Array, np.ndarray]:
         if body["parent"] == 0:
             body["p"] = 0.0
     axes = mechanism.axes.copy()
-    kinematics(bodies, q, poses, axes)
-    mass_matrix(bodies, poses, axes, M)
+    beams, stations = mechanism.beams, mechanism.stations  # Bullet has none
+    kinematics(bodies, beams, stations, q, poses, axes)
+    mass_matrix(bodies, beams, stations, poses, axes, M)
     return np.tril(M) + np.tril(M, -1).T, poses
 
 

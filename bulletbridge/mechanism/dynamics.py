@@ -3,17 +3,23 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in world coordinates.
 """
 
+from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
+from bulletbridge.mechanism.inertias import (
+    carried_inertia,
+    own_inertia,
+    put_carried_inertia,
+    put_own_inertia,
+)
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
-from bulletbridge.mechanism.layout import FREE, Axis, Body, Lump, Pose
+from bulletbridge.mechanism.layout import BEAM, FREE, Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.algebra import (
     ZERO,
-    Inertia,
-    Pair,
     add,
     add_inertia,
     add_pair,
     apply,
     cross,
+    diagonal,
     force_cross,
     inertia_at,
     mat,
@@ -23,7 +29,6 @@ from bulletbridge.numerics.algebra import (
     norm,
     power,
     put,
-    put_mat,
     scale,
     scale_pair,
     transpose,
@@ -31,31 +36,18 @@ from bulletbridge.numerics.algebra import (
     velocity_at,
 )
 from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Records, Vector
-
-
-@helper
-def own_inertia(pose: Pose) -> Inertia:
-    """Inertia of one body about the world origin."""
-    return pose.m, vec(pose.mc), mat(pose.J)
-
-
-@helper
-def carried_inertia(pose: Pose) -> Inertia:
-    """Inertia of a body with all it carries about the world origin."""
-    return pose.carried_m, vec(pose.carried_mc), mat(pose.carried_J)
-
-
-@helper
-def put_carried_inertia(pose: Pose, inertia: Inertia) -> None:
-    """Store ``carried_inertia``."""
-    pose.carried_m = inertia[0]
-    put(pose.carried_mc, inertia[1])
-    put_mat(pose.carried_J, inertia[2])
+from bulletbridge.numerics.records import Array, Records
 
 
 @kernel
-def mass_matrix(bodies: Records[Body], poses: Records[Pose], axes: Records[Axis], M: Array) -> None:
+def mass_matrix(
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    M: Array,
+) -> None:
     """Composite-rigid-body algorithm: M (nv, nv), the lower triangle.
 
     Takes poses and axes from ``kinematics``; writes the inertias of the poses for ``bias``.
@@ -65,10 +57,12 @@ def mass_matrix(bodies: Records[Body], poses: Records[Pose], axes: Records[Axis]
         R = mat(pose.R)
         centre = add(vec(pose.p), apply(R, vec(body.com)))
         inertia = inertia_at(centre, body.mass, mul(mul(R, mat(body.J)), transpose(R)))
-        pose.m = inertia[0]
-        put(pose.mc, inertia[1])
-        put_mat(pose.J, inertia[2])
+        put_own_inertia(pose, inertia)
         put_carried_inertia(pose, inertia)
+    if len(beams) > 0:
+        put_own_inertia(poses[0], (0.0, ZERO, diagonal(0.0)))  # a beam on the world adds to it
+    for i in range(len(beams)):
+        add_beam(beams[i], stations, poses[bodies[beams[i].body].parent])
     for i in range(len(bodies) - 1, 0, -1):
         parent = bodies[i].parent
         if parent > 0:
@@ -83,11 +77,15 @@ def mass_matrix(bodies: Records[Body], poses: Records[Pose], axes: Records[Axis]
         while j >= 0:
             M[k, j] = power(pushed, axis_twist(axes[j]))
             j = axes[j].below
+    for i in range(len(beams)):
+        add_modes(beams[i], bodies[beams[i].body], stations, axes, M)
 
 
 @kernel
 def bias(
     bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
     lumps: Records[Lump],
     poses: Records[Pose],
     axes: Records[Axis],
@@ -123,6 +121,10 @@ def bias(
                 acceleration[0],
                 add(vec(parent.av), cross(velocity_at(twist, vec(pose.p)), twist[0])),
             )
+        elif body.joint == BEAM:
+            beam = beams[body.beam]
+            extra = tip_drift(beam, stations[beam.tip], body, relative, v)
+            acceleration = (acceleration[0], add(acceleration[1], extra))
         put(pose.w, twist[0])
         put(pose.v, twist[1])
         put(pose.aw, acceleration[0])
@@ -134,11 +136,16 @@ def bias(
         put(pose.fv, force[1])
     for i in range(len(lumps)):
         add_drag(lumps[i], poses[lumps[i].body])
+    for k in range(len(axes)):
+        h[k] = 0.0
+    for i in range(len(beams)):
+        body = bodies[beams[i].body]
+        add_beam_forces(beams[i], body, stations, poses[body.parent], v, h)
     for i in range(len(bodies) - 1, 0, -1):
         body, pose = bodies[i], poses[i]
         force = (vec(pose.fw), vec(pose.fv))
         for k in range(body.v, body.axis + 1):
-            h[k] = power(force, axis_twist(axes[k]))
+            h[k] += power(force, axis_twist(axes[k]))
         if body.parent > 0:
             below = poses[body.parent]
             put(below.fw, add(vec(below.fw), force[0]))
@@ -168,10 +175,3 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
         if axis.stiffness != 0.0:
             force -= axis.stiffness * (q[axis.q] - axis.rest)
         forces[k] = force
-
-
-@helper
-def rigid_acceleration(twist: Pair, acceleration: Pair, point: Vector) -> Vector:
-    """Acceleration of the material point at ``point``, from spatial twist and acceleration."""
-    spatial = velocity_at(acceleration, point)
-    return add(spatial, cross(twist[0], velocity_at(twist, point)))

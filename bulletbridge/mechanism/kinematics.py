@@ -5,22 +5,27 @@ inertias add without transforms. Source: Featherstone, Rigid Body Dynamics Algor
 """
 
 from bulletbridge.mechanism.layout import (
+    BEAM,
     FREE,
     PRISMATIC,
     REVOLUTE,
     SPHERICAL,
     Axis,
+    Beam,
     Body,
     Pose,
+    Station,
 )
 from bulletbridge.numerics.algebra import (
     ZERO,
+    Matrix,
     Pair,
     Vector,
     add,
     apply,
     cross,
     dexp_inverse,
+    dot,
     mat,
     mul,
     put,
@@ -58,10 +63,17 @@ def put_turning_axis(axis: Axis, direction: Vector, point: Vector) -> None:
 
 
 @kernel
-def kinematics(bodies: Records[Body], q: Array, poses: Records[Pose], axes: Records[Axis]) -> None:
+def kinematics(
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    q: Array,
+    poses: Records[Pose],
+    axes: Records[Axis],
+) -> None:
     """Pose of every body and unit twist of every axis at the configuration q (nq,).
 
-    Writes poses (nb) .R, .p and axes (nv) .w, .v.
+    Writes poses (nb) .R, .p and axes (nv) .w, .v, and where the beams are.
     """
     for i in range(1, len(bodies)):
         body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
@@ -83,12 +95,47 @@ def kinematics(bodies: Records[Body], q: Array, poses: Records[Pose], axes: Reco
             put_turning_axis(axes[k], columns[0], p)
             put_turning_axis(axes[k + 1], columns[1], p)
             put_turning_axis(axes[k + 2], columns[2], p)
+        elif body.joint == BEAM:
+            beam = beams[body.beam]
+            R, p = bend(body, beam, stations[beam.tip], q, R, p, axes)
         else:
             p = add(vec(parent.p), vec(q[body.q :]))
             R = rotation(q[body.q + 3], q[body.q + 4], q[body.q + 5], q[body.q + 6])
             put_free_axes(axes, k, p)
         put_mat(pose.R, R)
         put(pose.p, p)
+
+
+@helper
+def bend(
+    body: Body, beam: Beam, tip: Station, q: Array, R: Matrix, p: Vector, axes: Records[Axis]
+) -> tuple[Matrix, Vector]:
+    """Pose of a beam's tip from that of its root (R, p), and the twists of its modes."""
+    for c in range(3):
+        beam.q[c] = q[body.q + c] if c <= body.axis - body.v else 0.0
+    put_mat(beam.R, R)
+    put(beam.p, p)
+    z = transpose(R)[2]
+    end = place(beam, tip)
+    for c in range(body.axis - body.v + 1):
+        put_turning_axis(axes[body.v + c], scale(tip.slope[c], z), end)
+        put(axes[body.v + c].v, add(vec(axes[body.v + c].v), vec(tip.D[c])))
+    return turn_z(R, dot(vec(tip.slope), vec(beam.q))), end
+
+
+@helper
+def place(beam: Beam, station: Station) -> Vector:
+    """Where a station of the bent beam is; writes also how the modes move it."""
+    amplitudes = vec(beam.q)
+    x, y, _ = transpose(mat(beam.R))
+    bow = apply(mat(station.S), amplitudes)
+    along = station.x - 0.5 * dot(amplitudes, bow)
+    p = add(vec(beam.p), scale(along, x))
+    p = add(p, scale(dot(vec(station.sigma), amplitudes), y))
+    put(station.p, p)
+    for c in range(3):
+        put(station.D[c], add(scale(-bow[c], x), scale(station.sigma[c], y)))
+    return p
 
 
 @helper
@@ -117,6 +164,10 @@ def displace(bodies: Records[Body], start: Array, u: Array, dt: float, q: Array)
         j, k = body.q, body.v
         if body.joint == REVOLUTE or body.joint == PRISMATIC:
             q[j] = start[j] + dt * u[k]
+            continue
+        if body.joint == BEAM:
+            for c in range(body.axis - k + 1):
+                q[j + c] = start[j + c] + dt * u[k + c]
             continue
         turn = quat_exp(scale(dt, vec(u[k:])))
         if body.joint == FREE:

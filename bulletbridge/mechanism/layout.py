@@ -6,12 +6,13 @@ vectors are (angular, linear). A body is a set of links rigidly joined: fixed jo
 
 from bulletbridge.numerics.records import Int, Mat3, Real, Vec3, dtype_of
 
-REVOLUTE, PRISMATIC, SPHERICAL, FREE = 0, 1, 2, 3
-"""Kinds of tree joint: rates of 1, 1, 3, 6 and positions of 1, 1, 4, 7 numbers.
+REVOLUTE, PRISMATIC, SPHERICAL, FREE, BEAM = 0, 1, 2, 3, 4
+"""Kinds of tree joint: rates of 1, 1, 3, 6 and positions of 1, 1, 4, 7 numbers; a beam has 1 to 3.
 
 A spherical joint has a quaternion xyzw (body axes to joint-frame axes) and rates in body axes; a
 free body has the position of its origin, a quaternion xyzw, and as rates its angular velocity and
-the velocity of its origin, both in world axes.
+the velocity of its origin, both in world axes. A beam joins the
+body at its root to the one at its tip; its positions are the amplitudes of its modes [m].
 """
 
 
@@ -28,6 +29,7 @@ class Body:
     mass: Real
     com: Vec3  # in the body frame, which is the joint frame after the joint's motion
     J: Mat3  # inertia about com, body axes
+    beam: Int  # number of its beam, if that is its joint
 
 
 class Pose:
@@ -74,6 +76,29 @@ class Lump:
     angular: Real
 
 
+class Beam:
+    """A beam that bends in a plane: from its root frame, x along it, y the way it bends."""
+
+    body: Int  # at its tip; its parent is at the root
+    first: Int  # of the stations with mass
+    tip: Int  # station at the end, without mass, after the last of those
+    q: Vec3  # amplitudes of the modes [m], zero beyond their number
+    R: Mat3  # root frame in the world
+    p: Vec3
+
+
+class Station:
+    """A cross-section of a beam: what its modes do there, per unit of amplitude."""
+
+    x: Real  # from the root [m]
+    mass: Real
+    sigma: Vec3  # deflections
+    slope: Vec3  # rates of sigma along x [1/m]
+    S: Mat3  # integrals from the root of products of slopes [1/m]: shortening is qᵀ S q / 2
+    p: Vec3  # where it is in the world
+    D: Mat3  # rows: its velocity by each mode, world axes
+
+
 class Spot:
     """A held point: where it is on both bodies, and the directions in which it stays."""
 
@@ -85,7 +110,8 @@ class Spot:
     count: Int  # how many of them are held
 
 
-BODY, POSE, AXIS, LUMP, SPOT = (dtype_of(kind) for kind in (Body, Pose, Axis, Lump, Spot))
+BODY, POSE, AXIS, LUMP = (dtype_of(kind) for kind in (Body, Pose, Axis, Lump))
+BEAMS, STATION, SPOT = (dtype_of(kind) for kind in (Beam, Station, Spot))
 
 HELD_A, HELD_B, HELD_POINT, HELD_NORMAL, HELD_COUNT, HELD_COLUMNS = 0, 1, 2, 5, 8, 9
 """Columns of a table of held points (n, 9): bodies a and b, point (3) [m] and unit normal (3) in

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.layout import AXIS, BODY, LUMP
+from bulletbridge.mechanism.layout import AXIS, BEAMS, BODY, LUMP, STATION
 from bulletbridge.numerics.records import Array
 
 WORLD = "world"
@@ -28,7 +28,7 @@ class Joint:
     """A named tree joint and where its coordinates are in q and v."""
 
     name: str
-    kind: str  # "revolute", "prismatic", "spherical", "free"
+    kind: str  # "revolute", "prismatic", "spherical", "free", "beam"
     q: slice
     v: slice
     lower: float = -np.inf  # [rad or m]
@@ -43,6 +43,8 @@ class Mechanism:
         bodies: (nb,) records of ``layout.Body``; body 0 is the world.
         axes: (nv,) records of ``layout.Axis``; joint forces stand here.
         lumps: (nl,) records of ``layout.Lump``; empty when link damping is off.
+        beams: Records of ``layout.Beam``, one for each joint of that kind.
+        stations: Records of ``layout.Station``: those of each beam, its tip the last.
         links: Links by name; ``body/link`` when there are several robots.
         joints: Joints by name; a floating base is the joint ``base`` (``body/base``).
         gravity: (3,) [m/s²].
@@ -54,6 +56,8 @@ class Mechanism:
     joints: dict[str, Joint]
     gravity: Array
     lumps: np.ndarray = field(default_factory=lambda: np.zeros(0, LUMP))
+    beams: np.ndarray = field(default_factory=lambda: np.zeros(0, BEAMS))
+    stations: np.ndarray = field(default_factory=lambda: np.zeros(0, STATION))
 
     @property
     def nq(self) -> int:

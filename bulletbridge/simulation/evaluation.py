@@ -105,7 +105,7 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
         tuple(gaps),
         kinetic,
         potential(full, terms, q),
-        momentum(terms),
+        momentum(full, terms, v),
         rate,
         full.encoded.in_metres,
     )
@@ -147,13 +147,20 @@ def potential(solver: Solver, terms: Terms, q: Array) -> float:
     return energy
 
 
-def momentum(terms: Terms) -> Array:
+def momentum(solver: Solver, terms: Terms, v: Array) -> Array:
     """Angular momentum about the world origin and linear momentum, (6,)."""
     pose = terms.poses[1:]
-    w, v, mc = pose["w"], pose["v"], pose["mc"]
-    angular = np.einsum("nij,nj->ni", pose["J"], w) + np.cross(mc, v)
-    linear = pose["m"][:, None] * v - np.cross(mc, w)
-    return np.concatenate([angular.sum(axis=0), linear.sum(axis=0)])
+    w, u, mc = pose["w"], pose["v"], pose["mc"]
+    angular = np.einsum("nij,nj->ni", pose["J"], w) + np.cross(mc, u)
+    linear = pose["m"][:, None] * u - np.cross(mc, w)
+    total = np.concatenate([angular.sum(axis=0), linear.sum(axis=0)])
+    for beam in solver.beams:  # what bending adds to stations that move with the root
+        body = solver.bodies[beam["body"]]
+        rates = v[body["v"] : body["axis"] + 1]
+        own = terms.stations[beam["first"] : beam["tip"]]
+        bending = own["mass"][:, None] * np.einsum("k,nki->ni", rates, own["D"][:, : len(rates)])
+        total += np.concatenate([np.cross(own["p"], bending), bending], axis=1).sum(axis=0)
+    return total
 
 
 def reactions(

@@ -4,7 +4,7 @@ from bulletbridge.constraints.layout import Coupling, Loop, Term
 from bulletbridge.formulations.arrays import Arrays, Control, Factors, Moment
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
-from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose, Spot
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Spot, Station
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.records import Array, Records
 
@@ -12,6 +12,8 @@ from bulletbridge.numerics.records import Array, Records
 @kernel
 def run_filter(
     bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
     lumps: Records[Lump],
     poses: Records[Pose],
     axes: Records[Axis],
@@ -45,7 +47,19 @@ def run_filter(
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
     a = Arrays(
-        bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
+        bodies,
+        beams,
+        stations,
+        lumps,
+        poses,
+        axes,
+        loops,
+        couplings,
+        terms,
+        user_jacobian,
+        rows[2],
+        vectors,
+        c,
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
     h = Held(held, spots, held_rows[0], held_rows[1], P, S, T, values)

@@ -62,7 +62,8 @@ def plant_of(
 
     Args:
         system: Any loaded robot.
-        actuated: Names of the joints that may act; all but floating bases unless given.
+        actuated: Names of the joints that may act; all but floating bases and beams unless
+            given.
         weights: See ``Distribution``.
 
     Raises:
@@ -88,7 +89,7 @@ def configuration_difference(joints: Collection[Joint], nv: int, q: Array, q_d: 
     """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
     x = np.zeros(nv)
     for joint in joints:
-        if joint.kind in ("revolute", "prismatic"):
+        if joint.kind in ("revolute", "prismatic", "beam"):
             x[joint.v] = q[joint.q] - q_d[joint.q]
             continue
         free, first = joint.kind == "free", joint.v.start

@@ -115,7 +115,7 @@ def column_lengths(mechanism: Mechanism, length: float) -> Array:
     """(nv,) factor of each Jacobian column that makes metres per metre and radians per radian."""
     factors = np.ones(mechanism.nv)
     for joint in mechanism.joints.values():
-        if joint.kind == "prismatic":
+        if joint.kind in ("prismatic", "beam"):
             factors[joint.v] = length
         elif joint.kind == "free":
             factors[joint.v.start + 3 : joint.v.stop] = length

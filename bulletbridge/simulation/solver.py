@@ -66,6 +66,7 @@ class Terms(NamedTuple):
     poses: np.ndarray  # (nb,) records with twists and inertias
     axes: np.ndarray  # (nv,) records with unit twists
     forces: Array  # (nv,) constant torques, springs, dampers of the joints
+    stations: np.ndarray  # of the beams, with places and velocities by each mode
 
 
 class Solver:
@@ -78,8 +79,8 @@ class Solver:
         self.mechanism, self.encoded, self.tolerances = mechanism, encoded, tolerances
         nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
         self.bodies, self.lumps = mechanism.bodies.copy(), mechanism.lumps.copy()
-        self.axes = mechanism.axes.copy()
-        self.poses = np.zeros(len(self.bodies), POSE)
+        self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
+        self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
         self.poses["R"] = np.eye(3)
         self.state = np.zeros(nq + nv + 1)
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
@@ -99,7 +100,7 @@ class Solver:
         c["integrator"], c["passes"], c["driven"] = EULER, -1, int(bool(encoded.motions))
         c["gap_tolerance"] = tolerances.gap
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
-        mass = float(self.bodies["mass"].sum())
+        mass = float(self.bodies["mass"].sum() + self.stations["mass"].sum())
         c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
         c["mismatch"] = np.inf
         c["user_rows"] = self.user_size
@@ -108,6 +109,8 @@ class Solver:
             c["driven"] = 1
         self.arrays = (
             self.bodies,
+            self.beams,
+            self.stations,
             self.lumps,
             self.poses,
             self.axes,
@@ -225,22 +228,21 @@ class Solver:
 
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
-        nv, nc = self.mechanism.nv, self.encoded.nc
-        poses, axes = self.poses.copy(), self.axes.copy()
-        rows = self.rows[0].copy()
+        nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded
+        poses, axes, rows = self.poses.copy(), self.axes.copy(), self.rows[0].copy()
+        beams, stations = self.beams.copy(), self.stations.copy()
         M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
-        targets = self.encoded.targets(np.array([t]))[0]
-        e, g = self.encoded, self.control[0]["gravity"]
-        kinematics(self.bodies, q, poses, axes)
-        mass_matrix(self.bodies, poses, axes, M)
+        targets, gravity = e.targets(np.array([t]))[0], self.control[0]["gravity"]
+        kinematics(self.bodies, beams, stations, q, poses, axes)
+        mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
-        bias(self.bodies, self.lumps, poses, axes, g, v, h)
+        bias(self.bodies, beams, stations, self.lumps, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
         self._evaluate_users(Kinematics(self.mechanism, poses, axes, q, v, t), rows, J)
         joint_forces(axes, q, v, np.zeros(nv), forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
-        return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces)
+        return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
 
     def wrench_rows(self, terms: Terms, index: int, t: float) -> tuple[Array, Array]:
         """Origin of frame b of a loop, and what each row's unit multiplier does to b's link there.

@@ -48,7 +48,7 @@ from bulletbridge.formulations.projector import (
     refresh,
 )
 from bulletbridge.mechanism.kinematics import chart_rate, displace
-from bulletbridge.mechanism.layout import Axis, Body, Lump, Pose
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.jit import helper, inlined, kernel
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import unwhiten, whiten_velocity
@@ -60,6 +60,8 @@ STEP, ACCELERATE, PROJECT = 0, 1, 2
 @kernel
 def run(
     bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
     lumps: Records[Lump],
     poses: Records[Pose],
     axes: Records[Axis],
@@ -90,7 +92,19 @@ def run(
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
     a = Arrays(
-        bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
+        bodies,
+        beams,
+        stations,
+        lumps,
+        poses,
+        axes,
+        loops,
+        couplings,
+        terms,
+        user_jacobian,
+        rows[2],
+        vectors,
+        c,
     )
     f, stage = Factors(L[0], Y[0], R[0], rows[0]), Factors(L[1], Y[1], R[1], rows[1])
     q, v = state[:nq], state[nq : nq + nv]

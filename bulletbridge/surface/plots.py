@@ -112,6 +112,10 @@ def coordinates(
             found.append((f"{name}, angle", lambda q, k=start: _angle(q[:, k : k + 4])))
         elif joint.kind == "free":
             found.append((f"{name}, z", lambda q, k=start: q[:, k + 2]))
+        elif joint.kind == "beam":
+            for k in range(start, joint.q.stop):
+                label = f"{name}, mode {k - start + 1}"
+                found.append((label, lambda q, k=k: q[:, k]))
         else:
             found.append((name, lambda q, k=start: q[:, k]))
     return found
