@@ -36,10 +36,12 @@ from bulletbridge.mechanism.layout import (
     TOUCH_NORMAL,
     TOUCH_POINT,
     Axis,
+    Beam,
     Body,
     Lump,
     Pose,
     Spot,
+    Station,
 )
 from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.mixed import Bound, Mixed
@@ -58,6 +60,8 @@ RESIDUAL, SWEEPS, NEWTONS, ROWS = range(4)
 @kernel
 def run_bounded(
     bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
     lumps: Records[Lump],
     poses: Records[Pose],
     axes: Records[Axis],
@@ -105,7 +109,19 @@ def run_bounded(
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
     a = Arrays(
-        bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
+        bodies,
+        beams,
+        stations,
+        lumps,
+        poses,
+        axes,
+        loops,
+        couplings,
+        terms,
+        user_jacobian,
+        rows[2],
+        vectors,
+        c,
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
     x, b, w = impulses[0], impulses[1], impulses[2]
@@ -182,7 +198,7 @@ def bounded_impulses(
     if len(h.touches) > 0:
         predicted = a.vectors[PREDICTED_Q, :nq]
         displace(a.bodies, q, v, a.control.dt, predicted)
-        kinematics(a.bodies, predicted, a.poses, a.axes)
+        kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
     n = bound(a, h, q, v, a.vectors[START_V, :nv])
     report[ROWS] = n
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
