@@ -171,6 +171,22 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
 
 
 @helper
+def add_impedance(axes: Records[Axis], ahead: float, M: Array) -> None:
+    """M + ahead D + ahead² K: what an implicit step of ``ahead`` [s] moves; joint springs and
+    dampers are diagonal.
+    """
+    for k in range(len(axes)):
+        M[k, k] += ahead * (axes[k].damping + ahead * axes[k].stiffness)
+
+
+@helper
+def look_ahead(axes: Records[Axis], ahead: float, v: Array, forces: Array) -> None:
+    """Take springs where the present rates lead in ``ahead`` [s]."""
+    for k in range(len(axes)):
+        forces[k] -= ahead * axes[k].stiffness * v[k]
+
+
+@helper
 def rigid_acceleration(twist: Pair, acceleration: Pair, point: Vector) -> Vector:
     """Acceleration of the material point at ``point``, from spatial twist and acceleration."""
     spatial = velocity_at(acceleration, point)
