@@ -172,9 +172,7 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
 
 @helper
 def add_impedance(axes: Records[Axis], ahead: float, M: Array) -> None:
-    """M + ahead D + ahead² K: what an implicit step of ``ahead`` [s] moves; joint springs and
-    dampers are diagonal.
-    """
+    """M <- M + ahead D + ahead² K, what an implicit step of ``ahead`` [s] moves."""
     for k in range(len(axes)):
         M[k, k] += ahead * (axes[k].damping + ahead * axes[k].stiffness)
 

@@ -63,7 +63,7 @@ class Beam:
     @property
     def springs(self) -> Array:
         """(n,) places of the springs, from the root [m]."""
-        return (np.arange(self.segments) + 0.5) * (self.length / self.segments)
+        return np.arange(0.5, self.segments) * (self.length / self.segments)
 
     @property
     def bounds(self) -> Array:
@@ -144,8 +144,8 @@ def divide(whole: Lump, bounds: Array) -> list[Lump]:
     masses, centres, along = spread(float(whole.com[0]), moment / mass, bounds)
     if masses.min() < LIGHTEST * masses.max():
         raise ModelError(
-            f"the link's mass is all around {whole.com[0]:.4g} m along it, which leaves pieces with "
-            "next to none; give the mass per length of the part that bends"
+            f"the link's mass is all around {whole.com[0]:.4g} m along it, which leaves pieces "
+            "with next to none; give the mass per length of the part that bends"
         )
     slope = whole.second[0] / moment
     rest = (whole.second - np.outer(whole.second[0], slope)) / mass
@@ -189,7 +189,7 @@ def spread(centre: float, variance: float, bounds: Array) -> tuple[Array, Array,
 
 def _density(powers: Array, weight: Array, wanted: Array) -> Array | None:
     """exp(a + b u + c u²) with three moments, by damped Newton; None if there is none."""
-    x = np.array([math.log(0.5), 0.0, 0.0])
+    x: Array = np.array([math.log(0.5), 0.0, 0.0])
 
     def values(x: Array) -> Array:
         return np.exp(np.clip(x @ powers, -700.0, 700.0))
@@ -203,7 +203,9 @@ def _density(powers: Array, weight: Array, wanted: Array) -> Array | None:
         if np.abs(missed).max() <= 4e-16:
             return values(x)
         try:
-            step = np.linalg.solve((powers * density) @ powers.T, missed)
+            step: Array = np.asarray(
+                np.linalg.solve((powers * density) @ powers.T, missed), np.float64
+            )
         except np.linalg.LinAlgError:
             return None
         factor, here = 1.0, cost(x)

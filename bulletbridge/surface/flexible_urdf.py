@@ -169,8 +169,8 @@ def replace_link(
             for k, shape in cuts:
                 put_place(shape, place_of(shape)[0] - origins[k])
                 segments[k].append(shape)
-            if note and note not in chain.notes:
-                chain.notes.append(note)
+            if note and f"{name}: {note}" not in chain.notes:
+                chain.notes.append(f"{name}: {note}")
         elif child.tag != "inertial":
             for segment in segments:  # <contact> and what else a link may say
                 segment.append(deepcopy(child))
@@ -182,7 +182,9 @@ def replace_link(
     taken = {element.get("name") for element in robot if element is not link}
     for element in (*segments[:-1], *new):
         if element.get("name") in taken:
-            raise ModelError(f"the robot has a {element.tag} called '{element.get('name')}' already")
+            raise ModelError(
+                f"the robot has a {element.tag} called '{element.get('name')}' already"
+            )
     place = list(robot).index(link)
     for k, element in enumerate(segments[:-1]):
         robot.insert(place + k, element)
