@@ -51,10 +51,10 @@ class System(ClosedState):
             that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
             that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
-        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs and dampers at the
-            end of the step, so that no stiffness makes it unstable, at the price of damping a mode
-            of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp nothing and need
-            w dt < 2. All other integrators know but one way.
+        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
+            beside them, at the end of the step, so that no stiffness makes it unstable, at the
+            price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
+            nothing and need w dt < 2. All other integrators know but one way.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -96,8 +96,7 @@ class System(ClosedState):
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        sprung = np.any(mechanism.axes["stiffness"]) or np.any(mechanism.axes["damping"])
-        control["implicit"] = springs == "implicit" and sprung
+        control["implicit"] = springs == "implicit" and bool(np.any(mechanism.axes["stiffness"]))
         self._write = world.write if world is not None else None
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
