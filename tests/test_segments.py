@@ -336,3 +336,13 @@ def test_a_bundled_robot_bends_without_opening(tmp_path, monkeypatch):
     with bb.load(made.loops, dt=1 / 240) as model:
         model.system.rollout(240)
         assert model.system.evaluate().largest("kept_metres") <= 1e-12
+
+
+def test_only_springs_that_are_too_stiff_are_taken_implicitly(tmp_path):
+    """The platform's springs follow their vibration in steps of 1/240 s; a chain's cannot."""
+    with bb.load("stewart", dt=1 / 240) as model:
+        assert not model.system._solver.control[0]["implicit"]
+    how = replace(BEAM, segments=8)
+    for dt, implicit in ((1 / 240, True), (1e-6, False)):
+        with loaded(tmp_path, how, dt=dt) as model:
+            assert bool(model.system._solver.control[0]["implicit"]) is implicit

@@ -27,6 +27,7 @@ from bulletbridge.simulation.options import (
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.springs import STIFF, fastest_mode
 from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
 
@@ -105,6 +106,12 @@ class System(ClosedState):
     def dt(self) -> float:
         """Step [s]."""
         return float(self._solver.control[0]["dt"])
+
+    def take_stiff_springs_implicitly(self) -> None:
+        """Have joint springs act at the end of steps if explicit ones could not follow them."""
+        if fastest_mode(self._solver) * self.dt > STIFF:
+            for solver in (self._full, self._solver):
+                solver.control[0]["implicit"] = 1
 
     def step(self, write: bool = True) -> None:
         """Advance by one step and show the state in the world.
