@@ -122,9 +122,8 @@ def load(
         ids = load_bodies(spec, client)
         bodies = read_bullet(readable(ids), client)
         mechanism = with_forces(bodies.mechanism, spec.forces)
-        system = System(
-            mechanism, spec.constraints, world=bodies, **({"springs": "explicit"} | system_options)
-        )
+        options: SystemOptions = {"springs": "explicit", **system_options}
+        system = System(mechanism, spec.constraints, world=bodies, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
         if "springs" not in system_options:
             system.take_stiff_springs_implicitly()
