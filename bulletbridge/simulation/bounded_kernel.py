@@ -22,7 +22,7 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.formulations.bounded import Bounded, bound, solve_bounded
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
-from bulletbridge.formulations.projector import push, refresh
+from bulletbridge.formulations.projector import push, refresh, take_springs
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.layout import (
     HELD_A,
@@ -130,6 +130,7 @@ def run_bounded(
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
+    take_springs(c, c.dt if c.implicit else 0.0)
     if task == PREDICT:
         if not c.fresh:
             refresh(a, f, Moment(t0, targets[0]), q, v)

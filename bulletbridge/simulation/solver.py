@@ -135,7 +135,7 @@ class Solver:
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
-        for name in ("dt", "integrator", "directions", "passes", "gravity"):
+        for name in ("dt", "integrator", "directions", "passes", "gravity", "implicit"):
             self.control[0][name] = other.control[0][name]
 
     @property

@@ -46,6 +46,7 @@ from bulletbridge.formulations.projector import (
     filter_velocity,
     push,
     refresh,
+    take_springs,
 )
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
@@ -110,6 +111,7 @@ def run(
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
+    take_springs(c, c.dt if task == STEP and c.integrator == EULER and c.implicit else 0.0)
     if task == ACCELERATE:
         accelerate_at(a, f, Moment(t0, targets[0]), q, v, tau[0], vectors[ACCELERATION, :nv])
         c.fresh = 1
@@ -163,6 +165,11 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 @inlined
 def semi_implicit_euler(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
     """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
+
+    With ``control.implicit`` joint springs, and dampers beside them, push as at the step's end,
+    -D v₁ - K (q + dt v₁ - rest): M + dt D + dt² K is the metric of the whole step. Its correction
+    then is an impulse under which springs give way; its filter may gain kinetic energy, but no more
+    than the implicit Euler method has taken from the springs, ½ |dt v₁|² in the metric of K.
 
     The curvature of the constraints is not evaluated. What the correction moves q by is an impulse
     too: ``finish`` adds it, over dt, to the velocity before the filter. So q moves along the chord

@@ -21,6 +21,7 @@ from bulletbridge.simulation.options import (
     COMPILED,
     Directions,
     Integrator,
+    Springs,
     World,
     check_counts,
     check_options,
@@ -28,6 +29,7 @@ from bulletbridge.simulation.options import (
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.springs import STIFF, fastest_mode
 from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
 
@@ -60,6 +62,10 @@ class System(ClosedState):
         contacts: Whether the bodies touch each other and what stands in the world. Steps then need
             a world, and are those of ``semi_implicit_euler``.
         limits: Whether joint limits stop joints.
+        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
+            beside them, at the end of the step, so that no stiffness makes it unstable, at the
+            price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
+            nothing and need w dt < 2. All other integrators know but one way.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -86,10 +92,11 @@ class System(ClosedState):
         velocity_filter: bool = True,
         contacts: bool = False,
         limits: bool = False,
+        springs: Springs = "implicit",
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
-        check_options(dt, integrator, correction, passes, velocity_filter)
+        check_options(dt, integrator, correction, passes, velocity_filter, springs)
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
         self.world = world
@@ -112,6 +119,7 @@ class System(ClosedState):
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
+        control["implicit"] = springs == "implicit" and bool(np.any(mechanism.axes["stiffness"]))
         self._write = world.write if world is not None else None
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
@@ -120,6 +128,12 @@ class System(ClosedState):
     def dt(self) -> float:
         """Step [s]."""
         return float(self._solver.control[0]["dt"])
+
+    def take_stiff_springs_implicitly(self) -> None:
+        """Have joint springs act at the end of steps if explicit ones could not follow them."""
+        if fastest_mode(self._solver) * self.dt > STIFF:
+            for solver in (self._full, self._solver):
+                solver.control[0]["implicit"] = 1
 
     def step(self, write: bool = True) -> None:
         """Advance by one step and show the state in the world.

@@ -43,6 +43,7 @@ class SystemOptions(TypedDict, total=False):
     velocity_filter: bool
     contacts: bool
     limits: bool
+    springs: Literal["implicit", "explicit"]
     tolerances: Tolerances | None
 
 
@@ -101,7 +102,8 @@ def load(
     Args:
         model: Bundled name, path of a loops file, or what was read from one.
         client: Bullet client to load into; None for a new one without a window.
-        system_options: Keyword arguments of ``System``.
+        system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
+            too stiff for that at the start.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
@@ -122,8 +124,11 @@ def load(
         ids = load_bodies(spec, client)
         bodies = read_bullet(readable(ids), client)
         mechanism = with_forces(bodies.mechanism, spec.forces)
-        system = System(mechanism, spec.constraints, world=bodies, **system_options)
+        options: SystemOptions = {"springs": "explicit", **system_options}
+        system = System(mechanism, spec.constraints, world=bodies, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
+        if "springs" not in system_options:
+            system.take_stiff_springs_implicitly()
     except BaseException:
         if own:
             disconnect(client)
