@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded, encode
+from bulletbridge.constraints.encode import Constraint, Encoded, encode, joint_axis
 from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
@@ -260,19 +260,15 @@ def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
     link = kinematics.point(replace(constraint.b, xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)))
     p_W, R_W = a.p_W + a.R_W @ [x, y, z], b.R_W
     if constraint.model is not JointModel.UNIVERSAL:
-        axis_a = frame_with_z(constraint.axis)
-        axis_b = frame_with_z(constraint.axis_b or constraint.axis)
-        turned = a.R_W @ rotation_about(motion.axis if motion else None, constraint.axis, angle)
-        R_W = turned @ axis_a @ axis_b.T
+        axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
+        turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)
+        R_W = a.R_W @ turn @ about_z(angle) @ turn.T @ frame_with_z(axis_a) @ frame_with_z(axis_b).T
     px, py, pz = (float(value) for value in link.R_W.T @ (p_W - link.p_W))
     frame = replace(constraint.b, xyz=(px, py, pz), rpy=matrix_rpy(link.R_W.T @ R_W))
     return replace(constraint, b=frame)
 
 
-def rotation_about(
-    axis: tuple[float, float, float] | None, joint_axis: tuple[float, float, float], angle: float
-) -> Array:
-    """Turn (3, 3) by an angle [rad] about an axis, the joint's unless given."""
-    Z = frame_with_z(joint_axis if axis is None else axis)
+def about_z(angle: float) -> Array:
+    """Turn (3, 3) about z by an angle [rad]."""
     c, s = np.cos(angle), np.sin(angle)
-    return Z @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]) @ Z.T
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
