@@ -28,6 +28,7 @@ from bulletbridge.simulation.evaluation import (
     reactions,
 )
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
+from bulletbridge.simulation.modes import Modes, free_modes
 from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
@@ -297,6 +298,14 @@ class ClosedState:
         point = self.kinematics().point(link)
         moment = np.zeros(3) if torque is None else np.asarray(torque, float)
         return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
+
+    def modes(self, name: str) -> Modes:
+        """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
+
+        Raises:
+            ModelError: There is no such loop joint, or it is universal or driven.
+        """
+        return free_modes(self.constraints, name, self.kinematics())
 
     def _set(self, q: Array, v: Array, t: float) -> None:
         """Take a state that closes the loops and trim it to round-off."""
