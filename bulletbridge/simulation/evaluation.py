@@ -114,8 +114,7 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
 def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[Array, Array]]:
     """Origin of frame b (3,) [m] of each loop, and its way there from where it should be (3,) [m].
 
-    The rows in metres measure that way along directions at right angles to each other, which are
-    the forces of their unit multipliers.
+    The rows in metres measure that way along the forces of their unit multipliers.
     """
     terms = full.terms(q, v, t)
     found: dict[str, tuple[Array, Array]] = {}
@@ -123,7 +122,7 @@ def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[A
         if index < len(full.encoded.loops):
             point, rows = full.wrench_rows(terms, index, t)
             metres = full.encoded.in_metres[part]
-            found[name] = point, terms.g[part][metres] @ rows[metres, 3:]
+            found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
     return found
 
 
