@@ -1,12 +1,15 @@
 """Joining and parting while things move: impacts keep momentum, lose energy, and nothing jumps."""
 
+from pathlib import Path
+
 import numpy as np
+import pybullet
 import pytest
 from mechanisms import REVOLUTE, random_mechanism, random_state
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bulletbridge as bb
-from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError
+from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, WorldError
 from bulletbridge.mechanism.layout import FREE
 
 WELD, BALL = bb.JointModel.WELD, bb.JointModel.BALL
@@ -202,3 +205,21 @@ def test_every_way_of_stepping_goes_on_with_the_new_set(options):
     error = 1e-8 if "integrator" in options else 0.1
     assert_allclose(system.evaluate().momentum, before, rtol=0, atol=error * np.abs(before).max())
     assert system.dof == system.mechanism.nv
+
+
+def test_a_world_sees_the_impact_and_one_that_is_gone_stops_it():
+    demos = Path(__file__).parents[1] / "demos" / "space_system" / "space_system.loops.yaml"
+    with bb.load(demos) as model:
+        system, body = model.system, model.ids["payload"]
+        system.set_state(v=0.1 * np.ones(system.mechanism.nv))
+        hand = bb.LoopJoint("hand", WELD, bb.Frame("manipulator/left_5"), bb.Frame("payload/box"))
+        system.connect(hand, as_is=True)
+        velocity, spin = pybullet.getBaseVelocity(body, model.client)
+        part = system.mechanism.joint("payload/base").v
+        assert_array_equal([*spin, *velocity], system.v[part])
+        assert np.abs(system.v[part] - 0.1).max() > 1e-3
+        constraints = system.constraints
+        pybullet.removeBody(body, model.client)
+        with pytest.raises(WorldError):
+            system.disconnect("hand")
+        assert system.constraints is constraints
