@@ -239,7 +239,8 @@ class Solver:
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
         bias(self.bodies, beams, stations, self.lumps, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
-        self._evaluate_users(Kinematics(self.mechanism, poses, axes, q, v, t), rows, J)
+        seen = Kinematics(self.mechanism, poses, axes, q, v, t)
+        self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         joint_forces(axes, q, v, np.zeros(nv), forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
         return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
@@ -277,8 +278,8 @@ class Solver:
         each = 1 if c["integrator"] == EULER else 2
         return self.encoded.targets(self.t + np.arange(each * steps + 1) * (c["dt"] / each))
 
-    def _evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
-        """Let users' constraints write their rows, the last ones."""
+    def evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
+        """Let users' constraints write their rows, the last ones of those given."""
         first = len(rows) - self.user_size
         for user in self.encoded.users:
             part = slice(first, first + len(user.units))
@@ -293,7 +294,7 @@ class Solver:
             nq, nv, t = len(self.q), len(self.v), float(self.control[0]["t"])
             q, v = self.vectors[SEEN_Q, :nq].copy(), self.vectors[SEEN_V, :nv].copy()
             seen = Kinematics(self.mechanism, self.poses, self.axes, q, v, t)
-            self._evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)
+            self.evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)
         except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
             self._interruption = error
             self.control[0]["failure"] = INTERRUPTED
