@@ -33,7 +33,7 @@ class Control:
     t: Real  # time of the evaluation under way
 
     ahead: Real  # [s] how far ahead the factors take joint springs: the step, or 0
-    fresh: Int  # whether the factors belong to the present configuration
+    fresh: Int  # which factors belong to the present configuration
     rank: Int
     filter_rank: Int
     margin: Real  # weakest kept row over the strongest
@@ -50,6 +50,8 @@ EULER, RK4 = 0, 1
 START, CURRENT = 0, 1
 DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED = range(5)
 POSITION_PHASE, DRIFT_PHASE = 0, 1
+OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS = range(3)
+"""Whose factors are fresh."""
 
 (
     BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,

@@ -1,6 +1,6 @@
 """Records: one class declares the fields of a structured array, its types and its numpy dtype."""
 
-from typing import Annotated, Any, Protocol, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,11 @@ T_co = TypeVar("T_co", covariant=True)
 class Records(Protocol[T_co]):
     """What kernels see of a structured array: a sequence of records."""
 
-    def __getitem__(self, index: int, /) -> T_co:
-        """Record number ``index``."""
-        ...
+    @overload
+    def __getitem__(self, index: int, /) -> T_co: ...
+
+    @overload
+    def __getitem__(self, index: slice, /) -> "Records[T_co]": ...
 
     def __len__(self) -> int:
         """How many."""

@@ -3,7 +3,7 @@
 import ctypes
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,6 +52,14 @@ class Tolerances:
     singular: float = 1e-6
     filter: float = 1e-10
     redundant: float = 1e-3
+
+
+class Islands(Protocol):
+    """Steps of a system that falls into parts."""
+
+    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
+        """Advance the whole by steps; return the failure that stopped it, or DONE."""
+        ...
 
 
 class Terms(NamedTuple):
@@ -124,6 +132,7 @@ class Solver:
             self.state,
             self.control,
         )
+        self.islands: Islands | None = None  # that step by themselves
         compiled = entry_point(run, *self.arrays, self.still, self.tau, NO_RECORD, STEP, 0)
         self._run = functools.partial(compiled, *self.arrays)
 
@@ -150,7 +159,9 @@ class Solver:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
         targets = self._targets(steps) if self.encoded.motions else self.still
-        return self.finish_call(self._run(targets, self.tau, record, task, steps))
+        if self.islands is None or task != STEP:
+            return self.finish_call(self._run(targets, self.tau, record, task, steps))
+        return self.islands.run(targets, self.tau, record, steps)
 
     def finish_call(self, failure: int) -> int:
         """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.

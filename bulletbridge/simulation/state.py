@@ -28,6 +28,7 @@ from bulletbridge.simulation.evaluation import (
     reactions,
 )
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
+from bulletbridge.simulation.islands import islands_of
 from bulletbridge.simulation.modes import Modes, free_modes
 from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.redundancy import Decision, decide
@@ -193,6 +194,7 @@ class ClosedState:
         solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
         solver.apply_settings(full)
         solver.state[:] = full.state
+        solver.islands = islands_of(solver, decision)
         return solver, decision, closed, iterations
 
     def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:

@@ -17,6 +17,7 @@ from bulletbridge.formulations.arrays import (
     EULER,
     NOT_CLOSED,
     NOT_FINITE,
+    OF_THE_WHOLE,
     PREDICTED_Q,
     RATE,
     RATE_SUM,
@@ -126,7 +127,7 @@ def run(
         start = Moment(t0 + n * c.dt, targets[min(k, len(targets) - 1)])
         middle = Moment(start.t + 0.5 * c.dt, targets[min(k + 1, len(targets) - 1)])
         end = Moment(t0 + (n + 1) * c.dt, targets[min(k + each, len(targets) - 1)])
-        if not c.fresh:
+        if c.fresh != OF_THE_WHOLE:
             refresh(a, f, start, q, v)
         for j in range(nq):
             vectors[START_Q, j] = q[j]

@@ -1,0 +1,272 @@
+"""Parts of a system that nothing joins, each stepped by itself."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.constraints.encode import Encoded
+from bulletbridge.formulations.arrays import CONTROL, VECTORS
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.jit import entry_point
+from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.simulation.islands_kernel import ISLAND, run_islands
+from bulletbridge.simulation.redundancy import Decision, structural_rank
+from bulletbridge.simulation.solver import NO_RECORD, Solver
+from bulletbridge.simulation.warm_up import announce_compilation
+
+LEAST_GAIN = 1e4
+"""Operations that each island must save: what taking its slices costs."""
+
+
+class Part(NamedTuple):
+    """An island: numbers, in the whole, of what belongs to it, each ascending."""
+
+    bodies: Ints  # the world, then its own
+    v: Ints
+    q: Ints
+    loops: Ints
+    couplings: Ints
+    rows: Ints
+
+
+def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
+    """Trees that hang from the world, those joined by constraints together.
+
+    Bodies that nothing moves are part of every island. What is moved by nothing but forces makes an
+    island too.
+    """
+    bodies, axes = mechanism.bodies, mechanism.axes
+    root = np.arange(len(axes))
+    for k, below in enumerate(axes["below"]):
+        if below >= 0:
+            root[k] = root[below]
+    owner = {int(r): int(r) for r in np.unique(root)}
+
+    def find(tree: int) -> int:
+        while owner[tree] != tree:
+            tree = owner[tree]
+        return tree
+
+    def tree_of(axis: int) -> int | None:
+        return find(int(root[axis])) if axis >= 0 else None
+
+    joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
+    joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
+    for members in joined:
+        trees = [tree for tree in map(tree_of, members) if tree is not None]
+        for tree in trees[1:]:
+            owner[find(tree)] = find(trees[0])
+
+    leaders = sorted({find(int(r)) for r in root})
+    of_axis = np.array([find(int(r)) for r in root], int)
+    of_body = np.array([of_axis[a] if a >= 0 else -1 for a in bodies["axis"]], int)
+    of_q = np.zeros(mechanism.nq, int)
+    for joint in mechanism.joints.values():
+        of_q[joint.q] = of_axis[joint.v.start]
+    of_constraint = [next(t for t in map(tree_of, members) if t is not None) for members in joined]
+    loops, couplings = len(encoded.loops), len(encoded.couplings)
+    parts: list[Part] = []
+    for leader in leaders:
+        mine = np.array([t == leader for t in of_constraint], bool)
+        own = np.flatnonzero(mine[:loops]), np.flatnonzero(mine[loops:])
+        rows = [rows_of(int(n["row"]), int(n["rows"])) for n in encoded.loops[own[0]]]
+        rows += [rows_of(int(n["row"]), 1) for n in encoded.couplings[own[1]]]
+        parts.append(
+            Part(
+                np.flatnonzero((of_body == leader) | (of_body == -1)),
+                np.flatnonzero(of_axis == leader),
+                np.flatnonzero(of_q == leader),
+                *own,
+                np.sort(np.concatenate([np.zeros(0, int), *rows])),
+            )
+        )
+    assert sum(len(part.couplings) for part in parts) == couplings
+    return parts
+
+
+def rows_of(first: int, count: int) -> Ints:
+    """Numbers of a constraint's rows."""
+    return np.arange(first, first + count)
+
+
+def term_axes(encoded: Encoded, coupling: np.void) -> list[int]:
+    """Axes that a coupling joins."""
+    part = slice(int(coupling["first"]), int(coupling["first"] + coupling["count"]))
+    return [int(axis) for axis in encoded.terms["axis"][part]]
+
+
+def places(numbers: Ints, size: int) -> Ints:
+    """Where each of ``size`` things stands in a part; -1 for none, and for number -1."""
+    found = np.full(size + 1, -1)
+    found[numbers] = np.arange(len(numbers))
+    return found
+
+
+def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
+    """The solver of an island alone."""
+    mechanism, encoded = whole.mechanism, whole.encoded
+    body_at = places(part.bodies, len(mechanism.bodies))
+    axis_at, q_at = places(part.v, mechanism.nv), places(part.q, mechanism.nq)
+    row_at = places(part.rows, encoded.nc)
+
+    bodies, axes = whole.bodies[part.bodies].copy(), mechanism.axes[part.v].copy()
+    bodies["parent"], bodies["axis"] = body_at[bodies["parent"]], axis_at[bodies["axis"]]
+    moved = bodies["axis"] >= 0
+    bodies["q"][moved] = q_at[bodies["q"][moved]]
+    bodies["v"][moved] = axis_at[bodies["v"][moved]]
+    axes["body"], axes["below"] = body_at[axes["body"]], axis_at[axes["below"]]
+    axes["q"] = q_at[axes["q"]]
+    lumps = mechanism.lumps[body_at[mechanism.lumps["body"]] >= 0].copy()
+    lumps["body"] = body_at[lumps["body"]]
+    beams = mechanism.beams[body_at[mechanism.beams["body"]] > 0].copy()
+    stations = [mechanism.stations[beam["first"] : beam["tip"] + 1] for beam in beams]
+    for beam, start in zip(beams, np.cumsum([0, *map(len, stations)]), strict=False):
+        beam["tip"] += start - beam["first"]
+        beam["first"], beam["body"] = start, body_at[beam["body"]]
+    joints = {
+        name: replace(
+            joint,
+            q=slice(int(q_at[joint.q.start]), int(q_at[joint.q.stop - 1]) + 1),
+            v=slice(int(axis_at[joint.v.start]), int(axis_at[joint.v.stop - 1]) + 1),
+        )
+        for name, joint in mechanism.joints.items()
+        if axis_at[joint.v.start] >= 0
+    }
+    own = replace(
+        mechanism,
+        bodies=bodies,
+        axes=axes,
+        lumps=lumps,
+        beams=beams,
+        stations=np.concatenate([mechanism.stations[:0], *stations]),
+        links={},
+        joints=joints,
+    )
+    loops, couplings = encoded.loops[part.loops].copy(), encoded.couplings[part.couplings].copy()
+    for end in "ab":
+        loops[f"body_{end}"] = body_at[loops[f"body_{end}"]]
+        loops[f"axis_{end}"] = axis_at[loops[f"axis_{end}"]]
+    loops["stop"], loops["row"] = axis_at[loops["stop"]], row_at[loops["row"]]
+    terms = [encoded.terms[c["first"] : c["first"] + c["count"]].copy() for c in couplings]
+    couplings["first"] = np.cumsum([0, *map(len, terms)])[: len(couplings)]
+    couplings["row"] = row_at[couplings["row"]]
+    all_terms = np.concatenate([encoded.terms[:0], *terms])
+    all_terms["axis"] = axis_at[all_terms["axis"]]
+    rows = replace(
+        encoded,
+        loops=loops,
+        couplings=couplings,
+        terms=all_terms,
+        rows={},
+        in_metres=encoded.in_metres[part.rows],
+        scale=encoded.scale[part.rows],
+    )
+    solver = Solver(own, rows, whole.tolerances)
+    jacobians = decision.jacobians[:, part.rows][:, :, part.v]
+    cap = structural_rank(jacobians, whole.tolerances.redundant)
+    mismatch = float(whole.control[0]["mismatch"])
+    solver.decide_rank(cap, decision.scale[part.rows], mismatch)
+    return solver
+
+
+class Islands:
+    """Runs the compiled step on each island of a solver.
+
+    Args:
+        whole: The solver whose state they make up.
+        decision: Its rank.
+        parts: Its islands.
+    """
+
+    def __init__(self, whole: Solver, decision: Decision, parts: list[Part]) -> None:
+        solvers = [cut(whole, decision, part) for part in parts]
+        counts = [
+            (
+                len(s.bodies),
+                len(s.beams),
+                len(s.stations),
+                len(s.lumps),
+                s.mechanism.nv,
+                s.mechanism.nq,
+                len(s.state),
+                len(s.encoded.loops),
+                len(s.encoded.couplings),
+                len(s.encoded.terms),
+                s.encoded.nc,
+                *(factor.size for factor in s.factors),
+                s.vectors.size,
+            )
+            for s in solvers
+        ]
+        starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
+        islands = np.array([tuple(row) for row in starts], ISLAND)
+        controls = np.concatenate([s.control for s in solvers])
+        order_q = np.concatenate([part.q for part in parts])
+        order_v = np.concatenate([part.v for part in parts])
+        arrays = (
+            islands,
+            *(
+                in_a_row([getattr(s, name) for s in solvers])
+                for name in ("bodies", "beams", "stations", "lumps", "poses", "axes")
+            ),
+            *(
+                in_a_row([getattr(s.encoded, name) for s in solvers])
+                for name in ("loops", "couplings", "terms")
+            ),
+            whole.user_jacobian,
+            in_a_row([s.rows for s in solvers]),
+            *(in_a_row([s.factors[k] for s in solvers]) for k in range(3)),
+            in_a_row([s.vectors for s in solvers]),
+            in_a_row([s.state for s in solvers]),
+            controls.view(CONTROL),
+            np.zeros(len(order_v)),
+            np.zeros(int(starts[-1][6])),
+            NO_RECORD,
+            order_q,
+            order_v,
+            np.concatenate([part.loops for part in parts]),
+            np.concatenate([part.couplings for part in parts]),
+            whole.encoded.loops,
+            whole.encoded.couplings,
+            whole.state,
+            whole.control,
+        )
+        assert VECTORS == len(solvers[0].vectors)
+        self.count = len(parts)
+        with announce_compilation(run_islands):
+            compiled = entry_point(run_islands, *arrays, whole.still, whole.tau, NO_RECORD, 0)
+        self._run: Callable[[np.ndarray, Array, Array, int], int] = functools.partial(
+            compiled, *arrays
+        )
+
+    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
+        """Advance the whole by steps; return the failure that stopped it, or DONE."""
+        return self._run(targets, tau, record, steps)
+
+
+def in_a_row(arrays: list[np.ndarray]) -> np.ndarray:
+    """One flat array of all, of the very dtype of the first: kernels are compiled for that."""
+    flat = np.concatenate([array.ravel() for array in arrays])
+    return flat.view(arrays[0].dtype) if arrays[0].dtype.names else flat
+
+
+def work(nv: int, nc: int) -> float:
+    """Operations of a step, roughly: factors of M, rows through them, rows against each other."""
+    return nv**3 / 6 + nv * nc * (nv / 2 + nc)
+
+
+def islands_of(whole: Solver, decision: Decision) -> Islands | None:
+    """Islands of a solver; None where they do not pay.
+
+    A user's rows may join anything, so that there is one.
+    """
+    if whole.user_size:
+        return None
+    parts = find_parts(whole.mechanism, whole.encoded)
+    saved = work(whole.mechanism.nv, whole.encoded.nc)
+    saved -= sum(work(len(part.v), len(part.rows)) for part in parts)
+    pays = len(parts) > 1 and saved > LEAST_GAIN * len(parts)
+    return Islands(whole, decision, parts) if pays else None

@@ -1,0 +1,223 @@
+"""Steps of a system that falls into islands, which nothing joins: each by itself, in turn.
+
+Every island has its own slice of every array, so a step costs the sum of theirs.
+"""
+
+from bulletbridge.constraints.layout import Coupling, Loop, Term
+from bulletbridge.formulations.arrays import DONE, EULER, OF_ISLANDS, VECTORS, Control
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
+from bulletbridge.simulation.step import STEP, put_record, run
+
+
+class Island:
+    """Where an island's part of each array begins; the part ends where the next island's begins."""
+
+    bodies: Int
+    beams: Int
+    stations: Int
+    lumps: Int
+    v: Int  # of its velocities, axes, poses of axes
+    q: Int
+    state: Int  # of its (q, v, t)
+    loops: Int
+    couplings: Int
+    terms: Int
+    nc: Int
+    L: Int
+    Y: Int
+    R: Int
+    vectors: Int
+
+
+ISLAND = dtype_of(Island)
+
+
+@kernel
+def run_islands(
+    islands: Records[Island],
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    lumps: Records[Lump],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    user_jacobian: Array,
+    rows: Array,
+    L: Array,
+    Y: Array,
+    R: Array,
+    vectors: Array,
+    state: Array,
+    controls: Records[Control],
+    pushes: Array,
+    before: Array,
+    nothing: Array,
+    order_q: Ints,
+    order_v: Ints,
+    loop_order: Ints,
+    coupling_order: Ints,
+    whole_loops: Records[Loop],
+    whole_couplings: Records[Coupling],
+    whole: Array,
+    control: Records[Control],
+    targets: Array,
+    tau: Array,
+    record: Array,
+    steps: int,
+) -> int:
+    """Advance a whole system by steps; return the failure that stopped it, or DONE.
+
+    The arrays up to controls are those of ``step.run``, of all islands in a row, matrices flat.
+    islands (n + 1,). state (nq + nv + n). pushes (nv,), before as state, nothing (0, 0): scratch.
+    order_q (nq,), order_v (nv,), loop_order, coupling_order: what of the whole stands where in a
+    row. whole (nq + nv + 1), whole_loops, whole_couplings, control (1,): of the whole system. The
+    rest is that of ``step.run``.
+    """
+    count, nq, nv = len(islands) - 1, len(order_q), len(order_v)
+    c = control[0]
+    c.failure, c.done = DONE, 0
+    take_over(islands, loops, couplings, loop_order, coupling_order, whole_loops, whole_couplings)
+    for i in range(count):
+        take_settings(controls[i], c)
+    gather(islands, state, order_q, order_v, whole)
+    t0 = whole[nq + nv]
+    each = 1 if c.integrator == EULER else 2  # times of targets a step
+    every = steps // len(record) if len(record) > 0 else 0
+    for n in range(steps):
+        for k in range(len(state)):
+            before[k] = state[k]
+        force = tau[min(n, len(tau) - 1)]
+        for k in range(nv):
+            pushes[k] = force[order_v[k]]
+        first = min(each * n, len(targets) - 1)
+        for i in range(count):
+            a, z = islands[i], islands[i + 1]
+            size, nc = z.v - a.v, z.nc - a.nc
+            width = (z.vectors - a.vectors) // VECTORS
+            failure = run(
+                bodies[a.bodies : z.bodies],
+                beams[a.beams : z.beams],
+                stations[a.stations : z.stations],
+                lumps[a.lumps : z.lumps],
+                poses[a.bodies : z.bodies],
+                axes[a.v : z.v],
+                loops[a.loops : z.loops],
+                couplings[a.couplings : z.couplings],
+                terms[a.terms : z.terms],
+                user_jacobian,
+                rows[3 * a.nc : 3 * z.nc].reshape((3, nc)),
+                L[a.L : z.L].reshape((2, size, size)),
+                Y[a.Y : z.Y].reshape((2, nc, size)),
+                R[a.R : z.R].reshape((2, nc, nc)),
+                vectors[a.vectors : z.vectors].reshape((VECTORS, width)),
+                state[a.state : z.state],
+                controls[i : i + 1],
+                targets[first:],
+                pushes[a.v : z.v].reshape((1, size)),
+                nothing,
+                STEP,
+                1,
+            )
+            if failure != DONE:
+                for k in range(len(state)):
+                    state[k] = before[k]
+                scatter(islands, state, order_q, order_v, whole)
+                c.failure, c.fresh = failure, 0
+                return failure
+        whole[nq + nv] = t0 + (n + 1) * c.dt
+        for i in range(count):
+            state[islands[i + 1].state - 1] = whole[nq + nv]
+        c.done = n + 1
+        if every > 0 and (n + 1) % every == 0:
+            scatter(islands, state, order_q, order_v, whole)
+            report(controls, count, c)
+            put_record(record[(n + 1) // every - 1], whole, c)
+    scatter(islands, state, order_q, order_v, whole)
+    report(controls, count, c)
+    c.fresh = OF_ISLANDS
+    return DONE
+
+
+@helper
+def take_over(
+    islands: Records[Island],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    loop_order: Ints,
+    coupling_order: Ints,
+    whole_loops: Records[Loop],
+    whole_couplings: Records[Coupling],
+) -> None:
+    """Frames that were put elsewhere, and offsets."""
+    for k in range(len(loop_order)):
+        loop, given = loops[k], whole_loops[int(loop_order[k])]
+        for i in range(3):
+            loop.p_a[i], loop.turn[i] = given.p_a[i], given.turn[i]
+            for j in range(3):
+                loop.R_a[i, j] = given.R_a[i, j]
+    for k in range(len(coupling_order)):
+        couplings[k].offset = whole_couplings[int(coupling_order[k])].offset
+
+
+@helper
+def take_settings(c: Control, given: Control) -> None:
+    """What may change between calls."""
+    for k in range(3):
+        c.gravity[k] = given.gravity[k]
+    c.dt, c.integrator, c.implicit = given.dt, given.integrator, given.implicit
+    c.directions, c.passes = given.directions, given.passes
+    if given.fresh != OF_ISLANDS:
+        c.fresh = 0
+
+
+@helper
+def gather(
+    islands: Records[Island], state: Array, order_q: Ints, order_v: Ints, whole: Array
+) -> None:
+    """State of every island from that of the whole."""
+    nq, nv = len(order_q), len(order_v)
+    for i in range(len(islands) - 1):
+        a, z = islands[i], islands[i + 1]
+        shift = a.state - a.q
+        for k in range(a.q, z.q):
+            state[shift + k] = whole[order_q[k]]
+        shift = a.state + z.q - a.q - a.v
+        for k in range(a.v, z.v):
+            state[shift + k] = whole[nq + order_v[k]]
+        state[z.state - 1] = whole[nq + nv]
+
+
+@helper
+def scatter(
+    islands: Records[Island], state: Array, order_q: Ints, order_v: Ints, whole: Array
+) -> None:
+    """State of the whole from that of every island, but for the time."""
+    nq = len(order_q)
+    for i in range(len(islands) - 1):
+        a, z = islands[i], islands[i + 1]
+        shift = a.state - a.q
+        for k in range(a.q, z.q):
+            whole[order_q[k]] = state[shift + k]
+        shift = a.state + z.q - a.q - a.v
+        for k in range(a.v, z.v):
+            whole[nq + order_v[k]] = state[shift + k]
+
+
+@helper
+def report(controls: Records[Control], count: int, c: Control) -> None:
+    """What the whole reports of a step, from what its islands do."""
+    c.rank, c.filter_rank, c.correction_passes, c.guarded = 0, 0, 0, 0
+    c.margin, c.gap = 1.0, 0.0
+    for i in range(count):
+        one = controls[i]
+        c.rank += one.rank
+        c.filter_rank += one.filter_rank
+        c.margin = min(c.margin, one.margin)
+        c.gap = max(c.gap, one.gap)
+        c.correction_passes = max(c.correction_passes, one.correction_passes)
+        c.guarded = max(c.guarded, one.guarded)
