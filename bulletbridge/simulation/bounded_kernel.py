@@ -11,6 +11,7 @@ from bulletbridge.constraints.layout import Coupling, Drive, Loop, Stop, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
+    OF_THE_WHOLE,
     PREDICTED_Q,
     START_Q,
     START_V,
@@ -132,18 +133,18 @@ def run_bounded(
     c.failure, c.done = DONE, 0
     take_springs(c, c.dt if c.implicit else 0.0)
     if task == PREDICT:
-        if not c.fresh:
+        if c.fresh != OF_THE_WHOLE:
             refresh(a, f, Moment(t0, targets[0]), q, v)
         for j in range(nv):
             vectors[START_V, j] = v[j]
         push_freely(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
-        c.fresh = 1
+        c.fresh = OF_THE_WHOLE
         return c.failure
     for n in range(steps):
         start = Moment(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
         end = Moment(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
-        if not c.fresh:
+        if c.fresh != OF_THE_WHOLE:
             refresh(a, f, start, q, v)
         for j in range(nq):
             vectors[START_Q, j] = q[j]
