@@ -1,13 +1,15 @@
 """Steps with motors, joint limits and contacts, solved where the loops stay closed."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.constraints.encode import Constraint, Encoded
 from bulletbridge.constraints.layout import STOP
-from bulletbridge.formulations.arrays import PREDICTED_Q
+from bulletbridge.constraints.limited import Guides, encode_guides, encode_pulls
+from bulletbridge.formulations.arrays import DONE, PREDICTED_Q
 from bulletbridge.mechanism.layout import (
     HELD_COLUMNS,
     SPOT,
@@ -16,15 +18,23 @@ from bulletbridge.mechanism.layout import (
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import entry_point
 from bulletbridge.numerics.mixed import BOUND
+from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.bounded_kernel import (
+    FINISH,
+    FORM,
+    IMPULSES,
     NEWTONS,
     PREDICT,
+    REPORT,
     RESIDUAL,
+    RIGHT,
     ROWS,
     STEP,
     SWEEPS,
+    W,
+    X,
     run_bounded,
 )
 from bulletbridge.simulation.solver import Solver
@@ -40,7 +50,7 @@ class Complementarity:
     """How the bounded rows of the last step were solved.
 
     Attributes:
-        rows: Motors, limits and contact rows together.
+        rows: Of motors, frictions, limits, constraints that give way and contacts together.
         residual: Largest violation of any condition [m/s or rad/s].
         sweeps: Of Gauss-Seidel.
         newton: Steps of Newton's method after them.
@@ -52,17 +62,53 @@ class Complementarity:
     newton: int
 
 
-def stops_of(mechanism: Mechanism) -> np.ndarray:
-    """Records (n,) of the joints that have limits."""
-    limited = [
-        joint
+@dataclass(frozen=True)
+class Bounds:
+    """What of a system has bounded forces, besides motors and contacts.
+
+    Attributes:
+        guides: Free motions of loop joints that something acts along.
+        pulls: (n,) records of constraints that give way.
+        soft: Their rows.
+    """
+
+    guides: Guides
+    pulls: np.ndarray
+    soft: Encoded
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a constraint that gives way, or a limit along a free motion."""
+        limits = any(freedom.limits is not None for freedom in self.guides.freedoms)
+        return limits or len(self.pulls) > 0
+
+
+def bounds_of(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Bounds:
+    """Free motions with something along them, and constraints that give way.
+
+    Raises:
+        ModelError: A number or a name is impossible.
+    """
+    pulls, soft = encode_pulls(mechanism, constraints)
+    return Bounds(encode_guides(mechanism, constraints), pulls, soft)
+
+
+def stops_of(mechanism: Mechanism, guides: Guides, joints: bool) -> np.ndarray:
+    """Records (n,) of limits: of free motions of loops, and of the tree's joints if wanted."""
+    found = [
+        (joint.v.start, joint.lower, joint.upper)
         for joint in mechanism.joints.values()
-        if joint.kind in ("revolute", "prismatic")
-        and (np.isfinite(joint.lower) or np.isfinite(joint.upper))
+        if joints and joint.kind in ("revolute", "prismatic")
     ]
+    found += [
+        (-1 - n, *freedom.limits)
+        for n, freedom in enumerate(guides.freedoms)
+        if freedom.limits is not None
+    ]
+    limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]
     stops = np.zeros(len(limited), STOP)
-    for stop, joint in zip(stops, limited, strict=True):
-        stop["axis"], stop["lower"], stop["upper"] = joint.v.start, joint.lower, joint.upper
+    for stop, (axis, lower, upper) in zip(stops, limited, strict=True):
+        stop["axis"], stop["lower"], stop["upper"], stop["row"] = axis, lower, upper, -1
     return stops
 
 
@@ -71,13 +117,37 @@ class BoundedStep:
 
     Args:
         solver: Whose state it advances.
-        drives: (n,) motors; may be changed in place.
+        drives: (n,) motors and frictions; may be changed in place.
         stops: (n,) joint limits.
+        bounds: Free motions of loop joints, and constraints that give way.
+        reference: What solves for the impulses in place of the compiled solver; None for that.
+
+    Attributes:
+        report: (REPORT,) of the last step.
+        tau: (nv,) forces on the rates in the last step.
+        touches: (n, columns) contacts of the last step.
+        start: q (nq,), v (nv,) and t [s] before it.
     """
 
-    def __init__(self, solver: Solver, drives: np.ndarray, stops: np.ndarray) -> None:
-        self.solver, self.drives, self.stops = solver, drives, stops
-        self.report = np.zeros(4)
+    def __init__(
+        self,
+        solver: Solver,
+        drives: np.ndarray,
+        stops: np.ndarray,
+        bounds: Bounds,
+        reference: ReferenceSolver | None = None,
+    ) -> None:
+        self.solver, self.drives, self.stops, self.bounds = solver, drives, stops, bounds
+        self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
+        self.start = solver.q.copy(), solver.v.copy(), solver.t
+        self._end = np.full(len(solver.state), np.nan)
+        self._reference = reference
+        guided = bounds.guides.encoded
+        self.positions = np.zeros(len(guided.loops), ROW)  # .g, from which turns are counted on
+        for row, freedom in zip(self.positions, bounds.guides.freedoms, strict=True):
+            if freedom.limits is not None and np.all(np.isfinite(freedom.limits)):
+                row["g"] = sum(freedom.limits) / 2
+        self.soft_rows = np.zeros(bounds.soft.nc, ROW)
         self._allocate(4)
 
     @property
@@ -90,15 +160,17 @@ class BoundedStep:
         """Configuration (nq,) to which forces alone would lead in one step."""
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
-        solver.finish_call(self._run(targets, solver.tau, NO_TOUCHES, self.report, PREDICT, 0))
+        solver.finish_call(self._run(targets, *self._now(), NO_TOUCHES, self.report, PREDICT, 0))
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
 
-    def step(self, touches: Array = NO_TOUCHES, steps: int = 1) -> int:
-        """Advance; return the failure that stopped it, with the state before it, or DONE.
+    def step(self, touches: Array = NO_TOUCHES) -> int:
+        """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
 
         Args:
-            touches: (n, columns) contacts at the predicted configuration, for one step.
-            steps: How many.
+            touches: (n, columns) contacts at the predicted configuration.
+
+        Raises:
+            StepError: The solver that was asked for could not solve the mixed problem.
         """
         solver = self.solver
         if len(touches) > self._size:
@@ -106,17 +178,54 @@ class BoundedStep:
         dt = float(solver.control[0]["dt"])
         targets = solver.still
         if solver.encoded.motions:
-            targets = solver.encoded.targets(solver.t + np.arange(steps + 1) * np.float64(dt))
-        return solver.finish_call(self._run(targets, solver.tau, touches, self.report, STEP, steps))
+            targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
+        self.tau[:], self.touches = solver.tau[0], touches
+        rest = targets, *self._now(), touches, self.report
+        self.start, self._end = (solver.q.copy(), solver.v.copy(), solver.t), solver.state.copy()
+        failure = self._solve(rest)
+        self._end[:] = solver.state if failure == DONE else np.nan
+        return failure
+
+    @property
+    def current(self) -> bool:
+        """Whether the solver's state is that after the last step."""
+        return bool(np.array_equal(self._end, self.solver.state))
+
+    def _solve(self, rest: tuple[np.ndarray, ...]) -> int:
+        """The step itself; rest are the last arrays of the kernel."""
+        solver = self.solver
+        if self._reference is None:
+            return solver.finish_call(self._run(*rest, STEP, 1))
+        failure = solver.finish_call(self._run(*rest, FORM, 1))
+        if failure != DONE:
+            return failure
+        n = int(self.report[ROWS])
+        D, x, b = self.D[0, :n, :n], self.impulses[X, :n], self.impulses[RIGHT, :n]
+        if n > 0:
+            x[:], self.report[RESIDUAL] = self._reference(D, b, self.bound_records[:n])
+            self.impulses[W, :n] = D @ x + b
+        return solver.finish_call(self._run(*rest, FINISH, 1))
+
+    def _now(self) -> tuple[np.ndarray, np.ndarray, Array]:
+        """Prescribed motions of guides and of constraints that give way, and forces."""
+        now = np.array([self.solver.t])
+        guided, soft = self.bounds.guides.encoded, self.bounds.soft
+        return (
+            guided.targets(now)[0] if guided.motions else self._still[0],
+            soft.targets(now)[0] if soft.motions else self._still[1],
+            self.solver.tau,
+        )
 
     def _allocate(self, contacts: int) -> None:
         """Make room for ``contacts`` contacts."""
-        solver = self.solver
+        solver, guided, soft = self.solver, self.bounds.guides.encoded, self.bounds.soft
         nc, nv = solver.encoded.nc, solver.mechanism.nv
         self._size, held = contacts, 3 * contacts
-        rows = len(self.drives) + len(self.stops) + ROWS_OF_CONTACT * contacts
-        self.multipliers, self.points = np.zeros((2, nc)), np.zeros((2, held))
-        self.impulses = np.zeros((8, max(rows, nv)))
+        rows = len(self.drives) + len(self.stops) + soft.nc + ROWS_OF_CONTACT * contacts
+        self._still = guided.targets(np.zeros(1))[0], soft.targets(np.zeros(1))[0]
+        self.first, self.C = np.zeros(contacts), np.zeros((2, rows, nv))
+        self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, BOUND)
+        self.impulses = np.zeros((IMPULSES, max(rows, nv)))
         arrays = (
             *solver.arrays,
             np.zeros(contacts, SPOT),
@@ -125,19 +234,28 @@ class BoundedStep:
             np.zeros((held, nc)),
             np.zeros((held, held)),
             np.zeros((2, max(held, nv))),
-            self.multipliers,
-            self.points,
+            np.zeros((2, nc)),
+            np.zeros((2, held)),
             np.zeros((contacts, HELD_COLUMNS)),
             self.drives,
             self.stops,
-            np.zeros(contacts),
-            np.zeros((rows, nv)),
-            np.zeros((2, rows, rows)),
-            np.zeros(rows, BOUND),
+            guided.loops,
+            guided.couplings,
+            guided.terms,
+            self.positions,
+            np.zeros((len(guided.loops), nv)),
+            self.bounds.pulls,
+            soft.loops,
+            soft.couplings,
+            soft.terms,
+            self.soft_rows,
+            self.first,
+            self.C,
+            self.D,
+            self.bound_records,
             self.impulses,
         )
+        rest = solver.still, *self._now(), NO_TOUCHES, self.report, STEP, 1
         with announce_compilation(run_bounded):
-            compiled = entry_point(
-                run_bounded, *arrays, solver.still, solver.tau, NO_TOUCHES, self.report, STEP, 1
-            )
+            compiled = entry_point(run_bounded, *arrays, *rest)
         self._run: Callable[..., int] = functools.partial(compiled, *arrays)

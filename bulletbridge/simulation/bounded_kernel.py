@@ -2,12 +2,12 @@
 
 Forces alone would give v_f. The bounded rows change it by impulses in the subspace that the
 constraints leave free, q moves with the result, and the filter closes the loops while contacts that
-stick hold.
+stick hold. The impulses are solved for here, or between two calls by somebody else.
 """
 
 import math
 
-from bulletbridge.constraints.layout import Coupling, Drive, Loop, Stop, Term
+from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
@@ -19,11 +19,11 @@ from bulletbridge.formulations.arrays import (
     Factors,
     Moment,
 )
-from bulletbridge.formulations.bounded import Bounded, bound, solve_bounded
+from bulletbridge.formulations.bounded import Along, Bounded, Soft, add_impulses, bound, condense
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import push, refresh
-from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import (
     HELD_A,
     HELD_B,
@@ -35,6 +35,7 @@ from bulletbridge.mechanism.layout import (
     TOUCH_FRICTION,
     TOUCH_NORMAL,
     TOUCH_POINT,
+    TOUCH_SECOND,
     Axis,
     Body,
     Lump,
@@ -42,17 +43,23 @@ from bulletbridge.mechanism.layout import (
     Spot,
 )
 from bulletbridge.numerics.jit import inlined, kernel
-from bulletbridge.numerics.mixed import Bound, Mixed
+from bulletbridge.numerics.mixed import Bound, Mixed, solve_mixed
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.split import unwhiten
+from bulletbridge.numerics.split import Row, unwhiten
 from bulletbridge.simulation.step import finish
 
-PREDICT, STEP = 0, 1
-"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+PREDICT, STEP, FORM, FINISH = 0, 1, 2, 3
+"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps; the problem of
+one step, and that step with the impulses that somebody has found."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS = range(4)
-"""Report of the last step."""
+RESIDUAL, SWEEPS, NEWTONS, ROWS, PULLED, REPORT = range(6)
+"""Report of the last step; PULLED is the first row of constraints that give way."""
+(
+    X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, PUSHED, FREE, RATES, IMPULSES,
+) = range(12)  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, scratch (4), what velocity
+they gave, the velocity with it before the loops are closed, that without, that at the start."""
 
 
 @kernel
@@ -83,12 +90,24 @@ def run_bounded(
     held: Array,
     drives: Records[Drive],
     stops: Records[Stop],
+    guides: Records[Loop],
+    no_couplings: Records[Coupling],
+    no_terms: Records[Term],
+    guide_rows: Records[Row],
+    G: Array,
+    pulls: Records[Pull],
+    soft_loops: Records[Loop],
+    soft_couplings: Records[Coupling],
+    soft_terms: Records[Term],
+    soft_rows: Records[Row],
     first: Array,
     C: Array,
     D: Array,
     bounds: Records[Bound],
     impulses: Array,
     targets: Array,
+    guide_targets: Records[Target],
+    soft_targets: Records[Target],
     tau: Array,
     touches: Array,
     report: Array,
@@ -97,10 +116,10 @@ def run_bounded(
 ) -> int:
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
-    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. D
-    (2, rows, rows), impulses (8, rows): of the last step, right sides, velocities, scratch (4), and
-    what velocity they gave. touches (n, columns) as in ``constraints.layout``; no more than one
-    step with any. report (4,).
+    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. C
+    (2, rows, nv): the rows less what the constraints forbid, whitened, and as they were. D
+    (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.layout``; no
+    more than one step with any. guide_targets and soft_targets: now. report (REPORT,).
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -108,9 +127,21 @@ def run_bounded(
         bodies, lumps, poses, axes, loops, couplings, terms, user_jacobian, rows[2], vectors, c
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
-    x, b, w = impulses[0], impulses[1], impulses[2]
-    problem = Mixed(D[0], b, bounds, x, w, D[1], impulses[3], impulses[4], impulses[5], impulses[6])
-    h = Bounded(drives, stops, touches, first, C, impulses[7], problem)
+    problem = Mixed(
+        D[0],
+        impulses[RIGHT],
+        bounds,
+        impulses[X],
+        impulses[W],
+        D[1],
+        impulses[STEP_X],
+        impulses[BEST],
+        impulses[DIAGONAL],
+        impulses[RIGHT_BEFORE],
+    )
+    along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
+    soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
+    h = Bounded(drives, stops, along, soft, touches, first, C[0], C[1], impulses[GAINED], problem)
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
@@ -126,14 +157,31 @@ def run_bounded(
     for n in range(steps):
         start = Moment(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
         end = Moment(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
-        if not c.fresh:
-            refresh(a, f, start, q, v)
-        for j in range(nq):
-            vectors[START_Q, j] = q[j]
+        if task != FINISH:
+            if not c.fresh:
+                refresh(a, f, start, q, v)
+            for j in range(nq):
+                vectors[START_Q, j] = q[j]
+            for j in range(nv):
+                vectors[START_V, j] = v[j]
+                impulses[RATES, j] = v[j]
+                impulses[FREE, j] = v[j]
+            push_freely(a, f, q, impulses[FREE, :nv], tau[min(n, len(tau) - 1)])
+            form(a, f, h, q, impulses[FREE, :nv], report)
+        if task == FORM:
+            c.fresh = 0  # the poses may be those of the contacts
+            return c.failure
         for j in range(nv):
-            vectors[START_V, j] = v[j]
-        push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
-        stuck = bounded_impulses(a, f, h, q, v, held, report)
+            v[j] = impulses[FREE, j]
+        count = int(report[ROWS])
+        stuck = 0
+        if count > 0:
+            if task == STEP:
+                solve(h, count, report)
+            add_impulses(f, h, count, v)
+            stuck = list_sticking(h, held)
+        for j in range(nv):
+            impulses[PUSHED, j] = v[j]
         displace(bodies, q, v, c.dt, q)
         forget(multipliers, points)
         if stuck > 0:
@@ -174,28 +222,24 @@ def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
 
 
 @inlined
-def bounded_impulses(
-    a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
-) -> int:
-    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
-    nv, nq = len(v), len(q)
-    if len(h.touches) > 0:
-        predicted = a.vectors[PREDICTED_Q, :nq]
-        displace(a.bodies, q, v, a.control.dt, predicted)
-        kinematics(a.bodies, predicted, a.poses, a.axes)
-    n = bound(a, h, q, v, a.vectors[START_V, :nv])
-    report[ROWS] = n
+def form(a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, report: Array) -> None:
+    """The mixed problem of motors, limits and contacts; v are the velocities without them."""
+    n, pulled = bound(a, h, q, v, a.vectors[START_V, : len(v)])
+    report[ROWS], report[PULLED] = n, pulled
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
-    if n == 0:
-        return 0
+    if n > 0:
+        condense(f, h, a.control.filter_rank, n)
+
+
+@inlined
+def solve(h: Bounded, n: int, report: Array) -> None:
+    """Solve it, from the impulses of the step before."""
     scale = 0.0
     for i in range(n):
         scale = max(scale, math.fabs(h.problem.b[i]))
-    enough = 1e-12 * scale + 1e-14
-    outcome = solve_bounded(f, h, a.control.filter_rank, n, enough, v)
+    outcome = solve_mixed(h.problem, n, 1e-12 * scale + 1e-14)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS] = outcome.newton
-    return list_sticking(h, held)
 
 
 @inlined
@@ -205,10 +249,10 @@ def list_sticking(h: Bounded, held: Array) -> int:
     x = h.problem.x
     for i in range(len(h.touches)):
         touch, row = h.touches[i], int(h.first[i])
-        mu = touch[TOUCH_FRICTION]
-        if not x[row] > 0.0 or not mu > 0.0:
+        mu, second = touch[TOUCH_FRICTION], touch[TOUCH_SECOND]
+        if not x[row] > 0.0 or not mu > 0.0 or not second > 0.0:
             continue
-        if math.hypot(x[row + 1], x[row + 2]) > STICKING * mu * x[row]:
+        if math.hypot(x[row + 1] / mu, x[row + 2] / second) > STICKING * x[row]:
             continue
         point = held[count]
         point[HELD_A], point[HELD_B], point[HELD_COUNT] = touch[TOUCH_A], touch[TOUCH_B], 3.0

@@ -1,5 +1,6 @@
 """What a state is worth: gaps, energy, momentum and reactions, from the definitions alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,12 +158,28 @@ def momentum(terms: Terms) -> Array:
 
 
 def reactions(
-    solver: Solver, redundancy: dict[str, Redundancy], q: Array, v: Array, t: float, vdot: Array
+    solver: Solver,
+    redundancy: Mapping[str, Redundancy],
+    q: Array,
+    v: Array,
+    t: float,
+    vdot: Array,
+    tau: Array,
 ) -> dict[str, Reaction]:
-    """Reactions of all constraints that go with an acceleration vdot (nv,) at a state."""
+    """Reactions of all constraints that go with an acceleration vdot (nv,) at a state.
+
+    Args:
+        solver: The system.
+        redundancy: Of its constraints.
+        q: (nq,)
+        v: (nv,)
+        t: Time [s].
+        vdot: (nv,)
+        tau: (nv,) forces on the rates [N m or N].
+    """
     terms = solver.terms(q, v, t)
     unit = solver.encoded.scale
-    needed: Array = terms.M @ vdot + terms.h - terms.forces - solver.tau[0]
+    needed: Array = terms.M @ vdot + terms.h - terms.forces - tau
     Y = whiten(terms.M, unit[:, None] * terms.J)
     whitened = np.linalg.solve(np.linalg.cholesky(terms.M), needed)
     U, s, Vt = np.linalg.svd(Y)

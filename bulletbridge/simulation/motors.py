@@ -1,38 +1,53 @@
-"""Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them."""
+"""Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them, and friction."""
 
 import numpy as np
 
 from bulletbridge.constraints.layout import DRIVE
+from bulletbridge.constraints.limited import Guides
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.model import Joint, Mechanism
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
 
 DRIVEN = ("revolute", "prismatic")
 
 
 class Motors:
-    """One motor for every revolute and prismatic joint, off until it is set.
+    """A motor for every revolute and prismatic joint, off until it is set, and its friction.
 
     A motor asks for the rate v + velocity_gain (velocity - v) + position_gain (position - q)/dt,
-    v the rate that forces alone would give, and exerts what it takes, up to its force.
+    v the rate that forces alone would give, and exerts what it takes, up to its force. Friction is
+    a motor that asks for rest. Loop joints have both along the free motions that their ``turn``
+    and ``travel`` describe; their names are those of ``Guides``.
 
     Args:
         mechanism: Whose joints they drive.
+        guides: Free motions of loop joints.
 
     Attributes:
-        records: (n,) of ``constraints.layout.Drive``.
+        records: (2 n,) of ``constraints.layout.Drive``: motors, then frictions.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, guides: Guides) -> None:
         self._mechanism = mechanism
-        names = [name for name, joint in mechanism.joints.items() if joint.kind in DRIVEN]
-        self._index = {name: i for i, name in enumerate(names)}
-        self.records = np.zeros(len(names), DRIVE)
-        for name, i in self._index.items():
-            self.records[i]["axis"] = mechanism.joints[name].v.start
+        joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}
+        axes = {name: joint.v.start for name, joint in joints.items()}
+        axes |= {name: -1 - n for n, name in enumerate(guides.names)}
+        self._index = {name: i for i, name in enumerate(axes)}
+        self.records = np.zeros(2 * len(axes), DRIVE)
+        self.records["axis"] = 2 * list(axes.values())
+        self.records["row"] = -1
+        friction = self.records[len(axes) :]
+        friction["velocity_gain"], friction["fastest"] = 1.0, np.inf
+        for name, joint in joints.items():
+            self.set_friction(name, joint.friction)
+        for name, freedom in zip(guides.names, guides.freedoms, strict=True):
+            self.set_friction(name, freedom.friction)
+            if freedom.motor is not None:
+                self.set(name, **vars(freedom.motor))
 
     @property
     def any_on(self) -> bool:
-        """Whether any motor is on."""
+        """Whether any motor is on, or any joint rubs."""
         return bool(self.records["force"].any())
 
     def set(
@@ -49,7 +64,7 @@ class Motors:
         """Let a motor hold a rate, or a position too, from now on.
 
         Args:
-            joint: Name of a revolute or prismatic joint.
+            joint: Name of a revolute or prismatic joint, or of a loop's free motion.
             force: Largest force [N] or torque [N m].
             velocity: Rate [m/s or rad/s].
             position: Position [m or rad]; None for the rate alone.
@@ -72,6 +87,47 @@ class Motors:
         record["position_gain"] = 0.0 if position is None else position_gain
         record["fastest"], record["force"] = fastest, force
 
+    def set_friction(self, joint: str, force: float) -> None:
+        """Give a joint Coulomb friction, which sticks and slides.
+
+        Args:
+            joint: As of ``set``.
+            force: Largest friction [N or N m].
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        index = self._find(joint)
+        if not 0.0 <= force < np.inf:
+            raise ModelError(
+                f"friction of '{joint}' is {force}; give a finite number that is not negative"
+            )
+        self.records[len(self._index) + index]["force"] = force
+
+    def applied(self, joint: str, impulses: Array, dt: float) -> tuple[float, float]:
+        """What motor and friction of a joint exert, by impulses of the rows of a step [N or N m].
+
+        Raises:
+            ModelError: No such joint.
+        """
+        index = self._find(joint)
+        rows = self.records["row"][[index, len(self._index) + index]]
+        motor, friction = (float(impulses[row]) / dt if row >= 0 else 0.0 for row in rows)
+        return motor, friction
+
+    def axis(self, joint: str) -> int:
+        """Axis that a joint's motor drives, as of ``constraints.layout.Drive``.
+
+        Raises:
+            ModelError: No such joint.
+        """
+        return int(self.records[self._find(joint)]["axis"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all joints that have one."""
+        return tuple(self._index)
+
     def off(self, joint: str) -> None:
         """Switch a motor off.
 
@@ -81,8 +137,8 @@ class Motors:
         self.records[self._find(joint)]["force"] = 0.0
 
     def _find(self, joint: str) -> int:
-        found: Joint = self._mechanism.joint(joint)
         if joint not in self._index:
+            found = self._mechanism.joint(joint)
             raise ModelError(
                 f"joint '{joint}' is {found.kind}; motors drive {' and '.join(DRIVEN)}"
             )

@@ -21,6 +21,7 @@ Integrator = Literal[
 COMPILED = ("semi_implicit_euler", "rk4")
 """Integrators that are compiled with the projector."""
 Directions = Literal["start", "current"]
+BoundedSolver = Literal["compiled", "clarabel"]
 
 
 class World(Protocol):
@@ -35,7 +36,7 @@ class World(Protocol):
         ...
 
     def touches(self, q: Array, v: Array) -> Array:
-        """Contacts (n, 13) at a state, which may be shown; columns as in ``mechanism.layout``."""
+        """Contacts (n, 17) at a state, which may be shown; columns as in ``mechanism.layout``."""
         ...
 
     def check(self) -> None:
@@ -64,7 +65,12 @@ class Status:
 
 
 def check_options(
-    dt: float, integrator: str, correction: str, passes: int | None, velocity_filter: bool
+    dt: float,
+    integrator: str,
+    correction: str,
+    passes: int | None,
+    velocity_filter: bool,
+    bounded_solver: str,
 ) -> None:
     """Refuse options that mean nothing.
 
@@ -76,6 +82,7 @@ def check_options(
     for what, given, known in (
         ("integrator", integrator, get_args(Integrator)),
         ("correction", correction, get_args(Directions)),
+        ("bounded_solver", bounded_solver, get_args(BoundedSolver)),
     ):
         if given not in known:
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")

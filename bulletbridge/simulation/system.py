@@ -10,15 +10,25 @@ from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import Assembly
-from bulletbridge.simulation.bounded import NO_STOPS, BoundedStep, Complementarity, stops_of
+from bulletbridge.simulation.bounded import BoundedStep, Complementarity, bounds_of, stops_of
+from bulletbridge.simulation.evaluation import Reaction
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
+from bulletbridge.simulation.loads import (
+    Contact,
+    JointLoad,
+    contacts_of,
+    joint_loads,
+    loaded_reactions,
+)
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.options import (
     COMPILED,
+    BoundedSolver,
     Directions,
     Integrator,
     World,
@@ -32,8 +42,9 @@ from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
 
 NEED_EULER = (
-    "motors, limits and contacts are part of steps of the projector with the integrator"
-    " semi_implicit_euler; leave integrator, formulation and velocity_filter out"
+    "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
+    " the projector with the integrator semi_implicit_euler; leave integrator, formulation and"
+    " velocity_filter out"
 )
 
 
@@ -59,7 +70,10 @@ class System(ClosedState):
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
         contacts: Whether the bodies touch each other and what stands in the world. Steps then need
             a world, and are those of ``semi_implicit_euler``.
-        limits: Whether joint limits stop joints.
+        limits: Whether joint limits stop joints; those of loop joints always do.
+        bounded_solver: What solves for the impulses of motors, limits and contacts: the
+            ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
+            for hard cases.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -86,10 +100,11 @@ class System(ClosedState):
         velocity_filter: bool = True,
         contacts: bool = False,
         limits: bool = False,
+        bounded_solver: BoundedSolver = "compiled",
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
-        check_options(dt, integrator, correction, passes, velocity_filter)
+        check_options(dt, integrator, correction, passes, velocity_filter, bounded_solver)
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
         self.world = world
@@ -101,10 +116,12 @@ class System(ClosedState):
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
-        self.motors = Motors(mechanism)
+        self._bounds = bounds_of(mechanism, self.constraints)
+        self.motors = Motors(mechanism, self._bounds.guides)
         self._contacts, self._limits = contacts, limits
         self._bounded: BoundedStep | None = None
-        if (contacts or limits) and self._python is not None:
+        self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
+        if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
             raise ModelError(NEED_EULER)
         if contacts and world is None:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
@@ -133,7 +150,7 @@ class System(ClosedState):
             self.world.check()
         if self._decision is None:
             self._trim()
-        if self._contacts or self._limits or self.motors.any_on:
+        if self._has_bounded:
             failure = self._bounded_step()
         elif self._python is not None:
             failure = self._python.step(self._solver, self.dt)
@@ -156,7 +173,7 @@ class System(ClosedState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is not None or self._contacts or self._limits or self.motors.any_on:
+        if self._python is not None or self._has_bounded:
             for n in range(steps):
                 self.step(write=False)
                 if (n + 1) % every == 0:
@@ -173,9 +190,45 @@ class System(ClosedState):
         return from_table(self.mechanism, table)
 
     @property
+    def _has_bounded(self) -> bool:
+        """Whether anything has bounded forces."""
+        return self._contacts or self._limits or self._bounds.any or self.motors.any_on
+
+    @property
     def complementarity(self) -> Complementarity | None:
         """How motors, limits and contacts of the last step were solved; None without any."""
         return None if self._bounded is None else self._bounded.complementarity
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        """Contacts of the last step, with their forces; empty after the state was set."""
+        step = self._last_bounded
+        return () if step is None else contacts_of(step, self.mechanism, self.dt)
+
+    @property
+    def joint_loads(self) -> dict[str, JointLoad]:
+        """Forces of motors, friction and limits in the last step, by joint."""
+        step = self._last_bounded
+        if step is None:
+            return {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
+        return joint_loads(step, self.motors, self.dt)
+
+    def reactions(self) -> dict[str, Reaction]:
+        """What each constraint does, by name.
+
+        After a step with motors, limits or contacts: at its start, with their forces in that step,
+        and with what acts along the free motions of loop joints. Otherwise at the state.
+        """
+        step = self._last_bounded
+        if step is None:
+            return super().reactions()
+        return loaded_reactions(step, self.decision.by_name, self.dt)
+
+    @property
+    def _last_bounded(self) -> BoundedStep | None:
+        """The last step if it had bounded forces and the state is still that after it."""
+        step = self._bounded
+        return step if step is not None and step.current else None
 
     def _bounded_step(self) -> int:
         """One step with motors, limits and contacts; the failure that stopped it, or DONE.
@@ -187,8 +240,9 @@ class System(ClosedState):
         if self._python is not None or solver.control[0]["integrator"] != EULER:
             raise ModelError(NEED_EULER)
         if self._bounded is None or self._bounded.solver is not solver:
-            stops = stops_of(self.mechanism) if self._limits else NO_STOPS
-            self._bounded = BoundedStep(solver, self.motors.records, stops)
+            stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
+            drives = self.motors.records
+            self._bounded = BoundedStep(solver, drives, stops, self._bounds, self._reference)
         if not self._contacts:
             return self._bounded.step()
         assert self.world is not None
