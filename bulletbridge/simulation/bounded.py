@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.constraints.layout import STOP
-from bulletbridge.formulations.arrays import PREDICTED_Q
+from bulletbridge.formulations.arrays import NOT_CLOSED, PREDICTED_Q
 from bulletbridge.mechanism.layout import (
     HELD_COLUMNS,
     SPOT,
@@ -25,6 +25,7 @@ from bulletbridge.simulation.bounded_kernel import (
     ROWS,
     STEP,
     SWEEPS,
+    WORK,
     run_bounded,
 )
 from bulletbridge.simulation.solver import Solver
@@ -33,6 +34,8 @@ from bulletbridge.simulation.warm_up import announce_compilation
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
 NO_STOPS = np.zeros(0, STOP)
 ROWS_OF_CONTACT = 6
+MOST_HALVINGS = 5
+Finder = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,15 @@ class Complementarity:
         residual: Largest violation of any condition [m/s or rad/s].
         sweeps: Of Gauss-Seidel.
         newton: Steps of Newton's method after them.
+        work: What limits and contacts did to the energy [J], never above round-off unless forces
+            turn a motion round within the step.
     """
 
     rows: int
     residual: float
     sweeps: int
     newton: int
+    work: float = 0.0
 
 
 def stops_of(mechanism: Mechanism) -> np.ndarray:
@@ -77,14 +83,15 @@ class BoundedStep:
 
     def __init__(self, solver: Solver, drives: np.ndarray, stops: np.ndarray) -> None:
         self.solver, self.drives, self.stops = solver, drives, stops
-        self.report = np.zeros(4)
+        self.report = np.zeros(6)
         self._allocate(4)
 
     @property
     def complementarity(self) -> Complementarity:
         """How the last step went."""
         rows, sweeps, newton = (int(self.report[k]) for k in (ROWS, SWEEPS, NEWTONS))
-        return Complementarity(rows, float(self.report[RESIDUAL]), sweeps, newton)
+        residual, work = float(self.report[RESIDUAL]), float(self.report[WORK])
+        return Complementarity(rows, residual, sweeps, newton, work)
 
     def predict(self) -> Array:
         """Configuration (nq,) to which forces alone would lead in one step."""
@@ -109,6 +116,37 @@ class BoundedStep:
             targets = solver.encoded.targets(solver.t + np.arange(steps + 1) * np.float64(dt))
         return solver.finish_call(self._run(targets, solver.tau, touches, self.report, STEP, steps))
 
+    def advance(self, find: Finder | None, halvings: int = MOST_HALVINGS) -> int:
+        """One step, or several shorter ones where the loops cannot be closed after a long one.
+
+        Impacts may leave velocities at which a mechanism turns far within a step.
+
+        Args:
+            find: Contacts (n, columns) at a configuration and velocity; None for none.
+            halvings: How often the step may be halved.
+
+        Returns:
+            The failure that stopped it, with the state before it, or DONE.
+        """
+        solver = self.solver
+        touches = NO_TOUCHES if find is None else find(self.predict(), solver.v)
+        failure = self.step(touches)
+        if failure != NOT_CLOSED or halvings == 0:
+            return failure
+        control, drives = solver.control[0], self.drives
+        before, gains = solver.state.copy(), drives["position_gain"].copy()
+        control["dt"] *= 0.5
+        drives["position_gain"] *= 0.5  # they are shares per step
+        try:
+            failure = self.advance(find, halvings - 1) or self.advance(find, halvings - 1)
+        finally:
+            control["dt"] *= 2.0
+            drives["position_gain"] = gains
+        if failure:
+            solver.state[:] = before
+            control["fresh"] = 0
+        return failure
+
     def _allocate(self, contacts: int) -> None:
         """Make room for ``contacts`` contacts."""
         solver = self.solver
@@ -116,7 +154,7 @@ class BoundedStep:
         self._size, held = contacts, 3 * contacts
         rows = len(self.drives) + len(self.stops) + ROWS_OF_CONTACT * contacts
         self.multipliers, self.points = np.zeros((2, nc)), np.zeros((2, held))
-        self.impulses = np.zeros((8, max(rows, nv)))
+        self.impulses = np.zeros((14, max(rows, nv)))
         arrays = (
             *solver.arrays,
             np.zeros(contacts, SPOT),

@@ -7,11 +7,13 @@ stick hold.
 
 import math
 
+from bulletbridge.constraints.bounded_rows import Asked
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Stop, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
     PREDICTED_Q,
+    RATE,
     START_Q,
     START_V,
     Arrays,
@@ -51,7 +53,7 @@ PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS = range(4)
+RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART = range(6)
 """Report of the last step."""
 
 
@@ -98,9 +100,9 @@ def run_bounded(
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
     The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. D
-    (2, rows, rows), impulses (8, rows): of the last step, right sides, velocities, scratch (4), and
-    what velocity they gave. touches (n, columns) as in ``constraints.layout``; no more than one
-    step with any. report (4,).
+    (2, rows, rows), impulses (14, rows): of the last step, right sides, velocities, scratch (4),
+    velocities that they gave (2), without restitution, and what is asked of the rows (4). touches (n, columns) as in ``constraints.layout``; no more than one
+    step with any. report (6,).
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -110,7 +112,9 @@ def run_bounded(
     f = Factors(L[0], Y[0], R[0], rows[0])
     x, b, w = impulses[0], impulses[1], impulses[2]
     problem = Mixed(D[0], b, bounds, x, w, D[1], impulses[3], impulses[4], impulses[5], impulses[6])
-    h = Bounded(drives, stops, touches, first, C, impulses[7], problem)
+    asked = Asked(impulses[10], impulses[11], impulses[12], impulses[13])
+    gained, moving, resting = impulses[7, :nv], impulses[8, :nv], impulses[9]
+    h = Bounded(drives, stops, touches, first, C, gained, moving, resting, asked, problem)
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
@@ -154,6 +158,13 @@ def run_bounded(
 
 
 @inlined
+def keep(x: Array, copy: Array) -> None:
+    """Copy x to where there is room for it."""
+    for k in range(len(x)):
+        copy[k] = x[k]
+
+
+@inlined
 def forget(multipliers: Array, points: Array) -> None:
     """Set the sums of a filter to zero."""
     for n in range(2):
@@ -185,7 +196,7 @@ def bounded_impulses(
         kinematics(a.bodies, predicted, a.poses, a.axes)
     n = bound(a, h, q, v, a.vectors[START_V, :nv])
     report[ROWS] = n
-    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
+    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
     if n == 0:
         return 0
     scale = 0.0
@@ -194,7 +205,7 @@ def bounded_impulses(
     enough = 1e-12 * scale + 1e-14
     outcome = solve_bounded(f, h, a.control.filter_rank, n, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
-    report[NEWTONS] = outcome.newton
+    report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     return list_sticking(h, held)
 
 

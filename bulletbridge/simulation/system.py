@@ -190,10 +190,10 @@ class System(ClosedState):
             stops = stops_of(self.mechanism) if self._limits else NO_STOPS
             self._bounded = BoundedStep(solver, self.motors.records, stops)
         if not self._contacts:
-            return self._bounded.step()
+            return self._bounded.advance(None)
         assert self.world is not None
         try:
-            return self._bounded.step(self.world.touches(self._bounded.predict(), solver.v))
+            return self._bounded.advance(self.world.touches)
         except BaseException:
             self.write()
             raise
