@@ -10,6 +10,7 @@ time-stepping); of the motor: Bullet's btMultiBodyJointMotor.
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.constraints.layout import Drive, Stop
 from bulletbridge.mechanism.kinematics import axis_twist
@@ -36,8 +37,19 @@ from bulletbridge.numerics.split import Row
 
 RECOVERY = 0.2
 """Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
+SHALLOW = 1e-7
+"""Penetration [m] or crossing [rad] that is let be: rounding and the curvature of what rolls."""
 SLOWEST_BOUNCE = 0.02
 """Approach [m/s] below which contacts do not bounce: less than gravity gives within a few steps."""
+
+
+class Asked(NamedTuple):
+    """What is asked of rows beyond their velocity at the end of the step not being negative."""
+
+    start: Array  # (rows,) velocity at the start of the step
+    room: Array  # (rows,) what may be approached still, over the step; negative at upper limits
+    bounce: Array  # (rows,) how much more restitution asks for, not positive
+    recover: Array  # (rows,) velocity at which the bodies are moved apart, likewise
 
 
 @helper
@@ -148,15 +160,17 @@ def stop_rows(
     axes: Records[Axis],
     q: Array,
     v: Array,
+    before: Array,
     dt: float,
     n: int,
     C: Array,
     b: Array,
     bounds: Records[Bound],
+    asked: Asked,
 ) -> int:
     """One row for every joint that would be beyond a limit at the end of the step; rows so far.
 
-    Arguments are those of ``drive_rows``.
+    Arguments are those of ``drive_rows`` and ``contact_rows``.
     """
     for i in range(len(stops)):
         stop = stops[i]
@@ -169,7 +183,11 @@ def stop_rows(
         below = end <= stop.lower
         room = position - stop.lower if below else position - stop.upper
         inside = room >= 0.0 if below else room <= 0.0
-        b[n] = rate + (1.0 if inside else RECOVERY) * room / dt
+        _, asked.start[n] = motion_state(stop.axis, C, n, axes, guides, q, before)
+        asked.bounce[n] = 0.0
+        asked.room[n] = room / dt if inside else 0.0
+        asked.recover[n] = 0.0 if inside or math.fabs(room) < SHALLOW else RECOVERY * room / dt
+        b[n] = rate + asked.room[n]
         put_bounded(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
         stop.row = n
         n += 1
@@ -243,6 +261,7 @@ def contact_rows(
     b: Array,
     bounds: Records[Bound],
     first: Array,
+    asked: Asked,
 ) -> int:
     """Rows of all contacts at the poses that the axes belong to; rows so far.
 
@@ -260,7 +279,8 @@ def contact_rows(
         C: (rows, nv) receives the rows,
         b: (rows,) the right sides,
         bounds: (rows,) the bounds,
-        first: (contacts,) the number of each contact's normal row.
+        first: (contacts,) the number of each contact's normal row,
+        asked: what else is asked of the rows.
     """
     for i in range(len(touches)):
         touch = touches[i]
@@ -271,11 +291,13 @@ def contact_rows(
         relative_row(bodies, axes, touch, (ZERO, normal), C, n)
         rate = rate_along(C, n, v)
         room = touch[TOUCH_GAP] - dt * rate  # at the start of the step
-        asked = (1.0 if room >= 0.0 else RECOVERY) * room / dt
         approach = rate_along(C, n, before)
-        if approach < -SLOWEST_BOUNCE:
-            asked = min(asked, touch[TOUCH_RESTITUTION] * approach)
-        b[n] = rate + asked
+        asked.start[n] = approach
+        asked.room[n] = max(room, 0.0) / dt
+        bounce = touch[TOUCH_RESTITUTION] * approach if approach < -SLOWEST_BOUNCE else 0.0
+        asked.bounce[n] = min(bounce - asked.room[n], 0.0) if bounce < 0.0 else 0.0
+        asked.recover[n] = RECOVERY * room / dt if room < -SHALLOW else 0.0
+        b[n] = rate + asked.room[n]
         put_bounded(bounds[n], 0.0, math.inf)
         n += 1
         if max(touch[TOUCH_FRICTION], touch[TOUCH_SECOND]) > 0.0:
@@ -293,5 +315,6 @@ def contact_rows(
             put_cone(bounds, n, 2, owner, touch[TOUCH_ROLLING], touch[TOUCH_ROLLING])
             n += 2
         for k in range(owner + 1, n):
-            b[k] = rate_along(C, k, v)
+            b[k], asked.start[k] = rate_along(C, k, v), rate_along(C, k, before)
+            asked.room[k] = asked.bounce[k] = asked.recover[k] = 0.0
     return n

@@ -12,10 +12,10 @@ from bulletbridge.constraints.bounded_rows import put_bounded, rate_along
 from bulletbridge.constraints.layout import Coupling, Loop, Pull, Target, Term
 from bulletbridge.constraints.rows import frames, jacobian, position_in, residuals
 from bulletbridge.mechanism.layout import Axis, Pose
-from bulletbridge.numerics.algebra import apply, mul, transpose
+from bulletbridge.numerics.algebra import add, apply, cross, mul, sub, transpose, vec
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.mixed import Bound
-from bulletbridge.numerics.records import Array, Matrix, Records, Vector
+from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.split import Row
 
 
@@ -74,8 +74,7 @@ def pull_rows(
     for i in range(len(pulls)):
         pull = pulls[i]
         if pull.loop >= 0:
-            a, _ = frames(loops[pull.loop], poses, targets)
-            turn_rows(a[0], pull.row, J, rows)
+            hold_point(loops[pull.loop], pull.row, poses, axes, targets, J, rows)
         for k in range(pull.row, pull.row + pull.rows):
             asked = rows[k].g_t + pull.erp * rows[k].g / dt
             b[n + k] = rate_along(C, n + k, v) + asked
@@ -84,14 +83,28 @@ def pull_rows(
 
 
 @helper
-def turn_rows(R: Matrix, first: int, J: Array, rows: Records[Row]) -> None:
-    """Three rows along the axes of a frame become rows along those of the world."""
+def hold_point(
+    loop: Loop,
+    first: int,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    J: Array,
+    rows: Records[Row],
+) -> None:
+    """Three rows that hold a point in axes of a' become its gap along those of the world."""
+    a, b = frames(loop, poses, targets)
+    R, gap = a[0], sub(b[1], a[1])
     for j in range(J.shape[1]):
         put(J, first, j, apply(R, (J[first, j], J[first + 1, j], J[first + 2, j])))
-    g = apply(R, (rows[first].g, rows[first + 1].g, rows[first + 2].g))
+    k = loop.axis_a
+    while k >= 0:  # the gap does not turn with a any more
+        x = cross(vec(axes[k].w), gap)
+        put(J, first, k, add((J[first, k], J[first + 1, k], J[first + 2, k]), x))
+        k = axes[k].below
     g_t = apply(R, (rows[first].g_t, rows[first + 1].g_t, rows[first + 2].g_t))
-    for k in range(3):
-        rows[first + k].g, rows[first + k].g_t = g[k], g_t[k]
+    for i in range(3):
+        rows[first + i].g, rows[first + i].g_t = gap[i], g_t[i]
 
 
 @helper

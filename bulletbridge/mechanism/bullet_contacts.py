@@ -11,7 +11,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.errors import WorldError
-from bulletbridge.mechanism.anisotropy import ROUND, ellipse
+from bulletbridge.mechanism.bullet_friction import ROUND, ellipse
 from bulletbridge.mechanism.layout import HELD_COLUMNS, TOUCH_COLUMNS
 from bulletbridge.numerics.records import Array, Vector
 

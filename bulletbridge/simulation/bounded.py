@@ -1,5 +1,6 @@
 """Steps with motors, joint limits and contacts, solved where the loops stay closed."""
 
+import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,22 +10,21 @@ import numpy as np
 from bulletbridge.constraints.encode import Constraint, Encoded
 from bulletbridge.constraints.layout import STOP
 from bulletbridge.constraints.limited import Guides, encode_guides, encode_pulls
-from bulletbridge.formulations.arrays import DONE, PREDICTED_Q
+from bulletbridge.formulations.arrays import DONE, NOT_CLOSED, PREDICTED_Q
 from bulletbridge.mechanism.layout import (
     HELD_COLUMNS,
     SPOT,
     TOUCH_COLUMNS,
 )
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.jit import entry_point
+from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.mixed import BOUND
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.bounded_kernel import (
-    FINISH,
-    FORM,
     IMPULSES,
+    LEFT,
     NEWTONS,
     PREDICT,
     REPORT,
@@ -33,7 +33,7 @@ from bulletbridge.simulation.bounded_kernel import (
     ROWS,
     STEP,
     SWEEPS,
-    W,
+    WORK,
     X,
     run_bounded,
 )
@@ -43,6 +43,8 @@ from bulletbridge.simulation.warm_up import announce_compilation
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
 NO_STOPS = np.zeros(0, STOP)
 ROWS_OF_CONTACT = 6
+MOST_HALVINGS = 5
+Finder = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,15 @@ class Complementarity:
         residual: Largest violation of any condition [m/s or rad/s].
         sweeps: Of Gauss-Seidel.
         newton: Steps of Newton's method after them.
+        work: What limits and contacts did to the energy [J], never above round-off unless forces
+            turn a motion round within the step.
     """
 
     rows: int
     residual: float
     sweeps: int
     newton: int
+    work: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,7 @@ class BoundedStep:
         tau: (nv,) forces on the rates in the last step.
         touches: (n, columns) contacts of the last step.
         start: q (nq,), v (nv,) and t [s] before it.
+        dt: Its length [s], less than a whole one if that was divided.
     """
 
     def __init__(
@@ -141,7 +147,13 @@ class BoundedStep:
         self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
         self.start = solver.q.copy(), solver.v.copy(), solver.t
         self._end = np.full(len(solver.state), np.nan)
+        self.dt = float(solver.control[0]["dt"])
         self._reference = reference
+        self._interruption: BaseException | None = None
+        self._callback = Callback(self._find)
+        self._address = 0
+        if reference is not None:
+            self._address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         guided = bounds.guides.encoded
         self.positions = np.zeros(len(guided.loops), ROW)  # .g, from which turns are counted on
         for row, freedom in zip(self.positions, bounds.guides.freedoms, strict=True):
@@ -154,13 +166,14 @@ class BoundedStep:
     def complementarity(self) -> Complementarity:
         """How the last step went."""
         rows, sweeps, newton = (int(self.report[k]) for k in (ROWS, SWEEPS, NEWTONS))
-        return Complementarity(rows, float(self.report[RESIDUAL]), sweeps, newton)
+        residual, work = float(self.report[RESIDUAL]), float(self.report[WORK])
+        return Complementarity(rows, residual, sweeps, newton, work)
 
     def predict(self) -> Array:
         """Configuration (nq,) to which forces alone would lead in one step."""
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
-        solver.finish_call(self._run(targets, *self._now(), NO_TOUCHES, self.report, PREDICT, 0))
+        solver.finish_call(self._run(targets, *self._now(), NO_TOUCHES, self.report, 0, PREDICT, 0))
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
 
     def step(self, touches: Array = NO_TOUCHES) -> int:
@@ -180,10 +193,15 @@ class BoundedStep:
         if solver.encoded.motions:
             targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
         self.tau[:], self.touches = solver.tau[0], touches
-        rest = targets, *self._now(), touches, self.report
-        self.start, self._end = (solver.q.copy(), solver.v.copy(), solver.t), solver.state.copy()
-        failure = self._solve(rest)
-        self._end[:] = solver.state if failure == DONE else np.nan
+        self.start, self._end[:] = (solver.q.copy(), solver.v.copy(), solver.t), np.nan
+        rest = targets, *self._now(), touches, self.report, self._address
+        failure = solver.finish_call(self._run(*rest, STEP, 1))
+        if self._interruption is not None:
+            error, self._interruption = self._interruption, None
+            self.impulses[X] = 0.0
+            raise error
+        if failure == DONE:
+            self._end[:], self.dt = solver.state, dt
         return failure
 
     @property
@@ -191,20 +209,47 @@ class BoundedStep:
         """Whether the solver's state is that after the last step."""
         return bool(np.array_equal(self._end, self.solver.state))
 
-    def _solve(self, rest: tuple[np.ndarray, ...]) -> int:
-        """The step itself; rest are the last arrays of the kernel."""
+    def _find(self, n: int) -> None:
+        """Solve the mixed problem of n rows for the kernel; exceptions are kept, raised later."""
+        D, b = self.D[0, :n, :n], self.impulses[RIGHT, :n]
+        try:
+            assert self._reference is not None
+            found = self._reference(D, b, self.bound_records[:n])
+            self.impulses[X, :n], self.report[LEFT] = found
+        except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
+            self._interruption = error
+            self.impulses[X, :n] = np.nan  # which the kernel notices, and takes the step back
+
+    def advance(self, find: Finder | None, halvings: int = MOST_HALVINGS) -> int:
+        """One step, or several shorter ones where the loops cannot be closed after a long one.
+
+        Impacts may leave velocities at which a mechanism turns far within a step.
+
+        Args:
+            find: Contacts (n, columns) at a configuration and velocity; None for none.
+            halvings: How often the step may be halved.
+
+        Returns:
+            The failure that stopped it, with the state before it, or DONE.
+        """
         solver = self.solver
-        if self._reference is None:
-            return solver.finish_call(self._run(*rest, STEP, 1))
-        failure = solver.finish_call(self._run(*rest, FORM, 1))
-        if failure != DONE:
+        touches = NO_TOUCHES if find is None else find(self.predict(), solver.v)
+        failure = self.step(touches)
+        if failure != NOT_CLOSED or halvings == 0:
             return failure
-        n = int(self.report[ROWS])
-        D, x, b = self.D[0, :n, :n], self.impulses[X, :n], self.impulses[RIGHT, :n]
-        if n > 0:
-            x[:], self.report[RESIDUAL] = self._reference(D, b, self.bound_records[:n])
-            self.impulses[W, :n] = D @ x + b
-        return solver.finish_call(self._run(*rest, FINISH, 1))
+        control, drives = solver.control[0], self.drives
+        before, gains = solver.state.copy(), drives["position_gain"].copy()
+        control["dt"] *= 0.5
+        drives["position_gain"] *= 0.5  # they are shares per step
+        try:
+            failure = self.advance(find, halvings - 1) or self.advance(find, halvings - 1)
+        finally:
+            control["dt"] *= 2.0
+            drives["position_gain"] = gains
+        if failure:
+            solver.state[:] = before
+            control["fresh"] = 0
+        return failure
 
     def _now(self) -> tuple[np.ndarray, np.ndarray, Array]:
         """Prescribed motions of guides and of constraints that give way, and forces."""
@@ -255,7 +300,7 @@ class BoundedStep:
             self.bound_records,
             self.impulses,
         )
-        rest = solver.still, *self._now(), NO_TOUCHES, self.report, STEP, 1
+        rest = solver.still, *self._now(), NO_TOUCHES, self.report, self._address, STEP, 1
         with announce_compilation(run_bounded):
             compiled = entry_point(run_bounded, *arrays, *rest)
         self._run: Callable[..., int] = functools.partial(compiled, *arrays)

@@ -2,16 +2,18 @@
 
 Forces alone would give v_f. The bounded rows change it by impulses in the subspace that the
 constraints leave free, q moves with the result, and the filter closes the loops while contacts that
-stick hold. The impulses are solved for here, or between two calls by somebody else.
+stick hold.
 """
 
 import math
 
+from bulletbridge.constraints.bounded_rows import Asked
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
     PREDICTED_Q,
+    RATE,
     START_Q,
     START_V,
     Arrays,
@@ -19,7 +21,7 @@ from bulletbridge.formulations.arrays import (
     Factors,
     Moment,
 )
-from bulletbridge.formulations.bounded import Along, Bounded, Soft, add_impulses, bound, condense
+from bulletbridge.formulations.bounded import Along, Bounded, Soft, bound, solve_bounded
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import push, refresh
@@ -43,23 +45,25 @@ from bulletbridge.mechanism.layout import (
     Spot,
 )
 from bulletbridge.numerics.jit import inlined, kernel
-from bulletbridge.numerics.mixed import Bound, Mixed, solve_mixed
+from bulletbridge.numerics.mixed import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row, unwhiten
 from bulletbridge.simulation.step import finish
 
-PREDICT, STEP, FORM, FINISH = 0, 1, 2, 3
-"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps; the problem of
-one step, and that step with the impulses that somebody has found."""
+PREDICT, STEP = 0, 1
+"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS, PULLED, REPORT = range(6)
-"""Report of the last step; PULLED is the first row of constraints that give way."""
+RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, REPORT = range(9)
+"""Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
+apart, first row of constraints that give way, residual that a solver in Python leaves."""
 (
-    X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, PUSHED, FREE, RATES, IMPULSES,
-) = range(12)  # fmt: skip
-"""Rows of impulses: those of the last step, right sides, velocities, scratch (4), what velocity
-they gave, the velocity with it before the loops are closed, that without, that at the start."""
+    X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
+    RECOVER, PUSHED, RATES, IMPULSES,
+) = range(17)  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, scratch (4), velocities that
+they gave (2), impulses without restitution, what is asked of the rows (4), velocity before the
+loops are closed, velocity at the start."""
 
 
 @kernel
@@ -111,6 +115,7 @@ def run_bounded(
     tau: Array,
     touches: Array,
     report: Array,
+    callback: int,
     task: int,
     steps: int,
 ) -> int:
@@ -119,7 +124,8 @@ def run_bounded(
     The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. C
     (2, rows, nv): the rows less what the constraints forbid, whitened, and as they were. D
     (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.layout``; no
-    more than one step with any. guide_targets and soft_targets: now. report (REPORT,).
+    more than one step with any. guide_targets and soft_targets: now. report (REPORT,). callback:
+    address of the Python function that solves the mixed problem, or 0.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -141,7 +147,25 @@ def run_bounded(
     )
     along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
     soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
-    h = Bounded(drives, stops, along, soft, touches, first, C[0], C[1], impulses[GAINED], problem)
+    asked = Asked(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
+    gained, moving = impulses[GAINED, :nv], impulses[MOVING, :nv]
+    h = Bounded(
+        drives,
+        stops,
+        along,
+        soft,
+        touches,
+        first,
+        C[0],
+        C[1],
+        gained,
+        moving,
+        impulses[RESTING],
+        asked,
+        problem,
+        callback,
+        report[LEFT:],
+    )
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
@@ -157,32 +181,21 @@ def run_bounded(
     for n in range(steps):
         start = Moment(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
         end = Moment(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
-        if task != FINISH:
-            if not c.fresh:
-                refresh(a, f, start, q, v)
-            for j in range(nq):
-                vectors[START_Q, j] = q[j]
-            for j in range(nv):
-                vectors[START_V, j] = v[j]
-                impulses[RATES, j] = v[j]
-                impulses[FREE, j] = v[j]
-            push_freely(a, f, q, impulses[FREE, :nv], tau[min(n, len(tau) - 1)])
-            form(a, f, h, q, impulses[FREE, :nv], report)
-        if task == FORM:
-            c.fresh = 0  # the poses may be those of the contacts
-            return c.failure
+        if not c.fresh:
+            refresh(a, f, start, q, v)
+        for j in range(nq):
+            vectors[START_Q, j] = q[j]
         for j in range(nv):
-            v[j] = impulses[FREE, j]
-        count = int(report[ROWS])
-        stuck = 0
-        if count > 0:
-            if task == STEP:
-                solve(h, count, report)
-            add_impulses(f, h, count, v)
-            stuck = list_sticking(h, held)
+            vectors[START_V, j] = v[j]
+            impulses[RATES, j] = v[j]
+        push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
+        stuck = bounded_impulses(a, f, h, q, v, held, report)
         for j in range(nv):
             impulses[PUSHED, j] = v[j]
-        displace(bodies, q, v, c.dt, q)
+            vectors[RATE, j] = v[j]
+            if report[APART] > 0.0:
+                vectors[RATE, j] += moving[j]
+        displace(bodies, q, vectors[RATE, :nv], c.dt, q)
         forget(multipliers, points)
         if stuck > 0:
             k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
@@ -222,24 +235,23 @@ def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
 
 
 @inlined
-def form(a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, report: Array) -> None:
-    """The mixed problem of motors, limits and contacts; v are the velocities without them."""
-    n, pulled = bound(a, h, q, v, a.vectors[START_V, : len(v)])
+def bounded_impulses(
+    a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
+) -> int:
+    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
+    n, pulled, skip = bound(a, h, q, v, a.vectors[START_V, : len(v)])
     report[ROWS], report[PULLED] = n, pulled
-    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
-    if n > 0:
-        condense(f, h, a.control.filter_rank, n)
-
-
-@inlined
-def solve(h: Bounded, n: int, report: Array) -> None:
-    """Solve it, from the impulses of the step before."""
+    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
+    if n == 0:
+        return 0
     scale = 0.0
     for i in range(n):
         scale = max(scale, math.fabs(h.problem.b[i]))
-    outcome = solve_mixed(h.problem, n, 1e-12 * scale + 1e-14)
+    enough = 1e-12 * scale + 1e-14
+    outcome = solve_bounded(f, h, a.control.filter_rank, n, skip, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
-    report[NEWTONS] = outcome.newton
+    report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
+    return list_sticking(h, held)
 
 
 @inlined

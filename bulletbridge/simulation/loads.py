@@ -24,7 +24,7 @@ from bulletbridge.mechanism.layout import (
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.bounded import BoundedStep
-from bulletbridge.simulation.bounded_kernel import PULLED, RIGHT, ROWS, STICKING, W, X
+from bulletbridge.simulation.bounded_kernel import APART, MOVING, PULLED, ROWS, STICKING, X
 from bulletbridge.simulation.evaluation import Reaction, reactions
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.redundancy import Redundancy
@@ -67,13 +67,16 @@ class JointLoad:
     limit: float
 
 
-def contacts_of(step: BoundedStep, mechanism: Mechanism, dt: float) -> tuple[Contact, ...]:
+def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
     """All contacts of the last step."""
     names = {0: WORLD}
     for link in mechanism.links.values():
         names.setdefault(link.body, link.name)
     found: list[Contact] = []
-    x, b, w = (step.impulses[k] for k in (X, RIGHT, W))
+    rows, dt = int(step.report[ROWS]), step.dt
+    x, moving = step.impulses[X], np.zeros(step.C.shape[2])
+    if step.report[APART]:
+        moving = step.impulses[MOVING, : len(moving)]
     for touch, first in zip(step.touches, step.first, strict=False):
         n = int(first)
         normal = touch[TOUCH_NORMAL : TOUCH_NORMAL + 3].copy()
@@ -93,14 +96,14 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism, dt: float) -> tuple[Con
         if touch[TOUCH_ROLLING] > 0.0:
             moment = moment + (x[k] * t1 + x[k + 1] * t2) / dt
         slides = used >= STICKING * x[n]
-        gap = float(touch[TOUCH_GAP] + dt * (w[n] - b[n]))
+        gained = step.D[0, n, :rows] @ x[:rows] + step.C[1, n] @ moving
         found.append(
             Contact(
                 names[int(touch[TOUCH_A])],
                 names[int(touch[TOUCH_B])],
                 touch[TOUCH_POINT : TOUCH_POINT + 3].copy(),
                 normal,
-                gap,
+                float(touch[TOUCH_GAP] + dt * gained),
                 float(force),
                 friction,
                 moment,
@@ -110,9 +113,9 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism, dt: float) -> tuple[Con
     return tuple(found)
 
 
-def joint_loads(step: BoundedStep, motors: Motors, dt: float) -> dict[str, JointLoad]:
+def joint_loads(step: BoundedStep, motors: Motors) -> dict[str, JointLoad]:
     """Motor, friction and limit of every joint that can have them."""
-    x = step.impulses[X]
+    x, dt = step.impulses[X], step.dt
     limits: dict[int, float] = {}
     for stop in step.stops:
         if stop["row"] >= 0:
@@ -123,33 +126,33 @@ def joint_loads(step: BoundedStep, motors: Motors, dt: float) -> dict[str, Joint
     }
 
 
-def bounded_force(step: BoundedStep, dt: float) -> Array:
+def bounded_force(step: BoundedStep) -> Array:
     """Forces (nv,) on the rates of all bounded rows of the last step [N m or N]."""
     n = int(step.report[ROWS])
-    return np.asarray(step.impulses[X, :n] @ step.C[1, :n] / dt, np.float64)
+    return np.asarray(step.impulses[X, :n] @ step.C[1, :n] / step.dt, np.float64)
 
 
 def loaded_reactions(
-    step: BoundedStep, redundancy: Mapping[str, Redundancy], dt: float
+    step: BoundedStep, redundancy: Mapping[str, Redundancy]
 ) -> dict[str, Reaction]:
     """Reactions of all constraints with the bounded forces of the last step, at its start."""
     solver = step.solver
     q, v, t = step.start
-    tau = step.tau + bounded_force(step, dt)
+    tau = step.tau + bounded_force(step)
     terms = solver.terms(q, v, t)
     cap, unit = int(solver.control[0]["cap"]), solver.encoded.scale
     split = split_of(terms.M, terms.J, unit, solver.tolerances.singular, cap)
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
     found = reactions(solver, redundancy, q, v, t, vdot, tau)
-    found |= _pulls(step, terms, t, dt)
-    return _with_guides(step, terms, t, dt, found)
+    found |= _pulls(step, terms, t)
+    return _with_guides(step, terms, t, found)
 
 
-def _pulls(step: BoundedStep, terms: Terms, t: float, dt: float) -> dict[str, Reaction]:
+def _pulls(step: BoundedStep, terms: Terms, t: float) -> dict[str, Reaction]:
     """Reactions of the constraints that give way."""
     soft, first = step.bounds.soft, int(step.report[PULLED])
-    lam = step.impulses[X, first : first + soft.nc] / dt
+    lam = step.impulses[X, first : first + soft.nc] / step.dt
     found: dict[str, Reaction] = {}
     for index, (name, part) in enumerate(soft.rows.items()):
         point, force, torque = np.zeros((3, 3))
@@ -163,7 +166,7 @@ def _pulls(step: BoundedStep, terms: Terms, t: float, dt: float) -> dict[str, Re
 
 
 def _with_guides(
-    step: BoundedStep, terms: Terms, t: float, dt: float, found: dict[str, Reaction]
+    step: BoundedStep, terms: Terms, t: float, found: dict[str, Reaction]
 ) -> dict[str, Reaction]:
     """Reactions with what acts along the free motions of their loops."""
     guided: Encoded = step.bounds.guides.encoded
@@ -176,7 +179,7 @@ def _with_guides(
         )
         loop = name if name in found else name.rpartition("/")[0]
         _, rows = step.solver.wrench_rows(terms, index, t, guided)
-        torque, force = np.split(impulse / dt * rows[0], 2)
+        torque, force = np.split(impulse / step.dt * rows[0], 2)
         old = found[loop]
         found[loop] = replace(old, force=old.force + force, torque=old.torque + torque)
     return found

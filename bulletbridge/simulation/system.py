@@ -10,22 +10,12 @@ from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import Assembly
-from bulletbridge.simulation.bounded import BoundedStep, Complementarity, bounds_of, stops_of
-from bulletbridge.simulation.evaluation import Reaction
+from bulletbridge.simulation.bounded_state import NEED_EULER, BoundedState
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
-from bulletbridge.simulation.loads import (
-    Contact,
-    JointLoad,
-    contacts_of,
-    joint_loads,
-    loaded_reactions,
-)
-from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.options import (
     COMPILED,
     BoundedSolver,
@@ -38,17 +28,10 @@ from bulletbridge.simulation.options import (
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.solver import Tolerances
-from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
 
-NEED_EULER = (
-    "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
-    " the projector with the integrator semi_implicit_euler; leave integrator, formulation and"
-    " velocity_filter out"
-)
 
-
-class System(ClosedState):
+class System(BoundedState):
     """A constrained mechanism and its state.
 
     Args:
@@ -107,7 +90,7 @@ class System(ClosedState):
         check_options(dt, integrator, correction, passes, velocity_filter, bounded_solver)
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
-        self.world = world
+        self._set_bounded(world, contacts, limits, bounded_solver)
         self.integrator: Integrator = integrator
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
@@ -116,20 +99,12 @@ class System(ClosedState):
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
-        self._bounds = bounds_of(mechanism, self.constraints)
-        self.motors = Motors(mechanism, self._bounds.guides)
-        self._contacts, self._limits = contacts, limits
-        self._bounded: BoundedStep | None = None
-        self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
         if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
             raise ModelError(NEED_EULER)
-        if contacts and world is None:
-            raise ModelError("contacts are found in a world; give one, or leave contacts out")
         control = self._full.control[0]
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        self._write = world.write if world is not None else None
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 
@@ -189,69 +164,6 @@ class System(ClosedState):
                 raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)
 
-    @property
-    def _has_bounded(self) -> bool:
-        """Whether anything has bounded forces."""
-        return self._contacts or self._limits or self._bounds.any or self.motors.any_on
-
-    @property
-    def complementarity(self) -> Complementarity | None:
-        """How motors, limits and contacts of the last step were solved; None without any."""
-        return None if self._bounded is None else self._bounded.complementarity
-
-    @property
-    def contacts(self) -> tuple[Contact, ...]:
-        """Contacts of the last step, with their forces; empty after the state was set."""
-        step = self._last_bounded
-        return () if step is None else contacts_of(step, self.mechanism, self.dt)
-
-    @property
-    def joint_loads(self) -> dict[str, JointLoad]:
-        """Forces of motors, friction and limits in the last step, by joint."""
-        step = self._last_bounded
-        if step is None:
-            return {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
-        return joint_loads(step, self.motors, self.dt)
-
-    def reactions(self) -> dict[str, Reaction]:
-        """What each constraint does, by name.
-
-        After a step with motors, limits or contacts: at its start, with their forces in that step,
-        and with what acts along the free motions of loop joints. Otherwise at the state.
-        """
-        step = self._last_bounded
-        if step is None:
-            return super().reactions()
-        return loaded_reactions(step, self.decision.by_name, self.dt)
-
-    @property
-    def _last_bounded(self) -> BoundedStep | None:
-        """The last step if it had bounded forces and the state is still that after it."""
-        step = self._bounded
-        return step if step is not None and step.current else None
-
-    def _bounded_step(self) -> int:
-        """One step with motors, limits and contacts; the failure that stopped it, or DONE.
-
-        Raises:
-            ModelError: Not with this integrator.
-        """
-        solver = self._solver
-        if self._python is not None or solver.control[0]["integrator"] != EULER:
-            raise ModelError(NEED_EULER)
-        if self._bounded is None or self._bounded.solver is not solver:
-            stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
-            drives = self.motors.records
-            self._bounded = BoundedStep(solver, drives, stops, self._bounds, self._reference)
-        if not self._contacts:
-            return self._bounded.step()
-        assert self.world is not None
-        try:
-            return self._bounded.step(self.world.touches(self._bounded.predict(), solver.v))
-        except BaseException:
-            self.write()
-            raise
-
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
 
@@ -262,15 +174,6 @@ class System(ClosedState):
         recording = self.rollout(max(1, round(duration / self.dt)), every)
         self.write()
         return recording
-
-    def write(self) -> None:
-        """Show the state in the world.
-
-        Raises:
-            WorldError: The bodies are not there any more.
-        """
-        if self._write is not None:
-            self._write(self._solver.q, self._solver.v)
 
     def read(self) -> None:
         """Take the state as the world has it now, for instance after ``resetJointState``.
