@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.constraints.loop import SOFTNESS
 from bulletbridge.numerics.records import Array, Vector
 
 Given = dict[str, Any]
@@ -84,6 +85,7 @@ class Actions:
         damping: Linear and angular damping of links, by body.
         joint_damping: Of single joints, where it was changed, by body and joint.
         limits: Lower and upper limit of single joints, where they were changed.
+        erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
     """
 
@@ -94,6 +96,7 @@ class Actions:
     joint_damping: dict[tuple[int, int], float] = field(default_factory=lambda: {})
     limits: dict[tuple[int, int], tuple[float, float]] = field(default_factory=lambda: {})
 
+    erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
 
     def command(self, given: Given) -> None:
