@@ -143,7 +143,10 @@ def carried_bar(folder: Path) -> ModelSpec:
     loops = (
         bb.LoopJoint("left", bb.JointModel.BALL, bb.Frame("left/arm", tip), bb.Frame("bar/bar")),
         bb.LoopJoint(
-            "right", bb.JointModel.BALL, bb.Frame("right/arm", tip), bb.Frame("bar/bar", (0, 0, -0.8))
+            "right",
+            bb.JointModel.BALL,
+            bb.Frame("right/arm", tip),
+            bb.Frame("bar/bar", (0, 0, -0.8)),
         ),
     )
     bodies = (
@@ -171,7 +174,9 @@ def spec_of(kind: str, folder: Path) -> ModelSpec:
         return random_four_bar(int(kind.split("_")[1]), folder)
     spec = read_loops(find(kind))
     if kind != "minitaur":
-        copies = [replace(b, urdf=with_shapes(b.urdf, folder), fixed_base=False) for b in spec.bodies]
+        copies = [
+            replace(b, urdf=with_shapes(b.urdf, folder), fixed_base=False) for b in spec.bodies
+        ]
         spec = replace(spec, bodies=tuple(copies), forces=())
     return replace(spec, gravity=(0.0, 0.0, -9.81), start_v={})
 
@@ -307,7 +312,17 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     each = -(-options.drops // len(options.only))
-    table = Table("mechanism", "drops", "failed", "gap [m]", "gain", "rise", "depth [m]", "residual", "touched")
+    table = Table(
+        "mechanism",
+        "drops",
+        "failed",
+        "gap [m]",
+        "gain",
+        "rise",
+        "depth [m]",
+        "residual",
+        "touched",
+    )
     drops: list[Drop] = []
     for model, twin, start, plane in worlds(tuple(options.only), options.dt):
         seeds, found = iter(range(100 * each)), list[Drop]()

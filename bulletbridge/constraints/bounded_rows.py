@@ -242,7 +242,8 @@ def contact_rows(
         approach = rate_along(C, n, before)
         asked.start[n] = approach
         asked.room[n] = max(room, 0.0) / dt
-        bounce = touch[TOUCH_RESTITUTION] * approach if approach < -SLOWEST_BOUNCE else 0.0
+        hits = touch[TOUCH_GAP] <= 0.0 and approach < -SLOWEST_BOUNCE
+        bounce = touch[TOUCH_RESTITUTION] * approach if hits else 0.0
         asked.bounce[n] = min(bounce - asked.room[n], 0.0) if bounce < 0.0 else 0.0
         asked.recover[n] = RECOVERY * room / dt if room < -SHALLOW else 0.0
         b[n] = rate + asked.room[n]

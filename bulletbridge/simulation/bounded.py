@@ -93,6 +93,13 @@ class BoundedStep:
         residual, work = float(self.report[RESIDUAL]), float(self.report[WORK])
         return Complementarity(rows, residual, sweeps, newton, work)
 
+    def motor_forces(self) -> Array:
+        """What each motor exerted in the last step (n,) [N or N m]."""
+        forces, on = np.zeros(len(self.drives)), self.drives["force"] > 0.0
+        dt = float(self.solver.control[0]["dt"])
+        forces[on] = self.impulses[0][: int(on.sum())] / dt
+        return forces
+
     def predict(self) -> Array:
         """Configuration (nq,) to which forces alone would lead in one step."""
         solver = self.solver

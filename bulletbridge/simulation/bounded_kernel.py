@@ -138,12 +138,26 @@ def run_bounded(
             vectors[START_V, j] = v[j]
         push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
         stuck = bounded_impulses(a, f, h, q, v, held, report)
-        displace(bodies, q, v, c.dt, q)
-        forget(multipliers, points)
+        if report[APART] > 0.0:
+            for j in range(nv):
+                moving[j] += v[j]
+            displace(bodies, q, moving, c.dt, q)
+        else:
+            displace(bodies, q, v, c.dt, q)
+        closed = False
         if stuck > 0:
+            keep(q, vectors[PREDICTED_Q])
+            keep(v, vectors[RATE])
+            forget(multipliers, points)
             k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
             filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
-        else:
+            closed = c.failure == DONE
+            if not closed:  # contacts and loops want too different things
+                keep(vectors[PREDICTED_Q, :nq], q)
+                keep(vectors[RATE, :nv], v)
+                c.failure = DONE
+                refresh(a, f, end, q, v)
+        if not closed:
             finish(a, f, end, q, v)
         if c.failure != DONE:
             for j in range(nq):

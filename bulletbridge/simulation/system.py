@@ -189,6 +189,7 @@ class System(ClosedState):
         if self._bounded is None or self._bounded.solver is not solver:
             stops = stops_of(self.mechanism) if self._limits else NO_STOPS
             self._bounded = BoundedStep(solver, self.motors.records, stops)
+            self.motors.exerted = self._bounded.motor_forces
         if not self._contacts:
             return self._bounded.advance(None)
         assert self.world is not None
