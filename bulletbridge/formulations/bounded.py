@@ -31,11 +31,11 @@ class Bounded(NamedTuple):
 
     drives: Records[Drive]
     stops: Records[Stop]
-    touches: Array  # (contacts, columns) as in constraints.layout
+    touches: Array  # (contacts, columns) as in mechanism.layout
     first: Array  # (contacts,) row of each normal
     C: Array  # (rows, nv)
     gained: Array  # (nv,) velocity that the impulses gave
-    moving: Array  # (nv,) velocity with which the bodies move apart, beyond their own
+    moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     asked: Asked
     problem: Mixed
@@ -54,11 +54,11 @@ class Solved(NamedTuple):
 @inlined
 def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> int:
     """All bounded rows of this step; v are the velocities without them. Number of rows."""
-    dt, p = a.control.dt, h.problem
+    dt, p, ahead = a.control.dt, h.problem, h.moving
     n = drive_rows(h.drives, a.axes, q, v, dt, h.C, p.b, p.bounds)
     n = stop_rows(h.stops, a.axes, q, v, before, dt, n, h.C, p.b, p.bounds, h.asked)
     return contact_rows(
-        h.touches, a.bodies, a.axes, v, before, dt, n, h.C, p.b, p.bounds, h.first, h.asked
+        h.touches, a.bodies, a.axes, v, ahead, before, dt, n, h.C, p.b, p.bounds, h.first, h.asked
     )
 
 

@@ -6,14 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.constraints.bounded_rows import tangents
 from bulletbridge.constraints.layout import STOP
 from bulletbridge.formulations.arrays import NOT_CLOSED, PREDICTED_Q
 from bulletbridge.mechanism.layout import (
     HELD_COLUMNS,
     SPOT,
+    TOUCH_A,
+    TOUCH_B,
     TOUCH_COLUMNS,
+    TOUCH_FRICTION,
+    TOUCH_GAP,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
 )
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.jit import entry_point
 from bulletbridge.numerics.mixed import BOUND
 from bulletbridge.numerics.records import Array
@@ -58,6 +65,26 @@ class Complementarity:
     work: float = 0.0
 
 
+@dataclass(frozen=True)
+class Contact:
+    """A contact in the last step.
+
+    Attributes:
+        a, b: Names of links of the two bodies; ``world`` for what is not part of the system.
+        point: (3,) on b [m], world axes, at the configuration that was predicted.
+        normal: (3,) unit vector from a to b.
+        gap: Distance there [m]; negative where nothing had stopped them.
+        force: (3,) on b [N], world axes, the mean over the step.
+    """
+
+    a: str
+    b: str
+    point: Array
+    normal: Array
+    gap: float
+    force: Array
+
+
 def stops_of(mechanism: Mechanism) -> np.ndarray:
     """Records (n,) of the joints that have limits."""
     limited = [
@@ -83,7 +110,7 @@ class BoundedStep:
 
     def __init__(self, solver: Solver, drives: np.ndarray, stops: np.ndarray) -> None:
         self.solver, self.drives, self.stops = solver, drives, stops
-        self.report = np.zeros(6)
+        self.report, self._touches = np.zeros(6), NO_TOUCHES
         self._allocate(4)
 
     @property
@@ -93,6 +120,22 @@ class BoundedStep:
         residual, work = float(self.report[RESIDUAL]), float(self.report[WORK])
         return Complementarity(rows, residual, sweeps, newton, work)
 
+    def contacts(self) -> list[Contact]:
+        """All contacts of the last step, also those that carry nothing."""
+        names = {link.body: name for name, link in reversed(self.solver.mechanism.links.items())}
+        names[0] = WORLD
+        dt, found = float(self.solver.control[0]["dt"]), list[Contact]()
+        for touch, row in zip(self._touches, self.first, strict=False):
+            normal, x = touch[TOUCH_NORMAL : TOUCH_NORMAL + 3], self.impulses[0][int(row) :]
+            impulse = x[0] * normal
+            if touch[TOUCH_FRICTION] > 0.0:
+                first, second = tangents((normal[0], normal[1], normal[2]))
+                impulse = impulse + x[1] * np.array(first) + x[2] * np.array(second)
+            point = touch[TOUCH_POINT : TOUCH_POINT + 3]
+            a, b = (names[int(touch[k])] for k in (TOUCH_A, TOUCH_B))
+            found.append(Contact(a, b, point, normal, float(touch[TOUCH_GAP]), impulse / dt))
+        return found
+
     def motor_forces(self) -> Array:
         """What each motor exerted in the last step (n,) [N or N m]."""
         forces, on = np.zeros(len(self.drives)), self.drives["force"] > 0.0
@@ -101,10 +144,19 @@ class BoundedStep:
         return forces
 
     def predict(self) -> Array:
-        """Configuration (nq,) to which forces alone would lead in one step."""
+        """Configuration (nq,) to which forces and the motors of the last step would lead in one.
+
+        There contacts are found: what motors press together is found in every step, as what
+        weight does.
+        """
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
-        solver.finish_call(self._run(targets, solver.tau, NO_TOUCHES, self.report, PREDICT, 0))
+        tau = solver.tau
+        if self.report[ROWS] > 0.0 and (on := self.drives["force"] > 0.0).any():
+            tau = tau.copy()
+            dt = float(solver.control[0]["dt"])
+            tau[0, self.drives["axis"][on]] += self.impulses[0][: np.count_nonzero(on)] / dt
+        solver.finish_call(self._run(targets, tau, NO_TOUCHES, self.report, PREDICT, 0))
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
 
     def step(self, touches: Array = NO_TOUCHES, steps: int = 1) -> int:
@@ -115,6 +167,7 @@ class BoundedStep:
             steps: How many.
         """
         solver = self.solver
+        self._touches = touches
         if len(touches) > self._size:
             self._allocate(2 * len(touches))
         dt = float(solver.control[0]["dt"])
@@ -185,4 +238,5 @@ class BoundedStep:
             compiled = entry_point(
                 run_bounded, *arrays, solver.still, solver.tau, NO_TOUCHES, self.report, STEP, 1
             )
+        self.first: Array = arrays[-5]
         self._run: Callable[..., int] = functools.partial(compiled, *arrays)

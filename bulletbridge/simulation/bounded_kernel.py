@@ -101,8 +101,9 @@ def run_bounded(
 
     The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. D
     (2, rows, rows), impulses (14, rows): of the last step, right sides, velocities, scratch (4),
-    velocities that they gave (2), without restitution, and what is asked of the rows (4). touches (n, columns) as in ``constraints.layout``; no more than one
-    step with any. report (6,).
+    velocities that they gave and of the prediction, without restitution, and what is asked of the
+    rows (4). touches (n, columns) as in ``mechanism.layout``, at the prediction that PREDICT has
+    made of this state; no more than one step with any. report (6,).
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -125,6 +126,7 @@ def run_bounded(
             vectors[START_V, j] = v[j]
         push_freely(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
+        keep(vectors[START_V, :nv], moving)
         c.fresh = 1
         return c.failure
     for n in range(steps):
@@ -202,11 +204,14 @@ def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
 def bounded_impulses(
     a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
 ) -> int:
-    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
+    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count.
+
+    h.moving holds the velocities of the prediction at which contacts were found.
+    """
     nv, nq = len(v), len(q)
     if len(h.touches) > 0:
         predicted = a.vectors[PREDICTED_Q, :nq]
-        displace(a.bodies, q, v, a.control.dt, predicted)
+        displace(a.bodies, q, h.moving, a.control.dt, predicted)
         kinematics(a.bodies, predicted, a.poses, a.axes)
     n = bound(a, h, q, v, a.vectors[START_V, :nv])
     report[ROWS] = n

@@ -13,7 +13,13 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import Assembly
-from bulletbridge.simulation.bounded import NO_STOPS, BoundedStep, Complementarity, stops_of
+from bulletbridge.simulation.bounded import (
+    NO_STOPS,
+    BoundedStep,
+    Complementarity,
+    Contact,
+    stops_of,
+)
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.simulation.motors import Motors
@@ -102,7 +108,7 @@ class System(ClosedState):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
         self.motors = Motors(mechanism)
-        self._contacts, self._limits = contacts, limits
+        self._touching, self._limits = contacts, limits
         self._bounded: BoundedStep | None = None
         if (contacts or limits) and self._python is not None:
             raise ModelError(NEED_EULER)
@@ -133,7 +139,7 @@ class System(ClosedState):
             self.world.check()
         if self._decision is None:
             self._trim()
-        if self._contacts or self._limits or self.motors.any_on:
+        if self._touching or self._limits or self.motors.any_on:
             failure = self._bounded_step()
         elif self._python is not None:
             failure = self._python.step(self._solver, self.dt)
@@ -156,7 +162,7 @@ class System(ClosedState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is not None or self._contacts or self._limits or self.motors.any_on:
+        if self._python is not None or self._touching or self._limits or self.motors.any_on:
             for n in range(steps):
                 self.step(write=False)
                 if (n + 1) % every == 0:
@@ -177,6 +183,10 @@ class System(ClosedState):
         """How motors, limits and contacts of the last step were solved; None without any."""
         return None if self._bounded is None else self._bounded.complementarity
 
+    def contacts(self) -> list[Contact]:
+        """Contacts of the last step and their forces."""
+        return [] if self._bounded is None else self._bounded.contacts()
+
     def _bounded_step(self) -> int:
         """One step with motors, limits and contacts; the failure that stopped it, or DONE.
 
@@ -190,7 +200,7 @@ class System(ClosedState):
             stops = stops_of(self.mechanism) if self._limits else NO_STOPS
             self._bounded = BoundedStep(solver, self.motors.records, stops)
             self.motors.exerted = self._bounded.motor_forces
-        if not self._contacts:
+        if not self._touching:
             return self._bounded.advance(None)
         assert self.world is not None
         try:
