@@ -254,6 +254,7 @@ def contact_rows(
     bodies: Records[Body],
     axes: Records[Axis],
     v: Array,
+    ahead: Array,
     before: Array,
     dt: float,
     n: int,
@@ -273,6 +274,7 @@ def contact_rows(
         bodies: Of the mechanism.
         axes: Theirs.
         v: (nv,) velocities that forces alone would give.
+        ahead: (nv,) velocities that lead to those poses.
         before: (nv,) velocities at the start of the step.
         dt: Step [s].
         n: Rows so far.
@@ -290,11 +292,12 @@ def contact_rows(
         first[i] = n
         relative_row(bodies, axes, touch, (ZERO, normal), C, n)
         rate = rate_along(C, n, v)
-        room = touch[TOUCH_GAP] - dt * rate  # at the start of the step
+        room = touch[TOUCH_GAP] - dt * rate_along(C, n, ahead)  # at the start of the step
         approach = rate_along(C, n, before)
         asked.start[n] = approach
         asked.room[n] = max(room, 0.0) / dt
-        bounce = touch[TOUCH_RESTITUTION] * approach if approach < -SLOWEST_BOUNCE else 0.0
+        hits = touch[TOUCH_GAP] <= 0.0 and approach < -SLOWEST_BOUNCE
+        bounce = touch[TOUCH_RESTITUTION] * approach if hits else 0.0
         asked.bounce[n] = min(bounce - asked.room[n], 0.0) if bounce < 0.0 else 0.0
         asked.recover[n] = RECOVERY * room / dt if room < -SHALLOW else 0.0
         b[n] = rate + asked.room[n]

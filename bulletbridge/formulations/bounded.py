@@ -58,12 +58,12 @@ class Bounded(NamedTuple):
     stops: Records[Stop]
     along: Along
     soft: Soft
-    touches: Array  # (contacts, columns) as in constraints.layout
+    touches: Array  # (contacts, columns) as in mechanism.layout
     first: Array  # (contacts,) row of each normal
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
     gained: Array  # (nv,) velocity that the impulses gave
-    moving: Array  # (nv,) velocity with which the bodies move apart, beyond their own
+    moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     asked: Asked
     problem: Mixed
@@ -84,6 +84,8 @@ class Solved(NamedTuple):
 @inlined
 def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int, int, int]:
     """All bounded rows of this step; v are the velocities without them.
+
+    h.moving holds the velocities of the prediction at which contacts were found.
 
     Returns:
         Number of rows, the first of the constraints that give way, and the first of what only
@@ -127,10 +129,22 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int
     )
     if len(h.touches) > 0:
         predicted = a.vectors[PREDICTED_Q, : len(q)]
-        displace(a.bodies, q, v, dt, predicted)
+        displace(a.bodies, q, h.moving, dt, predicted)
         kinematics(a.bodies, predicted, a.poses, a.axes)
         n = contact_rows(
-            h.touches, a.bodies, a.axes, v, before, dt, n, h.C, p.b, p.bounds, h.first, h.asked
+            h.touches,
+            a.bodies,
+            a.axes,
+            v,
+            h.moving,
+            before,
+            dt,
+            n,
+            h.C,
+            p.b,
+            p.bounds,
+            h.first,
+            h.asked,
         )
     return n, pulled, skip
 

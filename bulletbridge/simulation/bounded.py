@@ -25,8 +25,10 @@ from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.bounded_kernel import (
     IMPULSES,
     LEFT,
+    MOVING,
     NEWTONS,
     PREDICT,
+    PULLED,
     REPORT,
     RESIDUAL,
     RIGHT,
@@ -160,6 +162,7 @@ class BoundedStep:
             if freedom.limits is not None and np.all(np.isfinite(freedom.limits)):
                 row["g"] = sum(freedom.limits) / 2
         self.soft_rows = np.zeros(bounds.soft.nc, ROW)
+        self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self._allocate(4)
 
     @property
@@ -169,11 +172,25 @@ class BoundedStep:
         residual, work = float(self.report[RESIDUAL]), float(self.report[WORK])
         return Complementarity(rows, residual, sweeps, newton, work)
 
+    def motor_forces(self) -> Array:
+        """What each drive exerted in the last step (n,) [N or N m]."""
+        rows = self.drives["row"]
+        return np.where(rows >= 0, self.impulses[X, rows], 0.0) / self.dt
+
     def predict(self) -> Array:
-        """Configuration (nq,) to which forces alone would lead in one step."""
+        """Configuration (nq,) to which forces and the motors of the last step would lead in one.
+
+        There contacts are found: what motors press together is found in every step, as what
+        weight does. Constraints that give way count as motors.
+        """
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
-        solver.finish_call(self._run(targets, *self._now(), NO_TOUCHES, self.report, 0, PREDICT, 0))
+        *now, tau = self._now()
+        pressing = int(self.report[PULLED]) + self.bounds.soft.nc
+        if self.report[ROWS] > 0.0 and pressing > 0:
+            x, C = self.impulses[X, :pressing], self.C[1, :pressing]
+            tau = tau + x @ C / self.dt
+        solver.finish_call(self._run(targets, *now, tau, NO_TOUCHES, self.report, 0, PREDICT, 0))
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
 
     def step(self, touches: Array = NO_TOUCHES) -> int:
@@ -267,10 +284,12 @@ class BoundedStep:
         nc, nv = solver.encoded.nc, solver.mechanism.nv
         self._size, held = contacts, 3 * contacts
         rows = len(self.drives) + len(self.stops) + soft.nc + ROWS_OF_CONTACT * contacts
+        before = self.impulses
         self._still = guided.targets(np.zeros(1))[0], soft.targets(np.zeros(1))[0]
         self.first, self.C = np.zeros(contacts), np.zeros((2, rows, nv))
         self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, BOUND)
         self.impulses = np.zeros((IMPULSES, max(rows, nv)))
+        self.impulses[MOVING, :nv] = before[MOVING, :nv]  # of a prediction that is under way
         arrays = (
             *solver.arrays,
             np.zeros(contacts, SPOT),

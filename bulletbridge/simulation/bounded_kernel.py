@@ -62,8 +62,8 @@ apart, first row of constraints that give way, residual that a solver in Python 
     RECOVER, PUSHED, RATES, IMPULSES,
 ) = range(17)  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, scratch (4), velocities that
-they gave (2), impulses without restitution, what is asked of the rows (4), velocity before the
-loops are closed, velocity at the start."""
+they gave and of the prediction, impulses without restitution, what is asked of the rows (4),
+velocity before the loops are closed, velocity at the start."""
 
 
 @kernel
@@ -123,9 +123,10 @@ def run_bounded(
 
     The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. C
     (2, rows, nv): the rows less what the constraints forbid, whitened, and as they were. D
-    (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.layout``; no
-    more than one step with any. guide_targets and soft_targets: now. report (REPORT,). callback:
-    address of the Python function that solves the mixed problem, or 0.
+    (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.layout``, at
+    the prediction that PREDICT has made of this state; no more than one step with any.
+    guide_targets and soft_targets: now. report (REPORT,). callback: address of the Python function
+    that solves the mixed problem, or 0.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -176,6 +177,7 @@ def run_bounded(
             vectors[START_V, j] = v[j]
         push_freely(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
+        keep(vectors[START_V, :nv], moving)
         c.fresh = 1
         return c.failure
     for n in range(steps):
@@ -187,20 +189,30 @@ def run_bounded(
             vectors[START_Q, j] = q[j]
         for j in range(nv):
             vectors[START_V, j] = v[j]
-            impulses[RATES, j] = v[j]
+        keep(v, impulses[RATES])
         push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
         stuck = bounded_impulses(a, f, h, q, v, held, report)
-        for j in range(nv):
-            impulses[PUSHED, j] = v[j]
-            vectors[RATE, j] = v[j]
-            if report[APART] > 0.0:
-                vectors[RATE, j] += moving[j]
-        displace(bodies, q, vectors[RATE, :nv], c.dt, q)
-        forget(multipliers, points)
+        keep(v, impulses[PUSHED])
+        if report[APART] > 0.0:
+            for j in range(nv):
+                moving[j] += v[j]
+            displace(bodies, q, moving, c.dt, q)
+        else:
+            displace(bodies, q, v, c.dt, q)
+        closed = False
         if stuck > 0:
+            keep(q, vectors[PREDICTED_Q])
+            keep(v, vectors[RATE])
+            forget(multipliers, points)
             k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
             filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
-        else:
+            closed = c.failure == DONE
+            if not closed:  # contacts and loops want too different things
+                keep(vectors[PREDICTED_Q, :nq], q)
+                keep(vectors[RATE, :nv], v)
+                c.failure = DONE
+                refresh(a, f, end, q, v)
+        if not closed:
             finish(a, f, end, q, v)
         if c.failure != DONE:
             for j in range(nq):
@@ -212,6 +224,13 @@ def run_bounded(
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure
+
+
+@inlined
+def keep(x: Array, copy: Array) -> None:
+    """Copy x to where there is room for it."""
+    for k in range(len(x)):
+        copy[k] = x[k]
 
 
 @inlined

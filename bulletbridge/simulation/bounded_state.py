@@ -50,7 +50,7 @@ class BoundedState(ClosedState):
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
         self.world = world
         self._write = world.write if world is not None else None
-        self._contacts, self._limits = contacts, limits
+        self._touching, self._limits = contacts, limits
         self._bounds = bounds_of(self.mechanism, self.constraints)
         self.motors = Motors(self.mechanism, self._bounds.guides)
         self._bounded: BoundedStep | None = None
@@ -59,16 +59,18 @@ class BoundedState(ClosedState):
     @property
     def _has_bounded(self) -> bool:
         """Whether anything has bounded forces."""
-        return self._contacts or self._limits or self._bounds.any or self.motors.any_on
+        return self._touching or self._limits or self._bounds.any or self.motors.any_on
 
     @property
     def complementarity(self) -> Complementarity | None:
         """How motors, limits and contacts of the last step were solved; None without any."""
         return None if self._bounded is None else self._bounded.complementarity
 
-    @property
     def contacts(self) -> tuple[Contact, ...]:
-        """Contacts of the last step, with their forces; empty after the state was set."""
+        """Contacts of the last step and their forces, also those that carry nothing.
+
+        None are told after the state was set.
+        """
         step = self._last_bounded
         return () if step is None else contacts_of(step, self.mechanism)
 
@@ -110,7 +112,8 @@ class BoundedState(ClosedState):
             stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
             drives = self.motors.records
             self._bounded = BoundedStep(solver, drives, stops, self._bounds, self._reference)
-        if not self._contacts:
+            self.motors.exerted = self._bounded.motor_forces
+        if not self._touching:
             return self._bounded.advance(None)
         assert self.world is not None
         try:

@@ -36,26 +36,34 @@ class Contact:
     """A contact that collision detection found in the last step.
 
     Attributes:
-        link_a, link_b: Links that touch, each the first one of its rigid body; ``world`` for what
-            is not part of the system.
-        point: (3,) of b in the world [m].
-        normal: (3,) unit vector into b.
+        a, b: Links that touch, each the first one of its rigid body; ``world`` for what is not part
+            of the system.
+        point: (3,) on b [m], world axes, at the configuration that was predicted.
+        normal: (3,) unit vector from a to b.
         gap: Distance of b from a at the end of the step, to first order in the step [m].
-        force: Normal force on b, along the normal [N].
-        friction: (3,) force on b at right angles to it [N].
+        force: (3,) on b [N], world axes, the mean over the step.
         moment: (3,) on b, of rolling and spinning resistance [N m].
         state: What it does: ``open`` without force, ``sticking`` or ``sliding``.
     """
 
-    link_a: str
-    link_b: str
+    a: str
+    b: str
     point: Array
     normal: Array
     gap: float
-    force: float
-    friction: Array
+    force: Array
     moment: Array
     state: Literal["open", "sticking", "sliding"]
+
+    @property
+    def normal_force(self) -> float:
+        """Along the normal [N]."""
+        return float(self.force @ self.normal)
+
+    @property
+    def friction(self) -> Array:
+        """Force on b at right angles to the normal (3,) [N]."""
+        return self.force - self.normal_force * self.normal
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,11 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
         n = int(first)
         normal = touch[TOUCH_NORMAL : TOUCH_NORMAL + 3].copy()
         t1, t2 = map(np.array, tangents(tuple(normal), tuple(touch[TOUCH_DIRECTION:])))
-        force = x[n] / dt
-        friction, moment = np.zeros(3), np.zeros(3)
+        force, moment = x[n] / dt * normal, np.zeros(3)
         used, k = 0.0, n + 1
         semi = np.array([touch[TOUCH_FRICTION], touch[TOUCH_SECOND]])
         if semi.max() > 0.0:
-            friction = (x[k] * t1 + x[k + 1] * t2) / dt
+            force = force + (x[k] * t1 + x[k + 1] * t2) / dt
             part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
             used = float(np.linalg.norm(part))
             k += 2
@@ -104,8 +111,7 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
                 touch[TOUCH_POINT : TOUCH_POINT + 3].copy(),
                 normal,
                 float(touch[TOUCH_GAP] + dt * gained),
-                float(force),
-                friction,
+                force,
                 moment,
                 "open" if not x[n] > 0.0 else "sliding" if slides else "sticking",
             )
@@ -120,9 +126,10 @@ def joint_loads(step: BoundedStep, motors: Motors) -> dict[str, JointLoad]:
     for stop in step.stops:
         if stop["row"] >= 0:
             limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
+    exerted = motors.names, motors.forces, motors.frictions
     return {
-        name: JointLoad(*motors.applied(name, x, dt), limits.get(motors.axis(name), 0.0))
-        for name in motors.names
+        name: JointLoad(float(motor), float(friction), limits.get(motors.axis(name), 0.0))
+        for name, motor, friction in zip(*exerted, strict=True)
     }
 
 

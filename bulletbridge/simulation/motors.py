@@ -1,5 +1,8 @@
 """Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them, and friction."""
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from bulletbridge.constraints.layout import DRIVE
@@ -34,10 +37,12 @@ class Motors:
         axes |= {name: -1 - n for n, name in enumerate(guides.names)}
         self._index = {name: i for i, name in enumerate(axes)}
         self.records = np.zeros(2 * len(axes), DRIVE)
-        self.records["axis"] = 2 * list(axes.values())
+        self._axes = list(axes.values())
+        self.records["axis"] = 2 * self._axes
+        self.exerted: Callable[[], Array] | None = None  # once a step has been made
         self.records["row"] = -1
         friction = self.records[len(axes) :]
-        friction["velocity_gain"], friction["fastest"] = 1.0, np.inf
+        friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
         for name, joint in joints.items():
             self.set_friction(name, joint.friction)
         for name, freedom in zip(guides.names, guides.freedoms, strict=True):
@@ -59,7 +64,7 @@ class Motors:
         position: float | None = None,
         velocity_gain: float = 1.0,
         position_gain: float = 0.1,
-        fastest: float = np.inf,
+        fastest: float = math.inf,
     ) -> None:
         """Let a motor hold a rate, or a position too, from now on.
 
@@ -75,17 +80,21 @@ class Motors:
         Raises:
             ModelError: No such joint, or a number that means nothing.
         """
-        record = self.records[self._find(joint)]
-        numbers = velocity, 0.0 if position is None else position, velocity_gain, position_gain
-        if not (np.all(np.isfinite(numbers)) and 0.0 <= force < np.inf and fastest > 0.0):
+        i = self._find(joint)
+        target = 0.0 if position is None else position
+        gain = 0.0 if position is None else position_gain
+        if not (
+            math.isfinite(velocity + target + velocity_gain + gain)
+            and 0.0 <= force < math.inf
+            and fastest > 0.0
+        ):
             raise ModelError(
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
             )
-        record["velocity"], record["velocity_gain"] = velocity, velocity_gain
-        record["position"] = 0.0 if position is None else position
-        record["position_gain"] = 0.0 if position is None else position_gain
-        record["fastest"], record["force"] = fastest, force
+        # one assignment: field by field costs ten times as much
+        numbers = velocity, target, velocity_gain, gain, fastest, force
+        self.records[i] = self._axes[i], self.records[i]["row"], *numbers
 
     def set_friction(self, joint: str, force: float) -> None:
         """Give a joint Coulomb friction, which sticks and slides.
@@ -98,22 +107,24 @@ class Motors:
             ModelError: No such joint, or a number that means nothing.
         """
         index = self._find(joint)
-        if not 0.0 <= force < np.inf:
+        if not 0.0 <= force < math.inf:
             raise ModelError(
                 f"friction of '{joint}' is {force}; give a finite number that is not negative"
             )
         self.records[len(self._index) + index]["force"] = force
 
-    def applied(self, joint: str, impulses: Array, dt: float) -> tuple[float, float]:
-        """What motor and friction of a joint exert, by impulses of the rows of a step [N or N m].
+    @property
+    def forces(self) -> Array:
+        """What the motors exerted in the last step (n,) [N or N m], in the order of ``names``."""
+        return self._last()[: len(self._index)]
 
-        Raises:
-            ModelError: No such joint.
-        """
-        index = self._find(joint)
-        rows = self.records["row"][[index, len(self._index) + index]]
-        motor, friction = (float(impulses[row]) / dt if row >= 0 else 0.0 for row in rows)
-        return motor, friction
+    @property
+    def frictions(self) -> Array:
+        """What friction exerted in the joints in the last step (n,) [N or N m]."""
+        return self._last()[len(self._index) :]
+
+    def _last(self) -> Array:
+        return np.zeros(len(self.records)) if self.exerted is None else self.exerted()
 
     def axis(self, joint: str) -> int:
         """Axis that a joint's motor drives, as of ``constraints.layout.Drive``.
