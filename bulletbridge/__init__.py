@@ -7,8 +7,10 @@ from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
     Frame,
+    Freedom,
     JointModel,
     LoopJoint,
+    Motor,
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
@@ -35,10 +37,12 @@ __all__ = [
     "Desired",
     "Distance",
     "Frame",
+    "Freedom",
     "JointModel",
     "Kinematics",
     "LoopJoint",
     "Motion",
+    "Motor",
     "PartTracking",
     "Polynomial",
     "Regulation",

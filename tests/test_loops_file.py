@@ -13,8 +13,10 @@ from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
     Frame,
+    Freedom,
     JointModel,
     LoopJoint,
+    Motor,
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.errors import LoopFileError, ModelError
@@ -158,7 +160,13 @@ MISTAKES = [  # text replaced in the good file, by what, line, beginning of the 
     ("actuated: [j]", "actuated:", 9, "actuated", "actuated: must be a list, not nothing"),
     ("actuated: [j]", "actuated: !robot [j]", 9, "!robot", "must be a list, not '!robot'"),
     ("torque: 1", "force: 1", 13, "force", "unknown key 'force'; did you mean 'torque'?"),
-    (", torque: 1", "", 13, "{joint", "exerts nothing; give torque, stiffness or damping"),
+    (
+        ", torque: 1",
+        "",
+        13,
+        "{joint",
+        "exerts nothing; give torque, stiffness, damping or friction",
+    ),
     ("start: {q", "start: {p", 11, "p: ", "start: unknown key 'p'; known keys: q, v, guess"),
     ("{j: 0.5}", "{j: [1, 2]}", 11, "[1, 2]", "start.q.j: must be a number, a list of 4 for"),
     ("link: c, xyz", "link: cc, xyz", 5, "cc", "a.link: unknown link 'cc'; did you mean 'c'?"),
@@ -309,6 +317,13 @@ motions = st.one_of(
 )
 shifts = st.one_of(st.none(), st.builds(Motion, z=signals))
 nonzero = numbers.filter(bool)
+limits = st.none() | lengths
+freedoms = st.builds(
+    Freedom,
+    st.none() | st.tuples(numbers, numbers).map(lambda pair: tuple(sorted(pair))),
+    lengths,
+    st.none() | st.builds(Motor, lengths, numbers, st.none() | numbers, numbers, numbers),
+)
 
 
 @st.composite
@@ -316,14 +331,27 @@ def joints(draw) -> LoopJoint:
     model = draw(st.sampled_from(JointModel))
     keys = {*TYPES[model.value].required, *TYPES[model.value].optional}
     free = st.lists(st.tuples(*[nonzero] * 6), min_size=1, max_size=3).map(tuple)
-    given_by_key = {"axis": axes, "axis_b": axes, "pitch": nonzero, "free": free}
+    given_by_key = {
+        "axis": axes,
+        "axis_b": axes,
+        "pitch": nonzero,
+        "free": free,
+        "turn": st.none() | freedoms,
+        "travel": st.none() | freedoms,
+    }
     extra = {key: draw(values) for key, values in given_by_key.items() if key in keys}
-    return LoopJoint(draw(names), model, draw(frames), draw(frames), **extra, motion=draw(motions))
+    extra |= {"max_force": draw(limits), "motion": draw(motions)}
+    return LoopJoint(draw(names), model, draw(frames), draw(frames), **extra)
 
 
-rods = st.builds(Distance, names, frames, frames, lengths, shifts)
+rods = st.builds(Distance, names, frames, frames, lengths, shifts, limits)
 gears = st.builds(
-    Coupling, names, st.dictionaries(names, nonzero, min_size=1, max_size=3), numbers, shifts
+    Coupling,
+    names,
+    st.dictionaries(names, nonzero, min_size=1, max_size=3),
+    numbers,
+    shifts,
+    limits,
 )
 loops = st.lists(st.one_of(joints(), rods, gears), max_size=4, unique_by=lambda c: c.name)
 quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(
@@ -405,7 +433,7 @@ def test_python_functions_cannot_be_written(tmp_path):
 def test_every_example_of_the_page_is_read(tmp_path):
     (tmp_path / "four_bar.urdf").write_text("<robot/>")
     blocks = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         path = tmp_path / "example.loops.yaml"
         path.write_text(block)

@@ -143,6 +143,10 @@ def changeDynamics(
     angularDamping: float = ...,
     localInertiaDiagonal: Floats = ...,
     maxJointVelocity: float = ...,
+    lateralFriction: float = ...,
+    rollingFriction: float = ...,
+    spinningFriction: float = ...,
+    restitution: float = ...,
     physicsClientId: int = 0,
 ) -> None: ...
 def setCollisionFilterGroupMask(

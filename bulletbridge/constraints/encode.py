@@ -143,10 +143,7 @@ def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
     loop_joints = [c for c in constraints if isinstance(c, LoopJoint | Distance)]
     gears = [c for c in constraints if isinstance(c, Coupling)]
     users = [c for c in constraints if not isinstance(c, LoopJoint | Distance | Coupling)]
-    names = [c.name for c in (*loop_joints, *gears, *users)]
-    for name in names:
-        if names.count(name) > 1:
-            raise ModelError(f"two constraints are called '{name}'; give each its own name")
+    require_names(constraints)
     motions: list[tuple[Motion, Array]] = []
     loops = np.zeros(len(loop_joints), LOOP)
     rows: dict[str, slice] = {}
@@ -201,6 +198,14 @@ def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
         tuple(users),
         length,
     )
+
+
+def require_names(constraints: Sequence[Constraint]) -> None:
+    """Raise ModelError if a name is used twice."""
+    names = [constraint.name for constraint in constraints]
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"two constraints are called '{name}'; give each its own name")
 
 
 def characteristic_length(mechanism: Mechanism, loops: np.ndarray) -> float:

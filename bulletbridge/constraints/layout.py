@@ -72,9 +72,10 @@ class Target:
 
 
 class Drive:
-    """A motor on one velocity coordinate, with a bounded force."""
+    """A motor or friction along one joint's motion, with a bounded force."""
 
-    axis: Int
+    axis: Int  # of the tree, or -1 - n for guide n
+    row: Int  # in the last step, or -1
     velocity: Real  # wanted [rad/s or m/s]
     position: Real  # wanted [rad or m]
     velocity_gain: Real  # share of the velocity error that one step takes away
@@ -86,11 +87,22 @@ class Drive:
 class Stop:
     """Limits of one joint position."""
 
-    axis: Int
+    axis: Int  # as of a drive
+    row: Int
     lower: Real
     upper: Real
 
 
-LOOP, COUPLING, TERM, TARGET, DRIVE, STOP = (
-    dtype_of(kind) for kind in (Loop, Coupling, Term, Target, Drive, Stop)
+class Pull:
+    """A constraint that gives way: its rows have bounded forces and close it by and by."""
+
+    row: Int  # first of its rows
+    rows: Int
+    loop: Int  # its loop if the first three rows are to be along the axes of the world, or -1
+    force: Real  # largest, of each row [N or N m]
+    erp: Real  # share of the gap that a step takes back
+
+
+LOOP, COUPLING, TERM, TARGET, DRIVE, STOP, PULL = (
+    dtype_of(kind) for kind in (Loop, Coupling, Term, Target, Drive, Stop, Pull)
 )

@@ -35,6 +35,43 @@ class JointModel(Enum):
 
 
 @dataclass(frozen=True)
+class Motor:
+    """What a motor asks for, and how strong it is; see ``System.motors``.
+
+    Attributes:
+        force: Largest force [N] or torque [N m].
+        velocity: Rate [m/s or rad/s].
+        position: Position [m or rad]; None for the rate alone.
+        velocity_gain, position_gain: Shares of the errors that a step takes away.
+    """
+
+    force: float
+    velocity: float = 0.0
+    position: float | None = None
+    velocity_gain: float = 1.0
+    position_gain: float = 0.1
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """What acts along a free motion of a loop joint: of b against a, zero where they coincide.
+
+    Attributes:
+        limits: Lowest and highest position [rad or m]; None for none.
+        friction: Largest Coulomb friction [N m or N].
+        motor: What the joint's motor does at first; None for off.
+    """
+
+    limits: tuple[float, float] | None = None
+    friction: float = 0.0
+    motor: Motor | None = None
+
+
+SOFTNESS = 0.2
+"""Share of its gap that a constraint with a force limit closes in a step; Bullet's erp."""
+
+
+@dataclass(frozen=True)
 class LoopJoint:
     """Frames a and b joined by a joint model.
 
@@ -52,6 +89,10 @@ class LoopJoint:
             relative to a, constant in axes of a. Any lengths and angles between them will do; a
             turn and a way in one twist make a screw. Their turns have all one axis, or none, or
             all three.
+        max_force: Largest force [N] or torque [N m] of each of its rows, along the axes of the
+            world where they hold a point; None for a joint that does not give way.
+        erp: Share of the gap that one step closes after it has given way.
+        turn, travel: What acts along a free turn about the axis and a free travel along it.
     """
 
     name: str
@@ -63,13 +104,18 @@ class LoopJoint:
     pitch: float = 0.0
     motion: Motion | None = None
     free: tuple[Twist, ...] = ()
+    max_force: float | None = None
+    erp: float = SOFTNESS
+    turn: Freedom | None = None
+    travel: Freedom | None = None
 
 
 @dataclass(frozen=True)
 class Distance:
     """A massless rod: the origins of frames a and b stay ``length`` [m] apart.
 
-    ``motion`` changes the length: its z translation is added to it.
+    ``motion`` changes the length: its z translation is added to it. ``max_force`` and ``erp`` are
+    those of ``LoopJoint``.
     """
 
     name: str
@@ -77,6 +123,8 @@ class Distance:
     b: Frame
     length: float
     motion: Motion | None = None
+    max_force: float | None = None
+    erp: float = SOFTNESS
 
 
 @dataclass(frozen=True)
@@ -92,9 +140,12 @@ class Coupling:
         coefficients: Factor of each joint's position by joint name.
         offset: [rad or m]
         motion: Prescribed change of the offset.
+        max_force, erp: As of ``LoopJoint``.
     """
 
     name: str
     coefficients: dict[str, float] = field(default_factory=lambda: {})
     offset: float = 0.0
     motion: Motion | None = None
+    max_force: float | None = None
+    erp: float = SOFTNESS

@@ -57,6 +57,7 @@ def read_bullet(
     client: int = 0,
     *,
     joint_damping: bool = True,
+    joint_friction: bool = False,
     link_damping: float = 0.0,
 ) -> BulletBodies:
     """Read loaded bodies, with all that flags, scaling and changeDynamics did to them.
@@ -69,6 +70,7 @@ def read_bullet(
         bodies: Id, ids, or ids by name.
         client: Physics client.
         joint_damping: Whether the ``damping`` of URDF joints acts.
+        joint_friction: Whether their ``friction`` acts, which Bullet ignores.
         link_damping: Bullet's linear and angular damping of every link; its default is 0.04, and
             Bullet does not tell what it is.
 
@@ -90,7 +92,13 @@ def read_bullet(
         compare_with_files(robot, files)
     engine = pybullet.getPhysicsEngineParameters(client)
     gravity = np.array([engine[f"gravityAcceleration{axis}"] for axis in "XYZ"])
-    mechanism = grow(robots, gravity, joint_damping=joint_damping, link_damping=link_damping)
+    mechanism = grow(
+        robots,
+        gravity,
+        joint_damping=joint_damping,
+        joint_friction=joint_friction,
+        link_damping=link_damping,
+    )
     check_inertia(mechanism)
     ports: list[Port] = []
     nq = nv = 0
@@ -225,6 +233,7 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
         lower,
         upper,
         info[6],
+        info[7],
     )
     return joint, raw_link(info[12].decode(), body_id, index, client)
 

@@ -11,8 +11,9 @@ import numpy as np
 import pybullet
 
 from bulletbridge.errors import WorldError
+from bulletbridge.mechanism.bullet_friction import ROUND, ellipse
 from bulletbridge.mechanism.layout import HELD_COLUMNS, TOUCH_COLUMNS
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Vector
 
 STICKING = 0.95
 """Share of the largest friction force up to which a contact is taken to stick."""
@@ -22,6 +23,8 @@ NO_POINTS = np.zeros((0, HELD_COLUMNS))
 
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
+Pair = tuple[int, int, float, float, float, float]
+"""Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
 
 
 class Contacts:
@@ -113,23 +116,28 @@ class Touches:
     Args:
         client: Physics client.
         bodies: Bodies of the mechanism by Bullet's id: of the base, and of link 0, 1, ...
+
+    Attributes:
+        scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
+            ``anisotropicFriction``, which it does not tell. Those of the world count too.
     """
 
     def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
         self.client, self.bodies = client, dict(bodies)
-        self._pairs: dict[Key, tuple[float, ...] | None] = {}
+        self.scales: dict[tuple[int, int], Vector] = {}
+        self._pairs: dict[Key, Pair | None] = {}
 
     def forget(self) -> None:
         """Read coefficients again, after ``changeDynamics`` of whatever touches a body."""
         self._pairs.clear()
 
     def read(self) -> Array:
-        """Contacts (n, 13), columns as in ``mechanism.layout``, after a collision detection.
+        """Contacts (n, 17), columns as in ``mechanism.layout``, after a collision detection.
 
         Raises:
             StrangerError: Another body that may move takes part.
         """
-        client, pairs = self.client, self._pairs
+        client, pairs, scales = self.client, self._pairs, self.scales
         pybullet.performCollisionDetection(physicsClientId=client)
         numbers: list[float] = []
         for body in self.bodies:
@@ -141,11 +149,16 @@ class Touches:
                 pair = pairs[key]
                 if pair is None:
                     continue
-                theirs, ours, *coefficients = pair
-                numbers += theirs, ours, *at, *normal, gap, *coefficients
+                theirs, ours, friction, spinning, rolling, restitution = pair
+                second, direction = friction, ROUND
+                if (body, link) in scales or (other, other_link) in scales:
+                    places = (body, link), (other, other_link)
+                    friction, second, direction = ellipse(scales, *places, normal, friction, client)
+                numbers += theirs, ours, *at, *normal, gap
+                numbers += friction, spinning, rolling, restitution, second, *direction
         return np.array(numbers).reshape(-1, TOUCH_COLUMNS) if numbers else NO_TOUCHES
 
-    def _pair(self, body: int, other: int, link: int, other_link: int) -> tuple[float, ...] | None:
+    def _pair(self, body: int, other: int, link: int, other_link: int) -> Pair | None:
         """Bodies a and b of the mechanism and how they rub, combined as Bullet does.
 
         None for contacts within one body of the mechanism, or that the other body reports too.

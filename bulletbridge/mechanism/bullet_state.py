@@ -12,7 +12,7 @@ from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.bullet_contacts import Contacts, Touches
 from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Vector
 
 
 @dataclass(frozen=True)
@@ -170,13 +170,33 @@ class BulletBodies:
         return self._contacts.read()
 
     def touches(self, q: Array, v: Array) -> Array:
-        """Contacts (n, 13) at a state, which is put into Bullet; for exact steps.
+        """Contacts (n, 17) at a state, which is put into Bullet; for exact steps.
 
         Raises:
             WorldError: A body is gone, or another body that may move takes part.
         """
         self.write(q, v)
         return self._touches.read()
+
+    def scale_friction(self, body: int, link: int, factors: Vector) -> None:
+        """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.
+
+        Bullet does not tell whether it does, so exact steps must be told.
+
+        Args:
+            body: Bullet's id, of the system's bodies or of what they touch.
+            link: Bullet's number, -1 for the base.
+            factors: (3,) on friction along the link's inertial axes, not negative.
+
+        Raises:
+            ModelError: They are something else.
+        """
+        if len(factors) != 3 or not all(0.0 <= factor < math.inf for factor in factors):
+            raise ModelError(
+                f"factors on friction are {factors}; give three finite numbers that are not"
+                " negative"
+            )
+        self._touches.scales[body, link] = factors
 
     def forget_friction(self) -> None:
         """Read friction again, after ``changeDynamics`` of what touches a body."""

@@ -5,7 +5,7 @@ the pose of the inertial frame in it, so that everything here is in URDF link fr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ class RawJoint(NamedTuple):
     lower: float
     upper: float
     damping: float
+    friction: float
 
 
 class RawBody(NamedTuple):
@@ -107,11 +108,13 @@ class Forest:
 
     Args:
         joint_damping: Whether URDF joint damping acts.
+        joint_friction: Whether URDF joint friction acts.
         link_damping: Bullet's damping of links [1/s].
     """
 
-    def __init__(self, joint_damping: bool, link_damping: float) -> None:
-        self.joint_damping, self.link_damping = joint_damping, link_damping
+    def __init__(self, joint_damping: bool, joint_friction: bool, link_damping: float) -> None:
+        self.joint_damping, self.joint_friction = joint_damping, joint_friction
+        self.link_damping = link_damping
         self.nodes = [
             Node(FREE, -1, 0, 0, np.eye(3), np.zeros(3), 0.0, np.zeros(3), np.zeros((3, 3)))
         ]
@@ -186,6 +189,9 @@ class Forest:
         )
         if self.joint_damping:
             self.damping[node] = joint.damping
+        if self.joint_friction and joint.kind != SPHERICAL:
+            name = prefix + joint.name
+            self.joints[name] = replace(self.joints[name], friction=joint.friction)
         return Placed(node, Z.T, np.zeros(3))
 
     def _node(
@@ -253,14 +259,19 @@ def is_world(name: str, frame: Placed) -> bool:
 
 
 def grow(
-    robots: Sequence[RawBody], gravity: Array, *, joint_damping: bool, link_damping: float
+    robots: Sequence[RawBody],
+    gravity: Array,
+    *,
+    joint_damping: bool,
+    joint_friction: bool,
+    link_damping: float,
 ) -> Mechanism:
     """The mechanism of one robot, or of several with names ``robot/link``.
 
     Raises:
         ModelError: A joint axis, a name or an order of links that cannot be modelled.
     """
-    forest = Forest(joint_damping, link_damping)
+    forest = Forest(joint_damping, joint_friction, link_damping)
     for robot in robots:
         forest.add(robot, f"{robot.name}/" if len(robots) > 1 else "")
     return forest.mechanism(gravity)

@@ -119,8 +119,9 @@ world axes, directions held: 1 for the normal alone, 3 for the tangents too."""
 
 (
     TOUCH_A, TOUCH_B, TOUCH_POINT, TOUCH_NORMAL, TOUCH_GAP, TOUCH_FRICTION, TOUCH_SPINNING,
-    TOUCH_ROLLING, TOUCH_RESTITUTION, TOUCH_COLUMNS,
-) = 0, 1, 2, 5, 8, 9, 10, 11, 12, 13  # fmt: skip
-"""Columns of a table of contacts (n, 13): bodies a and b, point of b (3) [m] and unit normal (3)
+    TOUCH_ROLLING, TOUCH_RESTITUTION, TOUCH_SECOND, TOUCH_DIRECTION, TOUCH_COLUMNS,
+) = 0, 1, 2, 5, 8, 9, 10, 11, 12, 13, 14, 17  # fmt: skip
+"""Columns of a table of contacts (n, 17): bodies a and b, point of b (3) [m] and unit normal (3)
 in world axes, into b, distance from a [m], then coefficients: friction, spinning and rolling
-resistance [m], restitution."""
+resistance [m], restitution; friction at right angles to the direction (3) that the first one
+belongs to, in world axes, zero for any."""

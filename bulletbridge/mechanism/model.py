@@ -33,6 +33,7 @@ class Joint:
     v: slice
     lower: float = -np.inf  # [rad or m]
     upper: float = np.inf
+    friction: float = 0.0  # largest Coulomb friction [N m or N]
 
 
 @dataclass(frozen=True)

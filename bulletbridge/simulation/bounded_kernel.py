@@ -7,12 +7,14 @@ stick hold.
 
 import math
 
-from bulletbridge.constraints.layout import Coupling, Drive, Loop, Stop, Term
+from bulletbridge.constraints.bounded_rows import Asked
+from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
     OF_THE_WHOLE,
     PREDICTED_Q,
+    RATE,
     START_Q,
     START_V,
     Arrays,
@@ -20,11 +22,11 @@ from bulletbridge.formulations.arrays import (
     Factors,
     Moment,
 )
-from bulletbridge.formulations.bounded import Bounded, bound, solve_bounded
+from bulletbridge.formulations.bounded import Along, Bounded, Soft, bound, solve_bounded
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import push, refresh, take_springs
-from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import (
     HELD_A,
     HELD_B,
@@ -36,6 +38,7 @@ from bulletbridge.mechanism.layout import (
     TOUCH_FRICTION,
     TOUCH_NORMAL,
     TOUCH_POINT,
+    TOUCH_SECOND,
     Axis,
     Beam,
     Body,
@@ -47,15 +50,23 @@ from bulletbridge.mechanism.layout import (
 from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.mixed import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.split import unwhiten
+from bulletbridge.numerics.split import Row, unwhiten
 from bulletbridge.simulation.step import finish
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS = range(4)
-"""Report of the last step."""
+RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, REPORT = range(9)
+"""Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
+apart, first row of constraints that give way, residual that a solver in Python leaves."""
+(
+    X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
+    RECOVER, PUSHED, RATES, IMPULSES,
+) = range(17)  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, scratch (4), velocities that
+they gave and of the prediction, impulses without restitution, what is asked of the rows (4),
+velocity before the loops are closed, velocity at the start."""
 
 
 @kernel
@@ -88,24 +99,39 @@ def run_bounded(
     held: Array,
     drives: Records[Drive],
     stops: Records[Stop],
+    guides: Records[Loop],
+    no_couplings: Records[Coupling],
+    no_terms: Records[Term],
+    guide_rows: Records[Row],
+    G: Array,
+    pulls: Records[Pull],
+    soft_loops: Records[Loop],
+    soft_couplings: Records[Coupling],
+    soft_terms: Records[Term],
+    soft_rows: Records[Row],
     first: Array,
     C: Array,
     D: Array,
     bounds: Records[Bound],
     impulses: Array,
     targets: Array,
+    guide_targets: Records[Target],
+    soft_targets: Records[Target],
     tau: Array,
     touches: Array,
     report: Array,
+    callback: int,
     task: int,
     steps: int,
 ) -> int:
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
-    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. D
-    (2, rows, rows), impulses (8, rows): of the last step, right sides, velocities, scratch (4), and
-    what velocity they gave. touches (n, columns) as in ``constraints.layout``; no more than one
-    step with any. report (4,).
+    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. C
+    (2, rows, nv): the rows less what the constraints forbid, whitened, and as they were. D
+    (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.layout``, at
+    the prediction that PREDICT has made of this state; no more than one step with any.
+    guide_targets and soft_targets: now. report (REPORT,). callback: address of the Python function
+    that solves the mixed problem, or 0.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -125,9 +151,39 @@ def run_bounded(
         c,
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
-    x, b, w = impulses[0], impulses[1], impulses[2]
-    problem = Mixed(D[0], b, bounds, x, w, D[1], impulses[3], impulses[4], impulses[5], impulses[6])
-    h = Bounded(drives, stops, touches, first, C, impulses[7], problem)
+    problem = Mixed(
+        D[0],
+        impulses[RIGHT],
+        bounds,
+        impulses[X],
+        impulses[W],
+        D[1],
+        impulses[STEP_X],
+        impulses[BEST],
+        impulses[DIAGONAL],
+        impulses[RIGHT_BEFORE],
+    )
+    along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
+    soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
+    asked = Asked(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
+    gained, moving = impulses[GAINED, :nv], impulses[MOVING, :nv]
+    h = Bounded(
+        drives,
+        stops,
+        along,
+        soft,
+        touches,
+        first,
+        C[0],
+        C[1],
+        gained,
+        moving,
+        impulses[RESTING],
+        asked,
+        problem,
+        callback,
+        report[LEFT:],
+    )
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
@@ -139,6 +195,7 @@ def run_bounded(
             vectors[START_V, j] = v[j]
         push_freely(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
+        keep(vectors[START_V, :nv], moving)
         c.fresh = OF_THE_WHOLE
         return c.failure
     for n in range(steps):
@@ -150,14 +207,30 @@ def run_bounded(
             vectors[START_Q, j] = q[j]
         for j in range(nv):
             vectors[START_V, j] = v[j]
+        keep(v, impulses[RATES])
         push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
         stuck = bounded_impulses(a, f, h, q, v, held, report)
-        displace(bodies, q, v, c.dt, q)
-        forget(multipliers, points)
+        keep(v, impulses[PUSHED])
+        if report[APART] > 0.0:
+            for j in range(nv):
+                moving[j] += v[j]
+            displace(bodies, q, moving, c.dt, q)
+        else:
+            displace(bodies, q, v, c.dt, q)
+        closed = False
         if stuck > 0:
+            keep(q, vectors[PREDICTED_Q])
+            keep(v, vectors[RATE])
+            forget(multipliers, points)
             k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
             filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
-        else:
+            closed = c.failure == DONE
+            if not closed:  # contacts and loops want too different things
+                keep(vectors[PREDICTED_Q, :nq], q)
+                keep(vectors[RATE, :nv], v)
+                c.failure = DONE
+                refresh(a, f, end, q, v)
+        if not closed:
             finish(a, f, end, q, v)
         if c.failure != DONE:
             for j in range(nq):
@@ -169,6 +242,13 @@ def run_bounded(
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure
+
+
+@inlined
+def keep(x: Array, copy: Array) -> None:
+    """Copy x to where there is room for it."""
+    for k in range(len(x)):
+        copy[k] = x[k]
 
 
 @inlined
@@ -196,23 +276,18 @@ def bounded_impulses(
     a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
 ) -> int:
     """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
-    nv, nq = len(v), len(q)
-    if len(h.touches) > 0:
-        predicted = a.vectors[PREDICTED_Q, :nq]
-        displace(a.bodies, q, v, a.control.dt, predicted)
-        kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
-    n = bound(a, h, q, v, a.vectors[START_V, :nv])
-    report[ROWS] = n
-    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
+    n, pulled, skip = bound(a, h, q, v, a.vectors[START_V, : len(v)])
+    report[ROWS], report[PULLED] = n, pulled
+    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
     if n == 0:
         return 0
     scale = 0.0
     for i in range(n):
         scale = max(scale, math.fabs(h.problem.b[i]))
     enough = 1e-12 * scale + 1e-14
-    outcome = solve_bounded(f, h, a.control.filter_rank, n, enough, v)
+    outcome = solve_bounded(f, h, a.control.filter_rank, n, skip, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
-    report[NEWTONS] = outcome.newton
+    report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     return list_sticking(h, held)
 
 
@@ -223,10 +298,10 @@ def list_sticking(h: Bounded, held: Array) -> int:
     x = h.problem.x
     for i in range(len(h.touches)):
         touch, row = h.touches[i], int(h.first[i])
-        mu = touch[TOUCH_FRICTION]
-        if not x[row] > 0.0 or not mu > 0.0:
+        mu, second = touch[TOUCH_FRICTION], touch[TOUCH_SECOND]
+        if not x[row] > 0.0 or not mu > 0.0 or not second > 0.0:
             continue
-        if math.hypot(x[row + 1], x[row + 2]) > STICKING * mu * x[row]:
+        if math.hypot(x[row + 1] / mu, x[row + 2] / second) > STICKING * x[row]:
             continue
         point = held[count]
         point[HELD_A], point[HELD_B], point[HELD_COUNT] = touch[TOUCH_A], touch[TOUCH_B], 3.0

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint, Encoded, encode, joint_axis
+from bulletbridge.constraints.limited import gives_way
 from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
@@ -91,7 +92,8 @@ class Reconfigurable(ClosedState):
             Impulses and energy.
 
         Raises:
-            ModelError: The name is taken, or the constraint names what does not exist.
+            ModelError: The name is taken, the constraint names what does not exist, or has bounded
+                forces.
             AssemblyError: The gap is too wide, or cannot be closed.
             OverconstrainedError: Nothing could move any more.
         """
@@ -99,6 +101,7 @@ class Reconfigurable(ClosedState):
             raise ModelError(
                 f"'{constraint.name}' is connected already; disconnect it, or use another name"
             )
+        require_rigid(constraint)
         if self._decision is None:
             self._trim()
         if as_is:
@@ -131,6 +134,7 @@ class Reconfigurable(ClosedState):
         if not found:
             known = ", ".join(c.name for c in self.constraints) or "none"
             raise ModelError(f"unknown constraint '{name}'; connected: {known}")
+        require_rigid(found[0])
         if self._decision is None:
             self._trim()
         rest = tuple(c for c in self.constraints if c.name != name)
@@ -160,7 +164,7 @@ class Reconfigurable(ClosedState):
                 if not assemble:
                     require_near(chosen.full, self.q, self.t, tolerance)
                 return chosen
-        encoded = encode(self.mechanism, constraints)
+        encoded = encode(self.mechanism, [c for c in constraints if not gives_way(c)])
         carry_over(self.encoded, encoded)
         with announce_compilation():
             full = Solver(self.mechanism, encoded, self.tolerances)
@@ -191,6 +195,20 @@ class Reconfigurable(ClosedState):
             self._remembered = (left, *others)[:MOST_SETS]
         self.constraints = chosen.constraints
         self._full, self._solver, self._decision = chosen[1:]
+
+
+def require_rigid(constraint: Constraint) -> None:
+    """Refuse what has bounded forces: it is part of a system from its start, or never.
+
+    Raises:
+        ModelError: It says what to do.
+    """
+    along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
+    if gives_way(constraint) or along:
+        raise ModelError(
+            f"'{constraint.name}' has bounded forces (max_force, turn or travel) and cannot come"
+            " and go; give it to System, or leave them out"
+        )
 
 
 def same(one: tuple[Constraint, ...], other: tuple[Constraint, ...]) -> bool:

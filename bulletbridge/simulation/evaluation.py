@@ -1,5 +1,6 @@
 """What a state is worth: gaps, energy, momentum and reactions, from the definitions alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -163,17 +164,33 @@ def momentum(solver: Solver, terms: Terms, v: Array) -> Array:
 
 
 def reactions(
-    solver: Solver, redundancy: dict[str, Redundancy], q: Array, v: Array, t: float, vdot: Array
+    solver: Solver,
+    redundancy: Mapping[str, Redundancy],
+    q: Array,
+    v: Array,
+    t: float,
+    vdot: Array,
+    tau: Array,
 ) -> dict[str, Reaction]:
-    """Reactions of all constraints that go with an acceleration vdot (nv,) at a state."""
+    """Reactions of all constraints that go with an acceleration vdot (nv,) at a state.
+
+    Args:
+        solver: The system.
+        redundancy: Of its constraints.
+        q: (nq,)
+        v: (nv,)
+        t: Time [s].
+        vdot: (nv,)
+        tau: (nv,) forces on the rates [N m or N].
+    """
     terms = solver.terms(q, v, t)
-    needed: Array = terms.M @ vdot + terms.h - terms.forces - solver.tau[0]
+    needed: Array = terms.M @ vdot + terms.h - terms.forces - tau
     return wrenches(solver, redundancy, terms, needed, t)
 
 
 def wrenches(
     solver: Solver,
-    redundancy: dict[str, Redundancy],
+    redundancy: Mapping[str, Redundancy],
     terms: Terms,
     needed: Array,
     t: float,

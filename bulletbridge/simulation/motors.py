@@ -1,38 +1,58 @@
-"""Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them."""
+"""Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them, and friction."""
+
+import math
+from collections.abc import Callable
 
 import numpy as np
 
 from bulletbridge.constraints.layout import DRIVE
+from bulletbridge.constraints.limited import Guides
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.model import Joint, Mechanism
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
 
 DRIVEN = ("revolute", "prismatic")
 
 
 class Motors:
-    """One motor for every revolute and prismatic joint, off until it is set.
+    """A motor for every revolute and prismatic joint, off until it is set, and its friction.
 
     A motor asks for the rate v + velocity_gain (velocity - v) + position_gain (position - q)/dt,
-    v the rate that forces alone would give, and exerts what it takes, up to its force.
+    v the rate that forces alone would give, and exerts what it takes, up to its force. Friction is
+    a motor that asks for rest. Loop joints have both along the free motions that their ``turn``
+    and ``travel`` describe; their names are those of ``Guides``.
 
     Args:
         mechanism: Whose joints they drive.
+        guides: Free motions of loop joints.
 
     Attributes:
-        records: (n,) of ``constraints.layout.Drive``.
+        records: (2 n,) of ``constraints.layout.Drive``: motors, then frictions.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, guides: Guides) -> None:
         self._mechanism = mechanism
-        names = [name for name, joint in mechanism.joints.items() if joint.kind in DRIVEN]
-        self._index = {name: i for i, name in enumerate(names)}
-        self.records = np.zeros(len(names), DRIVE)
-        for name, i in self._index.items():
-            self.records[i]["axis"] = mechanism.joints[name].v.start
+        joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}
+        axes = {name: joint.v.start for name, joint in joints.items()}
+        axes |= {name: -1 - n for n, name in enumerate(guides.names)}
+        self._index = {name: i for i, name in enumerate(axes)}
+        self.records = np.zeros(2 * len(axes), DRIVE)
+        self._axes = list(axes.values())
+        self.records["axis"] = 2 * self._axes
+        self.exerted: Callable[[], Array] | None = None  # once a step has been made
+        self.records["row"] = -1
+        friction = self.records[len(axes) :]
+        friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
+        for name, joint in joints.items():
+            self.set_friction(name, joint.friction)
+        for name, freedom in zip(guides.names, guides.freedoms, strict=True):
+            self.set_friction(name, freedom.friction)
+            if freedom.motor is not None:
+                self.set(name, **vars(freedom.motor))
 
     @property
     def any_on(self) -> bool:
-        """Whether any motor is on."""
+        """Whether any motor is on, or any joint rubs."""
         return bool(self.records["force"].any())
 
     def set(
@@ -44,12 +64,12 @@ class Motors:
         position: float | None = None,
         velocity_gain: float = 1.0,
         position_gain: float = 0.1,
-        fastest: float = np.inf,
+        fastest: float = math.inf,
     ) -> None:
         """Let a motor hold a rate, or a position too, from now on.
 
         Args:
-            joint: Name of a revolute or prismatic joint.
+            joint: Name of a revolute or prismatic joint, or of a loop's free motion.
             force: Largest force [N] or torque [N m].
             velocity: Rate [m/s or rad/s].
             position: Position [m or rad]; None for the rate alone.
@@ -60,17 +80,64 @@ class Motors:
         Raises:
             ModelError: No such joint, or a number that means nothing.
         """
-        record = self.records[self._find(joint)]
-        numbers = velocity, 0.0 if position is None else position, velocity_gain, position_gain
-        if not (np.all(np.isfinite(numbers)) and 0.0 <= force < np.inf and fastest > 0.0):
+        i = self._find(joint)
+        target = 0.0 if position is None else position
+        gain = 0.0 if position is None else position_gain
+        if not (
+            math.isfinite(velocity + target + velocity_gain + gain)
+            and 0.0 <= force < math.inf
+            and fastest > 0.0
+        ):
             raise ModelError(
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
             )
-        record["velocity"], record["velocity_gain"] = velocity, velocity_gain
-        record["position"] = 0.0 if position is None else position
-        record["position_gain"] = 0.0 if position is None else position_gain
-        record["fastest"], record["force"] = fastest, force
+        # one assignment: field by field costs ten times as much
+        numbers = velocity, target, velocity_gain, gain, fastest, force
+        self.records[i] = self._axes[i], self.records[i]["row"], *numbers
+
+    def set_friction(self, joint: str, force: float) -> None:
+        """Give a joint Coulomb friction, which sticks and slides.
+
+        Args:
+            joint: As of ``set``.
+            force: Largest friction [N or N m].
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        index = self._find(joint)
+        if not 0.0 <= force < math.inf:
+            raise ModelError(
+                f"friction of '{joint}' is {force}; give a finite number that is not negative"
+            )
+        self.records[len(self._index) + index]["force"] = force
+
+    @property
+    def forces(self) -> Array:
+        """What the motors exerted in the last step (n,) [N or N m], in the order of ``names``."""
+        return self._last()[: len(self._index)]
+
+    @property
+    def frictions(self) -> Array:
+        """What friction exerted in the joints in the last step (n,) [N or N m]."""
+        return self._last()[len(self._index) :]
+
+    def _last(self) -> Array:
+        return np.zeros(len(self.records)) if self.exerted is None else self.exerted()
+
+    def axis(self, joint: str) -> int:
+        """Axis that a joint's motor drives, as of ``constraints.layout.Drive``.
+
+        Raises:
+            ModelError: No such joint.
+        """
+        return int(self.records[self._find(joint)]["axis"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all joints that have one."""
+        return tuple(self._index)
 
     def off(self, joint: str) -> None:
         """Switch a motor off.
@@ -81,8 +148,8 @@ class Motors:
         self.records[self._find(joint)]["force"] = 0.0
 
     def _find(self, joint: str) -> int:
-        found: Joint = self._mechanism.joint(joint)
         if joint not in self._index:
+            found = self._mechanism.joint(joint)
             raise ModelError(
                 f"joint '{joint}' is {found.kind}; motors drive {' and '.join(DRIVEN)}"
             )

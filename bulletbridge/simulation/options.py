@@ -22,6 +22,7 @@ COMPILED = ("semi_implicit_euler", "rk4")
 """Integrators that are compiled with the projector."""
 Directions = Literal["start", "current"]
 Springs = Literal["implicit", "explicit"]
+BoundedSolver = Literal["compiled", "clarabel"]
 
 
 class World(Protocol):
@@ -36,7 +37,7 @@ class World(Protocol):
         ...
 
     def touches(self, q: Array, v: Array) -> Array:
-        """Contacts (n, 13) at a state, which may be shown; columns as in ``mechanism.layout``."""
+        """Contacts (n, 17) at a state, which may be shown; columns as in ``mechanism.layout``."""
         ...
 
     def check(self) -> None:
@@ -71,6 +72,7 @@ def check_options(
     passes: int | None,
     velocity_filter: bool,
     springs: str,
+    bounded_solver: str,
 ) -> None:
     """Refuse options that mean nothing.
 
@@ -83,6 +85,7 @@ def check_options(
         ("integrator", integrator, get_args(Integrator)),
         ("correction", correction, get_args(Directions)),
         ("springs", springs, get_args(Springs)),
+        ("bounded_solver", bounded_solver, get_args(BoundedSolver)),
     ):
         if given not in known:
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")

@@ -256,14 +256,23 @@ class Solver:
         M = np.tril(M) + np.tril(M, -1).T
         return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
 
-    def wrench_rows(self, terms: Terms, index: int, t: float) -> tuple[Array, Array]:
+    def wrench_rows(
+        self, terms: Terms, index: int, t: float, encoded: Encoded | None = None
+    ) -> tuple[Array, Array]:
         """Origin of frame b of a loop, and what each row's unit multiplier does to b's link there.
+
+        Args:
+            terms: At the state.
+            index: The loop's.
+            t: Time [s].
+            encoded: Whose loop; those of the solver unless given.
 
         Returns:
             point (3,) [m] and rows (n, 6) of moments and forces, world axes: the loop's Jacobian
             for a free body in the place of b's link.
         """
-        loops = self.encoded.loops[index : index + 1].copy()
+        encoded = encoded or self.encoded
+        loops = encoded.loops[index : index + 1].copy()
         body = terms.poses[int(loops[0]["body_b"])]
         point = body["p"] + body["R"] @ loops[0]["p_b"]
         axes = np.zeros(6, AXIS)
@@ -272,9 +281,9 @@ class Solver:
         axes["v"][:3] = np.cross(point, np.eye(3))
         loops["row"], loops["axis_a"], loops["stop"], loops["axis_b"] = 0, -1, -1, 5
         J, rows = np.zeros((int(loops[0]["rows"]), 6)), np.zeros(int(loops[0]["rows"]), ROW)
-        targets = self.encoded.targets(np.array([t]))[0]
-        nothing = self.encoded.couplings[:0]
-        jacobian(loops, nothing, self.encoded.terms, terms.poses, axes, targets, J, rows)
+        targets = encoded.targets(np.array([t]))[0]
+        nothing = encoded.couplings[:0]
+        jacobian(loops, nothing, encoded.terms, terms.poses, axes, targets, J, rows)
         return point, J
 
     def targets_now(self) -> np.ndarray:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded, encode
+from bulletbridge.constraints.encode import Constraint, Encoded, encode, require_names
+from bulletbridge.constraints.limited import gives_way
 from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
@@ -46,7 +47,7 @@ class ClosedState:
 
     Args:
         mechanism: The tree, usually from ``read_bullet``.
-        constraints: What closes its loops.
+        constraints: What closes its loops; those with force limits are left out.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -63,7 +64,8 @@ class ClosedState:
     ) -> None:
         self.mechanism, self.constraints = mechanism, tuple(constraints)
         self.tolerances, self._allow_structure = tolerances, allow_structure
-        encoded = encode(mechanism, self.constraints)
+        require_names(self.constraints)
+        encoded = encode(mechanism, [c for c in self.constraints if not gives_way(c)])
         with announce_compilation():
             self._full = Solver(mechanism, encoded, tolerances)
         self._solver = self._full
@@ -249,8 +251,8 @@ class ClosedState:
 
     def reactions(self) -> dict[str, Reaction]:
         """What each constraint does at the state, by name."""
-        vdot = self.acceleration()
-        return reactions(self._solver, self.decision.by_name, self.q, self.v, self.t, vdot)
+        vdot, by_name = self.acceleration(), self.decision.by_name
+        return reactions(self._solver, by_name, self.q, self.v, self.t, vdot, self.tau)
 
     @property
     def dynamics(self) -> Dynamics:

@@ -13,13 +13,13 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import Assembly
-from bulletbridge.simulation.bounded import NO_STOPS, BoundedStep, Complementarity, stops_of
-from bulletbridge.simulation.connecting import ActiveSet, Reconfigurable
+from bulletbridge.simulation.bounded_state import NEED_EULER, BoundedState
+from bulletbridge.simulation.connecting import ActiveSet
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
-from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.options import (
     COMPILED,
+    BoundedSolver,
     Directions,
     Integrator,
     Springs,
@@ -33,13 +33,8 @@ from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.springs import STIFF, fastest_mode
 from bulletbridge.simulation.step import STEP
 
-NEED_EULER = (
-    "motors, limits and contacts are part of steps of the projector with the integrator"
-    " semi_implicit_euler; leave integrator, formulation and velocity_filter out"
-)
 
-
-class System(Reconfigurable):
+class System(BoundedState):
     """A constrained mechanism and its state.
 
     Args:
@@ -61,11 +56,14 @@ class System(Reconfigurable):
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
         contacts: Whether the bodies touch each other and what stands in the world. Steps then need
             a world, and are those of ``semi_implicit_euler``.
-        limits: Whether joint limits stop joints.
+        limits: Whether joint limits stop joints; those of loop joints always do.
         springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
             beside them, at the end of the step, so that no stiffness makes it unstable, at the
             price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
             nothing and need w dt < 2. All other integrators know but one way.
+        bounded_solver: What solves for the impulses of motors, limits and contacts: the
+            ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
+            for hard cases.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -92,14 +90,15 @@ class System(Reconfigurable):
         velocity_filter: bool = True,
         contacts: bool = False,
         limits: bool = False,
+        bounded_solver: BoundedSolver = "compiled",
         springs: Springs = "implicit",
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
-        check_options(dt, integrator, correction, passes, velocity_filter, springs)
+        check_options(dt, integrator, correction, passes, velocity_filter, springs, bounded_solver)
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
-        self.world = world
+        self._set_bounded(world, contacts, limits, bounded_solver)
         self.integrator: Integrator = integrator
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
@@ -108,19 +107,13 @@ class System(Reconfigurable):
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
-        self.motors = Motors(mechanism)
-        self._contacts, self._limits = contacts, limits
-        self._bounded: BoundedStep | None = None
-        if (contacts or limits) and self._python is not None:
+        if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
             raise ModelError(NEED_EULER)
-        if contacts and world is None:
-            raise ModelError("contacts are found in a world; give one, or leave contacts out")
         control = self._full.control[0]
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
         control["implicit"] = springs == "implicit" and bool(np.any(mechanism.axes["stiffness"]))
-        self._write = world.write if world is not None else None
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 
@@ -147,7 +140,7 @@ class System(Reconfigurable):
             self.world.check()
         if self._decision is None:
             self._trim()
-        if self._contacts or self._limits or self.motors.any_on:
+        if self._has_bounded:
             failure = self._bounded_step()
         elif self._python is not None:
             failure = self._python.step(self._solver, self.dt)
@@ -170,7 +163,7 @@ class System(Reconfigurable):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is not None or self._contacts or self._limits or self.motors.any_on:
+        if self._python is not None or self._has_bounded:
             for n in range(steps):
                 self.step(write=False)
                 if (n + 1) % every == 0:
@@ -186,32 +179,6 @@ class System(Reconfigurable):
                 raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)
 
-    @property
-    def complementarity(self) -> Complementarity | None:
-        """How motors, limits and contacts of the last step were solved; None without any."""
-        return None if self._bounded is None else self._bounded.complementarity
-
-    def _bounded_step(self) -> int:
-        """One step with motors, limits and contacts; the failure that stopped it, or DONE.
-
-        Raises:
-            ModelError: Not with this integrator.
-        """
-        solver = self._solver
-        if self._python is not None or solver.control[0]["integrator"] != EULER:
-            raise ModelError(NEED_EULER)
-        if self._bounded is None or self._bounded.solver is not solver:
-            stops = stops_of(self.mechanism) if self._limits else NO_STOPS
-            self._bounded = BoundedStep(solver, self.motors.records, stops)
-        if not self._contacts:
-            return self._bounded.step()
-        assert self.world is not None
-        try:
-            return self._bounded.step(self.world.touches(self._bounded.predict(), solver.v))
-        except BaseException:
-            self.write()
-            raise
-
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
 
@@ -222,15 +189,6 @@ class System(Reconfigurable):
         recording = self.rollout(max(1, round(duration / self.dt)), every)
         self.write()
         return recording
-
-    def write(self) -> None:
-        """Show the state in the world.
-
-        Raises:
-            WorldError: The bodies are not there any more.
-        """
-        if self._write is not None:
-            self._write(self._solver.q, self._solver.v)
 
     def read(self) -> None:
         """Take the state as the world has it now, for instance after ``resetJointState``.

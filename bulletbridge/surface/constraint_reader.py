@@ -4,12 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from bulletbridge.constraints.limited import TRAVEL, TURN
 from bulletbridge.constraints.loop import (
+    SOFTNESS,
     Coupling,
     Distance,
     Frame,
+    Freedom,
     JointModel,
     LoopJoint,
+    Motor,
     Twist,
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
@@ -25,7 +29,7 @@ class LoopType:
 
     Attributes:
         build: Constraint from its entries.
-        required, optional: Keys besides ``name``, ``type`` and ``motion``.
+        required, optional: Keys besides ``name``, ``type``, ``motion`` and force limits.
         moves: Keys of its ``motion``.
     """
 
@@ -49,7 +53,9 @@ def read_constraint(node: Node) -> FileConstraint:
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
     kind = entries["type"].choice(TYPES)
-    keys = node.mapping(("name", "type", *kind.required), (*kind.optional, "motion"))
+    keys = node.mapping(("name", "type", *kind.required), (*kind.optional, "motion", *GIVES_WAY))
+    if "erp" in keys and "max_force" not in keys:
+        keys["erp"].fail("closes nothing that does not give way; add 'max_force', or remove it")
     return kind.build(keys)
 
 
@@ -65,6 +71,9 @@ def _joint(keys: Keys) -> LoopJoint:
         keys["pitch"].nonzero() if "pitch" in keys else 0.0,
         TYPES[kind].motion(keys),
         tuple(_twist(twist) for twist in keys["free"].items()) if "free" in keys else (),
+        *_force_limit(keys),
+        _freedom(keys[TURN]) if TURN in keys else None,
+        _freedom(keys[TRAVEL]) if TRAVEL in keys else None,
     )
 
 
@@ -79,7 +88,9 @@ def _twist(node: Node) -> Twist:
 def _distance(keys: Keys) -> Distance:
     ends = _frame(keys["a"]), _frame(keys["b"])
     motion = TYPES["distance"].motion(keys)
-    return Distance(keys["name"].text(), *ends, keys["length"].positive(), motion)
+    return Distance(
+        keys["name"].text(), *ends, keys["length"].positive(), motion, *_force_limit(keys)
+    )
 
 
 def _coupling(keys: Keys) -> Coupling:
@@ -91,20 +102,51 @@ def _coupling(keys: Keys) -> Coupling:
         {name: factor.nonzero() for name, factor in joints.items()},
         keys["offset"].number() if "offset" in keys else 0.0,
         TYPES["coupling"].motion(keys),
+        *_force_limit(keys),
     )
 
 
-ENDS, AXES = ("a", "b"), ("axis", "axis_b")
+def _force_limit(keys: Keys) -> tuple[float | None, float]:
+    """Force limit of a constraint, and its erp."""
+    erp = keys["erp"].not_negative() if "erp" in keys else SOFTNESS
+    if erp > 1.0:
+        keys["erp"].fail("must be a share from 0 to 1 of the gap that a step closes")
+    return keys["max_force"].not_negative() if "max_force" in keys else None, erp
+
+
+def _freedom(node: Node) -> Freedom:
+    keys = node.mapping((), ("limits", "friction", "motor"))
+    limits: tuple[float, float] | None = None
+    if "limits" in keys:
+        numbers = keys["limits"].numbers()
+        if len(numbers) != 2 or numbers[0] > numbers[1]:
+            keys["limits"].fail("must be two numbers, the lower one first")
+        limits = numbers[0], numbers[1]
+    return Freedom(
+        limits,
+        keys["friction"].not_negative() if "friction" in keys else 0.0,
+        _motor(keys["motor"]) if "motor" in keys else None,
+    )
+
+
+def _motor(node: Node) -> Motor:
+    optional = ("velocity", "position", "velocity_gain", "position_gain")
+    keys = node.mapping(("force",), optional)
+    numbers = {name: keys[name].number() for name in optional if name in keys}
+    return Motor(keys["force"].not_negative(), **numbers)
+
+
+ENDS, AXES, GIVES_WAY = ("a", "b"), ("axis", "axis_b"), ("max_force", "erp")
 _COUPLING = LoopType(_coupling, ("joints",), ("offset",), moves=("z",))
 TYPES: dict[str, LoopType] = {
     "ball": LoopType(_joint, ENDS),
     "weld": LoopType(_joint, ENDS),
-    "revolute": LoopType(_joint, ENDS, AXES),
-    "prismatic": LoopType(_joint, ENDS, AXES),
+    "revolute": LoopType(_joint, ENDS, (*AXES, TURN)),
+    "prismatic": LoopType(_joint, ENDS, (*AXES, TRAVEL)),
     "universal": LoopType(_joint, (*ENDS, "axis_b"), ("axis",)),
-    "cylindrical": LoopType(_joint, ENDS, AXES),
+    "cylindrical": LoopType(_joint, ENDS, (*AXES, TURN, TRAVEL)),
     "planar": LoopType(_joint, ENDS, AXES),
-    "screw": LoopType(_joint, (*ENDS, "pitch"), AXES),
+    "screw": LoopType(_joint, (*ENDS, "pitch"), (*AXES, TURN)),
     "point_on_line": LoopType(_joint, ENDS, ("axis",)),
     "point_on_plane": LoopType(_joint, ENDS, ("axis",)),
     "general": LoopType(_joint, (*ENDS, "free")),

@@ -13,7 +13,7 @@ from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
-from bulletbridge.simulation.options import Integrator
+from bulletbridge.simulation.options import BoundedSolver, Integrator
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
@@ -44,6 +44,7 @@ class SystemOptions(TypedDict, total=False):
     contacts: bool
     limits: bool
     springs: Literal["implicit", "explicit"]
+    bounded_solver: BoundedSolver
     tolerances: Tolerances | None
 
 
@@ -122,7 +123,7 @@ def load(
             require_client(client)
             before = gravity(client)
         ids = load_bodies(spec, client)
-        bodies = read_bullet(readable(ids), client)
+        bodies = read_bullet(readable(ids), client, joint_friction=spec.joint_friction)
         mechanism = with_forces(bodies.mechanism, spec.forces)
         options: SystemOptions = {"springs": "explicit", **system_options}
         system = System(mechanism, spec.constraints, world=bodies, **options)
@@ -139,12 +140,12 @@ def load(
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:
-    """The mechanism with joint torques, springs and dampers added.
+    """The mechanism with joint torques, springs, dampers and friction added.
 
     Raises:
         ModelError: A joint does not exist, has more than one rate, or has two springs.
     """
-    axes = mechanism.axes.copy()
+    axes, joints = mechanism.axes.copy(), dict(mechanism.joints)
     for force in forces:
         joint = mechanism.joint(force.joint)
         if joint.kind not in ("revolute", "prismatic"):
@@ -159,4 +160,6 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
         axis["damping"] += force.damping
         if force.stiffness:
             axis["stiffness"], axis["rest"] = force.stiffness, force.rest
-    return replace(mechanism, axes=axes)
+        joint = joints[force.joint]
+        joints[force.joint] = replace(joint, friction=joint.friction + force.friction)
+    return replace(mechanism, axes=axes, joints=joints)

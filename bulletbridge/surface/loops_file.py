@@ -25,7 +25,7 @@ from bulletbridge.surface.yaml_text import parse_yaml, read_yaml
 
 ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
-ROOT = (*ROBOT, "bodies", "loops", "actuated", "gravity", "start", "forces")
+ROOT = (*ROBOT, "bodies", "loops", "actuated", "gravity", "start", "forces", "joint_friction")
 QUATERNION, POSE = 4, 7
 SPIN, TWIST = 3, 6
 
@@ -74,6 +74,7 @@ def _model(root: Node) -> ModelSpec:
         _coordinates(start, "v", (SPIN, TWIST)),
         tuple(_force(item) for item in _items(keys, "forces")),
         _coordinates(start, "guess", (QUATERNION, POSE)),
+        keys["joint_friction"].flag() if "joint_friction" in keys else False,
     )
     names = read_names(spec.bodies)
     if names is not None:
@@ -169,8 +170,10 @@ def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, f
 
 
 def _force(node: Node) -> JointForce:
-    keys = node.mapping(("joint",), ("torque", "stiffness", "rest", "damping"))
-    if not keys.keys() & {"torque", "stiffness", "damping"}:
-        node.fail("exerts nothing; give torque, stiffness or damping")
+    keys = node.mapping(("joint",), ("torque", "stiffness", "rest", "damping", "friction"))
+    if not keys.keys() & {"torque", "stiffness", "damping", "friction"}:
+        node.fail("exerts nothing; give torque, stiffness, damping or friction")
+    if "friction" in keys:
+        keys["friction"].not_negative()
     numbers = {name: value.number() for name, value in keys.items() if name != "joint"}
     return JointForce(keys["joint"].text(), **numbers)

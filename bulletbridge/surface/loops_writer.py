@@ -10,7 +10,15 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, LoopJoint
+from bulletbridge.constraints.loop import (
+    SOFTNESS,
+    Coupling,
+    Distance,
+    Frame,
+    Freedom,
+    LoopJoint,
+    Motor,
+)
 from bulletbridge.constraints.motion import (
     Motion,
     Polynomial,
@@ -55,6 +63,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     data |= _unless("gravity", spec.gravity, EARTH)
     start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
+    data |= _unless("joint_friction", spec.joint_friction, False)
     data |= _unless("forces", [_without_zeros(force) for force in spec.forces], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
@@ -107,6 +116,21 @@ def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
         said |= _unless("free", [list(twist) for twist in constraint.free], [])
     if constraint.motion is not None:
         said["motion"] = _say_motion(constraint.motion)
+    if constraint.max_force is not None:
+        said |= {"max_force": constraint.max_force} | _unless("erp", constraint.erp, SOFTNESS)
+    if isinstance(constraint, LoopJoint):
+        for key, freedom in (("turn", constraint.turn), ("travel", constraint.travel)):
+            if freedom is not None:
+                said[key] = _say_freedom(freedom)
+    return said
+
+
+def _say_freedom(freedom: Freedom) -> dict[str, Any]:
+    said = _unless("limits", freedom.limits, None) | _unless("friction", freedom.friction, 0.0)
+    if freedom.motor is not None:
+        plain = asdict(Motor(freedom.motor.force))
+        given = asdict(freedom.motor).items()
+        said["motor"] = {k: v for k, v in given if k == "force" or v != plain[k]}
     return said
 
 

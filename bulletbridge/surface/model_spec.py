@@ -37,13 +37,17 @@ class BodySpec:
 
 @dataclass(frozen=True)
 class JointForce:
-    """What acts on a joint: torque - damping * rate - stiffness * (position - rest)."""
+    """What acts on a joint: torque - damping * rate - stiffness * (position - rest), and friction.
+
+    Friction is Coulomb's: up to so much [N m or N] it holds the joint, beyond it slows it down.
+    """
 
     joint: str
     torque: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
     damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class ModelSpec:
         start_q, start_v: Coordinates held at the start by joint name; others are assembled.
         start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
+        joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
     """
 
     name: str = field(compare=False)
@@ -72,6 +77,7 @@ class ModelSpec:
     start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
     forces: tuple[JointForce, ...] = ()
     start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    joint_friction: bool = False
 
 
 def pybullet_data_folder() -> Path:

@@ -149,6 +149,13 @@ class Node:
             self.fail(f"must be above zero, not {number:g}")
         return number
 
+    def not_negative(self) -> float:
+        """A number that is zero or more."""
+        number = self.number()
+        if number < 0.0:
+            self.fail(f"must not be negative, not {self._said()}")
+        return number
+
     def numbers(self) -> tuple[float, ...]:
         """A list of finite numbers."""
         return tuple(item.number() for item in self.items())

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.numerics.records import Array
+from bulletbridge.constraints.loop import SOFTNESS
+from bulletbridge.numerics.records import Array, Vector
 
 Given = dict[str, Any]
 SEVERAL = {
@@ -84,6 +85,8 @@ class Actions:
         damping: Linear and angular damping of links, by body.
         joint_damping: Of single joints, where it was changed, by body and joint.
         limits: Lower and upper limit of single joints, where they were changed.
+        erp: Share of their gap that constraints with force limits close in a step.
+        anisotropy: Factors on friction along the axes of single links, by body and link.
     """
 
     motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
@@ -92,6 +95,9 @@ class Actions:
     damping: dict[int, tuple[float, float]] = field(default_factory=lambda: {})
     joint_damping: dict[tuple[int, int], float] = field(default_factory=lambda: {})
     limits: dict[tuple[int, int], tuple[float, float]] = field(default_factory=lambda: {})
+
+    erp: float = SOFTNESS
+    anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
 
     def command(self, given: Given) -> None:
         """Take note of a motor command for one joint."""
@@ -139,10 +145,14 @@ class Actions:
             limits = float(given["jointLowerLimit"]), float(given["jointUpperLimit"])
             self.limits[body, link] = limits
 
+        if "anisotropicFriction" in given:
+            x, y, z = given["anisotropicFriction"]
+            self.anisotropy[body, link] = float(x), float(y), float(z)
+
     def forget(self, body: int) -> None:
         """Forget a body: its id may be given to another one."""
         self.damping.pop(body, None)
-        for table in (self.motors, self.joint_damping, self.limits):
+        for table in (self.motors, self.joint_damping, self.limits, self.anisotropy):
             for key in [key for key in table if key[0] == body]:
                 del table[key]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.loop import Frame, LoopJoint
+from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.bullet_contacts import StrangerError
@@ -27,9 +27,9 @@ UNTURNED = (0.0, 0.0, 0.0, 1.0)
 class ExactGroup(Group):
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
-    Motors, limits and contacts are solved together where the loops stay closed. Motors of spherical
-    joints, constraints with force limits and soft gears are not part of an exact step; where they
-    would act, the step is refused.
+    Motors, limits, contacts and constraints with force limits are solved together where the other
+    loops stay closed. Motors of spherical joints and soft gears are not part of an exact step;
+    where they would act, the step is refused.
 
     Args:
         bodies: Bullet's ids.
@@ -56,8 +56,25 @@ class ExactGroup(Group):
         self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
         super().__init__(bodies, loops, client)
         self.system.gravity = gravity(client)
+        self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
         self._before = self.system.q, self.system.v, self.system.t
+
+    def forget_friction(self) -> None:
+        """Note that something may rub otherwise than it did."""
+        super().forget_friction()
+        self._scale_friction()
+
+    def change(self, loop: Loop, moved: bool) -> bool:
+        """Note that a loop was changed; whether the bodies must be read again."""
+        old = self._loops.get(loop.number)
+        super().change(loop, moved)
+        if old is None or old.max_force == loop.max_force:
+            return False
+        if old.max_force is None or loop.max_force is None:
+            return True
+        self.system.set_max_force(loop.name, loop.max_force)
+        return False
 
     def before_step(self) -> None:
         """Make the step, unseen.
@@ -126,6 +143,23 @@ class ExactGroup(Group):
                 lower, upper = limits if limits[0] <= limits[1] else (-np.inf, np.inf)
                 joints[name] = replace(joints[name], lower=lower, upper=upper)
         return world, replace(mechanism, lumps=lumps, axes=axes, joints=joints)
+
+    def _model(self, loop: Loop) -> LoopJoint | Coupling:
+        """A constraint of Bullet as ours; with a force limit it is pulled where its frame is now.
+
+        Gears then hold the rate, as Bullet's do.
+        """
+        model = super()._model(loop)
+        if loop.max_force is None:
+            return model
+        if isinstance(model, Coupling):
+            return replace(model, max_force=loop.max_force, erp=0.0)
+        return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
+
+    def _scale_friction(self) -> None:
+        """Let friction differ by direction where the program said so."""
+        for (body, link), factors in self._actions.anisotropy.items():
+            self._world.scale_friction(body, link, factors)
 
     def _forces(self) -> Array:
         """Joint forces (nv,) of this step's torques and external forces."""
@@ -198,12 +232,10 @@ class ExactGroup(Group):
         )
 
     def _refuse_constraints(self) -> None:
-        limited = [loop for loop in self._loops.values() if loop.max_force is not None]
-        for loop in (*limited, *self._others):
-            why = loop.reason or f"a force limit of {loop.max_force:g} N"
+        for loop in self._others:
             raise StepError(
                 f"exact mode of {self._named()}: {loop.name} has what exact steps do not have yet:"
-                f" {why}. Create it without, or use setBridgeMode('filter')"
+                f" {loop.reason}. Create it without, or use setBridgeMode('filter')"
             )
 
     def _named(self) -> str:

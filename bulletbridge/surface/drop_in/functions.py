@@ -125,9 +125,11 @@ def set_time_step(session: Session, given: Given) -> None:
 
 @follows("setPhysicsEngineParameter")
 def set_physics_engine_parameter(session: Session, given: Given) -> None:
-    """Moving frames and exact steps go by the time step."""
+    """Moving frames and exact steps go by the time step, force limits in exact mode by the erp."""
     if "fixedTimeStep" in given:
         session.read_all_again()
+    if "erp" in given:
+        session.set_erp(float(given["erp"]))
 
 
 @follows("setGravity", "gravX", "gravY", "gravZ")

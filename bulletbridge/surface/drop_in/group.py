@@ -89,12 +89,17 @@ class Group:
         """Note that something may rub otherwise than it did."""
         self._world.forget_friction()
 
-    def change(self, loop: Loop, moved: bool) -> None:
-        """Note that the force limit of a loop was changed, or its child frame moved."""
+    def change(self, loop: Loop, moved: bool) -> bool:
+        """Note that the force limit of a loop was changed, or its child frame moved.
+
+        Returns:
+            Whether the bodies must be read again.
+        """
         if loop.number in self._loops:
             self._loops[loop.number] = loop
             if moved:
                 self._moved.add(loop.number)
+        return False
 
     def before_step(self) -> None:
         """Close what somebody opened since the last step, and set moving frames going.

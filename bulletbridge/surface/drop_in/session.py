@@ -67,8 +67,9 @@ class Session(Ledger):
         return state
 
     def _changed(self, loop: Loop, moved: bool) -> None:
-        for group in self.groups.values():
-            group.change(loop, moved)
+        for bodies, group in self.groups.items():
+            if group.change(loop, moved):
+                self._stale |= bodies
 
     # bodies
 
@@ -99,6 +100,11 @@ class Session(Ledger):
                 self._stale.add(body)
         if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
             self.outdated.add(body)
+
+    def set_erp(self, erp: float) -> None:
+        """Take over how fast constraints with force limits are closed again."""
+        self.actions.erp = erp
+        self.read_all_again()
 
     def read_all_again(self) -> None:
         """Note that the world is not what it was."""

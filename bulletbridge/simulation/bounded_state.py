@@ -1,0 +1,163 @@
+"""What a system has that exerts bounded forces, and what it exerted in the last step."""
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.formulations.arrays import EULER
+from bulletbridge.numerics.mixed_reference import ReferenceSolver
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.adaptive import Adaptive
+from bulletbridge.simulation.bounded import BoundedStep, Complementarity, bounds_of, stops_of
+from bulletbridge.simulation.connecting import Reconfigurable
+from bulletbridge.simulation.evaluation import Reaction
+from bulletbridge.simulation.loads import (
+    Contact,
+    JointLoad,
+    contacts_of,
+    joint_loads,
+    loaded_reactions,
+)
+from bulletbridge.simulation.motors import Motors
+from bulletbridge.simulation.options import BoundedSolver, World
+from bulletbridge.simulation.python_step import PythonStep
+
+NEED_EULER = (
+    "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
+    " the projector with the integrator semi_implicit_euler; leave integrator, formulation and"
+    " velocity_filter out"
+)
+
+
+class BoundedState(Reconfigurable):
+    """A closed state with motors, joint friction, limits, contacts and constraints that give way.
+
+    Attributes:
+        motors: Motors of the joints, all off at first but those of loop joints, and friction.
+        world: Where contacts are found and states are shown.
+    """
+
+    _python: Adaptive | PythonStep | None
+
+    def _set_bounded(
+        self, world: World | None, contacts: bool, limits: bool, bounded_solver: BoundedSolver
+    ) -> None:
+        """Take the options of ``System``.
+
+        Raises:
+            ModelError: A name or number is impossible, or something is missing.
+        """
+        if contacts and world is None:
+            raise ModelError("contacts are found in a world; give one, or leave contacts out")
+        self.world = world
+        self._write = world.write if world is not None else None
+        self._touching, self._limits = contacts, limits
+        self._bounds = bounds_of(self.mechanism, self.constraints)
+        self.motors = Motors(self.mechanism, self._bounds.guides)
+        self._bounded: BoundedStep | None = None
+        self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
+
+    @property
+    def _has_bounded(self) -> bool:
+        """Whether anything has bounded forces."""
+        return self._touching or self._limits or self._bounds.any or self.motors.any_on
+
+    @property
+    def complementarity(self) -> Complementarity | None:
+        """How motors, limits and contacts of the last step were solved; None without any."""
+        return None if self._bounded is None else self._bounded.complementarity
+
+    def contacts(self) -> tuple[Contact, ...]:
+        """Contacts of the last step and their forces, also those that carry nothing.
+
+        None are told after the state was set.
+        """
+        step = self._last_bounded
+        return () if step is None else contacts_of(step, self.mechanism)
+
+    @property
+    def joint_loads(self) -> dict[str, JointLoad]:
+        """Forces of motors, friction and limits in the last step, by joint."""
+        step = self._last_bounded
+        if step is None:
+            return {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
+        return joint_loads(step, self.motors)
+
+    def reactions(self) -> dict[str, Reaction]:
+        """What each constraint does, by name.
+
+        After a step with motors, limits or contacts: at its start, with their forces in that step,
+        and with what acts along the free motions of loop joints. Otherwise at the state.
+        """
+        step = self._last_bounded
+        if step is None:
+            return super().reactions()
+        return loaded_reactions(step, self.decision.by_name)
+
+    @property
+    def _last_bounded(self) -> BoundedStep | None:
+        """The last step if it had bounded forces and the state is still that after it."""
+        step = self._bounded
+        return step if step is not None and step.current else None
+
+    def _bounded_step(self) -> int:
+        """One step with motors, limits and contacts; the failure that stopped it, or DONE.
+
+        Raises:
+            ModelError: Not with this integrator.
+        """
+        solver = self._solver
+        if self._python is not None or solver.control[0]["integrator"] != EULER:
+            raise ModelError(NEED_EULER)
+        if self._bounded is None or self._bounded.solver is not solver:
+            stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
+            drives = self.motors.records
+            self._bounded = BoundedStep(solver, drives, stops, self._bounds, self._reference)
+            self.motors.exerted = self._bounded.motor_forces
+        if not self._touching:
+            return self._bounded.advance(None)
+        assert self.world is not None
+        try:
+            return self._bounded.advance(self.world.touches)
+        except BaseException:
+            self.write()
+            raise
+
+    def set_max_force(self, name: str, force: float) -> None:
+        """Give a constraint that gives way another largest force [N or N m].
+
+        Raises:
+            ModelError: There is no such constraint, or it was made without a force limit.
+        """
+        index = list(self._bounds.soft.rows).index(name) if name in self._bounds.soft.rows else -1
+        if index < 0 or not 0.0 <= force < np.inf:
+            raise ModelError(
+                f"max_force {force} of '{name}' is not possible; name a constraint that was made"
+                " with a max_force, and give a finite number that is not negative"
+            )
+        self._bounds.pulls[index]["force"] = force
+
+    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+        """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
+        on = self.mechanism.link(link)
+        for part in (self._bounds.soft, self._bounds.guides.encoded):
+            for row in part.rows:
+                if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
+                    part.place(row, on.R @ R, on.p + on.R @ p, turn)
+        if name in self.encoded.rows:
+            super().place(name, link, R, p, turn)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        if name in self._bounds.soft.rows:
+            self._bounds.soft.set_offset(name, offset)
+        else:
+            super().set_offset(name, offset)
+
+    def write(self) -> None:
+        """Show the state in the world.
+
+        Raises:
+            WorldError: The bodies are not there any more.
+        """
+        if self._write is not None:
+            self._write(self._solver.q, self._solver.v)

@@ -1,0 +1,152 @@
+"""The mixed complementarity solver: motors, limits and friction cones of random systems."""
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from bulletbridge.numerics.mixed import BOUND, solve_mixed_problem
+
+ENOUGH = 1e-12  # residual, velocities being of order one
+
+
+def solve(D, b, bounds, x=None, tolerance=ENOUGH):
+    """Impulses, velocities, residual."""
+    n = len(b)
+    x = np.zeros(n) if x is None else x.copy()
+    w, A, vectors = np.zeros(n), np.zeros((n, n)), np.zeros((4, n))
+    kept = D.copy(), b.copy()
+    residual, *_ = solve_mixed_problem(D, b, bounds, x, w, A, vectors, tolerance)
+    assert np.array_equal(D, kept[0])
+    assert np.array_equal(b, kept[1])
+    return x, w, residual
+
+
+def bounds_of(contacts, mu, boxes=0, limit=0.3):
+    """Rows of contacts with round cones, then of motors."""
+    bounds = np.zeros(3 * contacts + boxes, BOUND)
+    for i in range(0, 3 * contacts, 3):
+        bounds[i] = (0, np.inf, -1, 1, 1, 0)
+        bounds[i + 1] = (0, 0, i, 1, 2, mu)
+        bounds[i + 2] = (0, 0, i, 0, 2, mu)
+    bounds[3 * contacts :] = (-limit, limit, -1, 1, 1, 0)
+    return bounds
+
+
+def random_problem(rng, contacts, nv, boxes, mu):
+    """Rows C of unit masses that moved with v."""
+    C = rng.normal(size=(3 * contacts + boxes, nv))
+    return C @ C.T, C @ rng.normal(size=nv), bounds_of(contacts, mu, boxes)
+
+
+def violation(D, b, bounds, x):
+    """Largest violation of the conditions as they are written, and not of the solver's map."""
+    w, worst = D @ x + b, 0.0
+    for i, bound in enumerate(bounds):
+        if bound["owner"] < 0:
+            room = bound["lower"] - 1e-14 <= x[i] <= bound["upper"] + 1e-14
+            worst = max(worst, 0.0 if room else np.inf)
+            if x[i] > bound["lower"] + 1e-12:
+                worst = max(worst, w[i])
+            if x[i] < bound["upper"] - 1e-12:
+                worst = max(worst, -w[i])
+        elif bound["first"]:
+            part, radius = slice(i, i + bound["count"]), bound["mu"] * x[bound["owner"]]
+            force, slip = np.linalg.norm(x[part]), np.linalg.norm(w[part])
+            worst = max(worst, force - radius)
+            # most work against the slip: radius times its size
+            worst = max(worst, (x[part] @ w[part] + radius * slip) / max(radius, 1e-3))
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_problems_are_solved_to_round_off(seed):
+    rng = np.random.default_rng(seed)
+    contacts, nv, boxes = rng.integers(1, 9), rng.integers(6, 23), rng.integers(0, 5)
+    problem = random_problem(rng, contacts, nv, boxes, rng.uniform(0, 1.2))
+    x, w, residual = solve(*problem)
+    assert residual <= ENOUGH
+    assert np.abs(w - problem[0] @ x - problem[1]).max() < 1e-13 * (1 + np.abs(problem[0]).max())
+    # the natural map, divided by what it is multiplied with: a diagonal of up to 50
+    assert violation(*problem, x) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_friction_it_is_the_bounded_least_squares_problem(seed):
+    """min |Cᵀx + v|² within the bounds, by another program (scipy's BVLS, an active-set method)."""
+    rng = np.random.default_rng(seed)
+    n, nv = int(rng.integers(3, 12)), 14
+    C, v = rng.normal(size=(n, nv)), rng.normal(size=nv)
+    bounds = np.zeros(n, BOUND)
+    bounds[:] = (0, np.inf, -1, 1, 1, 0)
+    bounds[: n // 2] = (-0.05, 0.05, -1, 1, 1, 0)
+    other = lsq_linear(C.T, -v, (bounds["lower"], bounds["upper"]), method="bvls", tol=1e-15)
+    x, _, _ = solve(C @ C.T, C @ v, bounds)
+    assert x == pytest.approx(other.x, abs=1e-10)
+
+
+def test_friction_opposes_the_slip_with_all_it_has():
+    """A block of unit mass pushed down by 2 N s and aside by (3, 4) N s, mu 0.5: it keeps 4 m/s."""
+    x, w, _ = solve(np.eye(3), np.array([-2.0, 3.0, 4.0]), bounds_of(1, 0.5))
+    assert x == pytest.approx([2.0, -0.6, -0.8], abs=1e-14)
+    assert w == pytest.approx([0.0, 2.4, 3.2], abs=1e-14)
+
+
+def test_an_elliptic_cone_does_most_work():
+    """Of all forces of the ellipse the one found takes the most power from the slip."""
+    bounds = bounds_of(1, 0.5)
+    bounds[2]["mu"] = 0.2
+    x, w, residual = solve(np.eye(3), np.array([-2.0, 3.0, 4.0]), bounds)
+    assert residual <= ENOUGH
+    angle = np.linspace(0, 2 * np.pi, 10001)
+    powers = 2.0 * (0.5 * np.cos(angle) * w[1] + 0.2 * np.sin(angle) * w[2])
+    assert x[1:] @ w[1:] <= powers.min() + 1e-12
+
+
+def test_sticks_inside_the_cone():
+    x, w, _ = solve(np.eye(3), np.array([-2.0, 0.3, 0.4]), bounds_of(1, 0.5))
+    assert x == pytest.approx([2.0, -0.3, -0.4], abs=1e-14)
+    assert np.abs(w).max() < 1e-14
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_redundant_rows_share_one_load(seed):
+    """Four contacts where three would do; velocities are unique, impulses are not."""
+    rng = np.random.default_rng(seed)
+    corners = [(x, y, -0.1) for x in (-0.2, 0.2) for y in (-0.3, 0.3)]
+    rows = []
+    for corner in corners:
+        for axis in np.eye(3)[[2, 0, 1]]:
+            rows.append([*np.cross(corner, axis), *axis])
+    C = np.array(rows)
+    v = np.array([*rng.normal(0, 0.01, 3), 0.01, 0.02, -1.0])
+    x, w, residual = solve(C @ C.T, C @ v, bounds_of(4, 0.5))
+    assert residual <= ENOUGH
+    assert np.abs(w).max() < 1e-11
+    assert np.abs(v + C.T @ x).max() < 1e-11
+    assert x[::3].min() >= 0.0
+
+
+def test_rows_that_contradict_each_other_say_so():
+    """Two stops that ask for opposite velocities of one coordinate: the residual is half of it."""
+    bounds = np.zeros(2, BOUND)
+    bounds[:] = (0, np.inf, -1, 1, 1, 0)
+    D = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    x, _, residual = solve(D, np.array([-1.0, -1.0]), bounds)
+    assert residual == pytest.approx(1.0, rel=0.1)
+    assert np.isfinite(x).all()
+
+
+def test_rows_that_nothing_moves_carry_nothing():
+    D = np.diag([1.0, 0.0, 1.0])
+    x, _, residual = solve(D, np.array([-1.0, 0.0, 0.2]), bounds_of(0, 0.0, 3, 5.0))
+    assert residual <= ENOUGH
+    assert x == pytest.approx([1.0, 0.0, -0.2], abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_solution_is_kept(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, 3, 12, 2, 0.6)
+    x, _, _ = solve(*problem)
+    again, _, _ = solve(*problem, x)
+    assert np.array_equal(again, x)
