@@ -88,11 +88,15 @@ def measure(gui: bool = False) -> Measured:
             pybullet.changeDynamics(
                 model.ids["legs"], link, lateralFriction=1.0, physicsClientId=client
             )
+        system.step()  # from here on it is known what the motors hold
+        system.set_state(q, np.zeros(system.mechanism.nv), 0.0)
         slip = gap = 0.0
         while system.t < DURATION - DT / 2:
             play(system, DT, gui)
             rates = system.v[base.v]
-            slip = max(slip, float(np.linalg.norm(rates[3:] - RADIUS * np.cross(rates[:3], normal))))
+            slip = max(
+                slip, float(np.linalg.norm(rates[3:] - RADIUS * np.cross(rates[:3], normal)))
+            )
             gap = max(gap, system.evaluate().largest("kept_metres"))
         speed = float(system.v[base.v][3:] @ down)
     return Measured(abs(speed / DURATION / (5 / 7 * G * np.sin(TILT)) - 1), slip, gap)
