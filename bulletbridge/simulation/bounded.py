@@ -42,6 +42,8 @@ NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
 NO_STOPS = np.zeros(0, STOP)
 ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 5
+REMEMBERED = 0.3
+"""Share of the last step in the motor forces by which contacts are predicted."""
 Finder = Callable[[Array, Array], Array]
 
 
@@ -111,6 +113,7 @@ class BoundedStep:
     def __init__(self, solver: Solver, drives: np.ndarray, stops: np.ndarray) -> None:
         self.solver, self.drives, self.stops = solver, drives, stops
         self.report, self._touches = np.zeros(6), NO_TOUCHES
+        self._exerted = np.zeros(len(drives))
         self._allocate(4)
 
     @property
@@ -144,7 +147,7 @@ class BoundedStep:
         return forces
 
     def predict(self) -> Array:
-        """Configuration (nq,) to which forces and the motors of the last step would lead in one.
+        """Configuration (nq,) to which forces and the motors as they were would lead in one step.
 
         There contacts are found: what motors press together is found in every step, as what
         weight does.
@@ -152,10 +155,11 @@ class BoundedStep:
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
         tau = solver.tau
-        if self.report[ROWS] > 0.0 and (on := self.drives["force"] > 0.0).any():
+        if len(self.drives) and self.report[ROWS] > 0.0:
+            # a mean over steps: where loads are not determined, guesses from the last one alternate
+            self._exerted += REMEMBERED * (self.motor_forces() - self._exerted)
             tau = tau.copy()
-            dt = float(solver.control[0]["dt"])
-            tau[0, self.drives["axis"][on]] += self.impulses[0][: np.count_nonzero(on)] / dt
+            tau[0, self.drives["axis"]] += self._exerted
         solver.finish_call(self._run(targets, tau, NO_TOUCHES, self.report, PREDICT, 0))
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
 
