@@ -3,6 +3,7 @@
 While it stands, the plane must carry its weight, and nothing may creep.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pybullet_data
 from _show import play, run, window
 
 import bulletbridge as bb
+from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.models import find
 
@@ -52,7 +54,9 @@ def measure(gui: bool = False) -> Measured:
         pybullet.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf", physicsClientId=client)
         # inertias are Bullet's, of the shapes: those of the file are far too large
         robot = pybullet.loadURDF(str(spec.bodies[0].urdf), physicsClientId=client)
-        system = bb.attach(robot, spec.constraints, client, dt=DT, contacts=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BulletBridgeWarning)
+            system = bb.attach(robot, spec.constraints, client, dt=DT, contacts=True)
         system.assemble(spec.start_q | {"base": [0.0, 0.0, 0.17, 0.0, 0.0, 0.0, 1.0]})
         weight = float(system.mechanism.bodies["mass"].sum()) * G
         loads, path, gap, residual = list[float](), list[np.ndarray](), 0.0, 0.0
