@@ -5,8 +5,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import bulletbridge as bb
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.model_spec import BodySpec, ModelSpec
+from bulletbridge.surface.loops_file import read_loops, write_loops
+from bulletbridge.surface.model_spec import BodySpec
 from bulletbridge.surface.models import find
 
 RADIUS, MASS, TOP = 0.1, 20.0, 0.13  # of the ball [m, kg]; of the deck above its joints [m]
@@ -19,8 +19,8 @@ BALL = f"""<robot name="ball"><link name="ball">
 <collision><geometry><sphere radius="{RADIUS}"/></geometry></collision></link></robot>"""
 
 
-def with_plate(folder: Path) -> ModelSpec:
-    """The bundled platform with a plate that can be touched, and the ball."""
+def with_plate(folder: Path) -> Path:
+    """Loops file of the bundled platform with a plate that can be touched, and the ball."""
     spec = read_loops(find("stewart"))
     tree = ElementTree.parse(spec.bodies[0].urdf)
     for mesh in tree.iter("mesh"):
@@ -46,4 +46,10 @@ def with_plate(folder: Path) -> ModelSpec:
         )
         for loop in loops
     )
-    return replace(spec, bodies=bodies, constraints=joined, forces=(), start_v={})
+    actuated = tuple(f"legs/{leg}" for leg in spec.actuated)
+    spec = replace(
+        spec, bodies=bodies, constraints=joined, actuated=actuated, forces=(), start_v={}
+    )
+    path = folder / "ball_on_plate.loops.yaml"
+    write_loops(spec, path)
+    return path

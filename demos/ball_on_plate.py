@@ -4,6 +4,7 @@ Fifteen loop rows, six motors and a rolling contact in one problem per step.
 """
 
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,8 +29,10 @@ class Measured(NamedTuple):
 
 def measure(gui: bool = False) -> Measured:
     """Tilt the plate, put the ball on it, let it roll."""
-    with tempfile.TemporaryDirectory() as folder, window(gui, "stewart") as client:
-        model = bb.load(with_plate(Path(folder)), client, dt=DT, contacts=True)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = with_plate(Path(folder))
+        client = stack.enter_context(window(gui, str(path)))
+        model = bb.load(path, client, dt=DT, contacts=True)
         system, middle = model.system, bb.Frame("legs/platform", CENTRE)
         tilted = Rotation.from_rotvec([0, TILT, 0]).as_matrix()
         point = system.kinematics().point(middle)

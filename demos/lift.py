@@ -57,7 +57,7 @@ def measure(gui: bool = False, plot: Path | None = None) -> Measured:
         while system.t < HELD - DT / 2:
             drive(system, system.t, 2.0 if system.t < LIFTED else 1.05)
             play(system, DT, gui)
-            rows.append([system.t, system.q[height], *loads(system)])
+            rows.append([system.t, float(system.q[height]), *loads(system)])
             gap = max(gap, system.evaluate().largest("kept_metres"))
         t, z, *carried = np.array(rows).T
         held = t > HELD - 0.5
