@@ -94,13 +94,12 @@ def timed(ours: Any, native: Any) -> tuple[list[float], list[float], list[tuple[
     return *times, solved
 
 
-def creep(client: Any, body: int, seconds: float) -> tuple[float, float]:
-    """Way of a body's base [m], and largest gap of the loops, ours [m]."""
+def creep(client: Any, body: int, seconds: float, ours: bool) -> tuple[float, float]:
+    """Way of a body's base [m], and largest gap of the loops, if ours [m]."""
     start, gap = np.array(client.getBasePositionAndOrientation(body)[0]), 0.0
-    bridged = type(client) is BulletClient
     for n in range(round(seconds / DT)):
         client.stepSimulation()
-        if bridged and n % 24 == 0:
+        if ours and n % 24 == 0:
             for group in session_of(client._client).groups.values():
                 system = group.system
                 gap = max(gap, system.evaluate().largest("kept_metres"))
@@ -118,7 +117,8 @@ def measure(make: Any, seconds: float) -> dict[str, float]:
             client.stepSimulation()
     mine, theirs, solved = timed(ours, native)
     (way, gap), (drift, _) = (
-        creep(client, body, seconds) for client, body in zip((ours, native), bodies, strict=True)
+        creep(client, body, seconds, client is ours)
+        for client, body in zip((ours, native), bodies, strict=True)
     )
     for client in (ours, native):
         client.disconnect()

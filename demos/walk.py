@@ -3,7 +3,7 @@
 While it stands, the plane must carry its weight, and nothing may creep.
 """
 
-from dataclasses import replace
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import pybullet_data
 from _show import play, run, window
 
 import bulletbridge as bb
+from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.models import find
 
@@ -48,12 +49,15 @@ def drive(system: bb.System, t: float) -> None:
 def measure(gui: bool = False) -> Measured:
     """Stand, then trot."""
     spec = read_loops(find("minitaur"))
-    base = [0.0, 0.0, 0.2, 0.0, 0.0, 0.0, 1.0]
-    start = spec.start_q | {"base": base}
-    spec = replace(spec, gravity=(0, 0, -G), start_q=start, start_v={}, forces=())
     with window(gui, "minitaur") as client:
+        pybullet.setGravity(0, 0, -G, physicsClientId=client)
         pybullet.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf", physicsClientId=client)
-        system = bb.load(spec, client, dt=DT, contacts=True).system
+        # inertias are Bullet's, of the shapes: those of the file are far too large
+        robot = pybullet.loadURDF(str(spec.bodies[0].urdf), physicsClientId=client)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BulletBridgeWarning)
+            system = bb.attach(robot, spec.constraints, client, dt=DT, contacts=True)
+        system.assemble(spec.start_q | {"base": [0.0, 0.0, 0.17, 0.0, 0.0, 0.0, 1.0]})
         weight = float(system.mechanism.bodies["mass"].sum()) * G
         loads, path, gap, residual = list[float](), list[np.ndarray](), 0.0, 0.0
         while system.t < DURATION - DT / 2:

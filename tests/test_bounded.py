@@ -394,17 +394,19 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
     base = system.mechanism.joints["base"].v
     linear = slice(base.start + 3, base.stop)
     touched = 0
-    for _ in range(300):
+    loads = []
+    for _ in range(600):
         terms = system.terms()
         before = system.v
         system.step()
         gave = (system._bounded.impulses[PUSHED, : len(before)] - before) / DT
         load = sum((contact.force for contact in system.contacts()), np.zeros(3))
         touched += bool(load[2] > 0)
+        loads.append(load[2])
         left = terms.M[linear] @ gave + terms.h[linear] - load
         assert np.abs(left).max() < 1e-9 * mass * max(1.0, np.abs(gave).max())
-    assert 200 < touched < 300  # it has fallen, landed and stood
-    assert load[2] == pytest.approx(10.0 * mass, rel=1e-3)  # it still sways by so much
+    assert 500 < touched < 600  # it has fallen, landed and stood
+    assert np.mean(loads[-120:]) == pytest.approx(10.0 * mass, rel=1e-3)  # it still sways a little
     # at rest motors hold what the loops pass on: consistent accelerations vanish
     reactions = system.reactions()
     lam = np.concatenate([reactions[name].multipliers for name in system.encoded.rows])

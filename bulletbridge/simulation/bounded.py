@@ -2,21 +2,16 @@
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded
-from bulletbridge.constraints.layout import STOP
-from bulletbridge.constraints.limited import Guides, encode_guides, encode_pulls
-from bulletbridge.formulations.arrays import DONE, NOT_CLOSED, PREDICTED_Q
+from bulletbridge.formulations.arrays import DONE, NOT_CLOSED, PREDICTED_Q, START_Q
 from bulletbridge.mechanism.layout import (
     HELD_COLUMNS,
     SPOT,
     TOUCH_COLUMNS,
 )
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.mixed import BOUND
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
@@ -29,6 +24,7 @@ from bulletbridge.simulation.bounded_kernel import (
     NEWTONS,
     PREDICT,
     PULLED,
+    RATES,
     REPORT,
     RESIDUAL,
     RIGHT,
@@ -39,84 +35,16 @@ from bulletbridge.simulation.bounded_kernel import (
     X,
     run_bounded,
 )
+from bulletbridge.simulation.bounds import Bounds, Complementarity
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
-NO_STOPS = np.zeros(0, STOP)
 ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 5
+REMEMBERED = 0.3
+"""Share of the last step in the motor forces by which contacts are predicted."""
 Finder = Callable[[Array, Array], Array]
-
-
-@dataclass(frozen=True)
-class Complementarity:
-    """How the bounded rows of the last step were solved.
-
-    Attributes:
-        rows: Of motors, frictions, limits, constraints that give way and contacts together.
-        residual: Largest violation of any condition [m/s or rad/s].
-        sweeps: Of Gauss-Seidel.
-        newton: Steps of Newton's method after them.
-        work: What limits and contacts did to the energy [J], never above round-off unless forces
-            turn a motion round within the step.
-    """
-
-    rows: int
-    residual: float
-    sweeps: int
-    newton: int
-    work: float = 0.0
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What of a system has bounded forces, besides motors and contacts.
-
-    Attributes:
-        guides: Free motions of loop joints that something acts along.
-        pulls: (n,) records of constraints that give way.
-        soft: Their rows.
-    """
-
-    guides: Guides
-    pulls: np.ndarray
-    soft: Encoded
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a constraint that gives way, or a limit along a free motion."""
-        limits = any(freedom.limits is not None for freedom in self.guides.freedoms)
-        return limits or len(self.pulls) > 0
-
-
-def bounds_of(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Bounds:
-    """Free motions with something along them, and constraints that give way.
-
-    Raises:
-        ModelError: A number or a name is impossible.
-    """
-    pulls, soft = encode_pulls(mechanism, constraints)
-    return Bounds(encode_guides(mechanism, constraints), pulls, soft)
-
-
-def stops_of(mechanism: Mechanism, guides: Guides, joints: bool) -> np.ndarray:
-    """Records (n,) of limits: of free motions of loops, and of the tree's joints if wanted."""
-    found = [
-        (joint.v.start, joint.lower, joint.upper)
-        for joint in mechanism.joints.values()
-        if joints and joint.kind in ("revolute", "prismatic")
-    ]
-    found += [
-        (-1 - n, *freedom.limits)
-        for n, freedom in enumerate(guides.freedoms)
-        if freedom.limits is not None
-    ]
-    limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]
-    stops = np.zeros(len(limited), STOP)
-    for stop, (axis, lower, upper) in zip(stops, limited, strict=True):
-        stop["axis"], stop["lower"], stop["upper"], stop["row"] = axis, lower, upper, -1
-    return stops
 
 
 class BoundedStep:
@@ -133,7 +61,6 @@ class BoundedStep:
         report: (REPORT,) of the last step.
         tau: (nv,) forces on the rates in the last step.
         touches: (n, columns) contacts of the last step.
-        start: q (nq,), v (nv,) and t [s] before it.
         dt: Its length [s], less than a whole one if that was divided.
     """
 
@@ -147,7 +74,7 @@ class BoundedStep:
     ) -> None:
         self.solver, self.drives, self.stops, self.bounds = solver, drives, stops, bounds
         self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
-        self.start = solver.q.copy(), solver.v.copy(), solver.t
+        self._exerted = np.zeros(solver.mechanism.nv)
         self._end = np.full(len(solver.state), np.nan)
         self.dt = float(solver.control[0]["dt"])
         self._reference = reference
@@ -178,7 +105,7 @@ class BoundedStep:
         return np.where(rows >= 0, self.impulses[X, rows], 0.0) / self.dt
 
     def predict(self) -> Array:
-        """Configuration (nq,) to which forces and the motors of the last step would lead in one.
+        """Configuration (nq,) to which forces and the motors as they were would lead in one step.
 
         There contacts are found: what motors press together is found in every step, as what
         weight does. Constraints that give way count as motors.
@@ -187,9 +114,11 @@ class BoundedStep:
         targets = solver.targets_now() if solver.encoded.motions else solver.still
         *now, tau = self._now()
         pressing = int(self.report[PULLED]) + self.bounds.soft.nc
-        if self.report[ROWS] > 0.0 and pressing > 0:
-            x, C = self.impulses[X, :pressing], self.C[1, :pressing]
-            tau = tau + x @ C / self.dt
+        if len(self.drives) + self.bounds.soft.nc > 0 and self.report[ROWS] > 0.0:
+            # a mean over steps: where loads are not determined, guesses from the last one alternate
+            last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
+            self._exerted += REMEMBERED * (last - self._exerted)
+            tau = tau + self._exerted
         solver.finish_call(self._run(targets, *now, tau, NO_TOUCHES, self.report, 0, PREDICT, 0))
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
 
@@ -210,16 +139,26 @@ class BoundedStep:
         if solver.encoded.motions:
             targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
         self.tau[:], self.touches = solver.tau[0], touches
-        self.start, self._end[:] = (solver.q.copy(), solver.v.copy(), solver.t), np.nan
         rest = targets, *self._now(), touches, self.report, self._address
         failure = solver.finish_call(self._run(*rest, STEP, 1))
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
+            self._end[:] = np.nan
             self.impulses[X] = 0.0
             raise error
-        if failure == DONE:
-            self._end[:], self.dt = solver.state, dt
+        self.dt, self._end[:] = dt, solver.state
+        if failure != DONE:
+            self._end[:] = np.nan
+            if not np.isfinite(self.impulses[X]).all():  # they would be the next start
+                self.impulses[X], self._exerted[:] = 0.0, 0.0
         return failure
+
+    @property
+    def start(self) -> tuple[Array, Array, float]:
+        """q (nq,), v (nv,) and t [s] before the last step."""
+        solver = self.solver
+        v = self.impulses[RATES, : len(solver.v)].copy()
+        return solver.vectors[START_Q, : len(solver.q)].copy(), v, solver.t - self.dt
 
     @property
     def current(self) -> bool:
@@ -270,13 +209,13 @@ class BoundedStep:
 
     def _now(self) -> tuple[np.ndarray, np.ndarray, Array]:
         """Prescribed motions of guides and of constraints that give way, and forces."""
-        now = np.array([self.solver.t])
         guided, soft = self.bounds.guides.encoded, self.bounds.soft
-        return (
-            guided.targets(now)[0] if guided.motions else self._still[0],
-            soft.targets(now)[0] if soft.motions else self._still[1],
-            self.solver.tau,
-        )
+        first, second = self._still
+        if guided.motions:
+            first = guided.targets(np.array([self.solver.t]))[0]
+        if soft.motions:
+            second = soft.targets(np.array([self.solver.t]))[0]
+        return first, second, self.solver.tau
 
     def _allocate(self, contacts: int) -> None:
         """Make room for ``contacts`` contacts."""

@@ -7,7 +7,8 @@ from bulletbridge.formulations.arrays import EULER
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.adaptive import Adaptive
-from bulletbridge.simulation.bounded import BoundedStep, Complementarity, bounds_of, stops_of
+from bulletbridge.simulation.bounded import BoundedStep
+from bulletbridge.simulation.bounds import Complementarity, bounds_of, stops_of
 from bulletbridge.simulation.connecting import Reconfigurable
 from bulletbridge.simulation.evaluation import Reaction
 from bulletbridge.simulation.loads import (
