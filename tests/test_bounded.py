@@ -18,9 +18,11 @@ from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.layout import TOUCH_COLUMNS
 from bulletbridge.numerics.mixed import BOUND, solve_mixed_problem
 from bulletbridge.simulation.bounded_kernel import PUSHED
+from bulletbridge.surface.describe import loop_reports
 from bulletbridge.surface.drop_in.session import session_of
 from bulletbridge.surface.loops_file import read_loops, write_loops
 from bulletbridge.surface.models import find
+from bulletbridge.surface.native import NoNativeTwinError, require_native_twin
 
 G = 9.81
 DT = 1 / 240
@@ -595,6 +597,9 @@ def test_loops_files_hold_all_of_it(tmp_path):
         assert model.system.mechanism.joints["hinge"].friction == 0.65  # the file's and the URDF's
         assert model.system.motors.any_on
         model.system.step()
+        assert [report.name for report in loop_reports(model)] == ["pin"]  # closed to round-off
+        with pytest.raises(NoNativeTwinError, match="'string' has no native twin"):
+            require_native_twin(spec)
         assert set(model.system.joint_loads) == {"hinge", "pin/turn", "pin/travel"}
         plain = read_bullet({"arm": model.ids["robot"]}, model.client)
         assert plain.mechanism.joints["hinge"].friction == 0.0  # which Bullet ignores

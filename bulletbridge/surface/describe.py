@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.constraints.limited import gives_way
 from bulletbridge.constraints.loop import Coupling, Distance, LoopJoint
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.load import LoadedModel
@@ -38,11 +39,13 @@ class LoopReport:
 
 
 def loop_reports(loaded: LoadedModel) -> tuple[LoopReport, ...]:
-    """All constraints of a model at its present state."""
+    """All constraints of a model that do not give way, at its present state."""
     decision = loaded.system.decision
     gaps = {gap.name: gap for gap in loaded.system.evaluate().gaps}
     found: list[LoopReport] = []
     for constraint in loaded.spec.constraints:
+        if gives_way(constraint):
+            continue
         decided, gap = decision.by_name[constraint.name], gaps[constraint.name]
         found.append(
             LoopReport(

@@ -266,8 +266,12 @@ def _missing_twin(constraint: LoopJoint | Distance | Coupling) -> str:
     """Why Bullet has no such constraint; empty if it has."""
     if constraint.motion is not None:
         return "Bullet's constraints cannot be driven along a prescribed motion"
+    if constraint.max_force is not None:
+        return "its force limit is compared in the drop-in client only"
     if isinstance(constraint, Distance):
         return "Bullet has no distance constraint between links"
+    if isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel):
+        return "Bullet's constraints have no motors, limits or friction"
     if isinstance(constraint, Coupling):
         used = {name: c for name, c in constraint.coefficients.items() if c != 0.0}
         if len(used) != 2 or len(constraint.coefficients) != 2:

@@ -49,7 +49,10 @@ def from_file(body: BodySpec, prefix: str) -> list[str]:
             found.append(f"joint '{name}' has <mimic>: Bullet ignores it; use a coupling")
         dynamics = joint.find("dynamics")
         if dynamics is not None and _number(dynamics.get("friction")) != 0.0:
-            found.append(f"joint '{name}' has friction: Bullet ignores it, and so do we")
+            found.append(
+                f"joint '{name}' has friction: Bullet ignores it, and so do we without"
+                " 'joint_friction: true'"
+            )
         axis = joint.find("axis")
         if axis is not None and kind not in ("fixed", "floating", "spherical"):
             length = math.hypot(*(_number(x) for x in axis.get("xyz", "1 0 0").split()))
