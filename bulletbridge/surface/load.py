@@ -41,6 +41,7 @@ class SystemOptions(TypedDict, total=False):
     passes: int | None
     formulation: str | Callable[[Dynamics], Formulation]
     velocity_filter: bool
+    springs: Literal["implicit", "explicit"]
     tolerances: Tolerances | None
 
 

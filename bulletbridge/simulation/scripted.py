@@ -1,0 +1,67 @@
+"""Joint forces that are given functions of time."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.constraints.motion import Polynomial, Signal, Sine, Spline
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+
+ForceSignal = Signal | Callable[[float], float]
+"""Time [s] to a force or torque [N or N m]; of the triple of a ``Signal`` the value counts."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """Forces on rates of a mechanism.
+
+    Attributes:
+        signals: By the number of the rate on which they act; several of one rate add up.
+        nv: Number of rates.
+    """
+
+    signals: tuple[tuple[int, ForceSignal], ...] = ()
+    nv: int = 0
+
+    def at(self, times: Array) -> Array:
+        """Forces (len(times), nv) at times [s].
+
+        Raises:
+            ModelError: One of them is not a finite number.
+        """
+        forces = np.zeros((len(times), self.nv))
+        for rate, signal in self.signals:
+            forces[:, rate] += values(signal, times)
+        if not np.isfinite(forces).all():
+            bad = times[int(np.flatnonzero(~np.isfinite(forces).all(axis=1))[0])]
+            raise ModelError(f"a scripted force is not a finite number at t = {bad:.6g} s")
+        return forces
+
+
+def values(signal: ForceSignal, times: Array) -> Array:
+    """A signal at times [s]."""
+    if isinstance(signal, Sine | Polynomial | Spline):
+        return signal.values(times)
+    found = [signal(float(t)) for t in times]
+    return np.array([x[0] if isinstance(x, tuple) else x for x in found], float)
+
+
+def script(mechanism: Mechanism, forces: Mapping[str, ForceSignal]) -> Script:
+    """Forces by joint name.
+
+    Raises:
+        ModelError: A joint does not exist, or is neither revolute nor prismatic.
+    """
+    signals: list[tuple[int, ForceSignal]] = []
+    for name, signal in forces.items():
+        joint = mechanism.joint(name)
+        if joint.kind not in ("revolute", "prismatic"):
+            raise ModelError(
+                f"forces name the {joint.kind} joint '{name}'; only revolute and prismatic "
+                "joints take them"
+            )
+        signals.append((joint.v.start, signal))
+    return Script(tuple(signals), mechanism.nv)
