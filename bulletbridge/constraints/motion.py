@@ -83,6 +83,22 @@ class Spline:
         return self.curve(end) + self.curve(end, 1) * (t - end)
 
 
+@dataclass(frozen=True)
+class Sum:
+    """Several of the others, added up."""
+
+    parts: tuple["Sine | Polynomial | Spline | Sum", ...]
+
+    def __call__(self, t: float) -> Triple:
+        """Value, rate, acceleration at time t."""
+        value, rate, acceleration = np.sum([(0.0, 0.0, 0.0), *(s(t) for s in self.parts)], axis=0)
+        return float(value), float(rate), float(acceleration)
+
+    def values(self, t: Array) -> Array:
+        """Values at many times."""
+        return sum((part.values(t) for part in self.parts), np.zeros(len(t)))
+
+
 Signal = Callable[[float], Triple]
 """Time [s] to value, rate and acceleration; write your own or use those above."""
 

@@ -1,11 +1,11 @@
 """Joint forces that are given functions of time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.motion import Polynomial, Signal, Sine, Spline
+from bulletbridge.constraints.motion import Polynomial, Signal, Sine, Spline, Sum
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -43,25 +43,33 @@ class Script:
 
 def values(signal: ForceSignal, times: Array) -> Array:
     """A signal at times [s]."""
-    if isinstance(signal, Sine | Polynomial | Spline):
+    if isinstance(signal, Sine | Polynomial | Spline | Sum):
         return signal.values(times)
     found = [signal(float(t)) for t in times]
     return np.array([x[0] if isinstance(x, tuple) else x for x in found], float)
 
 
-def script(mechanism: Mechanism, forces: Mapping[str, ForceSignal]) -> Script:
+def script(
+    mechanism: Mechanism, forces: Mapping[str, ForceSignal | Sequence[ForceSignal]]
+) -> Script:
     """Forces by joint name.
 
+    Args:
+        mechanism: Where the joints are.
+        forces: A signal for a joint of one rate; for others one for each rate, in their order.
+
     Raises:
-        ModelError: A joint does not exist, or is neither revolute nor prismatic.
+        ModelError: A joint does not exist, or has another number of rates.
     """
     signals: list[tuple[int, ForceSignal]] = []
-    for name, signal in forces.items():
+    for name, given in forces.items():
         joint = mechanism.joint(name)
-        if joint.kind not in ("revolute", "prismatic"):
+        several = list(given) if isinstance(given, Sequence) else [given]
+        count = joint.v.stop - joint.v.start
+        if len(several) != count:
             raise ModelError(
-                f"forces name the {joint.kind} joint '{name}'; only revolute and prismatic "
-                "joints take them"
+                f"joint '{name}' has {count} rates and got {len(several)} scripted forces; give "
+                "one for each"
             )
-        signals.append((joint.v.start, signal))
+        signals += zip(range(joint.v.start, joint.v.stop), several, strict=True)
     return Script(tuple(signals), mechanism.nv)

@@ -40,7 +40,8 @@ class System(ClosedState):
         constraints: What closes its loops.
         world: Where states are read from at the start and written to after each step.
         forces: Forces of joints as functions of time, by name [N m or N], besides ``tau``: taken
-            at the time of each stage, so integrators keep their order.
+            at the time of each stage, so integrators keep their order. One function, or one for
+            each rate of a joint that has several.
         dt: Step [s].
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4);
             ``dop853`` (order 8 with error control, slow, for reference solutions); and in Python
@@ -71,7 +72,7 @@ class System(ClosedState):
         constraints: Sequence[Constraint] = (),
         *,
         world: World | None = None,
-        forces: Mapping[str, ForceSignal] | None = None,
+        forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator = "semi_implicit_euler",
         rtol: float = 1e-10,
