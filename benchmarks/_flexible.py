@@ -78,8 +78,11 @@ def look(model: bb.System, tree: Tree, system: FlexibleSystem) -> tuple:
         deflections.append((a.R_W.T @ (b.p_W - a.p_W))[1])
         tip = b.p_W[:2]
     relative = v.copy()
-    if system.shake is not None and "base" in tree.mechanism.joints:
-        relative[tree.mechanism.joint("base").v] = 0.0
+    if system.shake is not None:
+        base = v[tree.mechanism.joint("base").v]
+        for name, joint in tree.mechanism.joints.items():
+            if name == "base" or name.startswith("x"):  # free modules have their places along x
+                relative[joint.v] -= base
     force = np.zeros(0)
     if system.closed:
         name, part = ("line", slice(1, 2)) if system.closed == "line" else ("tips", slice(0, 2))

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.options import Integrator
@@ -18,13 +18,13 @@ from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.model_spec import JointForce, ModelSpec
+from bulletbridge.surface.modal import read_world, without_chains
 from bulletbridge.surface.models import find
 from bulletbridge.surface.worlds import (
     connect_direct,
     disconnect,
     gravity,
     load_bodies,
-    readable,
     remove_bodies,
     require_client,
 )
@@ -119,7 +119,8 @@ def load(
             require_client(client)
             before = gravity(client)
         ids = load_bodies(spec, client)
-        bodies = read_bullet(readable(ids), client)
+        bodies = read_world(spec, ids, client)
+        spec = without_chains(spec, bodies.mechanism)
         mechanism = with_forces(bodies.mechanism, spec.forces)
         scripted = {f.joint: f.torque for f in spec.forces if callable(f.torque)}
         system = System(
