@@ -100,7 +100,8 @@ def load(
     Args:
         model: Bundled name, path of a loops file, or what was read from one.
         client: Bullet client to load into; None for a new one without a window.
-        system_options: Keyword arguments of ``System``.
+        system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
+            too stiff for that at the start.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
@@ -122,11 +123,12 @@ def load(
         bodies = read_world(spec, ids, client)
         spec = without_chains(spec, bodies.mechanism)
         mechanism = with_forces(bodies.mechanism, spec.forces)
+        options: SystemOptions = {"springs": "explicit", **system_options}
         scripted = {f.joint: f.torque for f in spec.forces if callable(f.torque)}
-        system = System(
-            mechanism, spec.constraints, world=bodies, forces=scripted, **system_options
-        )
+        system = System(mechanism, spec.constraints, world=bodies, forces=scripted, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
+        if "springs" not in system_options:
+            system.take_stiff_springs_implicitly()
     except BaseException:
         if own:
             disconnect(client)
