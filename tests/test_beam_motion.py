@@ -173,3 +173,40 @@ def test_semi_implicit_euler_and_the_filter_work_on_beams(correction):
     system.rollout(5000)
     assert system.evaluate().largest("metres") < 1e-12
     assert system.evaluate().largest("rate_metres") < 1e-12
+
+
+def test_a_four_bar_of_beams_has_its_redundant_row_dropped():
+    """Three beams pinned to the ground by a ball, whose row out of the plane moves nothing."""
+    links = [PlanarLink(SHORT), PlanarLink(LONG), PlanarLink(SHORT)]
+    ends = bb.Frame("world", (1.0, 0, 0)), bb.Frame("tip2")
+    loop = bb.LoopJoint("loop", bb.JointModel.BALL, *ends)
+    system = bb.System(planar_arm(links, (0.0, -9.81, 0.0)), [loop], dt=1e-4, integrator="rk4")
+    system.assemble(q={"j0": 1.5, "b0": [0, 0], "b1": [0, 0], "b2": [0, 0]}, v={})
+    assert system.decision.by_name["loop"].kept == 2
+    before = system.evaluate().energy
+    system.rollout(2000)
+    seen = system.evaluate()
+    assert seen.largest("metres") < 1e-12
+    assert abs(seen.energy - before) < 1e-9
+
+
+def test_a_driven_base_carries_a_beam():
+    """A cart moved by a given sine: the energy gained is the work of the driving force."""
+    mechanism = with_joint(empty_mechanism(), "slide", "prismatic", "cart", rpy=(-np.pi / 2, 0, 0))
+    mechanism = with_joint(mechanism, "pin", "revolute", "hub", "cart", rpy=(np.pi / 2, 0, 0))
+    mechanism = with_beam(mechanism, "beam", LONG, "tip", "hub", load=Load(0.2))
+    motion = bb.Motion(z=bb.Sine(amplitude=0.1, frequency=2.0))
+    driven = bb.Coupling("base", {"slide": 1.0}, motion=motion)
+    h, n = 5e-4, 1000
+    system = bb.System(mechanism, [driven], dt=h, integrator="rk4")
+    system.assemble(q={"pin": 0.2, "beam": [0, 0]}, v={})
+    before, powers = system.evaluate().energy, []
+    for k in range(n + 1):
+        powers.append(system.reactions()["base"].multipliers[0] * system.v[0])
+        if k < n:
+            system.step()
+    assert abs(system.q[0]) < 1e-12
+    work = h / 3 * (powers[0] + powers[-1] + 4 * sum(powers[1:-1:2]) + 2 * sum(powers[2:-1:2]))
+    gained = system.evaluate().energy - before
+    assert abs(gained) > 1e-3
+    assert abs(work - gained) < 1e-6 * np.abs(powers).max()

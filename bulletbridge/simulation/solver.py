@@ -81,8 +81,7 @@ class Solver:
         nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
         self.bodies, self.lumps = mechanism.bodies.copy(), mechanism.lumps.copy()
         self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
-        self.axes = mechanism.axes.copy()
-        self.poses = np.zeros(len(self.bodies), POSE)
+        self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
         self.poses["R"] = np.eye(3)
         self.state = np.zeros(nq + nv + 1)
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
@@ -232,18 +231,16 @@ class Solver:
 
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
-        nv, nc = self.mechanism.nv, self.encoded.nc
-        poses, axes = self.poses.copy(), self.axes.copy()
+        nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded
+        poses, axes, rows = self.poses.copy(), self.axes.copy(), self.rows[0].copy()
         beams, stations = self.beams.copy(), self.stations.copy()
-        rows = self.rows[0].copy()
         M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
-        targets = self.encoded.targets(np.array([t]))[0]
-        e, g = self.encoded, self.control[0]["gravity"]
+        targets, gravity = e.targets(np.array([t]))[0], self.control[0]["gravity"]
         kinematics(self.bodies, beams, stations, q, poses, axes)
         mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
-        bias(self.bodies, beams, stations, self.lumps, poses, axes, g, v, h)
+        bias(self.bodies, beams, stations, self.lumps, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
         self._evaluate_users(Kinematics(self.mechanism, poses, axes, q, v, t), rows, J)
         scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)
