@@ -118,7 +118,7 @@ def with_beams(bodies: BulletBodies, shown: Sequence[Shown]) -> BulletBodies:
                 f"a chain of {len(chain.joints)} joints cannot show the {chain.beam.modes} modes of"
                 f" '{chain.name}'; make it of more segments"
             )
-        angles = chain_angles(chain.beam, chain.springs)
+        angles = chain.beam.hinge_angles(chain.springs)
         r, joints = chain.replacement, [chain.before.joint(name) for name in chain.joints]
         beam, mechanism = r.mechanism.joint(chain.name), r.mechanism
         hinges = [joint.q.start for joint in joints]
@@ -141,23 +141,3 @@ def _maps(
     up[hinges, amplitudes] = angles
     down[amplitudes, hinges] = np.linalg.pinv(angles)
     return up, down
-
-
-def chain_angles(beam: FlexibleBeam, springs: Array) -> Array:
-    """Angles (joints, modes) of a chain's hinges [rad], per unit of amplitude of each mode [1/m].
-
-    The first piece goes on along the root and the last one along the tip, so that what is fixed
-    there turns as it should. The others lie along the chords of the beam, turned alike by as much
-    as puts the end of the chain at the deflection of the tip. Along the beam that end is where a
-    chain of pieces ends, nearer to the tip the more there are.
-    """
-    sigma, _ = beam.shapes(springs)
-    tip, slope = (x[:, 0] for x in beam.shapes(np.array([beam.length])))
-    turned = np.zeros((len(springs) + 1, beam.modes))  # of the pieces, against the root
-    turned[-1] = slope
-    if len(springs) > 1:
-        reach = np.diff(springs)
-        turned[1:-1] = (np.diff(sigma, axis=1) / reach).T
-        missing = tip - (beam.length - springs[-1]) * slope - reach @ turned[1:-1]
-        turned[1:-1] += missing / reach.sum()
-    return np.diff(turned, axis=0)
