@@ -266,7 +266,9 @@ def test_hinges_draw_the_shape_of_the_beam():
         lengths = np.diff(np.append(x, 1.0))
         assert_allclose(climb[-1], tip["slope"][:2] @ amplitudes, rtol=1e-13)
         # of third order: sin x = x - x³ / 6
-        assert abs(lengths @ np.sin(climb) - tip["sigma"][:2] @ amplitudes) < np.abs(climb).max() ** 3
+        assert (
+            abs(lengths @ np.sin(climb) - tip["sigma"][:2] @ amplitudes) < np.abs(climb).max() ** 3
+        )
         missed.append(abs(1.0 - shortened - x[0] - lengths @ np.cos(climb)) / shortened)
     assert missed[0] < 0.05
     assert missed[0] / missed[1] > 3 and missed[1] / missed[2] > 3

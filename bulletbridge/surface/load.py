@@ -17,8 +17,8 @@ from bulletbridge.simulation.options import Integrator
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.model_spec import JointForce, ModelSpec
 from bulletbridge.surface.modal import read_world, without_chains
+from bulletbridge.surface.model_spec import JointForce, ModelSpec
 from bulletbridge.surface.models import find
 from bulletbridge.surface.worlds import (
     connect_direct,

@@ -69,7 +69,7 @@ def _show(mechanism: Mechanism, spec: BeamSpec, bodies: Sequence[BodySpec]) -> S
         spec.joint,
         beam,
         root,
-        rpy=matrix_rpy(np.stack([x, np.cross(z, x), z], axis=1)),
+        rpy=matrix_rpy(np.asarray(np.stack([x, np.cross(z, x), z], axis=1), np.float64)),
         segments={name: _load(name, bodies) for name in (root, spec.link)},
     )
     return Shown(mechanism, replacement, joints, spec.joint, beam, reach)
