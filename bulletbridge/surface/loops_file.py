@@ -11,6 +11,7 @@ from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.surface.constraint_reader import Keys, read_constraint, read_signal
 from bulletbridge.surface.loops_writer import loops_text
 from bulletbridge.surface.model_spec import (
+    BEAM,
     EARTH,
     ORIGIN,
     PYBULLET_DATA,
@@ -164,12 +165,14 @@ def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, f
         if not node.is_list():
             continue
         count = len(list(node.items()))
-        if count not in (*lengths, *range(1, MOST_MODES + 1)):
+        if name.endswith(BEAM) and count in range(1, MOST_MODES + 1):
+            continue
+        if count not in lengths:
             node.fail(
-                f"must be a number, a list of {lengths[0]} for a spherical joint, of "
-                f"{lengths[1]} for a floating base or of the modes of a beam, not of {count}"
+                f"must be a number, a list of {lengths[0]} for a spherical joint or of "
+                f"{lengths[1]} for a floating base, not of {count}"
             )
-        if count in (QUATERNION, POSE) and lengths[0] == QUATERNION:
+        if lengths[0] == QUATERNION:
             node.quaternion(node.numbers())
     return found
 

@@ -13,6 +13,9 @@ EARTH: Triple = (0.0, 0.0, -9.81)
 PYBULLET_DATA = "pybullet_data"
 """A ``urdf`` that starts with this folder is one of PyBullet's own."""
 
+BEAM = "_beam"
+"""After the name of a link that is a beam: the joint whose positions are its amplitudes."""
+
 FileConstraint = LoopJoint | Distance | Coupling
 
 
@@ -75,7 +78,7 @@ class BeamSpec:
     @property
     def joint(self) -> str:
         """Name of the joint whose positions are the amplitudes of the modes."""
-        return f"{self.link}_beam"
+        return self.link + BEAM
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
-from bulletbridge.surface.model_spec import BodySpec
+from bulletbridge.surface.model_spec import BEAM, BodySpec
 from bulletbridge.surface.strict_yaml import Node
 
 WORLD, BASE = "world", "base"
@@ -112,7 +112,7 @@ def _with_beam(entry: dict[str, Node], names: Names) -> Names:
             "`bulletbridge flexible`"
         )
     joints = {n: kind for n, kind in names.joints.items() if not n.startswith(f"{link}_bend_")}
-    return replace(names, joints=joints | {f"{link}_beam": f"beam of {modes}"})
+    return replace(names, joints=joints | {link + BEAM: f"beam of {modes}"})
 
 
 def _items(keys: dict[str, Node], name: str) -> Iterator[Node]:
