@@ -51,6 +51,19 @@ def variants(results: dict[str, Any], known: dict[str, Any], quantity: str) -> s
     return table(["system", *VARIANTS], lines)
 
 
+def finest(results: dict[str, Any]) -> str:
+    """Segments against the finest chain: the error of the segments alone."""
+    counts = ["4", "6", "8", "10"]
+    lines: list[list[str]] = []
+    for name, found in results["systems"].items():
+        missed = [found.get("to_finest", {}).get(n) for n in counts]
+        order = ""
+        if missed[0] and missed[-1]:  # to 20 springs, which miss 1 / 400 of the beam themselves
+            order = f"{missed[0] / missed[-1]:.1f}"
+        lines.append([name, *(size(x) for x in missed), order])
+    return table(["system", *(f"segments {n}" for n in counts), "4 over 10"], lines)
+
+
 def modules(results: dict[str, Any]) -> str:
     """Links as free modules against the whole tree."""
     lines = []
@@ -69,15 +82,11 @@ def speeds(results: dict[str, Any]) -> str:
     """How many times faster than real time."""
     lines = []
     for name, found in results["systems"].items():
-        duration = found["duration"]
-        took = [found["seconds"], found["modules"]["seconds"]]
-        took += [found["variants"].get(f"segments {n}", {}).get("seconds") for n in (8,)]
-        faster = ["-" if t is None else f"{duration / t:.1f}" for t in took]
-        step = found["variants"].get("segments 8", {}).get("step", 0.0)
-        lines.append([name, *faster[:2], f"{faster[2]} ({step:.1e})"])
-        lines[-1] += [f"{1.0 / found['live'][key]:.0f}" for key in ("modes", "segments 8")]
+        took = [found["seconds"], found["modules"]["seconds"], found["seconds_8"]]
+        took += [found["live"]["modes"], found["live"]["segments 8"]]
+        lines.append([name, *(f"{1.0 / t:.0f}" for t in took)])
     head = [
-        "system", "modes, RK4", "free modules, RK4", "8 segments, RK4 (step [s])",
+        "system", "modes, RK4", "free modules, RK4", "8 segments, RK4",
         "modes in Bullet, 1/240 s", "8 segments in Bullet, 1/240 s",
     ]  # fmt: skip
     return table(head, lines)
@@ -92,6 +101,24 @@ def sets(results: dict[str, Any]) -> str:
     return table(
         ["modes", "breaks down before 25 s", "deflection until 13 s [m]", "until 25 s [m]"], lines
     )
+
+
+def linear(results: dict[str, Any]) -> str:
+    """When linearised models of system 5c break down."""
+    found = results.get("linearised", {})
+    lines = [
+        [modes, *(cell(column, modes) for column in found.values()), "-"]
+        for modes in results["mode_sets"]
+    ]
+    head = ["modes", *(f"{what}, until {x['until']:g} s" for what, x in found.items()), "exact"]
+    return table(head, lines)
+
+
+def cell(column: dict[str, Any], modes: str) -> str:
+    """A time, a dash for none, nothing for what was not run."""
+    if modes not in column:
+        return ""
+    return "-" if column[modes] is None else f"{column[modes]:.1f} s"
 
 
 def drift(results: dict[str, Any]) -> str:
@@ -116,6 +143,8 @@ def write_tables(results: dict[str, Any], known: dict[str, Any], page: Path | No
         "modules": modules(results),
         "speeds": speeds(results),
         "sets": sets(results),
+        "linear": linear(results),
+        "finest": finest(results),
         "drift": drift(results),
     }
     if page is None:
@@ -137,21 +166,35 @@ def write_tables(results: dict[str, Any], known: dict[str, Any], page: Path | No
 def plot(results: dict[str, Any], file: Path) -> None:
     """Convergence of segments to modes, and gaps of modules."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
 
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(14, 4.2), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    counts = (4, 6, 8, 10)
     for name, found in results["systems"].items():
         done = {n: found["variants"].get(f"segments {n}") for n in (4, 6, 8, 10, 20)}
         points = [(n, x["tip"]) for n, x in done.items() if x]
         left.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=name)
         colour = left.lines[-1].get_color()
         left.axhline(found["variants"]["modes 3"]["tip"], color=colour, lw=0.5, ls=":")
+        middle.loglog(
+            counts,
+            [found["to_finest"][str(n)] for n in counts],
+            marker="o",
+            markersize=3,
+            color=colour,
+        )
         t, gaps = found["modules"]["gaps"]
         right.semilogy(t, [max(g, 1e-17) for g in gaps], lw=0.8, color=colour, label=name)
     left.set(xlabel="segments a link", ylabel="tip against two modes [m]")
     left.set_title("dotted: three modes against two", fontsize=9)
-    left.set_xticks([4, 6, 8, 10, 20], ["4", "6", "8", "10", "20"])
-    left.minorticks_off()
+    slope = [2e-6 * (4 / n) ** 2 for n in counts]
+    middle.loglog(counts, slope, "k--", lw=0.8, label="1 / n²")
+    middle.legend(fontsize=7)
+    middle.set(xlabel="segments a link", ylabel="tip against 20 segments [m]")
+    for axes, ticks in ((left, [4, 6, 8, 10, 20]), (middle, counts)):
+        axes.set_xticks(ticks, [str(n) for n in ticks])
+        axes.xaxis.set_minor_locator(NullLocator())
     right.set(xlabel="time [s]", ylabel="largest gap [m]", ylim=(1e-17, 1e-12))
     right.set_title("every link a free module, hinged by loops", fontsize=9)
     left.legend(fontsize=7, ncols=2)

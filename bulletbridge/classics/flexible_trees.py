@@ -1,6 +1,6 @@
 """Flexible arms as mechanisms: by modes, by rigid segments, and link by link as free modules."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import pi, radians
 from typing import NamedTuple
@@ -85,7 +85,7 @@ def tree_of(
     system: FlexibleSystem,
     modes: Sequence[int] | None = None,
     segments: int | None = None,
-    modules: bool = False,
+    modules: bool | Collection[int] = False,
     slides: bool = False,
 ) -> Tree:
     """A system as a mechanism.
@@ -94,7 +94,8 @@ def tree_of(
         system: Which.
         modes: How many for each link; its own unless given.
         segments: Number of springs of each flexible link instead of modes.
-        modules: Whether each link is on a free planar base of its own, and joints are loops.
+        modules: Whether each link is on a free planar base of its own, and its joint a loop; or
+            numbers, from 1 on, of the links that are.
         slides: Whether there is a pair of slides, along x and y of what carries it, at the root of
             each link, for the forces that they transmit while they do not move.
     """
@@ -110,11 +111,12 @@ def tree_of(
     number, counts = 0, modes or [link.modes for link in system.links]
     for arm, x in zip(system.arms, system.bases, strict=True):
         on, angle = Frame(ground.link, (x, 0.0, 0.0), ground.rpy), 0.0
-        place, before = np.array([x, 0.0]), None
+        place, carriers = np.array([x, 0.0]), list[tuple[str, FlexibleLink]]()
         for link in arm:
             number += 1
-            if modules:
-                _add_module(tree, f"{number}", link, on, place, before)
+            if modules is True or modules and number in modules:
+                _add_module(tree, f"{number}", link, on, place, carriers)
+                carriers = []
             else:
                 if slides:
                     on = _add_slides(tree, f"{number}", on)
@@ -126,7 +128,8 @@ def tree_of(
             _add_link(tree, f"{number}", link, counts[number - 1], segments)
             on, angle = tree.ends[-1].tip, link.angle
             turn = radians(angle)
-            place, before = place + link.length * np.array([np.cos(turn), np.sin(turn)]), link
+            place = place + link.length * np.array([np.cos(turn), np.sin(turn)])
+            carriers.append((f"{number}", link))
     _close(tree, system)
     return tree
 
@@ -201,7 +204,7 @@ def _add_module(
     link: FlexibleLink,
     on: Frame,
     place: np.ndarray,
-    before: FlexibleLink | None,
+    carriers: Sequence[tuple[str, FlexibleLink]],
 ) -> None:
     """A free planar base for a link, its hinge as a loop, and its motor."""
     tree.joint(f"x{k}", "prismatic", f"x{k}", WORLD, (0, 0, 0), ALONG_X, Load())
@@ -212,16 +215,14 @@ def _add_module(
     hinge = LoopJoint(f"hinge{k}", JointModel.REVOLUTE, on, Frame(f"root{k}"))
     tree.constraints.append(hinge)
     tree.push(f"joint{k}", link.torque)
-    if before is not None:  # the motor's case is on the tip of the link before
-        b = str(int(k) - 1)
+    for b, below in carriers:  # the motor's case is on the tip of the link before
         tree.push(f"joint{b}", link.torque, -1.0)
         if f"beam{b}" in tree.mechanism.joints:
             part = tree.mechanism.joint(f"beam{b}").v
-            count = part.stop - part.start
-            beam = FlexibleBeam(before.length, STIFFNESS, DENSITY, count)
-            slopes = beam.shapes(np.array([before.length]))[1][:, 0]
-            for i in range(count):
-                tree.push(f"beam{b}", link.torque, -float(slopes[i]), i)
+            beam = FlexibleBeam(below.length, STIFFNESS, DENSITY, part.stop - part.start)
+            slopes = beam.shapes([below.length])[1][:, 0]
+            for i, slope in enumerate(slopes.tolist()):
+                tree.push(f"beam{b}", link.torque, -slope, i)
 
 
 def _close(tree: Tree, system: FlexibleSystem) -> None:
