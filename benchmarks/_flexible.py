@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
 import bulletbridge as bb
 from bulletbridge.classics.flexible_arms import FlexibleSystem
 from bulletbridge.classics.flexible_trees import Tree, tree_of
+from bulletbridge.numerics.records import Array
 
 STEP = 2.5e-4  # [s]
 
 
+Joint = tuple[Array, Array, Array]
+"""Positions, rates, accelerations."""
 LIMIT = 2.0
 """Of w h for the stiffest mode; the classical Runge-Kutta method is stable to 2.8."""
 
@@ -36,17 +40,17 @@ class Rows:
         states: By joint, for ``hinge_forces``: positions, rates, accelerations.
     """
 
-    t: np.ndarray
-    angles: np.ndarray
-    rates: np.ndarray
-    deflections: np.ndarray
-    tip: np.ndarray
-    energy: np.ndarray
-    force: np.ndarray
-    gap: np.ndarray
-    gap_rate: np.ndarray
-    hinges: np.ndarray
-    states: list[dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]
+    t: Array
+    angles: Array
+    rates: Array
+    deflections: Array
+    tip: Array
+    energy: Array
+    force: Array
+    gap: Array
+    gap_rate: Array
+    hinges: Array
+    states: list[dict[str, Joint]]
     seconds: float
     step: float
 
@@ -67,7 +71,7 @@ def simulate(
         tree.mechanism, tree.constraints, forces=tree.forces, dt=step, integrator="rk4"
     )
     model.assemble(tree.start)
-    found, spent = [], 0.0
+    found, spent = list[Look](), 0.0
     for t in times:
         steps = round((t - model.t) / step)
         if steps:
@@ -75,9 +79,20 @@ def simulate(
             model.rollout(steps, every=steps)
             spent += perf_counter() - begun
         found.append(look(model, tree, system))
-    *columns, states = zip(*found, strict=True)
     return Rows(
-        np.array(times), *(np.array(column) for column in columns), list(states), spent, step
+        np.array(times, float),
+        np.array([x.angles for x in found], float),
+        np.array([x.rates for x in found], float),
+        np.array([x.deflections for x in found], float),
+        np.array([x.tip for x in found], float),
+        np.array([x.energy for x in found], float),
+        np.array([x.force for x in found], float),
+        np.array([x.gap for x in found], float),
+        np.array([x.gap_rate for x in found], float),
+        np.array([x.hinges for x in found], float),
+        [x.state for x in found],
+        spent,
+        step,
     )
 
 
@@ -92,44 +107,59 @@ def stiffest(tree: Tree) -> float:
     return float(np.sqrt(np.linalg.eigvals(np.linalg.solve(model.terms().M, K)).real.max()))
 
 
-def look(model: bb.System, tree: Tree, system: FlexibleSystem) -> tuple:
-    """Angles, rates, deflections, tip, energy, force, gaps, hinges, states of the present."""
-    seen, v = model.kinematics(), model.v
-    angles, rates, deflections, tip = [], [], [], np.zeros(2)
+class Look(NamedTuple):
+    """What there is of ``Rows`` at one time."""
+
+    angles: list[float]
+    rates: list[float]
+    deflections: list[float]
+    tip: Array
+    energy: float
+    force: Array
+    gap: float
+    gap_rate: float
+    hinges: list[Array]
+    state: dict[str, Joint]
+
+
+def look(model: bb.System, tree: Tree, system: FlexibleSystem) -> Look:
+    """The present state."""
+    seen, q, v, vdot = model.kinematics(), model.q, model.v, model.acceleration()
+    angles, rates, deflections = list[float](), list[float](), list[float]()
+    tip = np.zeros(2)
     for root, end in tree.ends:
         a, b = seen.point(root), seen.point(end)
-        angles.append(np.arctan2(a.R_W[1, 0], a.R_W[0, 0]))
-        rates.append((a.J_angular @ v)[2])
-        deflections.append((a.R_W.T @ (b.p_W - a.p_W))[1])
+        angles.append(float(np.degrees(np.arctan2(a.R_W[1, 0], a.R_W[0, 0]))))
+        rates.append(float((a.J_angular @ v)[2]))
+        deflections.append(float((a.R_W.T @ (b.p_W - a.p_W))[1]))
         tip = b.p_W[:2]
     relative = v.copy()
+    joints = tree.mechanism.joints
     if system.shake is not None:
-        base = v[tree.mechanism.joint("base").v]
-        for name, joint in tree.mechanism.joints.items():
+        for name, joint in joints.items():
             if name == "base" or name.startswith("x"):  # free modules have their places along x
-                relative[joint.v] -= base
-    reactions = model.reactions()
-    force = np.zeros(0)
-    if system.closed:
-        name, part = ("line", slice(1, 2)) if system.closed == "line" else ("tips", slice(0, 2))
-        force = reactions[name].force[part]
-    hinges = [r.force[:2] for name, r in reactions.items() if name.startswith("hinge")]
+                relative[joint.v] -= v[joints["base"].v]
+    reactions, force = model.reactions(), np.zeros(0)
+    if system.closed == "line":
+        force = reactions["line"].force[1:2]
+    elif system.closed:
+        force = reactions["tips"].force[:2]
     here = model.evaluate()
-    energy = model.evaluate(model.q, relative).energy
-    gaps = here.largest("metres"), here.largest("rate_metres")
-    vdot, q = model.acceleration(), model.q
-    states = {
-        name: (q[joint.q], v[joint.v], vdot[joint.v])
-        for name, joint in tree.mechanism.joints.items()
-    }
-    angles = np.degrees(angles)
-    return (
-        angles, np.array(rates), np.array(deflections), tip, energy, force, *gaps,
-        np.array(hinges), states,
-    )  # fmt: skip
+    return Look(
+        angles,
+        rates,
+        deflections,
+        tip,
+        model.evaluate(q, relative).energy,
+        force,
+        here.largest("metres"),
+        here.largest("rate_metres"),
+        [r.force[:2] for name, r in reactions.items() if name.startswith("hinge")],
+        {name: (q[joint.q], v[joint.v], vdot[joint.v]) for name, joint in joints.items()},
+    )
 
 
-def hinge_forces(system: FlexibleSystem, rows: Rows) -> np.ndarray:
+def hinge_forces(system: FlexibleSystem, rows: Rows) -> Array:
     """Forces on the roots of links that the monolithic model's accelerations need [N].
 
     The same tree has a pair of slides at each hinge, which do not move: what they transmit is the
@@ -137,7 +167,7 @@ def hinge_forces(system: FlexibleSystem, rows: Rows) -> np.ndarray:
     """
     tree = tree_of(system, slides=True)
     model = bb.System(tree.mechanism)
-    found = []
+    found = list[list[Array]]()
     for n, state in enumerate(rows.states):
         q, v, vdot = np.zeros(tree.mechanism.nq), *np.zeros((2, tree.mechanism.nv))
         for name, (position, rate, acceleration) in state.items():
@@ -146,16 +176,16 @@ def hinge_forces(system: FlexibleSystem, rows: Rows) -> np.ndarray:
         model.set_state(q, v)
         terms, seen = model.terms(), model.kinematics()
         needed = terms.M @ vdot + terms.h - terms.forces
-        if system.closed:
+        if tree.loop is not None:
             force = np.zeros(3)
-            force[:2] = [0.0, *rows.force[n]] if system.closed == "line" else rows.force[n]
+            force[2 - rows.force.shape[1] : 2] = rows.force[n]  # y, or x and y
             needed -= seen.point(tree.loop[1]).J.T @ force
             if system.closed == "tips":
                 needed += seen.point(tree.loop[0]).J.T @ force
-        here = []
+        here = list[Array]()
         for k in range(1, len(tree.ends) + 1):
             slides = [tree.mechanism.joint(f"{c}{k}").v.start for c in "xy"]
             axes = [terms.axes[i]["v"][:2] for i in slides]
-            here.append(np.linalg.solve(np.array(axes), needed[slides]))
+            here.append(np.asarray(np.linalg.solve(np.array(axes), needed[slides]), np.float64))
         found.append(here)
-    return np.array(found)
+    return np.array(found, float)

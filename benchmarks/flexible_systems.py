@@ -1,7 +1,6 @@
 """Flexible arms beside their references: every value, modes, segments, modules, speed.
 
     python benchmarks/flexible_systems.py [--json FILE] [--plot FILE] [--docs FILE] [--quick]
-    python benchmarks/flexible_systems.py --json FILE --linearised
     python benchmarks/flexible_systems.py --json FILE --tables --plot FILE --docs FILE
 
 References (flexible_references.json) come from an independent program with other coordinates; so do
@@ -10,8 +9,6 @@ the data of the systems, which were identified from them. All runs are by compil
 
 import argparse
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,8 +19,6 @@ from _flexible_tables import plot, write_tables
 
 import bulletbridge as bb
 from bulletbridge.classics.flexible_arms import SYSTEMS, FlexibleSystem
-from bulletbridge.classics.flexible_trees import tree_of
-from bulletbridge.simulation.linearised import Order, linearised
 from bulletbridge.surface.quiet import quiet_bullet
 
 REFERENCES = json.loads(Path(__file__).with_name("flexible_references.json").read_text())
@@ -33,14 +28,9 @@ QUANTITIES = {
 }  # fmt: skip
 """As references and as our rows call them."""
 SEGMENTS = (4, 6, 8, 10, 20)
+"""Of arms of four links up to 10 only."""
 MODE_SETS = ((1, 1, 1, 1), (2, 2, 2, 2), (3, 2, 2, 2), (2, 1, 1, 1))
-"""Of system 5c, for 25 s: with them the linearised models fail or not."""
-LINEARISED: dict[str, tuple[Order, tuple[int, ...], float]] = {
-    "whole tree, consistent": ("consistent", (), 25.0),
-    "links 3 and 4 modules, consistent": ("consistent", (3, 4), 17.0),
-    "whole tree, first order": ("first_order", (), 25.0),
-}
-"""What is kept of the inertias, which links are free modules, until when [s]."""
+"""Of system 5c, for 25 s: with some of them linearised models break down."""
 
 
 def turn(angles: np.ndarray) -> np.ndarray:
@@ -139,7 +129,8 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
         sets = [modes if link.modes else 0 for link in system.links]
         result["variants"][f"modes {modes}"] = against(simulate(system, times, modes=sets), name)
     tips: dict[int, np.ndarray] = {}
-    for n in SEGMENTS[:3] if quick else SEGMENTS:
+    most = 8 if quick else 20 if len(system.links) < 3 else 10
+    for n in (n for n in SEGMENTS if n <= most):
         rows = simulate(system, times, segments=n)
         tips[n] = rows.tip
         result["variants"][f"segments {n}"] = against(rows, name)
@@ -163,7 +154,7 @@ def base_drift() -> dict[str, float]:
     c, w = system.shake
     rows = simulate(system, np.arange(0.0, 10.05, 0.25).tolist())
     h, x, v = 1e-3, 0.0, 0.0
-    held = []
+    held = list[float]()
     for n in range(10000):
         a = c * w * w * np.cos(w * n * h)
         x, v = x + h * v + 0.5 * h * h * a, v + h * a
@@ -187,35 +178,6 @@ def mode_sets() -> dict[str, Any]:
     return found
 
 
-def linear_failures(progress: Callable[[Any], None]) -> None:
-    """When linearised equations of system 5c break down [s], by modes; none until then."""
-    found: dict[str, Any] = {}
-    for what, (order, modules, until) in LINEARISED.items():
-        found[what] = {"until": until}
-        for modes in MODE_SETS:
-            tree = tree_of(SYSTEMS["5c"], modes, modules=modules)
-            model = bb.System(
-                tree.mechanism,
-                tree.constraints,
-                forces=tree.forces,
-                dt=1e-3,
-                integrator="rk4",
-                formulation=linearised(order),
-            )
-            model.assemble(tree.start)
-            broken = None
-            while broken is None and model.t < until - 1e-9:
-                try:
-                    model.rollout(10, every=10)
-                except (bb.BulletBridgeError, ValueError):  # SciPy refuses what is not finite
-                    broken = model.t
-                else:
-                    broken = None if np.abs(model.v).max() < 100.0 else model.t
-            found[what]["/".join(map(str, modes))] = broken
-            print(f"  {what} {modes}: {broken}", file=sys.stderr, flush=True)
-            progress(found)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -224,7 +186,6 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="picture of convergence")
     parser.add_argument("--docs", type=Path, help="page whose tables are written anew")
     parser.add_argument("--quick", action="store_true", help="up to 8 segments")
-    parser.add_argument("--linearised", action="store_true", help="those of 5c only, ten minutes")
     parser.add_argument("systems", nargs="*", help="which; all unless given")
     options = parser.parse_args()
     results: dict[str, Any] = {"step": STEP, "systems": {}}
@@ -236,11 +197,7 @@ def main() -> None:
         if options.json:
             options.json.write_text(json.dumps(results).replace('"systems"', '\n"systems"') + "\n")
 
-    if options.tables:
-        pass
-    elif options.linearised:
-        linear_failures(lambda found: keep(linearised=found))
-    else:
+    if not options.tables:
         keep(base_drift=base_drift(), mode_sets=mode_sets())
         for name in options.systems or SYSTEMS:
             results["systems"][name] = measure(name, options.quick)

@@ -21,11 +21,10 @@ def measure(dt: float = DT, gui: bool = False) -> tuple[float, float, float]:
         start_v, start = system.v, system.evaluate().energy
         motion = play(system, DURATION, gui)
         t, v = np.append(0.0, motion.t), np.vstack([start_v, motion.v])
-        power = sum(
-            np.array([motor.torque_at(float(s)) for s in t])
-            * v[:, system.mechanism.joint(motor.joint).v.start]
-            for motor in motors
-        )
+        power = np.zeros(len(t))
+        for motor in motors:
+            rate = v[:, system.mechanism.joint(motor.joint).v.start]
+            power += rate * [motor.torque_at(float(s)) for s in t]
         each = round(1.0 / dt)
         ends = [column[each - 1 :: each] for column in (motion.q, motion.v, motion.t)]
         states = zip(*ends, strict=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.motion import Polynomial, Signal, Sine, Spline, Sum
+from bulletbridge.constraints.motion import Formula, Signal
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -43,8 +43,8 @@ class Script:
 
 def values(signal: ForceSignal, times: Array) -> Array:
     """A signal at times [s]."""
-    if isinstance(signal, Sine | Polynomial | Spline | Sum):
-        return signal.over(times)
+    if isinstance(signal, Formula):
+        return signal.over(times)[:, 0]
     found = [signal(float(t)) for t in times]
     return np.array([x[0] if isinstance(x, tuple) else x for x in found], float)
 
