@@ -35,7 +35,7 @@ class Rows:
         force: Of the system's own loop on its frame b (times, 0, 1 or 2) [N].
         gap, gap_rate: Largest of all loops [m], [m/s].
         hinges: Forces on the roots of links, where they are loops (times, links, 2) [N].
-        seconds: That it took.
+        quickest: Seconds of the quickest way from one of the times to the next.
         step: [s]
         states: By joint, for ``hinge_forces``: positions, rates, accelerations.
     """
@@ -51,7 +51,7 @@ class Rows:
     gap_rate: Array
     hinges: Array
     states: list[dict[str, Joint]]
-    seconds: float
+    quickest: float
     step: float
 
 
@@ -71,13 +71,13 @@ def simulate(
         tree.mechanism, tree.constraints, forces=tree.forces, dt=step, integrator="rk4"
     )
     model.assemble(tree.start)
-    found, spent = list[Look](), 0.0
+    found, spent = list[Look](), list[float]()
     for t in times:
         steps = round((t - model.t) / step)
         if steps:
             begun = perf_counter()
             model.rollout(steps, every=steps)
-            spent += perf_counter() - begun
+            spent.append(perf_counter() - begun)
         found.append(look(model, tree, system))
     return Rows(
         np.array(times, float),
@@ -91,7 +91,7 @@ def simulate(
         np.array([x.gap_rate for x in found], float),
         np.array([x.hinges for x in found], float),
         [x.state for x in found],
-        spent,
+        min(spent, default=0.0),
         step,
     )
 

@@ -44,11 +44,12 @@ def reference(name: str, quantity: str) -> np.ndarray:
 
 
 def beside(rows: Rows, name: str) -> dict[str, Any]:
-    """Largest differences to the reference, by quantity, and all values of ours."""
+    """Largest differences to the reference, by quantity, and all values of ours at its times."""
+    at = np.searchsorted(rows.t, reference(name, "t") - 1e-9)
     worst: dict[str, float] = {}
-    values: dict[str, Any] = {"t": rows.t.tolist()}
+    values: dict[str, Any] = {"t": rows.t[at].tolist()}
     for short, field in QUANTITIES.items():
-        ours, theirs = getattr(rows, field), reference(name, short)
+        ours, theirs = getattr(rows, field)[at], reference(name, short)
         if theirs.size:
             missed = turn(ours - theirs) if short == "ang" else ours - theirs
             worst[short] = float(np.abs(missed).max())
@@ -56,64 +57,69 @@ def beside(rows: Rows, name: str) -> dict[str, Any]:
     return {"worst": worst, "values": values}
 
 
-def against(rows: Rows, name: str) -> dict[str, float]:
-    """Largest differences of another discretisation to the reference."""
-    shown = {
-        "ang": float(np.abs(turn(rows.angles - reference(name, "ang"))).max()),
-        "defl": float(np.abs(rows.deflections - reference(name, "defl")).max()),
-        "tip": float(np.abs(rows.tip - reference(name, "tip")).max()),
+def against(rows: Rows, other: Rows) -> dict[str, float]:
+    """Largest differences of another discretisation."""
+    return {
+        "ang": float(np.abs(turn(rows.angles - other.angles)).max()),
+        "defl": float(np.abs(rows.deflections - other.deflections).max()),
+        "tip": float(np.abs(rows.tip - other.tip).max()),
+        "step": other.step,
     }
-    return shown | {"step": rows.step}
 
 
 def times_of(name: str) -> list[float]:
-    """Times of the reference [s]."""
-    return reference(name, "t").tolist()
+    """Times at which runs are compared [s]: two hundred intervals, those of the reference among."""
+    end = float(reference(name, "t")[-1])
+    return np.round(np.linspace(0.0, end, 201), 9).tolist()
 
 
 def modules_of(system: FlexibleSystem, mono: Rows) -> dict[str, Any]:
-    """Each link its own free module: gaps all the way, forces, differences to the whole tree."""
-    times = np.unique(np.concatenate([np.arange(0.0, system.duration + 0.05, 0.1), mono.t]))
-    times = np.round(times[times <= mono.t[-1] + 1e-9], 9).tolist()
-    rows = simulate(system, times, modules=True)
-    at = [times.index(t) for t in mono.t.tolist()]
-    forces = hinge_forces(system, mono)
-    found = {
+    """Each link its own free module: gaps, forces, differences to the whole tree."""
+    rows, forces = simulate(system, mono.t.tolist(), modules=True), hinge_forces(system, mono)
+    found = against(mono, rows) | {
         "gap": float(rows.gap.max()),
         "gap_rate": float(rows.gap_rate.max()),
         "gaps": [rows.t.tolist(), [float(f"{gap:.2e}") for gap in rows.gap]],
-        "ang": float(np.abs(turn(rows.angles[at] - mono.angles)).max()),
-        "tip": float(np.abs(rows.tip[at] - mono.tip).max()),
-        "defl": float(np.abs(rows.deflections[at] - mono.deflections).max()),
-        "force": float(np.abs(rows.hinges[at] - forces).max()),
+        "force": float(np.abs(rows.hinges - forces).max()),
         "largest_force": float(np.abs(forces).max()),
-        "seconds": quickest(system, {"modules": True}),
     }
     if system.closed:
-        found["loop_force"] = float(np.abs(rows.force[at] - mono.force).max())
+        found["loop_force"] = float(np.abs(rows.force - mono.force).max())
     return found
 
 
-def quickest(system: FlexibleSystem, options: dict[str, Any]) -> float:
-    """Seconds that a second takes by RK4, the best of five times half a second."""
-    rows = [simulate(system, [0.0, 0.5], **options).seconds for _ in range(5)]
-    return min(rows) / 0.5
+SLICE = 0.05
+"""Times are the best of slices of motion this long [s], which a busy machine leaves alone."""
 
 
-def live(name: str) -> dict[str, float]:
+def quickest(system: FlexibleSystem, **options: Any) -> float:
+    """Seconds that a second takes by RK4."""
+    times = np.round(np.arange(41) * SLICE, 9).tolist()
+    return simulate(system, times, **options).quickest / SLICE
+
+
+def live(name: str) -> float:
     """Seconds that a second takes in Bullet, state written at every step of 1/240 s."""
-    found: dict[str, float] = {}
-    for what, model in (("modes", f"system_{name}"), ("segments 8", f"system_{name}_segments")):
-        with quiet_bullet(), bb.load(model) as loaded:
-            loaded.system.step()
-            took: list[float] = []
-            for _ in range(5):
-                begun = perf_counter()
-                for _ in range(120):
-                    loaded.system.step()
-                took.append(perf_counter() - begun)
-            found[what] = min(took) / 0.5
-    return found
+    took: list[float] = []
+    with quiet_bullet(), bb.load(name) as loaded:
+        for _ in range(40):
+            begun = perf_counter()
+            for _ in range(12):
+                loaded.system.step()
+            took.append(perf_counter() - begun)
+    return min(took) / (12 / 240)
+
+
+def speeds(name: str) -> dict[str, float]:
+    """Seconds that a second takes, in several ways."""
+    system = SYSTEMS[name]
+    return {
+        "modes": quickest(system),
+        "modules": quickest(system, modules=True),
+        "segments": quickest(system, segments=8),
+        "modes in Bullet": live(f"system_{name}"),
+        "segments in Bullet": live(f"system_{name}_segments"),
+    }
 
 
 def measure(name: str, quick: bool) -> dict[str, Any]:
@@ -122,24 +128,20 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
     mono = simulate(system, times)
     result: dict[str, Any] = {"about": system.about, "duration": times[-1]}
     result |= {"gap": float(mono.gap.max()), "reference": beside(mono, name)}
-    result["seconds"] = quickest(system, {})
     result["modules"] = modules_of(system, mono)
     result["variants"] = {}
-    for modes in (1, 2, 3):
+    for modes in (1, 3):
         sets = [modes if link.modes else 0 for link in system.links]
-        result["variants"][f"modes {modes}"] = against(simulate(system, times, modes=sets), name)
+        result["variants"][f"modes {modes}"] = against(mono, simulate(system, times, modes=sets))
     tips: dict[int, np.ndarray] = {}
     most = 8 if quick else 20 if len(system.links) < 3 else 10
     for n in (n for n in SEGMENTS if n <= most):
         rows = simulate(system, times, segments=n)
         tips[n] = rows.tip
-        result["variants"][f"segments {n}"] = against(rows, name)
-    finest = tips[max(tips)]
-    result["to_finest"] = {
-        str(n): float(np.abs(tip - finest).max()) for n, tip in tips.items() if n != max(tips)
-    }
-    result["seconds_8"] = quickest(system, {"segments": 8})
-    result["live"] = live(name)
+        result["variants"][f"segments {n}"] = against(mono, rows)
+    finest = tips.pop(max(tips))
+    result["to_finest"] = {str(n): float(np.abs(tip - finest).max()) for n, tip in tips.items()}
+    result["seconds"] = speeds(name)
     return result
 
 
@@ -182,6 +184,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="where results are kept, and added")
+    parser.add_argument("--speeds", action="store_true", help="measure those of a file anew")
     parser.add_argument("--tables", action="store_true", help="of earlier results, nothing else")
     parser.add_argument("--plot", type=Path, help="picture of convergence")
     parser.add_argument("--docs", type=Path, help="page whose tables are written anew")
@@ -197,8 +200,13 @@ def main() -> None:
         if options.json:
             options.json.write_text(json.dumps(results).replace('"systems"', '\n"systems"') + "\n")
 
-    if not options.tables:
-        keep(base_drift=base_drift(), mode_sets=mode_sets())
+    if options.speeds:
+        for name, found in results["systems"].items():
+            found["seconds"] = speeds(name)
+        keep()
+    elif not options.tables:
+        if "mode_sets" not in results:
+            keep(base_drift=base_drift(), mode_sets=mode_sets())
         for name in options.systems or SYSTEMS:
             results["systems"][name] = measure(name, options.quick)
             worst: dict[str, float] = results["systems"][name]["reference"]["worst"]

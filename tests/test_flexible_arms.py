@@ -1,6 +1,8 @@
 """The flexible arms: their references, free modules, and what Bullet shows of them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -194,3 +196,12 @@ def test_a_chain_has_to_have_as_many_joints_as_modes():
     assert np.linalg.matrix_rank(angles) < 3
     with bb.load("system_1") as model, pytest.raises(ModelError, match="numbers"):
         model.bodies.write(np.zeros(9), np.zeros(9))
+
+
+def test_running_the_script_again_gives_the_same_files(tmp_path):
+    folder = ROOT / "urdf" / "flexible"
+    subprocess.run([sys.executable, folder / "make_systems.py", "--into", tmp_path], check=True)
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    del kept["make_systems.py"]
+    assert written == kept
