@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 UNITS = {
     "ang": "angles [deg]", "rate": "rates [rad/s]", "defl": "deflections [m]", "tip": "tip [m]",
     "E": "energy [J]", "lam": "loop force [N]",
@@ -28,9 +30,7 @@ def references(results: dict[str, Any], known: dict[str, Any]) -> str:
     lines: list[list[str]] = []
     for name, found in results["systems"].items():
         worst, rows = found["reference"]["worst"], known[name]["rows"]
-        count = sum(
-            len(v) if isinstance(v, list) else 1 for r in rows for k, v in r.items() if k != "t"
-        )
+        count = sum(int(np.size(v)) for row in rows for k, v in row.items() if k != "t")
         lines.append([name, f"{found['duration']:g}", str(count)])
         lines[-1] += [size(worst.get(key)) for key in UNITS]
         lines[-1].append(size(known[name]["step_halving"]["ang"]))
