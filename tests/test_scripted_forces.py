@@ -99,10 +99,18 @@ def test_loops_files_have_them(tmp_path):
             integrator="rk4",
         )  # fmt: skip
         driven.set_state(free.system.q, free.system.v)
-        for system in (model.system, driven):
+        by_option = bb.load("four_bar", integrator="rk4", forces={"crank": Sine(3.0, 2.0)})
+        for system in (model.system, driven, by_option.system):
             system.rollout(100)
         assert_allclose(model.system.q, driven.q, atol=1e-13)
+        assert_allclose(by_option.system.q, driven.q, atol=1e-13)
+        by_option.close()
         assert model.system.evaluate().largest("kept_metres") < 1e-12
+    twice = "  - {joint: crank, torque: {sine: {amplitude: 1.5, frequency: 2}}}\n" * 2
+    path.write_text(text + "\nforces:\n" + twice)
+    with bb.load(path, integrator="rk4") as model:
+        model.system.rollout(100)
+        assert_allclose(model.system.q, driven.q, atol=1e-13)
     path.write_text(text + "\nforces:\n  - {joint: crank, torque: {sinus: {amplitude: 3}}}\n")
     with pytest.raises(LoopFileError, match="sine"):
         read_loops(path)

@@ -83,22 +83,29 @@ class Spline(Formula):
         return np.stack([value + rate * (t - end), rate, acceleration], axis=1).astype(np.float64)
 
 
+Signal = Callable[[float], Triple]
+"""Time [s] to value, rate and acceleration; write your own or use those above."""
+
+
+def values(signal: Signal, t: Array) -> Array:
+    """Value, rate, acceleration (len(t), 3) of a signal at times."""
+    if isinstance(signal, Formula):
+        return signal.over(t)
+    return np.array([signal(float(s)) for s in t], float).reshape(-1, 3)
+
+
 @dataclass(frozen=True)
 class Sum(Formula):
     """Several others, added up."""
 
-    parts: tuple[Formula, ...]
+    parts: tuple[Signal, ...]
 
     def over(self, t: Array) -> Array:
         """Value, rate, acceleration (len(t), 3) at times."""
         total = np.zeros((len(t), 3))
         for part in self.parts:
-            total += part.over(t)
+            total += values(part, t)
         return total
-
-
-Signal = Callable[[float], Triple]
-"""Time [s] to value, rate and acceleration; write your own or use those above."""
 
 
 def still(_t: float) -> Triple:
@@ -130,10 +137,8 @@ class Motion:
         """
         found = np.zeros((len(t), 4, 3))
         for k, signal in enumerate((self.x, self.y, self.z, self.angle)):
-            if isinstance(signal, Formula):
-                found[:, k] = signal.over(t)
-            elif signal is not still:
-                found[:, k] = [signal(float(s)) for s in t]
+            if signal is not still:
+                found[:, k] = values(signal, t)
         finite = np.isfinite(found).all(axis=(1, 2))
         if not finite.all():
             bad = int(np.argmin(finite))

@@ -1,6 +1,6 @@
 """From a model's files to a system in a Bullet world, assembled and ready to step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -8,12 +8,14 @@ from typing import Literal, TypedDict
 
 from typing_extensions import Unpack
 
+from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.options import Integrator
+from bulletbridge.simulation.scripted import ForceSignal
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
@@ -31,8 +33,12 @@ from bulletbridge.surface.worlds import (
 
 
 class SystemOptions(TypedDict, total=False):
-    """Keyword arguments of ``System`` that ``load`` passes on."""
+    """Keyword arguments of ``System`` that ``load`` passes on.
 
+    Its ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
+    """
+
+    forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
     dt: float
     integrator: Integrator
     rtol: float
@@ -124,8 +130,8 @@ def load(
         spec = without_chains(spec, bodies.mechanism)
         mechanism = with_forces(bodies.mechanism, spec.forces)
         options: SystemOptions = {"springs": "explicit", **system_options}
-        scripted = {f.joint: f.torque for f in spec.forces if callable(f.torque)}
-        system = System(mechanism, spec.constraints, world=bodies, forces=scripted, **options)
+        options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
+        system = System(mechanism, spec.constraints, world=bodies, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
         if "springs" not in system_options:
             system.take_stiff_springs_implicitly()
@@ -160,3 +166,15 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
         if force.stiffness:
             axis["stiffness"], axis["rest"] = force.stiffness, force.rest
     return replace(mechanism, axes=axes)
+
+
+def scripted(forces: Sequence[JointForce]) -> dict[str, ForceSignal | Sequence[ForceSignal]]:
+    """Torques that are functions of time, by joint; several of one joint add up."""
+    found: dict[str, list[Signal]] = {}
+    for force in forces:
+        if callable(force.torque):
+            found.setdefault(force.joint, []).append(force.torque)
+    return {
+        joint: several[0] if len(several) == 1 else Sum(tuple(several))
+        for joint, several in found.items()
+    }
