@@ -34,7 +34,7 @@ def references(results: dict[str, Any], known: dict[str, Any]) -> str:
         lines.append([name, f"{found['duration']:g}", str(count)])
         lines[-1] += [size(worst.get(key)) for key in UNITS]
         lines[-1].append(size(known[name]["step_halving"]["ang"]))
-    head = ["system", "until [s]", "values", *UNITS.values(), "their step, angles [deg]"]
+    head = ["system", "until [s]", "values", *UNITS.values(), "theirs by step, angles [deg]"]
     return table(head, lines)
 
 
