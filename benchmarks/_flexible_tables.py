@@ -147,11 +147,11 @@ def plot(results: dict[str, Any], file: Path) -> None:
     figure = Figure(figsize=(14, 4.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     counts = (4, 6, 8, 10)
-    for name, found in results["systems"].items():
+    colours = [*(f"C{k}" for k in range(10)), "black"]
+    for (name, found), colour in zip(results["systems"].items(), colours, strict=False):
         done = {n: found["variants"].get(f"segments {n}") for n in (4, 6, 8, 10, 20)}
         points = [(n, x["tip"]) for n, x in done.items() if x]
-        left.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=name)
-        colour = left.lines[-1].get_color()
+        left.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=name, color=colour)
         left.axhline(found["variants"]["modes 3"]["tip"], color=colour, lw=0.5, ls=":")
         middle.loglog(
             [int(n) for n in found["to_finest"]],
@@ -165,7 +165,7 @@ def plot(results: dict[str, Any], file: Path) -> None:
     left.set(xlabel="segments a link", ylabel="tip against two modes [m]")
     left.set_title("dotted: three modes against two", fontsize=9)
     slope = [2e-6 * (4 / n) ** 2 for n in counts]
-    middle.loglog(counts, slope, "k--", lw=0.8, label="1 / n²")
+    middle.loglog(counts, slope, "--", color="grey", lw=0.8, label="1 / n²")
     middle.legend(fontsize=7)
     middle.set(xlabel="segments a link", ylabel="tip against the finest chain [m]")
     for axes, ticks in ((left, [4, 6, 8, 10, 20]), (middle, counts)):
