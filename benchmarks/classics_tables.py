@@ -1,6 +1,7 @@
 """Printing of obtained values beside references, and precise solutions, for benchmarks/classics.py.
 
-References (classics.json) come from independent prototypes in other coordinates.
+References (classics.json) come from independent prototypes in other coordinates; what this package
+gave where that takes long is kept beside them, under "obtained".
 """
 
 import json
@@ -16,9 +17,15 @@ from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.numerics.records import Array
 
-REFERENCE: dict[str, Any] = json.loads(
-    Path(__file__).with_suffix("").with_name("classics.json").read_text()
-)
+FILE = Path(__file__).with_name("classics.json")
+REFERENCE: dict[str, Any] = json.loads(FILE.read_text())
+
+
+def keep(section: str, name: str, obtained: object) -> None:
+    """Write what a long run gave into the file of the references."""
+    REFERENCE.setdefault("obtained", {}).setdefault(section, {})[name] = obtained
+    parts = (f" {json.dumps(key)}: {json.dumps(part)}" for key, part in REFERENCE.items())
+    FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def title(text: str) -> None:

@@ -8,8 +8,12 @@ from mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.encode import encode
-from bulletbridge.constraints.joint_models import free_motions, transmitted_wrenches
+from bulletbridge.constraints.encode import encode, free_twists, joint_axis
+from bulletbridge.constraints.joint_models import (
+    dual_bases,
+    free_motions,
+    transmitted_wrenches,
+)
 from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
@@ -58,13 +62,29 @@ def joint(model, motion=None):
     """A loop joint of this model between two random links."""
     axis_b = AXIS_B if model is JointModel.UNIVERSAL else None
     pitch = 0.37 if model is JointModel.SCREW else 0.0
+    if model is JointModel.GENERAL:
+        return general(((0.3, -0.5, 0.8, 0.2, 0.1, 0.4), (0, 0, 0, 1, 1, 0)), motion)
     return LoopJoint(model.value, model, A, B, AXIS, axis_b, pitch, motion)
 
 
+def general(free, motion=None):
+    """A general joint between two random links."""
+    return LoopJoint("general", JointModel.GENERAL, A, B, motion=motion, free=free)
+
+
+NAMED = [model for model in JointModel if model is not JointModel.GENERAL]
 SAMPLES = {
     **{model.value: joint(model) for model in JointModel},
     **{f"driven {model.value}": joint(model, MOTION) for model in JointModel},
     "driven about another axis": joint(JointModel.WELD, replace(MOTION, axis=(1.0, 2.0, -0.5))),
+    "general screw across": general(((0, 0, 2, 0.3, -0.1, 0),)),
+    "general slides": general(((0, 0, 0, 1, 2, 3), (0, 0, 0, 1, 1, 0))),
+    "general turn with slides": general(
+        ((0, 3, 0, 0, 0, 0), (0, 0, 0, 1, 2, 3), (0, 1, 0, 1, 0, 0))
+    ),
+    "general ball on a line": general(
+        ((1, 0, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0), (1, 1, 1, 0, 0, 0), (0, 0, 0, 1, 2, 3))
+    ),
     "to the world": replace(joint(JointModel.REVOLUTE), b=Frame("world", (0.3, 0.2, 0.1))),
     "distance": Distance("rod", A, B, 0.7),
     "driven distance": Distance("rod", A, B, 0.7, MOTION),
@@ -92,14 +112,13 @@ def closed_world(constraint, rng):
     R, p = R @ rpy_matrix(constraint.a.rpy), p + R @ np.array(constraint.a.xyz)
     if constraint.motion is not None:
         x, y, z, angle = constraint.motion.over(np.array([t]))[0, :, 0]
-        axis = np.array(constraint.motion.axis or constraint.axis)
+        axis = np.array(constraint.motion.axis or joint_axis(constraint, "a"))
         p = p + R @ [x, y, z]
         R = R @ Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
     # move along what the joint leaves free, in axes of a with z along the joint's axis
-    advance = constraint.pitch / (2 * np.pi)
-    free = free_motions(constraint.model, advance)
+    free = free_twists(constraint)
     twist = free.T @ rng.normal(0, 0.5, len(free))
-    Z = frame_with_z(constraint.axis)
+    Z = frame_with_z(joint_axis(constraint, "a"))
     if constraint.model is JointModel.UNIVERSAL:
         Z_b = frame_with_z(constraint.axis_b)
         turn = Rotation.from_rotvec([0.9, 0, 0]) * Rotation.from_rotvec([0, np.pi / 2, 0])
@@ -136,12 +155,44 @@ def test_each_order_is_the_rate_of_the_one_before(name, rng):
     assert_allclose((speeds[1] - speeds[0]) / (2 * FD_STEP), now.gamma, atol=FD_ATOL)
 
 
-@pytest.mark.parametrize("model", list(JointModel), ids=lambda m: m.value)
+@pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)
 def test_the_rows_of_a_joint_model_are_the_complement_of_its_free_motions(model):
     free = free_motions(model, 0.1)
     rows = transmitted_wrenches(free)
     assert_allclose(rows @ free.T, 0, atol=1e-12)
     assert np.linalg.matrix_rank(rows) == 6 - np.linalg.matrix_rank(free) == len(rows)
+
+
+@pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)
+def test_named_models_are_general_ones(model, rng):
+    """The same rows span the same space when the free motions are mixed and stretched."""
+    if model is JointModel.UNIVERSAL:
+        return  # one of its motions depends on the configuration
+    free = free_motions(model, 0.37 / (2 * np.pi))
+    Z = frame_with_z(AXIS)
+    given = rng.normal(size=(len(free), len(free))) @ np.hstack(
+        [free[:, :3] @ Z.T, free[:, 3:] @ Z.T]
+    )
+    mechanism, constraint, q, v, t = closed_world(joint(model), rng)
+    other = replace(
+        constraint, model=JointModel.GENERAL, free=tuple(map(tuple, given)), axis=(0, 0, 1), pitch=0
+    )
+    rows = []
+    for one in (constraint, other):
+        terms = Solver(mechanism, encode(mechanism, [one]), Tolerances()).terms(q, v, t)
+        assert_allclose(terms.g, 0, atol=1e-13)
+        rows.append(np.column_stack([terms.J, terms.gamma]))
+    change = np.linalg.lstsq(rows[0].T, rows[1].T, rcond=None)[0]
+    assert_allclose(rows[0].T @ change, rows[1].T, atol=1e-11)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_dual_bases_are_dual(count, rng):
+    free = rng.normal(size=(count, 6))
+    psi_u, psi_c = dual_bases(free)
+    assert_allclose(psi_u @ free.T, np.eye(count), atol=1e-12)
+    assert_allclose(psi_c @ free.T, 0, atol=1e-12)
+    assert np.linalg.matrix_rank(np.vstack([psi_u, psi_c])) == 6
 
 
 @pytest.mark.parametrize("angle", [1e-7, 0.3, 2.0, 3.1])
@@ -178,6 +229,12 @@ def test_a_screw_counts_its_turns():
         (LoopJoint("l", JointModel.UNIVERSAL, A, B), "'l' is universal.*axis_b"),
         (LoopJoint("l", JointModel.REVOLUTE, A, B, (0, 0, 0)), "no direction"),
         (LoopJoint("l", JointModel.BALL, Frame("link3", (np.nan, 0, 0)), B), "finite"),
+        (general(((1, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0))), "'general' has free twists"),
+        (general(((0, 0, 0, 0, 0, 0),)), "'general' has free twists"),
+        (general(((1, 0, 0, 0, 0, 0), (2, 0, 0, 0, 0, 0))), "depend on each other"),
+        (general(tuple(map(tuple, np.eye(6)))), "nothing to constrain"),
+        (general(((1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0))), "turn about 2 axes"),
+        (LoopJoint("l", JointModel.BALL, A, B, free=((1, 0, 0, 0, 0, 0),)), "only general"),
         (Distance("l", A, B, 0.0), "'l' has length 0.0"),
         (Coupling("l", {"joint3": 1.0}), "'l' names the spherical joint 'joint3'"),
         (Coupling("l", {"jnt2": 1.0}), "unknown joint 'jnt2'.*joint2"),

@@ -315,7 +315,8 @@ nonzero = numbers.filter(bool)
 def joints(draw) -> LoopJoint:
     model = draw(st.sampled_from(JointModel))
     keys = {*TYPES[model.value].required, *TYPES[model.value].optional}
-    given_by_key = {"axis": axes, "axis_b": axes, "pitch": nonzero}
+    free = st.lists(st.tuples(*[nonzero] * 6), min_size=1, max_size=3).map(tuple)
+    given_by_key = {"axis": axes, "axis_b": axes, "pitch": nonzero, "free": free}
     extra = {key: draw(values) for key, values in given_by_key.items() if key in keys}
     return LoopJoint(draw(names), model, draw(frames), draw(frames), **extra, motion=draw(motions))
 

@@ -72,7 +72,7 @@ TURN = 1.4  # [m/s] around the axis at the start
 class AtSpeed:
     """ẋ² + ẏ² = f(t): a nonlinear row psi(v, t) without a position level.
 
-    J = ∂psi/∂v and J v + g_t = psi, so that a filter that is iterated is Newton's method on psi.
+    J = ∂psi/∂v and J v + g_t = psi, so that the filter, iterated, is Newton's method on psi.
     """
 
     nq: int = 3
@@ -84,7 +84,8 @@ class AtSpeed:
         J = np.array([[v[0], v[1], 0.0]])
         g_t = np.array([-0.5 * (speed + f(t))])
         gamma = np.array([-0.5 * np.cos(t)])
-        return Equations(MASS * np.eye(3), FORCE.copy(), J, np.zeros(1), g_t, gamma, UNIT)
+        M, g = MASS * np.eye(3), np.zeros(1)
+        return Equations(M, FORCE.copy(), J, g, g_t, gamma, UNIT, nonlinear=True)
 
     def displace(self, q: Array, step: Array) -> Array:
         """Configuration after a velocity has acted for a unit of time."""

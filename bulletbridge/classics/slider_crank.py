@@ -74,12 +74,15 @@ class SliderCrank:
 
     def energy(self, q: Array, v: Array) -> float:
         """Kinetic and potential energy [J], the latter zero at q2 = 0."""
+        kinetic = float(0.5 * MASS * v @ v)
+        if self.K == 0.0:  # as above
+            return kinetic
         if self.law == "abs":
             left = RIGHT - abs(q[TURN2])
             potential = RIGHT / left - 1.0 + np.log(left / RIGHT)
         else:
             potential = -0.5 * np.log(1.0 - (q[TURN2] / RIGHT) ** 2)
-        return float(0.5 * MASS * v @ v + self.K * potential)
+        return kinetic + float(self.K * potential)
 
 
 def place(minimal: Array, rate: Array) -> tuple[Array, Array]:

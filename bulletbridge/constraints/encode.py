@@ -9,8 +9,11 @@ from bulletbridge.constraints.joint_models import (
     free_motions,
     rotation_measure,
     transmitted_wrenches,
+    turn_axis,
+    turns_on_the_way,
 )
 from bulletbridge.constraints.layout import (
+    AXIAL,
     COUPLING,
     LOOP,
     NO_VARIABLE_ROW,
@@ -152,7 +155,7 @@ def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
             _encode_joint(record, loop)
         else:
             _encode_rod(record, loop)
-        along = loop.axis if isinstance(loop, LoopJoint) else Z_AXIS
+        along = joint_axis(loop, "a")
         record["target"] = _encode_motion(motions, loop.motion, frame_with_z(along))
         axis = loop.motion.axis if loop.motion else None
         record["turn"] = _axis_in_frame(loop, axis)
@@ -221,7 +224,7 @@ def _encode_frames(record: np.void, mechanism: Mechanism, loop: LoopJoint | Dist
     chains: list[list[int]] = []
     for end, frame in (("a", loop.a), ("b", loop.b)):
         body, R, p = _locate(mechanism, loop.name, frame)
-        R = R @ frame_with_z(_joint_axis(loop, end))
+        R = R @ frame_with_z(joint_axis(loop, end))
         record[f"body_{end}"], record[f"R_{end}"], record[f"p_{end}"] = body, R, p
         chain = [int(mechanism.bodies[body]["axis"])]
         while chain[-1] >= 0:
@@ -236,9 +239,13 @@ def _encode_frames(record: np.void, mechanism: Mechanism, loop: LoopJoint | Dist
     record["stop"] = next(k for k in chains[0] if k in chains[1])
 
 
-def _joint_axis(loop: LoopJoint | Distance, end: str) -> Triple:
+def joint_axis(loop: LoopJoint | Distance, end: str) -> Triple:
+    """Axis of a loop in its frame a or b, which is z of that frame as encoded."""
     if isinstance(loop, Distance):
         return Z_AXIS
+    if loop.model is JointModel.GENERAL:
+        x, y, z = (float(value) for value in turn_axis(_general(loop)))
+        return x, y, z
     if end == "b" and loop.axis_b is not None:
         return loop.axis_b
     if end == "b" and loop.model is JointModel.UNIVERSAL:
@@ -250,7 +257,7 @@ def _axis_in_frame(loop: LoopJoint | Distance, axis: Triple | None) -> Array:
     """Turning axis of the prescribed motion in frame a as encoded, whose z is the joint's axis."""
     if axis is None or isinstance(loop, Distance):
         return np.array(Z_AXIS)
-    return frame_with_z(loop.axis).T @ (np.asarray(axis, float) / np.linalg.norm(axis))
+    return frame_with_z(joint_axis(loop, "a")).T @ (np.asarray(axis, float) / np.linalg.norm(axis))
 
 
 def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, Array]:
@@ -261,21 +268,63 @@ def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, 
 
 
 def _encode_joint(record: np.void, loop: LoopJoint) -> None:
+    free = free_twists(loop)
+    rows = transmitted_wrenches(free)
+    record["rows"], record["rotation"] = len(rows), rotation_measure(free)
+    record["moment"][: len(rows)], record["force"][: len(rows)] = rows[:, :3], rows[:, 3:]
+    if record["rotation"] == AXIAL:
+        record["turns"] = turns_on_the_way(rows)
+    record["variable"] = NO_VARIABLE_ROW
+    if loop.model is JointModel.UNIVERSAL:
+        record["variable"] = PERPENDICULAR
+        record["rows"] += 1
+
+
+def free_twists(loop: LoopJoint) -> Array:
+    """Free motions (nf, 6) of a loop joint in its encoded frame a, z along its axis.
+
+    Raises:
+        ModelError: The numbers make no joint.
+    """
+    if loop.model is JointModel.GENERAL:
+        free = _general(loop)
+        Z = frame_with_z(joint_axis(loop, "a"))
+        return np.hstack([free[:, :3] @ Z, free[:, 3:] @ Z])
+    if loop.free:
+        raise ModelError(f"loop '{loop.name}' is {loop.model.value}: only general ones take free")
     advance = loop.pitch / (2 * np.pi)
     if loop.model is JointModel.SCREW and not (np.isfinite(advance) and advance != 0.0):
         raise ModelError(
             f"screw '{loop.name}' has pitch {loop.pitch} m per turn; give one that is not zero, "
             f"or use a revolute joint"
         )
-    free = free_motions(loop.model, advance)
-    rows = transmitted_wrenches(free)
-    record["rows"], record["rotation"] = len(rows), rotation_measure(free)
-    record["moment"][: len(rows)], record["force"][: len(rows)] = rows[:, :3], rows[:, 3:]
-    record["pitch"] = advance
-    record["variable"] = NO_VARIABLE_ROW
-    if loop.model is JointModel.UNIVERSAL:
-        record["variable"] = PERPENDICULAR
-        record["rows"] += 1
+    return free_motions(loop.model, advance)
+
+
+def _general(loop: LoopJoint) -> Array:
+    """Free motions (nf, 6) of a general joint as given, checked.
+
+    Raises:
+        ModelError: They are dependent, leave nothing to constrain, or cannot be held in place.
+    """
+    whole = all(len(twist) == 6 for twist in loop.free)
+    free = np.array(loop.free if whole else [], float).reshape(-1, 6)
+    sizes = np.linalg.norm(free, axis=1)
+    if not whole or not np.all(np.isfinite(free)) or not np.all(sizes > 0.0):
+        raise ModelError(f"loop '{loop.name}' has free twists {loop.free}: use six numbers each")
+    if len(free) >= 6 or np.linalg.matrix_rank(free / sizes[:, None], 1e-9) < len(free):
+        raise ModelError(
+            f"the {len(free)} free twists of loop '{loop.name}' depend on each other, or leave "
+            f"nothing to constrain; give at most five independent ones"
+        )
+    turning = np.linalg.matrix_rank(free[:, :3], 1e-9 * sizes.max()) if len(free) else 0
+    if turning >= 2 and np.abs(transmitted_wrenches(free)[:, :3]).max() > 1e-12:
+        raise ModelError(
+            f"the free twists of loop '{loop.name}' turn about {turning} axes that ways or the "
+            f"third turn are tied to; such a joint rolls and closes nowhere: use one axis or all "
+            f"three, or universal"
+        )
+    return free
 
 
 def _encode_rod(record: np.void, rod: Distance) -> None:

@@ -56,6 +56,31 @@ def transmitted_wrenches(free: Array) -> Array:
     return rows[:, forces_first]
 
 
+def dual_bases(free: Array) -> tuple[Array, Array]:
+    """Wrenches psi_u (nf, 6) and psi_c (nc, 6) of a joint with free motions (nf, 6).
+
+    Forces along free motions do work on these alone: psi_u · free = 1, psi_c · free = 0. A twist
+    has the components psi_u · twist along the free motions. With the rows of psi_c as constrained
+    motions besides, this is [psi_u psi_c] = [phi_u phi_c]^-T. Source: Bonaventura 2002.
+    """
+    constrained = transmitted_wrenches(free)
+    both: Array = np.asarray(np.linalg.inv(np.vstack([free, constrained])).T, np.float64)
+    return both[: len(free)], both[len(free) :]
+
+
+def turn_axis(free: Array) -> Array:
+    """Unit axis (3,) that all turns of free motions (nf, 6) have; z when it is not one axis."""
+    _, sizes, axes = np.linalg.svd(free[:, :3].reshape(-1, 3))
+    one = len(sizes) > 0 and sizes[0] > 0.0 and bool(np.all(sizes[1:] < 1e-12 * sizes[0]))
+    return axes[0] if one else np.array([0.0, 0.0, 1.0])
+
+
+def turns_on_the_way(rows: Array) -> Array:
+    """Turn about z per way of b's origin (3,) [rad/m] that rows (nc, 6) tie to it; else zero."""
+    tied = float(rows[:, 2] @ rows[:, 2])
+    return -(rows[:, 2] @ rows[:, 3:]) / tied if tied > 0.0 else np.zeros(3)
+
+
 def rotation_measure(free: Array) -> int:
     """How the rotation of b in a is measured, from what is free."""
     free_turns = np.linalg.matrix_rank(free[:, :3]) if len(free) else 0

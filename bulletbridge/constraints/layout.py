@@ -37,7 +37,7 @@ class Loop:
     variable: Int  # kind of the last row
     moment: Basis
     force: Basis
-    pitch: Real  # advance per radian [m], to count the turns of a screw
+    turns: Vec3  # [rad/m] turn about z on the way of b's origin, to count those of a screw
     length: Real  # of a rod
     target: Int  # prescribed motion of frame a, or -1
     turn: Vec3  # its axis in frame a

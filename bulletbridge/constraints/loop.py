@@ -6,6 +6,7 @@ from enum import Enum
 from bulletbridge.constraints.motion import Motion
 
 Triple = tuple[float, float, float]
+Twist = tuple[float, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class JointModel(Enum):
     SCREW = "screw"
     POINT_ON_LINE = "point_on_line"
     POINT_ON_PLANE = "point_on_plane"
+    GENERAL = "general"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class LoopJoint:
             which stays at right angles to the first, and must be given.
         pitch: Advance per turn [m], ``SCREW`` only; right-handed when positive.
         motion: Prescribed motion of frame a relative to its link; None when it is fixed there.
+        free: ``GENERAL`` only: the free motions, each a twist (angular, linear) of b's origin
+            relative to a, constant in axes of a. Any lengths and angles between them will do; a
+            turn and a way in one twist make a screw. Their turns have all one axis, or none, or
+            all three.
     """
 
     name: str
@@ -56,6 +62,7 @@ class LoopJoint:
     axis_b: Triple | None = None
     pitch: float = 0.0
     motion: Motion | None = None
+    free: tuple[Twist, ...] = ()
 
 
 @dataclass(frozen=True)

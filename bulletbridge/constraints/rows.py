@@ -41,7 +41,7 @@ from bulletbridge.numerics.algebra import (
     velocity_at,
 )
 from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Matrix, Records, Vector
+from bulletbridge.numerics.records import Array, Ints, Matrix, Records, Vector
 from bulletbridge.numerics.split import Row
 
 Placement = tuple[Matrix, Vector]
@@ -96,10 +96,11 @@ def rotation_error(loop: Loop, relative: Matrix, s: Vector) -> Vector:
     if loop.rotation == AXIAL:
         column = transpose(relative)[2]
         lean = tilt(Z, column)
-        if loop.pitch == 0.0:
+        turns = vec(loop.turns)
+        if dot(turns, turns) == 0.0:
             return lean
         turn = math.atan2(relative[1][0] - relative[0][1], relative[0][0] + relative[1][1])
-        turn += 2.0 * math.pi * round((s[2] / loop.pitch - turn) / (2.0 * math.pi))
+        turn += 2.0 * math.pi * round((dot(turns, s) - turn) / (2.0 * math.pi))
         return lean[0], lean[1], turn
     return rotation_vector(relative)
 
@@ -168,29 +169,86 @@ def jacobian(
 ) -> None:
     """Jacobian J (nc, nv), and the velocities that prescribed motions ask for, into rows .g_t."""
     for i in range(J.shape[0]):
-        rows[i].g_t = 0.0
         for k in range(J.shape[1]):
             J[i, k] = 0.0
     for i in range(len(loops)):
         loop = loops[i]
         a, b = frames(loop, poses, targets)
-        add_columns(loop, a, b, axes, loop.axis_a, -1.0, J)
-        add_columns(loop, a, b, axes, loop.axis_b, 1.0, J)
-        if loop.target >= 0:
-            put_prescribed_rate(loop, a, b, targets[loop.target], rows)
+        add_columns(loop, a, b, axes, loop.axis_a, -1.0, 0, J)
+        add_columns(loop, a, b, axes, loop.axis_b, 1.0, 0, J)
     for i in range(len(couplings)):
         coupling = couplings[i]
         for k in range(coupling.first, coupling.first + coupling.count):
             J[coupling.row, terms[k].axis] = terms[k].coefficient
+    prescribed_rates(loops, couplings, poses, targets, rows)
+
+
+@kernel
+def block_jacobian(
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    first: Ints,
+    J_a: Array,
+    J_b: Array,
+    rows: Records[Row],
+) -> None:
+    """``jacobian`` of the loops by modules: what each of the two ends adds, (rows, widest).
+
+    Column k of the module of an end is in J[row, k - first[k]].
+    """
+    for i in range(J_a.shape[0]):
+        for k in range(J_a.shape[1]):
+            J_a[i, k] = J_b[i, k] = 0.0
+    for i in range(len(loops)):
+        loop = loops[i]
+        a, b = frames(loop, poses, targets)
+        if loop.axis_a >= 0:
+            add_columns(loop, a, b, axes, loop.axis_a, -1.0, first[loop.axis_a], J_a)
+        if loop.axis_b >= 0:
+            add_columns(loop, a, b, axes, loop.axis_b, 1.0, first[loop.axis_b], J_b)
+    prescribed_rates(loops, couplings, poses, targets, rows)
+
+
+@helper
+def prescribed_rates(
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    poses: Records[Pose],
+    targets: Records[Target],
+    rows: Records[Row],
+) -> None:
+    """Velocities that prescribed motions ask for, into rows .g_t."""
+    for i in range(len(rows)):
+        rows[i].g_t = 0.0
+    for i in range(len(loops)):
+        loop = loops[i]
+        if loop.target >= 0:
+            a, b = frames(loop, poses, targets)
+            put_prescribed_rate(loop, a, b, targets[loop.target], rows)
+    for i in range(len(couplings)):
+        coupling = couplings[i]
         if coupling.target >= 0:
             rows[coupling.row].g_t = -targets[coupling.target].v[2]
 
 
 @helper
 def add_columns(
-    loop: Loop, a: Placement, b: Placement, axes: Records[Axis], last: int, sign: float, J: Array
+    loop: Loop,
+    a: Placement,
+    b: Placement,
+    axes: Records[Axis],
+    last: int,
+    sign: float,
+    shift: int,
+    J: Array,
 ) -> None:
-    """Add what the axes from ``last`` down to the common ancestor do to b relative to a'."""
+    """Add what the axes from ``last`` down to the common ancestor do to b relative to a'.
+
+    The column of axis k is k - shift.
+    """
     up = transpose(a[0])
     constant = constant_rows(loop)
     k = last
@@ -198,19 +256,26 @@ def add_columns(
         twist = axis_twist(axes[k])
         linear = apply(up, scale(sign, velocity_at(twist, b[1])))
         for i in range(constant):
-            J[loop.row + i, k] += dot(vec(loop.force[i]), linear)
+            J[loop.row + i, k - shift] += dot(vec(loop.force[i]), linear)
         if loop.rotation != FREE_ROTATION:
             angular = apply(up, scale(sign, twist[0]))
             for i in range(constant):
-                J[loop.row + i, k] += dot(vec(loop.moment[i]), angular)
+                J[loop.row + i, k - shift] += dot(vec(loop.moment[i]), angular)
         k = axes[k].below
     if loop.variable > 0:
-        add_variable_columns(loop, a, b, axes, last, sign, J)
+        add_variable_columns(loop, a, b, axes, last, sign, shift, J)
 
 
 @helper
 def add_variable_columns(
-    loop: Loop, a: Placement, b: Placement, axes: Records[Axis], last: int, sign: float, J: Array
+    loop: Loop,
+    a: Placement,
+    b: Placement,
+    axes: Records[Axis],
+    last: int,
+    sign: float,
+    shift: int,
+    J: Array,
 ) -> None:
     """The same for the last row of a loop when its direction depends on the configuration."""
     moment, force = variable_direction(loop, mul(transpose(a[0]), b[0]), position_in(a, b))
@@ -219,7 +284,7 @@ def add_variable_columns(
     while k != loop.stop:
         twist = axis_twist(axes[k])
         linear = velocity_at(twist, b[1])
-        J[loop.row + loop.rows - 1, k] += dot(moment, twist[0]) + dot(force, linear)
+        J[loop.row + loop.rows - 1, k - shift] += dot(moment, twist[0]) + dot(force, linear)
         k = axes[k].below
 
 

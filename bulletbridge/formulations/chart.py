@@ -42,6 +42,8 @@ class Iterations(NamedTuple):
 
 
 ITERATIONS = Iterations()
+OPEN = 100.0
+"""Gap of dependent rows, over the tolerance of u, that tells a singular origin."""
 
 
 class Point(NamedTuple):
@@ -78,7 +80,7 @@ class Chart:
         singular: Rows weaker than this, relative to the strongest, are dependent.
 
     Raises:
-        ModelError: Rates of the positions are not the velocities.
+        ModelError: Rates of the positions are not the velocities, or rows are nonlinear in them.
         ChartError: The rank differs from the expected one: the manifold has no tangent space here.
     """
 
@@ -98,6 +100,8 @@ class Chart:
             )
         self.dynamics, self.q0, self.iterations = dynamics, q0.copy(), iterations
         e = dynamics.equations(q0, np.zeros(dynamics.nv), t0)
+        if e.nonlinear:
+            raise ModelError("rows on the velocity level have no charts; use the projector")
         split = split_of(np.eye(dynamics.nv), e.J, e.unit, singular)
         if rank is not None and split.rank != rank:
             raise ChartError(
@@ -125,7 +129,7 @@ class Chart:
         """What the coordinates (n,) and their rates stand for.
 
         Raises:
-            ChartError: An iteration did not converge: too far from q0.
+            ChartError: An iteration did not converge: too far from q0; or q0 was singular.
         """
         q, e = self._close(v, t)
         A, U = self._rows(e), self.U
@@ -134,6 +138,7 @@ class Chart:
         scale = self.scale
         qdot = D @ vdot - UB @ (scale * e.g_t[self.kept])
         e = self.dynamics.equations(q, qdot, t)
+        self._check_dependent(e, t)
         bend = UB @ (scale * e.gamma[self.kept])
         reduced, push = D.T @ (e.M @ D), D.T @ (e.f + e.M @ bend)
         try:
@@ -147,6 +152,15 @@ class Chart:
             largest(A @ qddot + scale * e.gamma[self.kept]),
         )
         return Point(q, qdot, qddot, vddot, A, D, error)
+
+    def _check_dependent(self, e: Equations, t: float) -> None:
+        """Rows that depend on the others at q0 stay closed with them, unless q0 is singular."""
+        size, limit = largest(np.delete(e.unit * e.g, self.kept)), OPEN * self.iterations.u
+        if not size <= limit:
+            raise ChartError(
+                f"rows that the chart takes for dependent are open by {size:.1e} (limit "
+                f"{limit:.1e}) at t = {t:.6g} s: its origin is singular; use the projector"
+            )
 
     def _close(self, v: Array, t: float) -> tuple[Array, Equations]:
         """Chord iteration for u; q and the equations there at rest."""

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.admissible import admissible
 from bulletbridge.formulations.equations import Dynamics, Equations, Solution, split_of
 from bulletbridge.numerics.records import Array, Mask
 
@@ -82,7 +83,7 @@ class Modified:
 
     q̇_a = ξ_a - J⁺ (J ξ_a + g_t), q̇_b = ξ_b, ξ̇ = accelerations at (q, q̇). Any integrator of
     first-order equations may advance it. Position errors are those of the quadrature of q̇ alone:
-    they grow with the integrator's error and are never removed.
+    they grow with the integrator's error and are never removed. Rows nonlinear in v are iterated.
 
     Attributes:
         dynamics: With as many positions as velocities.
@@ -107,18 +108,20 @@ class Modified:
 
     def velocity(self, q: Array, xi: Array, t: float) -> Array:
         """Velocity (nv,) that satisfies the constraints, nearest to xi in the metric."""
-        c = condense(e := self.dynamics.equations(q, xi, t))
-        v = xi.copy()
-        if c.a.any():
-            split = split_of(c.M if self.weight is None else self.weight, c.J, e.unit)
-            v[c.a] -= split.unwhiten(split.shortest(e.J @ xi + e.g_t))
-        return v
+        return admissible(self.dynamics, self.dynamics.equations(q, xi, t), q, xi, t, self._nearest)
 
     def rate(self, t: float, y: Array) -> Array:
         """ẏ of y = (q, ξ)."""
         q, xi = np.split(y, 2)
         v = self.velocity(q, xi, t)
         return np.concatenate([v, Elimination(self.dynamics)(q, v, t).vdot])
+
+    def _nearest(self, e: Equations, xi: Array) -> Array:
+        c, v = condense(e), xi.copy()
+        if c.a.any():
+            split = split_of(c.M if self.weight is None else self.weight, c.J, e.unit, cap=e.cap)
+            v[c.a] -= split.unwhiten(split.shortest(e.J @ xi + e.g_t))
+        return v
 
 
 @dataclass(frozen=True)

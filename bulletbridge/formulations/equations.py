@@ -32,6 +32,8 @@ class Equations(NamedTuple):
         unit: (nc,) factor that brings each row to one unit.
         cap: The most rows that may be independent, where that was decided at closed positions:
             next to them, rows that are redundant by design look weak, not dependent.
+        nonlinear: Whether J or g_t depend on v, as those of nonlinear nonholonomic rows
+            psi(q, v, t) do: J = ∂psi/∂v, g_t = psi - J v. The velocity filter is then iterated.
     """
 
     M: Array
@@ -42,6 +44,7 @@ class Equations(NamedTuple):
     gamma: Array
     unit: Array
     cap: int | None = None
+    nonlinear: bool = False
 
     def split(self, rtol: float = SINGULAR_RTOL) -> "Split":
         """Velocity space by the rows: what they forbid and what they leave free."""

@@ -24,8 +24,8 @@ class Proximal:
     """M v̇ = f + Jᵀ lam, J v̇ + gamma + mu (lam - last lam) = 0, repeated until lam stays.
 
     Redundant rows share their load. A row of relative strength s comes in by s² / (mu + s²) an
-    iteration, so that rows below about 1e-6 do not converge. Where fewer independent rows were
-    decided on at closed positions, their strongest combinations stand for all.
+    iteration, so that rows between about 2e-5 and 1e-8 do not converge. Where fewer independent
+    rows were decided on at closed positions, their strongest combinations stand for all.
 
     Attributes:
         dynamics: The system.

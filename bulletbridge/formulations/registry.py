@@ -6,6 +6,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.formulations.baumgarte import Baumgarte
 from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.multipliers import Multipliers
 from bulletbridge.formulations.proximal import Proximal
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities
@@ -20,6 +21,7 @@ FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
     "multipliers": Multipliers,
     "baumgarte": Baumgarte,
     "proximal": Proximal,
+    "modular": Modular,
 }
 
 

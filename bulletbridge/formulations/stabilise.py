@@ -10,12 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.equations import (
-    SINGULAR_RTOL,
-    Dynamics,
-    Equations,
-    Split,
-)
+from bulletbridge.formulations.admissible import admissible
+from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Equations, Split
 from bulletbridge.numerics.records import Array
 
 FILTER_RTOL = 1e-10
@@ -56,7 +52,7 @@ class Stabilisation:
             ``current`` (Newton).
         passes: Fixed number of passes; None for as many as round-off takes, with current
             directions from where those of the start gain less than a digit.
-        filtered: Whether the velocity is filtered, once.
+        filtered: Whether the velocity is filtered; iterated only where rows are nonlinear in v.
     """
 
     directions: Literal["start", "current"] = "start"
@@ -69,12 +65,17 @@ class Stabilisation:
         """Bring (q, v) at time t back, after a step from the configuration ``start``.
 
         Raises:
-            StepError: The correction does not end.
+            StepError: The correction does not end, or the filter of nonlinear rows.
         """
         q, e, passes = self._correct(dynamics, start, q, v, t)
         split = e.split(FILTER_RTOL)
         if self.filtered:
-            v = filter_velocity(split, v, e.g_t)
+
+            def nearest(now: Equations, v: Array) -> Array:
+                known = split if now is e else now.split(FILTER_RTOL)
+                return filter_velocity(known, v, now.g_t)
+
+            v = admissible(dynamics, e, q, v, t, nearest)
         sizes = np.abs(e.unit * e.g)
         dependent = np.ones(len(sizes), bool)
         dependent[split.kept] = False

@@ -51,9 +51,12 @@ def add_beam(beam: Beam, stations: Records[Station], root: Pose) -> None:
 
 @helper
 def add_modes(
-    beam: Beam, body: Body, stations: Records[Station], axes: Records[Axis], M: Array
+    beam: Beam, body: Body, stations: Records[Station], axes: Records[Axis], shift: int, M: Array
 ) -> None:
-    """Add what the stations' mass puts between modes, and between them and the axes below."""
+    """Add what the stations' mass puts between modes, and between them and the axes below.
+
+    Column j of M stands at j - shift.
+    """
     for c in range(body.axis - body.v + 1):
         k = body.v + c
         pushed = (ZERO, ZERO)
@@ -63,10 +66,10 @@ def add_modes(
             momentum = scale(station.mass, d)
             pushed = add_pair(pushed, (cross(p, momentum), momentum))
             for b in range(c + 1):
-                M[k, body.v + b] += dot(momentum, vec(station.D[b]))
+                M[k, body.v + b - shift] += dot(momentum, vec(station.D[b]))
         j = axes[body.v].below
         while j >= 0:
-            M[k, j] += power(pushed, axis_twist(axes[j]))
+            M[k, j - shift] += power(pushed, axis_twist(axes[j]))
             j = axes[j].below
 
 

@@ -36,22 +36,14 @@ from bulletbridge.numerics.algebra import (
     velocity_at,
 )
 from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.records import Array, Ints, Records
 
 
-@kernel
-def mass_matrix(
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    M: Array,
+@helper
+def composite_inertias(
+    bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
 ) -> None:
-    """Composite-rigid-body algorithm: M (nv, nv), the lower triangle.
-
-    Takes poses and axes from ``kinematics``; writes the inertias of the poses for ``bias``.
-    """
+    """Inertia of each body, and of what it carries, about the world origin."""
     for i in range(1, len(bodies)):
         body, pose = bodies[i], poses[i]
         R = mat(pose.R)
@@ -69,16 +61,57 @@ def mass_matrix(
             below = poses[parent]
             total = add_inertia(carried_inertia(below), carried_inertia(poses[i]))
             put_carried_inertia(below, total)
+
+
+@helper
+def mass_row(axes: Records[Axis], poses: Records[Pose], k: int, shift: int, row: Array) -> None:
+    """What M has in row k up to its diagonal, column j at row[j - shift]."""
+    for j in range(k - shift):
+        row[j] = 0.0
+    pushed = momentum(carried_inertia(poses[axes[k].body]), axis_twist(axes[k]))
+    j = k
+    while j >= 0:
+        row[j - shift] = power(pushed, axis_twist(axes[j]))
+        j = axes[j].below
+
+
+@kernel
+def mass_matrix(
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    M: Array,
+) -> None:
+    """Composite-rigid-body algorithm: M (nv, nv), the lower triangle.
+
+    Takes poses and axes from ``kinematics``; writes the inertias of the poses for ``bias``.
+    """
+    composite_inertias(bodies, beams, stations, poses)
     for k in range(len(axes)):
-        for j in range(k):
-            M[k, j] = 0.0
-        pushed = momentum(carried_inertia(poses[axes[k].body]), axis_twist(axes[k]))
-        j = k
-        while j >= 0:
-            M[k, j] = power(pushed, axis_twist(axes[j]))
-            j = axes[j].below
+        mass_row(axes, poses, k, 0, M[k])
     for i in range(len(beams)):
-        add_modes(beams[i], bodies[beams[i].body], stations, axes, M)
+        add_modes(beams[i], bodies[beams[i].body], stations, axes, 0, M)
+
+
+@kernel
+def block_masses(
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    first: Ints,
+    M: Array,
+) -> None:
+    """``mass_matrix`` by modules: column j of row k is in M[k, j - first[k]], (nv, widest)."""
+    composite_inertias(bodies, beams, stations, poses)
+    for k in range(len(axes)):
+        mass_row(axes, poses, k, first[k], M[k])
+    for i in range(len(beams)):
+        body = bodies[beams[i].body]
+        add_modes(beams[i], body, stations, axes, first[body.v], M)
 
 
 @kernel

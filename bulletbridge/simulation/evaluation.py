@@ -114,8 +114,7 @@ def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evalua
 def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[Array, Array]]:
     """Origin of frame b (3,) [m] of each loop, and its way there from where it should be (3,) [m].
 
-    The rows in metres measure that way along directions at right angles to each other, which are
-    the forces of their unit multipliers.
+    The rows in metres measure that way along the forces of their unit multipliers.
     """
     terms = full.terms(q, v, t)
     found: dict[str, tuple[Array, Array]] = {}
@@ -123,7 +122,7 @@ def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[A
         if index < len(full.encoded.loops):
             point, rows = full.wrench_rows(terms, index, t)
             metres = full.encoded.in_metres[part]
-            found[name] = point, terms.g[part][metres] @ rows[metres, 3:]
+            found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
     return found
 
 
@@ -168,13 +167,28 @@ def reactions(
 ) -> dict[str, Reaction]:
     """Reactions of all constraints that go with an acceleration vdot (nv,) at a state."""
     terms = solver.terms(q, v, t)
-    unit = solver.encoded.scale
     needed: Array = terms.M @ vdot + terms.h - terms.forces - solver.tau[0]
+    return wrenches(solver, redundancy, terms, needed, t)
+
+
+def wrenches(
+    solver: Solver,
+    redundancy: dict[str, Redundancy],
+    terms: Terms,
+    needed: Array,
+    t: float,
+    rtol: float = 1e-6,
+) -> dict[str, Reaction]:
+    """How all constraints together supply generalised forces or impulses ``needed`` (nv,).
+
+    Rows weaker than ``rtol``, relative to the strongest, supply none.
+    """
+    unit = solver.encoded.scale
     Y = whiten(terms.M, unit[:, None] * terms.J)
     whitened = np.linalg.solve(np.linalg.cholesky(terms.M), needed)
     U, s, Vt = np.linalg.svd(Y)
     cap = min(int(solver.control[0]["cap"]), len(s))
-    rank = int(np.count_nonzero(s[:cap] > 1e-6 * s[0])) if cap else 0
+    rank = int(np.count_nonzero(s[:cap] > rtol * s[0])) if cap else 0
     lam: Array = unit * (U[:, :rank] @ ((Vt[:rank] @ whitened) / s[:rank]))
     shared = np.abs(U[:, rank:]).max(axis=1, initial=0.0) > 1e-9
     found: dict[str, Reaction] = {}

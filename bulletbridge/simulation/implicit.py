@@ -62,6 +62,8 @@ def symmetric_projection(
         there = d.equations(q1, end, t + h)
         D1 = directions(there, kept)
         v1 = end + D1 @ push
+        if there.nonlinear:  # J and g_t are those of the velocity that they judge
+            there = d.equations(q1, v1, t + h)
         gap, rate = there.g[kept], there.J[kept] @ v1 + there.g_t[kept]
         return q1, v1, np.concatenate([rule, back - D1 @ move, unit * gap, unit * rate])
 

@@ -7,6 +7,7 @@ import numpy as np
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.arrays import CONTRADICTED, DONE, NOT_FINITE
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
+from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.methods import METHODS, State, Stepper
@@ -25,12 +26,31 @@ class FiniteTree(Tree):
             StepError: A number is not finite.
         """
         e = super().equations(q, v, t)
-        if not all(np.isfinite(x).all() for x in (e.M, e.f, e.J, e.gamma)):
-            raise StepError(
-                "numbers that are not finite; check tau for NaN and masses for zero, or use a "
-                "smaller dt"
-            )
+        require_finite(e.M, e.f, e.J, e.gamma)
         return e
+
+    def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
+        """The same module by module.
+
+        Raises:
+            StepError: A number is not finite.
+        """
+        e = super().modular_equations(q, v, t)
+        require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
+        return e
+
+
+def require_finite(*terms: Array) -> None:
+    """Refuse to solve for what is not finite.
+
+    Raises:
+        StepError: A number is not finite.
+    """
+    if not all(np.isfinite(x).all() for x in terms):
+        raise StepError(
+            "numbers that are not finite; check tau for NaN and masses for zero, or use a smaller "
+            "dt"
+        )
 
 
 class PythonStep:

@@ -242,7 +242,8 @@ class Solver:
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
         bias(self.bodies, beams, stations, self.lumps, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
-        self._evaluate_users(Kinematics(self.mechanism, poses, axes, q, v, t), rows, J)
+        seen = Kinematics(self.mechanism, poses, axes, q, v, t)
+        self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)
         joint_forces(axes, q, v, scripted, forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
@@ -290,8 +291,8 @@ class Solver:
         numbers = np.arange(each * steps + 1, dtype=np.float64)
         return self.t + numbers * (float(c["dt"]) / each)
 
-    def _evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
-        """Let users' constraints write their rows, the last ones."""
+    def evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
+        """Let users' constraints write their rows, the last ones of those given."""
         first = len(rows) - self.user_size
         for user in self.encoded.users:
             part = slice(first, first + len(user.units))
@@ -306,7 +307,7 @@ class Solver:
             nq, nv, t = len(self.q), len(self.v), float(self.control[0]["t"])
             q, v = self.vectors[SEEN_Q, :nq].copy(), self.vectors[SEEN_V, :nv].copy()
             seen = Kinematics(self.mechanism, self.poses, self.axes, q, v, t)
-            self._evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)
+            self.evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)
         except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
             self._interruption = error
             self.control[0]["failure"] = INTERRUPTED

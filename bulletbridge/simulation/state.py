@@ -28,6 +28,7 @@ from bulletbridge.simulation.evaluation import (
     reactions,
 )
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
+from bulletbridge.simulation.modes import Modes, free_modes
 from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
@@ -163,7 +164,7 @@ class ClosedState:
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
         with announce_compilation():
             if decision is None:
-                solver, decision, start, iterations = self._decide(start, held)
+                solver, decision, start, iterations = self._decide(self._full, start, held)
             enough = round_off(solver, start, t) + 10 * decision.mismatch
             found, more = close(solver, start, t, held, enough)
             require_closed(solver, found, t, enough)
@@ -178,18 +179,20 @@ class ClosedState:
         gap = float(np.abs(self._full.terms(found, speed, t).g).max(initial=0.0))
         return Assembly(moved, iterations + more, gap)
 
-    def _decide(self, start: Array, held: Mask) -> tuple[Solver, Decision, Array, int]:
+    def _decide(
+        self, full: Solver, start: Array, held: Mask
+    ) -> tuple[Solver, Decision, Array, int]:
         """Decide redundancy at a closed configuration near start; also that, and its iterations."""
         enough, t = self.tolerances.redundant, self.t
-        closed, iterations = close(self._full, start, t, held, enough)
-        require_closed(self._full, closed, t, enough)
-        decision = decide(self.mechanism, self.encoded, closed, t, self.tolerances)
+        closed, iterations = close(full, start, t, held, enough)
+        require_closed(full, closed, t, enough)
+        decision = decide(self.mechanism, full.encoded, closed, t, self.tolerances)
         if not self._allow_structure:
             require_freedom(self.mechanism, decision)
         solver = Solver(self.mechanism, decision.encoded, self.tolerances)
         solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
-        solver.apply_settings(self._full)
-        solver.state[:] = self._full.state
+        solver.apply_settings(full)
+        solver.state[:] = full.state
         return solver, decision, closed, iterations
 
     def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
@@ -295,6 +298,14 @@ class ClosedState:
         point = self.kinematics().point(link)
         moment = np.zeros(3) if torque is None else np.asarray(torque, float)
         return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
+
+    def modes(self, name: str) -> Modes:
+        """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
+
+        Raises:
+            ModelError: There is no such loop joint, or it is universal or driven.
+        """
+        return free_modes(self.constraints, name, self.kinematics())
 
     def _set(self, q: Array, v: Array, t: float) -> None:
         """Take a state that closes the loops and trim it to round-off."""

@@ -13,6 +13,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.assembly import Assembly
+from bulletbridge.simulation.connecting import ActiveSet, Reconfigurable
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.simulation.options import (
@@ -29,11 +30,10 @@ from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.springs import STIFF, fastest_mode
-from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
 
 
-class System(ClosedState):
+class System(Reconfigurable):
     """A constrained mechanism and its state.
 
     Args:
@@ -232,7 +232,7 @@ class System(ClosedState):
         free = np.zeros(self.mechanism.nv, bool)
         if self._filter is None:
             if self._decision is None:
-                self._solver, self._decision, _, _ = self._decide(q, free)
+                self._solver, self._decision, _, _ = self._decide(self._full, q, free)
             self._filter = Filter(self._solver, self.decision)
         try:
             impulses = self._filter(q, v, held, tuple(open))
@@ -251,3 +251,11 @@ class System(ClosedState):
         assembly = super()._assemble(start, held, speed, held_v)
         self.write()
         return assembly
+
+    def _take(self, chosen: ActiveSet) -> None:
+        """Go on with other constraints, and show the state."""
+        if self.world is not None:
+            self.world.check()
+        super()._take(chosen)
+        self._filter = None
+        self.write()

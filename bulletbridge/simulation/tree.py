@@ -1,12 +1,15 @@
 """A mechanism with its constraints as formulations and integrators see it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.modules import Modules, modules
 from bulletbridge.simulation.solver import Solver
 
 
@@ -32,6 +35,15 @@ class Tree:
         f = terms.forces + self.solver.tau[0] - terms.h
         unit, cap = self.solver.encoded.scale, int(self.solver.control[0]["cap"])
         return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit, cap)
+
+    @cached_property
+    def modules(self) -> Modules:
+        """The modules of the solver."""
+        return modules(self.solver)
+
+    def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
+        """The same module by module."""
+        return self.modules.equations(q, v, t)
 
     def displace(self, q: Array, step: Array) -> Array:
         """Configuration after a velocity has acted for a unit of time."""

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.loop import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+    Twist,
+)
 from bulletbridge.constraints.motion import Motion, Polynomial, Signal, Sine, Spline
 from bulletbridge.surface.model_spec import ORIGIN, FileConstraint, Z
 from bulletbridge.surface.strict_yaml import Node
@@ -57,7 +64,16 @@ def _joint(keys: Keys) -> LoopJoint:
         keys["axis_b"].direction() if "axis_b" in keys else None,
         keys["pitch"].nonzero() if "pitch" in keys else 0.0,
         TYPES[kind].motion(keys),
+        tuple(_twist(twist) for twist in keys["free"].items()) if "free" in keys else (),
     )
+
+
+def _twist(node: Node) -> Twist:
+    numbers = node.numbers()
+    if len(numbers) != 6 or not any(numbers):
+        node.fail("is no twist; give three turns and three ways, as in [0, 0, 1, 0, 0, 0.1]")
+    wx, wy, wz, x, y, z = numbers
+    return wx, wy, wz, x, y, z
 
 
 def _distance(keys: Keys) -> Distance:
@@ -91,6 +107,7 @@ TYPES: dict[str, LoopType] = {
     "screw": LoopType(_joint, (*ENDS, "pitch"), AXES),
     "point_on_line": LoopType(_joint, ENDS, ("axis",)),
     "point_on_plane": LoopType(_joint, ENDS, ("axis",)),
+    "general": LoopType(_joint, (*ENDS, "free")),
     "distance": LoopType(_distance, (*ENDS, "length"), moves=("z",)),
     "gear": _COUPLING,
     "coupling": _COUPLING,

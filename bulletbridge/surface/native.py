@@ -33,6 +33,7 @@ NO_TWIN = {
     JointModel.SCREW: "Bullet has no screw constraint",
     JointModel.POINT_ON_LINE: "Bullet has no constraint of a point to a line",
     JointModel.POINT_ON_PLANE: "Bullet has no constraint of a point to a plane",
+    JointModel.GENERAL: "Bullet has no constraint with free motions of one's own",
 }
 
 

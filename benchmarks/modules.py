@@ -1,0 +1,161 @@
+"""Accelerations of robots in series: the modular formulation against the dense projector.
+
+Each module is a free body with two hinges, held by the one before with a ball joint. Times are the
+medians of single calls at one random state; exponents are fits of log time over log modules for the
+last three sizes. The compiled projector's time is that of one evaluation as the step makes it.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+import bulletbridge as bb
+from bulletbridge.constraints.encode import encode
+from bulletbridge.formulations.modular import Modular, open_modules
+from bulletbridge.formulations.weighted import Projector
+from bulletbridge.mechanism.layout import FREE, REVOLUTE
+from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.connecting import where_it_is
+from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.tree import Tree
+
+SIZES = (5, 10, 20, 50, 100)
+
+
+def robots(count: int, rng: np.random.Generator) -> Mechanism:
+    """Free bodies that carry two links on hinges each, with random sizes."""
+    bodies, axes = empty_arrays(3 * count + 1, 8 * count)
+    links, joints = dict[str, Link](), dict[str, Joint]()
+    q = v = 0
+    for i in range(1, 3 * count + 1):
+        free = i % 3 == 1
+        parent, positions, rates = (0, 7, 6) if free else (i - 1, 1, 1)
+        body = bodies[i]
+        body["parent"], body["joint"] = parent, FREE if free else REVOLUTE
+        body["q"], body["v"], body["axis"] = q, v, v + rates - 1
+        body["R"] = np.eye(3) if free else Rotation.random(rng=rng).as_matrix()
+        body["p"] = np.zeros(3) if free else rng.normal(0, 0.4, 3)
+        body["mass"], body["com"] = rng.uniform(0.5, 3.0), rng.normal(0, 0.2, 3)
+        body["J"] = float(body["mass"]) * np.diag(rng.uniform(0.05, 0.07, 3))
+        for k in range(v, v + rates):
+            axes[k]["body"], axes[k]["q"] = i, -1 if free else q
+            axes[k]["below"] = -1 if free and k == v else k - 1
+        links[f"link{i}"] = Link(f"link{i}", i, np.eye(3), rng.normal(0, 0.2, 3))
+        kind = "free" if free else "revolute"
+        joints[f"joint{i}"] = Joint(f"joint{i}", kind, slice(q, q + positions), slice(v, v + rates))
+        q, v = q + positions, v + rates
+    return Mechanism(bodies, axes, links, joints, np.array([0.0, 0.0, -9.81]))
+
+
+def series(count: int) -> tuple[Solver, Array, Array]:
+    """``count`` modules in series, closed at a random state."""
+    rng = np.random.default_rng(0)
+    mechanism = robots(count, rng)
+    q, v = rng.normal(0, 0.8, mechanism.nq), rng.normal(0, 1.0, mechanism.nv)
+    for k in range(count):
+        q[9 * k + 3 : 9 * k + 7] = Rotation.random(rng=rng).as_quat()
+    state = q, v
+    system = bb.System(mechanism)
+    system.set_state(*state)
+    kinematics = system.kinematics()
+    joints = [
+        where_it_is(
+            bb.LoopJoint(
+                f"joint {k}",
+                bb.JointModel.BALL,
+                bb.Frame(f"link{3 * k}"),
+                bb.Frame(f"link{3 * k + 1}"),
+            ),
+            kinematics,
+        )
+        for k in range(1, count)
+    ]
+    solver = Solver(mechanism, encode(mechanism, joints), Tolerances())
+    solver.q[:], solver.v[:] = state
+    return solver, *state
+
+
+def median(call: Callable[[], object], seconds: float = 1.0) -> float:
+    """Median time of a call [s]."""
+    call()
+    times: list[float] = []
+    end = perf_counter() + seconds
+    while perf_counter() < end or len(times) < 5:
+        begun = perf_counter()
+        call()
+        times.append(perf_counter() - begun)
+    return float(np.median(times))
+
+
+def exponent(sizes: list[int], times: list[float]) -> float:
+    """Slope of log time over log size of the last three."""
+    return float(np.polyfit(np.log(sizes[-3:]), np.log(times[-3:]), 1)[0])
+
+
+def threads(solver: Solver, q: Array, v: Array) -> dict[str, float]:
+    """Times [s] of evaluating all modules by themselves, in one thread and in two."""
+    e = Tree(solver).modular_equations(q, v, 0.0)
+    parts = [(b, e.f[a.columns]) for a, b in zip(e.connectivity.alike, e.blocks, strict=True)]
+    halves = [
+        (type(b)(b.M[part], b.J[part]), f[part])
+        for b, f in parts
+        for part in (slice(0, len(f) // 2), slice(len(f) // 2, None))
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        two = median(lambda: list(pool.map(open_modules, *zip(*halves, strict=True))))
+    return {"one": median(lambda: [open_modules(*part) for part in parts]), "two": two}
+
+
+def measure(sizes: list[int]) -> dict[str, object]:
+    """Times and differences of every size."""
+    rows: list[dict[str, object]] = []
+    modular, dense, compiled = list[float](), list[float](), list[float]()
+    for count in sizes:
+        solver, q, v = series(count)
+        tree = Tree(solver)
+        one, other = Modular(tree), Projector(tree)
+        a, b = one(q, v, 0.0), other(q, v, 0.0)
+        modular.append(median(lambda one=one, q=q, v=v: one(q, v, 0.0)))
+        dense.append(median(lambda other=other, q=q, v=v: other(q, v, 0.0)))
+        compiled.append(median(solver.acceleration))
+        rows.append(
+            {
+                "modules": count,
+                "rates": len(v),
+                "rows": solver.encoded.nc,
+                "modular_us": round(1e6 * modular[-1], 1),
+                "projector_us": round(1e6 * dense[-1], 1),
+                "compiled_projector_us": round(1e6 * compiled[-1], 1),
+                "vdot_difference": float(np.abs(a.vdot - b.vdot).max() / np.abs(b.vdot).max()),
+                "lam_difference": float(np.abs(a.lam - b.lam).max() / np.abs(b.lam).max()),
+                "threads_us": {k: round(1e6 * s, 1) for k, s in threads(solver, q, v).items()},
+            }
+        )
+        print(rows[-1])
+    names = {"modular": modular, "projector": dense, "compiled_projector": compiled}
+    fitted = {name: round(exponent(sizes, times), 2) for name, times in names.items()}
+    slope, fixed = np.polyfit(sizes, modular, 1)
+    line = {"fixed": round(1e6 * float(fixed), 1), "per_module": round(1e6 * float(slope), 2)}
+    return {"series": rows, "exponents": fitted, "modular_line_us": line}
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    arguments = parser.parse_args()
+    result = measure(arguments.sizes)
+    print(result["exponents"], result["modular_line_us"])
+    arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""Constraints that come and go while a system moves: grasp, release, hand over, change a tool.
+
+The mechanism is not read again. What was decided about a set of constraints is kept for when the
+same set comes back. Positions do not jump; velocities change by the velocity filter, which is the
+plastic impact between what is joined.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.constraints.encode import Constraint, Encoded, encode, joint_axis
+from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
+from bulletbridge.constraints.user import Kinematics
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.formulations.stabilise import FILTER_RTOL
+from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.assembly import close, round_off
+from bulletbridge.simulation.evaluation import Reaction, wrenches
+from bulletbridge.simulation.failures import require_closed
+from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.state import ASSEMBLED, ClosedState
+from bulletbridge.simulation.step import PROJECT
+from bulletbridge.simulation.warm_up import announce_compilation
+
+MOST_SETS = 32
+"""Sets of constraints that are remembered."""
+
+
+class ActiveSet(NamedTuple):
+    """Constraints that act together, and what was decided about them."""
+
+    constraints: tuple[Constraint, ...]
+    full: Solver
+    solver: Solver
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What connecting did.
+
+    Attributes:
+        constraint: As it was connected: ``as_is`` gives it a frame, length or offset of its own.
+        impulses: What each constraint did in that instant, by name, as in ``System.reactions`` but
+            in N s and N m s: on the link of frame b, the opposite on that of frame a.
+        change: (nv,) of the velocity.
+        energy_lost: Kinetic energy that the impact took [J]; negative where a drive gave some.
+    """
+
+    constraint: Constraint
+    impulses: dict[str, Reaction]
+    change: Array
+    energy_lost: float
+
+    @property
+    def impulse(self) -> Reaction:
+        """That of the new constraint."""
+        return self.impulses[self.constraint.name]
+
+
+class Reconfigurable(ClosedState):
+    """A state whose constraints may change."""
+
+    _remembered: tuple[ActiveSet, ...] = ()
+
+    def connect(
+        self,
+        constraint: Constraint,
+        *,
+        as_is: bool = False,
+        assemble: bool = False,
+        tolerance: float = ASSEMBLED,
+    ) -> Connection:
+        """Add a constraint from now on; velocities change by as little as it needs.
+
+        The change is the shortest in the metric of M: a plastic impact, which keeps the momentum of
+        what floats freely and never gains energy unless something is driven.
+
+        Args:
+            constraint: What joins the two links.
+            as_is: Whether it takes what it finds: frame b is put where frame a is now, a distance
+                gets the length and a coupling the offset of now.
+            assemble: Whether joints may move to close it, as little as possible.
+            tolerance: Gap that is closed without asking, in mechanism lengths or radians.
+
+        Returns:
+            Impulses and energy.
+
+        Raises:
+            ModelError: The name is taken, or the constraint names what does not exist.
+            AssemblyError: The gap is too wide, or cannot be closed.
+            OverconstrainedError: Nothing could move any more.
+        """
+        if constraint.name in (c.name for c in self.constraints):
+            raise ModelError(
+                f"'{constraint.name}' is connected already; disconnect it, or use another name"
+            )
+        if self._decision is None:
+            self._trim()
+        if as_is:
+            constraint = where_it_is(constraint, self.kinematics())
+        chosen = self._find((*self.constraints, constraint), tolerance, assemble)
+        before, t, solver = self.v, self.t, chosen.solver
+        if assemble:
+            solver.q[:] = self._close(chosen)
+        if solver.run(PROJECT):
+            raise AssemblyError(
+                f"'{constraint.name}' cannot be closed from here; pass assemble=True, or as_is=True"
+            )
+        terms, change = solver.terms(solver.q, solver.v, t), solver.v - before
+        push: Array = terms.M @ change
+        lost = -0.5 * float(push @ (before + solver.v))
+        impulses = wrenches(solver, chosen.decision.by_name, terms, push, t, FILTER_RTOL)
+        self._take(chosen)
+        return Connection(constraint, impulses, change, lost)
+
+    def disconnect(self, name: str) -> Constraint:
+        """Take a constraint away; the state goes on as it is.
+
+        Returns:
+            The constraint, to be connected again.
+
+        Raises:
+            ModelError: No constraint has this name.
+        """
+        found = [c for c in self.constraints if c.name == name]
+        if not found:
+            known = ", ".join(c.name for c in self.constraints) or "none"
+            raise ModelError(f"unknown constraint '{name}'; connected: {known}")
+        if self._decision is None:
+            self._trim()
+        rest = tuple(c for c in self.constraints if c.name != name)
+        self._take(self._find(rest, ASSEMBLED + self._full_mismatch(), False))
+        return found[0]
+
+    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+        """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
+        self._remembered = ()
+        super().place(name, link, R, p, turn)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        self._remembered = ()
+        super().set_offset(name, offset)
+
+    def _find(
+        self, constraints: tuple[Constraint, ...], tolerance: float, assemble: bool
+    ) -> ActiveSet:
+        """The set of these constraints at the present state, decided now or remembered."""
+        for chosen in self._remembered:
+            if same(chosen.constraints, constraints):
+                chosen.full.apply_settings(self._full)
+                chosen.solver.apply_settings(self._full)
+                for solver in (chosen.full, chosen.solver):
+                    solver.state[:], solver.control[0]["fresh"] = self._solver.state, 0
+                if not assemble:
+                    require_near(chosen.full, self.q, self.t, tolerance)
+                return chosen
+        encoded = encode(self.mechanism, constraints)
+        carry_over(self.encoded, encoded)
+        with announce_compilation():
+            full = Solver(self.mechanism, encoded, self.tolerances)
+        full.apply_settings(self._full)
+        full.state[:] = self._solver.state
+        if not assemble:
+            require_near(full, self.q, self.t, tolerance)
+        solver, decision, _, _ = self._decide(full, self.q, np.zeros(self.mechanism.nv, bool))
+        return ActiveSet(constraints, full, solver, decision)
+
+    def _close(self, chosen: ActiveSet) -> Array:
+        """The nearest configuration that a set closes.
+
+        Raises:
+            AssemblyError: There is none.
+        """
+        solver, t = chosen.solver, self.t
+        enough = round_off(solver, self.q, t) + 10 * chosen.decision.mismatch
+        found, _ = close(solver, self.q, t, np.zeros(self.mechanism.nv, bool), enough)
+        require_closed(solver, found, t, enough)
+        return found
+
+    def _take(self, chosen: ActiveSet) -> None:
+        """Go on with other constraints, at the state of their solver."""
+        if self._decision is not None:
+            left = ActiveSet(self.constraints, self._full, self._solver, self._decision)
+            others = (s for s in self._remembered if s is not chosen)
+            self._remembered = (left, *others)[:MOST_SETS]
+        self.constraints = chosen.constraints
+        self._full, self._solver, self._decision = chosen[1:]
+
+
+def same(one: tuple[Constraint, ...], other: tuple[Constraint, ...]) -> bool:
+    """Whether two sets are the same constraints; those with Python code in them, the same ones."""
+    if len(one) != len(other):
+        return False
+    plain = LoopJoint, Distance, Coupling
+    for a, b in zip(one, other, strict=True):
+        if a is b:
+            continue
+        if not (isinstance(a, plain) and isinstance(b, plain)):
+            return False
+        if a.motion is not b.motion or a != b:
+            return False
+    return True
+
+
+def require_near(solver: Solver, q: Array, t: float, allowed: float) -> None:
+    """Refuse to join what is apart.
+
+    Raises:
+        AssemblyError: It names the gap, and what to do.
+    """
+    try:
+        require_closed(solver, q, t, allowed)
+    except AssemblyError as error:
+        raise AssemblyError(
+            f"{error}; to join what is apart pass as_is=True, or assemble=True"
+        ) from None
+
+
+def carry_over(old: Encoded, new: Encoded) -> None:
+    """What ``place`` and ``set_offset`` have done to constraints that stay."""
+    places = {name: k for k, name in enumerate(list(old.rows)[: len(old.loops)])}
+    for name, loop in zip(list(new.rows), new.loops, strict=False):
+        if name in places:
+            for field in ("R_a", "p_a", "turn"):
+                loop[field] = old.loops[places[name]][field]
+    for name, part in new.rows.items():
+        if name in old.rows:
+            mine = new.couplings["row"] == part.start
+            theirs = old.couplings["row"] == old.rows[name].start
+            new.couplings["offset"][mine] = old.couplings["offset"][theirs]
+
+
+def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
+    """The constraint as the present configuration closes it.
+
+    Raises:
+        ModelError: It is a user's own, or names what does not exist.
+    """
+    t, motion = kinematics.t, getattr(constraint, "motion", None)
+    x, y, z, angle = motion.over(np.array([t]))[0, :, 0] if motion is not None else np.zeros(4)
+    if isinstance(constraint, Coupling):
+        total = -z
+        for name, factor in constraint.coefficients.items():
+            total += factor * float(kinematics.q[kinematics.mechanism.joint(name).q.start])
+        return replace(constraint, offset=float(total))
+    if not isinstance(constraint, LoopJoint | Distance):
+        raise ModelError(
+            f"'{constraint.name}' is a constraint of your own: nothing in it can be put where "
+            f"things are; connect it without as_is"
+        )
+    a, b = kinematics.point(constraint.a), kinematics.point(constraint.b)
+    if isinstance(constraint, Distance):
+        return replace(constraint, length=float(np.linalg.norm(b.p_W - a.p_W) - z))
+    link = kinematics.point(replace(constraint.b, xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)))
+    p_W, R_W = a.p_W + a.R_W @ [x, y, z], b.R_W
+    if constraint.model is not JointModel.UNIVERSAL:
+        axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
+        turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)
+        R_W = a.R_W @ turn @ about_z(angle) @ turn.T @ frame_with_z(axis_a) @ frame_with_z(axis_b).T
+    px, py, pz = (float(value) for value in link.R_W.T @ (p_W - link.p_W))
+    frame = replace(constraint.b, xyz=(px, py, pz), rpy=matrix_rpy(link.R_W.T @ R_W))
+    return replace(constraint, b=frame)
+
+
+def about_z(angle: float) -> Array:
+    """Turn (3, 3) about z by an angle [rad]."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
