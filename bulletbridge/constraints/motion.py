@@ -1,4 +1,4 @@
-"""Prescribed motions for driven (rheonomic) constraints: r(t) with its two derivatives."""
+"""Prescribed functions of time, for driven (rheonomic) constraints: r(t) with two derivatives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +29,11 @@ class Sine:
         sine, cosine = self.amplitude * np.sin(angle), self.amplitude * np.cos(angle)
         return float(self.offset + sine), float(w * cosine), float(-w * w * sine)
 
+    def values(self, t: Array) -> Array:
+        """Values at many times."""
+        w = 2 * np.pi * self.frequency
+        return self.offset + self.amplitude * np.sin(w * t + self.phase)
+
 
 @dataclass(frozen=True)
 class Polynomial:
@@ -40,6 +45,10 @@ class Polynomial:
         """Value, rate, acceleration at time t."""
         polynomial = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
         return float(polynomial(t)), float(polynomial.deriv()(t)), float(polynomial.deriv(2)(t))
+
+    def values(self, t: Array) -> Array:
+        """Values at many times."""
+        return np.polynomial.Polynomial(np.atleast_1d(self.coefficients))(t)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,27 @@ class Spline:
         value, rate = float(self.curve(end)), float(self.curve(end, 1))
         acceleration = float(self.curve(t, 2)) if end == t else 0.0
         return value + rate * (t - end), rate, acceleration
+
+    def values(self, t: Array) -> Array:
+        """Values at many times."""
+        end = np.clip(t, self.times[0], self.times[-1])
+        return self.curve(end) + self.curve(end, 1) * (t - end)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Several of the others, added up."""
+
+    parts: tuple["Sine | Polynomial | Spline | Sum", ...]
+
+    def __call__(self, t: float) -> Triple:
+        """Value, rate, acceleration at time t."""
+        value, rate, acceleration = np.sum([(0.0, 0.0, 0.0), *(s(t) for s in self.parts)], axis=0)
+        return float(value), float(rate), float(acceleration)
+
+    def values(self, t: Array) -> Array:
+        """Values at many times."""
+        return sum((part.values(t) for part in self.parts), np.zeros(len(t)))
 
 
 Signal = Callable[[float], Triple]

@@ -15,10 +15,17 @@ from bulletbridge.formulations.arrays import (
     SEEN_V,
     SOLUTION,
     Arrays,
+    Control,
     Factors,
     Moment,
 )
-from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
+from bulletbridge.mechanism.dynamics import (
+    add_impedance,
+    bias,
+    joint_forces,
+    look_ahead,
+    mass_matrix,
+)
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.numerics.jit import call_back, helper, inlined
 from bulletbridge.numerics.records import Array
@@ -73,6 +80,8 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
         scale = f.rows[i].scale
         for k in range(f.Y.shape[1]):
             f.Y[i, k] *= scale
+    if control.ahead > 0.0:
+        add_impedance(a.axes, control.ahead, f.L)
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     control.filter_rank = orthogonalise(f.Y, f.R, f.rows, control.cap, control.filter_rtol)
@@ -84,11 +93,21 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
 
 
 @inlined
+def take_springs(control: Control, ahead: float) -> None:
+    """Have joint springs and dampers act ``ahead`` [s] in the factors, which are made again."""
+    if control.ahead != ahead:
+        control.ahead = ahead
+        control.fresh = 0
+
+
+@inlined
 def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
     h = a.vectors[BIAS]
     bias(a.bodies, a.beams, a.stations, a.lumps, a.poses, a.axes, a.control.gravity, v, h)
     joint_forces(a.axes, q, v, tau, vdot)
+    if a.control.ahead > 0.0:
+        look_ahead(a.axes, a.control.ahead, v, vdot)
     for k in range(len(vdot)):
         vdot[k] -= h[k]
     whiten_force(f.L, vdot)

@@ -175,3 +175,17 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
         if axis.stiffness != 0.0:
             force -= axis.stiffness * (q[axis.q] - axis.rest)
         forces[k] = force
+
+
+@helper
+def add_impedance(axes: Records[Axis], ahead: float, M: Array) -> None:
+    """M <- M + ahead D + ahead² K, what an implicit step of ``ahead`` [s] moves."""
+    for k in range(len(axes)):
+        M[k, k] += ahead * (axes[k].damping + ahead * axes[k].stiffness)
+
+
+@helper
+def look_ahead(axes: Records[Axis], ahead: float, v: Array, forces: Array) -> None:
+    """Take springs where the present rates lead in ``ahead`` [s]."""
+    for k in range(len(axes)):
+        forces[k] -= ahead * axes[k].stiffness * v[k]

@@ -4,6 +4,7 @@ from bulletbridge.constraints.layout import Coupling, Loop, Term
 from bulletbridge.formulations.arrays import Arrays, Control, Factors, Moment
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
+from bulletbridge.formulations.projector import take_springs
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Spot, Station
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.records import Array, Records
@@ -46,6 +47,7 @@ def run_filter(
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
+    take_springs(c, 0.0)  # an impulse leaves no time for springs to give way
     a = Arrays(
         bodies,
         beams,

@@ -21,6 +21,7 @@ Integrator = Literal[
 COMPILED = ("semi_implicit_euler", "rk4")
 """Integrators that are compiled with the projector."""
 Directions = Literal["start", "current"]
+Springs = Literal["implicit", "explicit"]
 
 
 class World(Protocol):
@@ -60,7 +61,12 @@ class Status:
 
 
 def check_options(
-    dt: float, integrator: str, correction: str, passes: int | None, velocity_filter: bool
+    dt: float,
+    integrator: str,
+    correction: str,
+    passes: int | None,
+    velocity_filter: bool,
+    springs: str,
 ) -> None:
     """Refuse options that mean nothing.
 
@@ -72,6 +78,7 @@ def check_options(
     for what, given, known in (
         ("integrator", integrator, get_args(Integrator)),
         ("correction", correction, get_args(Directions)),
+        ("springs", springs, get_args(Springs)),
     ):
         if given not in known:
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")

@@ -1,6 +1,6 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from bulletbridge.simulation.options import (
     COMPILED,
     Directions,
     Integrator,
+    Springs,
     World,
     check_counts,
     check_options,
 )
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
+from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
@@ -37,6 +39,9 @@ class System(ClosedState):
         mechanism: The tree, usually from ``read_bullet``.
         constraints: What closes its loops.
         world: Where states are read from at the start and written to after each step.
+        forces: Forces of joints as functions of time, by name [N m or N], besides ``tau``: taken
+            at the time of each stage, so integrators keep their order. One function, or one for
+            each rate of a joint that has several.
         dt: Step [s].
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4);
             ``dop853`` (order 8 with error control, slow, for reference solutions); and in Python
@@ -50,6 +55,10 @@ class System(ClosedState):
             that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
             that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
+        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs and dampers at the
+            end of the step, so that no stiffness makes it unstable, at the price of damping a mode
+            of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp nothing and need
+            w dt < 2. All other integrators know but one way.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -63,6 +72,7 @@ class System(ClosedState):
         constraints: Sequence[Constraint] = (),
         *,
         world: World | None = None,
+        forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator = "semi_implicit_euler",
         rtol: float = 1e-10,
@@ -71,12 +81,14 @@ class System(ClosedState):
         passes: int | None = None,
         formulation: str | Callable[[Dynamics], Formulation] = "projector",
         velocity_filter: bool = True,
+        springs: Springs = "implicit",
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
-        check_options(dt, integrator, correction, passes, velocity_filter)
+        check_options(dt, integrator, correction, passes, velocity_filter, springs)
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
+        self._full.script = script(mechanism, forces or {})
         self.world = world
         self.integrator: Integrator = integrator
         projector = formulation == "projector"
@@ -90,6 +102,8 @@ class System(ClosedState):
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
+        sprung = np.any(mechanism.axes["stiffness"]) or np.any(mechanism.axes["damping"])
+        control["implicit"] = springs == "implicit" and sprung
         self._write = world.write if world is not None else None
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()

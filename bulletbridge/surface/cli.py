@@ -1,4 +1,4 @@
-"""The command line: compare, run, inspect, models, demo.
+"""The command line: compare, run, inspect, models, inertia, flexible, demo.
 
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
@@ -22,6 +22,7 @@ from bulletbridge.errors import (
 )
 from bulletbridge.surface.output import deliver, progress_bars, require_places
 from bulletbridge.surface.quiet import quiet_bullet
+from bulletbridge.surface.urdf_commands import flexible, inertia
 
 FAILED, WRONG_INPUT = 1, 2
 app = typer.Typer(
@@ -213,20 +214,8 @@ def models() -> None:
         print(f"{name:20} {path}")
 
 
-@app.command()
-def inertia(
-    urdf: Annotated[Path, typer.Argument(help="The URDF file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the new file goes.")],
-    density: Annotated[float, typer.Option(help="Of links that have no mass [kg/m³].")] = 1000.0,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also links whose inertia is possible as it is.")
-    ] = False,
-) -> None:
-    """Write a copy of a URDF, impossible and missing inertias computed from the links' shapes."""
-    from bulletbridge.surface.inertia import repair
-
-    for change in repair(urdf, output, density, everything):
-        print(change)
+for command in (inertia, flexible):
+    app.command()(command)
 
 
 @app.command()

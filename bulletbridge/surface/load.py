@@ -41,6 +41,7 @@ class SystemOptions(TypedDict, total=False):
     passes: int | None
     formulation: str | Callable[[Dynamics], Formulation]
     velocity_filter: bool
+    springs: Literal["implicit", "explicit"]
     tolerances: Tolerances | None
 
 
@@ -120,7 +121,10 @@ def load(
         ids = load_bodies(spec, client)
         bodies = read_bullet(readable(ids), client)
         mechanism = with_forces(bodies.mechanism, spec.forces)
-        system = System(mechanism, spec.constraints, world=bodies, **system_options)
+        scripted = {f.joint: f.torque for f in spec.forces if callable(f.torque)}
+        system = System(
+            mechanism, spec.constraints, world=bodies, forces=scripted, **system_options
+        )
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
     except BaseException:
         if own:
@@ -132,7 +136,7 @@ def load(
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:
-    """The mechanism with joint torques, springs and dampers added.
+    """The mechanism with constant joint torques, springs and dampers added.
 
     Raises:
         ModelError: A joint does not exist, has more than one rate, or has two springs.
@@ -148,7 +152,7 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
         axis = axes[joint.v.start]
         if force.stiffness and axis["stiffness"]:
             raise ModelError(f"joint '{force.joint}' has two springs; give one with both's effect")
-        axis["torque"] += force.torque
+        axis["torque"] += 0.0 if callable(force.torque) else force.torque
         axis["damping"] += force.damping
         if force.stiffness:
             axis["stiffness"], axis["rest"] = force.stiffness, force.rest

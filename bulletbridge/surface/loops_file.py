@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.constraint_reader import Keys, read_constraint
+from bulletbridge.surface.constraint_reader import Keys, read_constraint, read_signal
 from bulletbridge.surface.loops_writer import loops_text
 from bulletbridge.surface.model_spec import (
     EARTH,
@@ -172,5 +172,9 @@ def _force(node: Node) -> JointForce:
     keys = node.mapping(("joint",), ("torque", "stiffness", "rest", "damping"))
     if not keys.keys() & {"torque", "stiffness", "damping"}:
         node.fail("exerts nothing; give torque, stiffness or damping")
-    numbers = {name: value.number() for name, value in keys.items() if name != "joint"}
-    return JointForce(keys["joint"].text(), **numbers)
+    numbers = {n: keys[n].number() for n in ("stiffness", "rest", "damping") if n in keys}
+    torque = 0.0
+    if "torque" in keys:
+        node = keys["torque"]
+        torque = read_signal(node) if node.is_mapping() else node.number()
+    return JointForce(keys["joint"].text(), torque, **numbers)

@@ -119,19 +119,26 @@ def _say_motion(motion: Motion) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name in ("x", "y", "z", "angle"):
         signal: Signal = getattr(motion, name)
-        if isinstance(signal, Sine):
-            said[name] = {"sine": asdict(signal)}
-        elif isinstance(signal, Polynomial):
-            said[name] = {"polynomial": signal.coefficients}
-        elif isinstance(signal, Spline):
-            said[name] = {"spline": asdict(signal)}
-        elif signal is not still:
-            raise LoopFileError(
-                f"the motion along {name} is the Python function {signal!r}, which no file can "
-                f"hold; use Sine, Polynomial or Spline"
-            )
+        if signal is not still:
+            said[name] = _say_signal(signal, f"motion along {name}")
     return said | _unless("axis", motion.axis, None)
 
 
+def _say_signal(signal: Signal, what: str) -> dict[str, Any]:
+    if isinstance(signal, Sine):
+        return {"sine": asdict(signal)}
+    if isinstance(signal, Polynomial):
+        return {"polynomial": signal.coefficients}
+    if isinstance(signal, Spline):
+        return {"spline": asdict(signal)}
+    raise LoopFileError(
+        f"the {what} is the Python function {signal!r}, which no file can hold; use Sine, "
+        f"Polynomial or Spline"
+    )
+
+
 def _without_zeros(force: JointForce) -> dict[str, Any]:
-    return {name: value for name, value in asdict(force).items() if value}
+    said = {name: value for name, value in vars(force).items() if value}
+    if callable(force.torque):
+        said["torque"] = _say_signal(force.torque, f"torque of joint {force.joint}")
+    return said

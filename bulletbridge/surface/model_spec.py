@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bulletbridge.constraints.loop import Coupling, Distance, LoopJoint, Triple
+from bulletbridge.constraints.motion import Signal
 
 VERSION = 1
 ORIGIN: Triple = (0.0, 0.0, 0.0)
@@ -37,13 +38,20 @@ class BodySpec:
 
 @dataclass(frozen=True)
 class JointForce:
-    """What acts on a joint: torque - damping * rate - stiffness * (position - rest)."""
+    """What acts on a joint: torque - damping * rate - stiffness * (position - rest).
+
+    The torque is a number or a function of time.
+    """
 
     joint: str
-    torque: float = 0.0
+    torque: float | Signal = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
     damping: float = 0.0
+
+    def torque_at(self, t: float) -> float:
+        """The torque at a time [s]."""
+        return self.torque(t)[0] if callable(self.torque) else self.torque
 
 
 @dataclass(frozen=True)

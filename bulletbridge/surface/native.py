@@ -149,7 +149,8 @@ class NativeWorld:
         client = self.client
         for (body, joint), force in self._forces:
             position, rate = pybullet.getJointState(body, joint, physicsClientId=client)[:2]
-            torque = force.torque - force.damping * rate - force.stiffness * (position - force.rest)
+            torque = force.torque_at(self.t) - force.damping * rate
+            torque -= force.stiffness * (position - force.rest)
             pybullet.setJointMotorControl2(
                 body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
             )

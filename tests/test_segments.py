@@ -1,0 +1,317 @@
+"""Flexible links as chains: statics, frequencies, inertia, torsion, shapes, files, bad input."""
+
+from dataclasses import replace
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import eigh
+from scipy.optimize import root
+from urdf_builder import inertial, joint, link, robot
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.segments import Beam, Lump, divide, rod, second_moments
+from bulletbridge.surface.cli import run
+from bulletbridge.surface.flexible import Flexibility, make_flexible
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.urdf_commands import section_moments
+
+EI, RHO, LENGTH = 3.73333, 0.448, 1.0  # System 1: N m², kg/m, m
+AREA = 1e-5  # squared radius of gyration of the section [m²]
+BEAM = Flexibility("beam", 4, EI_z=EI, direction=(LENGTH, 0, 0))
+PLACE = '<origin xyz="0.5 0 0" rpy="{}"/>'
+
+
+def uniform(extra="") -> str:
+    """The inertial of System 1's link along x."""
+    across = RHO * LENGTH * (LENGTH**2 / 12 + AREA)
+    about = 2 * RHO * LENGTH * AREA
+    return inertial(RHO * LENGTH, (about, across, across), (0.5 * LENGTH, 0, 0)) + extra
+
+
+def arm(folder, content=None, carrier="fixed", more=()):
+    """A base that carries the beam."""
+    path = folder / "arm.urdf"
+    first = joint("shoulder", carrier, "base", "beam", limits=(1.0, -1.0))
+    body = link("beam", uniform() if content is None else content)
+    path.write_text(robot(link("base"), body, first, *more))
+    return path
+
+
+def loaded(folder, how=BEAM, gravity=(0.0, 0.0, 0.0), path=None, **options):
+    """The chain in place of the beam, clamped unless the file says otherwise."""
+    made = make_flexible(path or arm(folder), how, folder / "chain.urdf")
+    return bb.load(replace(read_loops(made.loops), gravity=gravity), **options)
+
+
+def stiffness(system) -> np.ndarray:
+    """(nv, nv) of the joint springs."""
+    return np.diag(system.mechanism.axes["stiffness"])
+
+
+def tip(system, q) -> np.ndarray:
+    """The end of the beam in the world (3,) [m]."""
+    system.set_state(q, np.zeros(len(q)))
+    return system.kinematics().point(bb.Frame("beam", (LENGTH, 0, 0))).p_W
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8])
+@pytest.mark.parametrize("direction", ["z", "y"])
+def test_a_tip_load_bends_it_by_the_formula(tmp_path, n, direction):
+    """F L³ / (3 EI) (1 - 1 / (4 n²)): K q = Jᵀ F, exact for small deflections."""
+    how = replace(BEAM, segments=n)
+    if direction == "y":
+        how = replace(how, EI_z=None, EI_y=EI)
+    with loaded(tmp_path, how) as model:
+        system = model.system
+        point = bb.Frame("beam", (LENGTH, 0, 0))
+        force = np.array([0, 1e-6, 0]) if direction == "z" else np.array([0, 0, 1e-6])
+        J = system.kinematics().point(point).J
+        moved = J @ np.linalg.solve(stiffness(system), J.T @ force)
+    expected = force * LENGTH**3 / (3 * EI) * (1 - 1 / (4 * n**2))
+    assert_allclose(moved, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_gravity_lets_it_sag_while_it_is_simulated(tmp_path):
+    """rho g L⁴ / (8 EI) (1 - 1 / (2 n²)), the midpoint rule for the curvature of this load.
+
+    The damped chain comes to rest where K q = -h; its slope is 0.01, its square what is neglected.
+    """
+    how = replace(BEAM, EI_z=None, EI_y=20.0 * EI, segments=4, damping=0.5)
+    with loaded(tmp_path, how, (0, 0, -9.81), dt=1 / 240) as model:
+        system = model.system
+        system.rollout(2400)
+        assert np.abs(system.v).max() <= 1e-9
+        sag = tip(system, system.q.copy())[2]
+
+        def balance(q):
+            terms = system._full.terms(q, np.zeros(4), 0.0)
+            return terms.h - terms.forces
+
+        assert_allclose(system.q, root(balance, np.zeros(4), tol=1e-14).x, atol=1e-9)
+    assert_allclose(-sag, RHO * 9.81 * LENGTH**4 / (8 * 20 * EI) * (1 - 1 / (2 * 4**2)), rtol=2e-4)
+
+
+def test_frequencies_converge_with_the_square_of_the_number(tmp_path):
+    """To 3.516 sqrt(EI / (rho L⁴)), less what the inertia of the sections takes."""
+    exact = 1.8751040687119611**2 * np.sqrt(EI / RHO) / LENGTH**2
+    numbers = np.array([4, 6, 8, 10, 20])
+    errors = []
+    for n in numbers:
+        across = inertial(RHO, (1e-9, RHO / 12, RHO / 12), (0.5, 0, 0))
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        path = arm(folder, across)
+        with loaded(folder, replace(BEAM, segments=int(n)), path=path) as model:
+            M = model.system._full.terms(model.system.q, model.system.v, 0.0).M
+            errors.append(np.sqrt(eigh(stiffness(model.system), M)[0][0]) / exact - 1)
+    scaled = np.array(errors) * numbers**2
+    assert np.abs(errors[-1]) < 2e-3
+    assert_allclose(scaled[1:], scaled[-1], rtol=0.1)
+
+
+def test_torsion_turns_the_tip(tmp_path):
+    """T L / GJ at any n, and (pi / 2 L) sqrt(GJ / (rho r²)) for the first mode."""
+    how = replace(BEAM, EI_z=None, GJ=2.0, segments=10)
+    with loaded(tmp_path, how) as model:
+        system = model.system
+        flexibility = np.linalg.inv(stiffness(system)).sum()
+        M = system._full.terms(system.q, system.v, 0.0).M
+        first = np.sqrt(eigh(stiffness(system), M)[0][0])
+    assert_allclose(flexibility, LENGTH / 2.0, rtol=1e-13)
+    assert_allclose(first, np.pi / 2 * np.sqrt(2.0 / (RHO * 2 * AREA)), rtol=3e-3)
+
+
+def test_dampers_take_the_first_mode_to_the_part_asked_for(tmp_path):
+    """C = beta K with beta = 2 ratio / w, w of the continuous beam."""
+    how = replace(BEAM, segments=20, damping=0.03)
+    with loaded(tmp_path, how) as model:
+        axes = model.system.mechanism.axes
+        M = model.system._full.terms(model.system.q, model.system.v, 0.0).M
+        w2, modes = eigh(stiffness(model.system), M)
+        x = modes[:, 0]
+        assert_allclose(x @ (axes["damping"] * x) / (2 * np.sqrt(w2[0])), 0.03, rtol=2e-3)
+
+
+def random_body(rng) -> Lump:
+    """An asymmetric body between 0 and 1 m."""
+    points = rng.uniform([0, -0.1, -0.1], [1, 0.1, 0.1], (40, 3))
+    weights = rng.uniform(0.01, 0.1, 40)
+    com = weights @ points / weights.sum()
+    away = points - com
+    return Lump(float(weights.sum()), com, (weights[:, None] * away).T @ away)
+
+
+def test_pieces_have_the_mass_centre_and_inertia_of_the_whole(rng):
+    for n in (1, 3, 8):
+        whole = random_body(rng)
+        pieces = divide(whole, Beam(1.0, n, EI_z=1.0).bounds)
+        mass = sum(piece.mass for piece in pieces)
+        com = sum(piece.mass * piece.com for piece in pieces) / mass
+        J = np.zeros((3, 3))
+        for piece in pieces:
+            d = piece.com - com
+            J += piece.J + piece.mass * (d @ d * np.eye(3) - np.outer(d, d))
+            assert np.linalg.eigvalsh(piece.second)[0] > -1e-15
+        assert_allclose(mass, whole.mass, rtol=1e-14)
+        assert_allclose(com, whole.com, atol=1e-14)
+        assert_allclose(J, whole.J, atol=1e-14)
+    even = divide(rod(2.0, 0.3), Beam(2.0, 4, EI_z=1.0).bounds)
+    assert_allclose([p.mass for p in even], 0.3 * 2.0 / 4 * np.array([0.5, 1, 1, 1, 0.5]))
+
+
+def test_a_chain_in_bullet_weighs_what_the_link_did(tmp_path, rng):
+    """Masses, momentum of a rigid turn and hence inertia; loops on the link stay where they are."""
+    whole = random_body(rng)
+    J = whole.J
+    text = inertial(
+        whole.mass,
+        [float(x) for x in np.diag(J)],
+        whole.com,
+        products=[float(J[0, 1]), float(J[0, 2]), float(J[1, 2])],
+    )
+    path = arm(tmp_path, text, "continuous")
+    how = replace(BEAM, EI_y=EI, GJ=1.0, segments=3)
+    rigid = tmp_path / "arm.loops.yaml"
+    rigid.write_text("bulletbridge: 1\nurdf: arm.urdf\nfixed_base: true\nloops: []\n")
+    made = make_flexible(path, how)
+    assert made.urdf.name == "arm_flexible.urdf"
+    with bb.load(rigid) as before, bb.load(made.loops) as after:
+        one, many = before.system, after.system
+        one.set_state([0.4], [1.0])
+        turn = np.zeros(len(many.q))
+        place = many.mechanism.joint("shoulder").v.start
+        turn[place] = 1.0
+        many.set_state(0.4 * turn, turn)
+        assert_allclose(many.evaluate().momentum, one.evaluate().momentum, atol=1e-9)
+        assert_allclose(many.evaluate().kinetic, one.evaluate().kinetic, rtol=1e-9)
+        point = bb.Frame("beam", (0.7, 0.1, 0.2), (0.3, 0.2, 0.1))
+        a, b = (system.kinematics().point(point) for system in (one, many))
+        assert_allclose(a.p_W, b.p_W, atol=1e-14)
+        assert_allclose(a.R_W, b.R_W, atol=1e-14)
+
+
+def test_a_chain_on_a_loop_bends_and_stays_closed(tmp_path):
+    """A doubly held beam under gravity, at a step 20 times too long for explicit springs."""
+    path = arm(tmp_path, carrier="continuous")
+    (tmp_path / "arm.loops.yaml").write_text(
+        "bulletbridge: 1\nurdf: arm.urdf\nfixed_base: true\ngravity: [0, -9.81, 0]\nloops:\n"
+        "  - {name: rod, type: distance, a: {link: world, xyz: [1, 0.5, 0]},"
+        " b: {link: beam, xyz: [1, 0, 0]}, length: 0.5}\n"
+    )
+    made = make_flexible(path, replace(BEAM, segments=8, damping=0.02))
+    spec = read_loops(made.loops)
+    assert (
+        len(spec.forces) == 8
+        and spec.constraints == read_loops(tmp_path / "arm.loops.yaml").constraints
+    )
+    with bb.load(spec, dt=1 / 240) as model:
+        worst = 0.0
+        for _ in range(240):
+            model.system.step(write=False)
+            worst = max(worst, model.system.evaluate().largest("metres"))
+        assert worst <= 1e-12
+        assert np.abs(model.system.q).max() < 0.5
+
+
+def test_shapes_are_cut_and_meshes_become_boxes(tmp_path):
+    straight, oblique = PLACE.format("0 0 0"), PLACE.format("0.1 0 0.3")
+    turned = PLACE.format("0 1.5707963267948966 0")
+    shapes = (
+        f"<visual>{straight}<geometry><box size='1.1 0.05 0.04'/></geometry></visual>"
+        f"<collision>{turned}<geometry><cylinder radius='0.02' length='1'/></geometry></collision>"
+        f"<visual>{oblique}<geometry><box size='0.5 0.1 0.1'/></geometry></visual>"
+        "<collision><origin xyz='0.9 0 0'/><geometry><sphere radius='0.1'/></geometry></collision>"
+    )
+    made = make_flexible(arm(tmp_path, uniform(shapes)), BEAM)
+    tree = Xml.parse(made.urdf).getroot()
+    assert made.notes == ("beam: a visual box cannot be cut: the segments have boxes in its place",)
+    boxes = [
+        [float(box.get("size").split()[0]) for box in segment.iterfind("visual/geometry/box")]
+        for segment in tree.iterfind("link")
+        if segment.get("name").startswith("beam") and segment.find("visual") is not None
+    ]
+    assert_allclose([b[0] for b in boxes], [0.175, 0.25, 0.25, 0.25, 0.175])
+    lengths = [float(c.get("length")) for c in tree.iter("cylinder")]
+    assert_allclose(lengths, [0.125, 0.25, 0.25, 0.25, 0.125])
+    own = tree.find("link[@name='beam']")
+    assert own.find("collision/geometry/sphere") is not None
+    assert_allclose(float(own.find("visual/origin").get("xyz").split()[0]), 0.875 + 0.175 / 2)
+
+
+def test_the_joint_at_its_end_gives_the_length(tmp_path):
+    wrist = joint("wrist", "continuous", "beam", "hand", (0, 0, -0.8))
+    tensor = inertial(1.0, (0.06, 0.06, 1e-3), (0, 0, -0.4))
+    path = arm(tmp_path, tensor, "continuous", (link("hand"), wrist))
+    made = make_flexible(path, replace(BEAM, direction=None, segments=2))
+    tree = Xml.parse(made.urdf).getroot()
+    assert made.beam.length == pytest.approx(0.8)
+    bend = tree.find("joint[@name='beam_bend_1']")
+    assert bend.find("axis").get("xyz") == "1.0 0.0 0.0"  # z is along the beam
+    assert bend.find("origin").get("xyz") == "0.0 0.0 -0.2"
+    parents = {j.get("name"): j.find("parent").get("link") for j in tree.iterfind("joint")}
+    children = {j.get("name"): j.find("child").get("link") for j in tree.iterfind("joint")}
+    assert parents["wrist"] == "beam" and children["shoulder"] == "beam_segment_1"
+
+
+BAD = {
+    "unknown link 'bean'": replace(BEAM, link="bean"),
+    "segments is 0": replace(BEAM, segments=0),
+    "direction of the flexible link is zero": replace(BEAM, direction=(0, 0, 0)),
+    "length is 0": replace(BEAM, length=0.0),
+    "EI_z is -1": replace(BEAM, EI_z=-1.0),
+    "nothing bends": replace(BEAM, EI_z=None),
+    "no mass or no inertia": replace(BEAM, link="bare"),
+    "name the joint at its end": replace(BEAM, direction=None),
+    "joint 'elbow' is not on link 'beam'": replace(BEAM, direction=None, end="elbow"),
+    "cannot lie between 0 and 0.3": replace(BEAM, direction=(0.3, 0, 0)),
+    "normal is along": replace(BEAM, normal=(2.0, 0, 0)),
+    "damping is -0.1": replace(BEAM, damping=-0.1),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_one_clear_error(tmp_path, message):
+    more = (link("bare", ""), joint("side", "fixed", "beam", "bare"))
+    path = arm(tmp_path, more=more)
+    with pytest.raises(ModelError, match=message):
+        make_flexible(path, BAD[message])
+    assert [p.name for p in tmp_path.iterdir()] == ["arm.urdf"]
+
+
+def test_the_command_writes_both_files(tmp_path, capsys):
+    path = arm(tmp_path)
+    common = ["flexible", str(path), "--link", "beam", "--direction", "1", "0", "0"]
+    common += ["--segments", "5", "-o", str(tmp_path / "new.urdf")]
+    section = ["--E", "7e10", "--G", "2.6e10", "--section", "rect:0.004,0.02"]
+    assert run([*common, *section, "--directions", "yz", "--damping", "0.01"]) == 0
+    assert "5 springs" in capsys.readouterr().out
+    forces = read_loops(tmp_path / "new.loops.yaml").forces
+    assert len(forces) == 15
+    named = {force.joint: force.stiffness for force in forces}
+    assert_allclose(named["beam_bend_3"], 7e10 * 0.02 * 0.004**3 / 12 * 5)
+    assert_allclose(named["beam_bend_y_1"], 7e10 * 0.004 * 0.02**3 / 12 * 5)
+    assert "beam_twist_5" in named
+    for wrong in ([], ["--EI", "1", "--E", "2", "--section", "round:0.1"], ["--E", "1"]):
+        assert run([*common, *wrong]) == 2
+        assert "give either --EI" in capsys.readouterr().err
+    assert run([*common, "--EI", "1", "--directions", "x"]) == 2
+    assert "give z, y or yz" in capsys.readouterr().err
+
+
+def test_sections():
+    """A square's torsion is 0.1406 a⁴; a tube is a round bar less another."""
+    assert_allclose(section_moments("rect:2,2"), (16 / 12, 16 / 12, 0.1406 * 16), rtol=2e-3)
+    assert_allclose(section_moments("round:2"), np.pi / 4 * np.array([1, 1, 2]))
+    assert_allclose(section_moments("tube:2,1"), np.pi / 4 * np.array([1, 1, 2]) * 15 / 16)
+    with pytest.raises(ModelError, match="unknown section 'tube:1,2'"):
+        section_moments("tube:1,2")
+
+
+def test_an_impossible_inertia_is_sent_to_repair(tmp_path):
+    path = arm(tmp_path, inertial(1.0, (1.0, 0.1, 0.1), (0.5, 0, 0)))
+    with pytest.raises(ModelError, match="bulletbridge inertia"):
+        make_flexible(path, BEAM)
+    assert second_moments(np.diag([1.0, 0.1, 0.1]))[0, 0] < 0
