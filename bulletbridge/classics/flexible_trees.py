@@ -1,6 +1,6 @@
 """Flexible arms as mechanisms: by modes, by rigid segments, and link by link as free modules."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import pi, radians
 from typing import NamedTuple
@@ -83,7 +83,7 @@ def tree_of(
     system: FlexibleSystem,
     modes: Sequence[int] | None = None,
     segments: int | None = None,
-    modules: bool = False,
+    modules: bool | Collection[int] = False,
 ) -> Tree:
     """A system as a mechanism.
 
@@ -91,7 +91,8 @@ def tree_of(
         system: Which.
         modes: How many for each link; its own unless given.
         segments: Number of springs of each flexible link instead of modes.
-        modules: Whether each link is on a free planar base of its own, and joints are loops.
+        modules: Links, counted from 1, that are on free planar bases of their own, where their
+            joints are loops; or whether all are.
     """
     tree = Tree(empty_mechanism())
     ground = Frame(WORLD)
@@ -103,13 +104,15 @@ def tree_of(
         tree.constraints.append(Coupling("drive", {"base": 1.0}, motion=motion))
         ground = Frame("base", rpy=(0.0, -0.5 * pi, 0.0))
     number, counts = 0, modes or [link.modes for link in system.links]
+    apart = range(1, len(counts) + 1) if modules is True else modules or ()
     for arm, x in zip(system.arms, system.bases, strict=True):
         on, angle = Frame(ground.link, (x, 0.0, 0.0), ground.rpy), 0.0
-        place, before = np.array([x, 0.0]), None
+        place, before = np.array([x, 0.0]), []
         for link in arm:
             number += 1
-            if modules:
+            if number in apart:
                 _add_module(tree, f"{number}", link, on, place, before)
+                before = []
             else:
                 tree.joint(
                     f"joint{number}", "revolute", f"root{number}", on.link, on.xyz, on.rpy, Load()
@@ -119,7 +122,8 @@ def tree_of(
             _add_link(tree, f"{number}", link, counts[number - 1], segments)
             on, angle = tree.ends[-1].tip, link.angle
             turn = radians(angle)
-            place, before = place + link.length * np.array([np.cos(turn), np.sin(turn)]), link
+            place = place + link.length * np.array([np.cos(turn), np.sin(turn)])
+            before = [*before, f"{number}"]
     _close(tree, system)
     return tree
 
@@ -186,9 +190,12 @@ def _add_module(
     link: FlexibleLink,
     on: Frame,
     place: np.ndarray,
-    before: FlexibleLink | None,
+    before: Sequence[str],
 ) -> None:
-    """A free planar base for a link, its hinge as a loop, and its motor."""
+    """A free planar base for a link, its hinge as a loop, and its motor.
+
+    The motor's case is on the tip of the last of the links ``before`` it in one module.
+    """
     tree.joint(f"x{k}", "prismatic", f"x{k}", WORLD, (0, 0, 0), ALONG_X, Load())
     tree.joint(f"y{k}", "prismatic", f"y{k}", f"x{k}", (0, 0, 0), X_TO_Y, Load())
     tree.joint(f"joint{k}", "revolute", f"root{k}", f"y{k}", (0, 0, 0), BACK, Load())
@@ -197,15 +204,15 @@ def _add_module(
     hinge = LoopJoint(f"hinge{k}", JointModel.REVOLUTE, on, Frame(f"root{k}"))
     tree.constraints.append(hinge)
     tree.push(f"joint{k}", link.torque)
-    if before is not None:  # the motor's case is on the tip of the link before
-        b = str(int(k) - 1)
+    for b in before:
         tree.push(f"joint{b}", link.torque, -1.0)
         if f"beam{b}" in tree.mechanism.joints:
+            beam = tree.mechanism.beams[
+                tree.mechanism.bodies[tree.mechanism.link(f"tip{b}").body]["beam"]
+            ]
             part = tree.mechanism.joint(f"beam{b}").v
-            count = part.stop - part.start
-            beam = FlexibleBeam(before.length, STIFFNESS, DENSITY, count)
-            slopes = beam.shapes(np.array([before.length]))[1][:, 0]
-            for i in range(count):
+            slopes = tree.mechanism.stations[beam["tip"]]["slope"]
+            for i in range(part.stop - part.start):
                 tree.push(f"beam{b}", link.torque, -float(slopes[i]), i)
 
 
