@@ -104,10 +104,12 @@ def tree_of(
         tree.constraints.append(Coupling("drive", {"base": 1.0}, motion=motion))
         ground = Frame("base", rpy=(0.0, -0.5 * pi, 0.0))
     number, counts = 0, modes or [link.modes for link in system.links]
-    apart = range(1, len(counts) + 1) if modules is True else modules or ()
+    every = range(1, len(counts) + 1)
+    apart = modules if not isinstance(modules, bool) else every if modules else ()
     for arm, x in zip(system.arms, system.bases, strict=True):
         on, angle = Frame(ground.link, (x, 0.0, 0.0), ground.rpy), 0.0
-        place, before = np.array([x, 0.0]), []
+        place = np.array([x, 0.0])
+        before: list[str] = []
         for link in arm:
             number += 1
             if number in apart:

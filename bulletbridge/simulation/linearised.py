@@ -217,7 +217,8 @@ class Linearised:
 
     def _directions(self, exact: Terms) -> list[tuple[int, Array]]:
         """Numbers of loops' rows, and their directions (3 * loops,) in the world."""
-        loops, found = self.solver.encoded.loops, []
+        loops = self.solver.encoded.loops
+        found: list[tuple[int, Array]] = []
         for i, loop in enumerate(loops):
             R = exact.poses[loop["body_a"]]["R"] @ loop["R_a"]
             for k in range(int(loop["rows"])):
