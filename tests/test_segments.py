@@ -1,6 +1,8 @@
 """Flexible links as chains: statics, frequencies, inertia, torsion, shapes, files, bad input."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -315,3 +317,32 @@ def test_an_impossible_inertia_is_sent_to_repair(tmp_path):
     with pytest.raises(ModelError, match="bulletbridge inertia"):
         make_flexible(path, BEAM)
     assert second_moments(np.diag([1.0, 0.1, 0.1]))[0, 0] < 0
+
+
+def test_a_driven_link_follows_the_modal_model(monkeypatch):
+    """System 1 of the modular paper to 4 s, two modes: 1.2e-3 deg by 8 segments, their limit."""
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "benchmarks"), *sys.path])
+    line = __import__("segments").run(8, "rk4", 2.5e-4, duration=4.0)
+    assert line.angle_deg < 1.2e-3
+    assert line.tip_m < 1e-5
+    assert line.largest_deflection_m == pytest.approx(0.002192, rel=0.01)
+
+
+def test_a_bundled_robot_bends_without_opening(tmp_path, monkeypatch):
+    """Its files are left alone: the new ones go where one works."""
+    monkeypatch.chdir(tmp_path)
+    made = make_flexible("four_bar", Flexibility("coupler", 4, EI_z=20.0))
+    assert sorted(p.name for p in tmp_path.iterdir()) == [made.loops.name, made.urdf.name]
+    with bb.load(made.loops, dt=1 / 240) as model:
+        model.system.rollout(240)
+        assert model.system.evaluate().largest("kept_metres") <= 1e-12
+
+
+def test_only_springs_that_are_too_stiff_are_taken_implicitly(tmp_path):
+    """The platform's springs follow their vibration in steps of 1/240 s; a chain's cannot."""
+    with bb.load("stewart", dt=1 / 240) as model:
+        assert not model.system._solver.control[0]["implicit"]
+    how = replace(BEAM, segments=8)
+    for dt, implicit in ((1 / 240, True), (1e-6, False)):
+        with loaded(tmp_path, how, dt=dt) as model:
+            assert bool(model.system._solver.control[0]["implicit"]) is implicit

@@ -46,6 +46,7 @@ class Tree:
         pushes: Of motors, by joint and number of its rate.
         start: Positions by joint.
         ends: Frames of each link.
+        loop: Frames a and b of the system's own loop.
     """
 
     mechanism: Mechanism
@@ -53,6 +54,7 @@ class Tree:
     pushes: dict[tuple[str, int], list[Sine]] = field(default_factory=lambda: {})
     start: dict[str, float] = field(default_factory=lambda: {})
     ends: list[Ends] = field(default_factory=lambda: [])
+    loop: tuple[Frame, Frame] | None = None
 
     def joint(
         self, name: str, kind: str, link: str, on: str, xyz: Triple, rpy: Triple, load: Load
@@ -84,6 +86,7 @@ def tree_of(
     modes: Sequence[int] | None = None,
     segments: int | None = None,
     modules: bool | Collection[int] = False,
+    slides: bool = False,
 ) -> Tree:
     """A system as a mechanism.
 
@@ -93,6 +96,8 @@ def tree_of(
         segments: Number of springs of each flexible link instead of modes.
         modules: Links, counted from 1, that are on free planar bases of their own, where their
             joints are loops; or whether all are.
+        slides: Whether there is a pair of slides, along x and y of what carries it, at the root of
+            each link, for the forces that they transmit while they do not move.
     """
     tree = Tree(empty_mechanism())
     ground = Frame(WORLD)
@@ -116,6 +121,8 @@ def tree_of(
                 _add_module(tree, f"{number}", link, on, place, before)
                 before = []
             else:
+                if slides:
+                    on = _add_slides(tree, f"{number}", on)
                 tree.joint(
                     f"joint{number}", "revolute", f"root{number}", on.link, on.xyz, on.rpy, Load()
                 )
@@ -128,6 +135,14 @@ def tree_of(
             before = [*before, f"{number}"]
     _close(tree, system)
     return tree
+
+
+def _add_slides(tree: Tree, k: str, on: Frame) -> Frame:
+    """A pair of slides on a frame; the frame that they carry."""
+    turn = matrix_rpy(rpy_matrix(on.rpy) @ rpy_matrix(ALONG_X))
+    tree.joint(f"x{k}", "prismatic", f"x{k}", on.link, on.xyz, turn, Load())
+    tree.joint(f"y{k}", "prismatic", f"y{k}", f"x{k}", (0, 0, 0), X_TO_Y, Load())
+    return Frame(f"y{k}", rpy=BACK)
 
 
 def _add_link(tree: Tree, k: str, link: FlexibleLink, modes: int, segments: int | None) -> None:
@@ -223,7 +238,9 @@ def _close(tree: Tree, system: FlexibleSystem) -> None:
     if system.closed == "line":
         a, b = Frame(WORLD, (0.0, LINE, 0.0)), tree.ends[-1].tip
         tree.constraints.append(LoopJoint("line", JointModel.POINT_ON_PLANE, a, b, Y))
+        tree.loop = a, b
     elif system.closed == "tips":
         first = len(system.arms[0]) - 1
         a, b = tree.ends[-1].tip, tree.ends[first].tip
         tree.constraints.append(LoopJoint("tips", JointModel.BALL, a, b))
+        tree.loop = a, b

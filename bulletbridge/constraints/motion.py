@@ -29,7 +29,7 @@ class Sine:
         sine, cosine = self.amplitude * np.sin(angle), self.amplitude * np.cos(angle)
         return float(self.offset + sine), float(w * cosine), float(-w * w * sine)
 
-    def values(self, t: Array) -> Array:
+    def over(self, t: Array) -> Array:
         """Values at many times."""
         w = 2 * np.pi * self.frequency
         return self.offset + self.amplitude * np.sin(w * t + self.phase)
@@ -46,9 +46,10 @@ class Polynomial:
         polynomial = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
         return float(polynomial(t)), float(polynomial.deriv()(t)), float(polynomial.deriv(2)(t))
 
-    def values(self, t: Array) -> Array:
+    def over(self, t: Array) -> Array:
         """Values at many times."""
-        return np.polynomial.Polynomial(np.atleast_1d(self.coefficients))(t)
+        polynomial = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
+        return np.asarray(polynomial(t), np.float64)
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,10 @@ class Spline:
         acceleration = float(self.curve(t, 2)) if end == t else 0.0
         return value + rate * (t - end), rate, acceleration
 
-    def values(self, t: Array) -> Array:
+    def over(self, t: Array) -> Array:
         """Values at many times."""
         end = np.clip(t, self.times[0], self.times[-1])
-        return self.curve(end) + self.curve(end, 1) * (t - end)
+        return np.asarray(self.curve(end) + self.curve(end, 1) * (t - end), np.float64)
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,12 @@ class Sum:
         value, rate, acceleration = np.sum([(0.0, 0.0, 0.0), *(s(t) for s in self.parts)], axis=0)
         return float(value), float(rate), float(acceleration)
 
-    def values(self, t: Array) -> Array:
+    def over(self, t: Array) -> Array:
         """Values at many times."""
-        return sum((part.values(t) for part in self.parts), np.zeros(len(t)))
+        total = np.zeros(len(t))
+        for part in self.parts:
+            total += part.over(t)
+        return total
 
 
 Signal = Callable[[float], Triple]

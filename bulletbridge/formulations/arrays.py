@@ -29,10 +29,10 @@ class Control:
     user_rows: Int  # rows that a Python function supplies, the last ones
     callback: Int  # its address, or 0
     driven: Int  # whether any target moves
-    implicit: Int  # whether joint springs and dampers are taken at the end of an Euler step
+    implicit: Int  # whether joint springs are taken at the end of an Euler step
     t: Real  # time of the evaluation under way
 
-    ahead: Real  # [s] how far ahead the factors take springs and dampers: the step, or 0
+    ahead: Real  # [s] how far ahead the factors take joint springs: the step, or 0
     fresh: Int  # whether the factors belong to the present configuration
     rank: Int
     filter_rank: Int

@@ -179,9 +179,13 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
 
 @helper
 def add_impedance(axes: Records[Axis], ahead: float, M: Array) -> None:
-    """M <- M + ahead D + ahead² K, what an implicit step of ``ahead`` [s] moves."""
+    """M <- M + ahead D + ahead² K, what an implicit step of ``ahead`` [s] moves; D beside springs.
+
+    A damper alone acts at the start of a step, as Bullet's do.
+    """
     for k in range(len(axes)):
-        M[k, k] += ahead * (axes[k].damping + ahead * axes[k].stiffness)
+        if axes[k].stiffness != 0.0:
+            M[k, k] += ahead * (axes[k].damping + ahead * axes[k].stiffness)
 
 
 @helper

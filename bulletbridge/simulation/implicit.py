@@ -84,6 +84,8 @@ def symmetric_projection(
 
 def directions(e: Equations, kept: np.ndarray) -> Array:
     """J⁺ (nv, n) of the kept rows, each in one unit."""
+    if not len(kept):
+        return np.zeros((len(e.M), 0))
     split = split_of(e.M, e.J[kept], e.unit[kept])
     return np.stack([split.unwhiten(split.shortest(r)) for r in np.diag(1.0 / e.unit[kept])], 1)
 

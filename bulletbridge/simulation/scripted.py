@@ -44,7 +44,7 @@ class Script:
 def values(signal: ForceSignal, times: Array) -> Array:
     """A signal at times [s]."""
     if isinstance(signal, Sine | Polynomial | Spline | Sum):
-        return signal.values(times)
+        return signal.over(times)
     found = [signal(float(t)) for t in times]
     return np.array([x[0] if isinstance(x, tuple) else x for x in found], float)
 
@@ -64,7 +64,7 @@ def script(
     signals: list[tuple[int, ForceSignal]] = []
     for name, given in forces.items():
         joint = mechanism.joint(name)
-        several = list(given) if isinstance(given, Sequence) else [given]
+        several = [given] if callable(given) else list(given)
         count = joint.v.stop - joint.v.start
         if len(several) != count:
             raise ModelError(

@@ -287,7 +287,8 @@ class Solver:
         """Times [s] of the stages of steps from now on, each once; now alone for no steps."""
         c = self.control[0]
         each = 1 if c["integrator"] == EULER else 2
-        return self.t + np.arange(each * steps + 1) * (float(c["dt"]) / each)
+        numbers = np.arange(each * steps + 1, dtype=np.float64)
+        return self.t + numbers * (float(c["dt"]) / each)
 
     def _evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
         """Let users' constraints write their rows, the last ones."""

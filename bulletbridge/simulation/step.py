@@ -167,7 +167,7 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 def semi_implicit_euler(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
     """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
 
-    With ``control.implicit`` joint springs and dampers push as at the end of the step,
+    With ``control.implicit`` joint springs, and dampers beside them, push as at the step's end,
     -D v₁ - K (q + dt v₁ - rest): M + dt D + dt² K is the metric of the whole step. Its correction
     then is an impulse under which springs give way; its filter may gain kinetic energy, but no more
     than the implicit Euler method has taken from the springs, ½ |dt v₁|² in the metric of K.

@@ -28,6 +28,7 @@ from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.springs import STIFF, fastest_mode
 from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.step import STEP
 
@@ -55,10 +56,10 @@ class System(ClosedState):
             that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
             that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
-        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs and dampers at the
-            end of the step, so that no stiffness makes it unstable, at the price of damping a mode
-            of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp nothing and need
-            w dt < 2. All other integrators know but one way.
+        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
+            beside them, at the end of the step, so that no stiffness makes it unstable, at the
+            price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
+            nothing and need w dt < 2. All other integrators know but one way.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -102,8 +103,7 @@ class System(ClosedState):
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        sprung = np.any(mechanism.axes["stiffness"]) or np.any(mechanism.axes["damping"])
-        control["implicit"] = springs == "implicit" and sprung
+        control["implicit"] = springs == "implicit" and bool(np.any(mechanism.axes["stiffness"]))
         self._write = world.write if world is not None else None
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
@@ -112,6 +112,12 @@ class System(ClosedState):
     def dt(self) -> float:
         """Step [s]."""
         return float(self._solver.control[0]["dt"])
+
+    def take_stiff_springs_implicitly(self) -> None:
+        """Have joint springs act at the end of steps if explicit ones could not follow them."""
+        if fastest_mode(self._solver) * self.dt > STIFF:
+            for solver in (self._full, self._solver):
+                solver.control[0]["implicit"] = 1
 
     def step(self, write: bool = True) -> None:
         """Advance by one step and show the state in the world.

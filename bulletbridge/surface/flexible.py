@@ -21,7 +21,7 @@ from bulletbridge.surface.flexible_urdf import (
     replace_link,
 )
 from bulletbridge.surface.loops_file import read_loops, write_loops
-from bulletbridge.surface.model_spec import BodySpec, ModelSpec, Triple
+from bulletbridge.surface.model_spec import BodySpec, ModelSpec, Triple, pybullet_data_folder
 from bulletbridge.surface.models import ENDING, bundled, find
 
 SLENDER = 0.01
@@ -96,7 +96,8 @@ def make_flexible(
     Args:
         model: Bundled name, loops file, or a URDF that has none.
         how: Which link, and how it bends.
-        output: The new URDF; beside the old one, with ``_flexible`` in its name, unless given.
+        output: The new URDF; beside the old one, or in the working directory if that is not the
+            user's, with ``_flexible`` in its name, unless given.
         fixed_base: Of a URDF without a loops file.
 
     Raises:
@@ -121,7 +122,9 @@ def make_flexible(
     whole, notes = mass_of_beam(link, R, length, how)
     chain = replace_link(robot, link, file_beam, R, whole, body.urdf)
     frequencies, damping = _modes(beam, whole, how)
-    urdf = output or body.urdf.with_name(f"{body.urdf.stem}_flexible.urdf")
+    foreign = str(model) in bundled() or pybullet_data_folder() in body.urdf.parents
+    folder = Path() if foreign else body.urdf.parent
+    urdf = output or folder / f"{body.urdf.stem}_flexible.urdf"
     loops = urdf.with_name(urdf.stem + ENDING)
     if urdf.resolve() == body.urdf.resolve():
         raise ModelError(f"{urdf} would be overwritten; give another name with -o")

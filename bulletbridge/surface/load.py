@@ -10,13 +10,14 @@ from typing_extensions import Unpack
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.options import Integrator
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.modal import read_world, without_chains
 from bulletbridge.surface.model_spec import JointForce, ModelSpec
 from bulletbridge.surface.models import find
 from bulletbridge.surface.worlds import (
@@ -24,7 +25,6 @@ from bulletbridge.surface.worlds import (
     disconnect,
     gravity,
     load_bodies,
-    readable,
     remove_bodies,
     require_client,
 )
@@ -100,7 +100,8 @@ def load(
     Args:
         model: Bundled name, path of a loops file, or what was read from one.
         client: Bullet client to load into; None for a new one without a window.
-        system_options: Keyword arguments of ``System``.
+        system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
+            too stiff for that at the start.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
@@ -119,13 +120,15 @@ def load(
             require_client(client)
             before = gravity(client)
         ids = load_bodies(spec, client)
-        bodies = read_bullet(readable(ids), client)
+        bodies = read_world(spec, ids, client)
+        spec = without_chains(spec, bodies.mechanism)
         mechanism = with_forces(bodies.mechanism, spec.forces)
+        options: SystemOptions = {"springs": "explicit", **system_options}
         scripted = {f.joint: f.torque for f in spec.forces if callable(f.torque)}
-        system = System(
-            mechanism, spec.constraints, world=bodies, forces=scripted, **system_options
-        )
+        system = System(mechanism, spec.constraints, world=bodies, forces=scripted, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
+        if "springs" not in system_options:
+            system.take_stiff_springs_implicitly()
     except BaseException:
         if own:
             disconnect(client)

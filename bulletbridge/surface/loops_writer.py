@@ -56,6 +56,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("forces", [_without_zeros(force) for force in spec.forces], [])
+    data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
     yaml.width = 100

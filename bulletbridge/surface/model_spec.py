@@ -13,6 +13,9 @@ EARTH: Triple = (0.0, 0.0, -9.81)
 PYBULLET_DATA = "pybullet_data"
 """A ``urdf`` that starts with this folder is one of PyBullet's own."""
 
+BEAM = "_beam"
+"""After the name of a link that is a beam: the joint whose positions are its amplitudes."""
+
 FileConstraint = LoopJoint | Distance | Coupling
 
 
@@ -55,6 +58,30 @@ class JointForce:
 
 
 @dataclass(frozen=True)
+class BeamSpec:
+    """A chain of segments that stands for a flexible beam.
+
+    Attributes:
+        link: Name of the link that the chain has replaced: that of its last segment.
+        EI: Stiffness [N m²].
+        mass_per_length: [kg/m]
+        modes: How many.
+        damping: Of each mode, relative to its critical one.
+    """
+
+    link: str
+    EI: float
+    mass_per_length: float
+    modes: int = 2
+    damping: float = 0.0
+
+    @property
+    def joint(self) -> str:
+        """Name of the joint whose positions are the amplitudes of the modes."""
+        return self.link + BEAM
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """All that a loops file says; the same model from another file is equal.
 
@@ -68,6 +95,7 @@ class ModelSpec:
         start_q, start_v: Coordinates held at the start by joint name; others are assembled.
         start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
+        beams: Chains of segments that stand for beams.
     """
 
     name: str = field(compare=False)
@@ -80,6 +108,7 @@ class ModelSpec:
     start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
     forces: tuple[JointForce, ...] = ()
     start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    beams: tuple[BeamSpec, ...] = ()
 
 
 def pybullet_data_folder() -> Path:

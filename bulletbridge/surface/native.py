@@ -256,6 +256,11 @@ def require_native_twin(spec: ModelSpec) -> None:
     Raises:
         NoNativeTwinError: It has not; the message names the constraint and the reason.
     """
+    for beam in spec.beams:
+        raise NoNativeTwinError(
+            f"'{beam.joint}' has no native twin: Bullet has no flexible beams; without 'beams' it "
+            "can be compared as a chain of segments"
+        )
     for constraint in spec.constraints:
         reason = _missing_twin(constraint)
         if reason:
