@@ -35,7 +35,7 @@ FAILURES = {
 MODES = ((1, 1, 1, 1), (2, 2, 2, 2), (3, 2, 2, 2), (2, 1, 1, 1))
 APART = {"3": (1, 2), "4": PAIR, "5a": PAIR, "5b": PAIR, "5c": PAIR}
 """Modules of the source: a shaken base has the first link on one of its own."""
-COMPARED = ("2a", "2b", "2c", "3", "4", "5a", "5b", "5c", "6a", "6b")
+COMPARED = ("6b", "2a", "2b", "2c", "3", "4", "5a", "5b", "5c", "6a")
 
 
 def failures(found: dict, step: float) -> None:

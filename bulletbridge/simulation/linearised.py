@@ -132,36 +132,48 @@ class Linearised:
         Raises:
             UnsupportedError: Rows depend on each other there.
         """
-        M, h = self.terms(q, v)
+        found = self._expansion_of_level(q, v)
+        M, h = self._kept(found)
         nv, nc = len(h), self.solver.encoded.nc
         if nc == 0:
             forces = self._forces(q, v, t)
             return Solution(_solved(M, forces - h), np.zeros(0))
         exact = self.solver.terms(q, v, t)
-        J, gamma = self.rows(q, v, exact)
-        A = np.block([[M, -exact.J.T if J is exact.J else -J.T], [J, np.zeros((nc, nc))]])
+        J, gamma = self._rows(q, v, exact, found)
+        A = np.zeros((nv + nc, nv + nc))
+        A[:nv, :nv], A[:nv, nv:], A[nv:, :nv] = M, -J.T, J
         right = np.concatenate([exact.forces + self.solver.tau[0] - h, -gamma])
         x = _solved(A, right)
         return Solution(x[:nv], x[nv:])
 
     def terms(self, q: Array, v: Array) -> tuple[Array, Array]:
         """M (nv, nv) and h (nv,); M is symmetric but for ``consistent`` and ``inconsistent``."""
-        orders = 1 if self.order == "ruthless" else 2
-        found = self.expansion(q, v, orders)
-        M, h = found.M.sum(axis=0), found.h.sum(axis=0)
+        return self._kept(self._expansion_of_level(q, v))
+
+    def _expansion_of_level(self, q: Array, v: Array) -> Expansion:
+        """As many orders as are needed."""
+        first = 1 if self.order == "ruthless" and self.contacts == 3 else 2
+        return self.expansion(q, v, 3 if self.contacts == 2 else first)
+
+    def _kept(self, found: Expansion) -> tuple[Array, Array]:
+        """M and h of the chosen order."""
+        first = 1 if self.order == "ruthless" else 2
+        M, h = found.M[:first].sum(axis=0), found.h[:first].sum(axis=0)
         if self.order not in ("ruthless", "first_order"):
             f = self._flexible
             M[:, f] = found.M[0][:, f]  # what multiplies the accelerations of modes
             if self.order == "symmetrised":
                 M[np.ix_(~f, f)] = M[np.ix_(f, ~f)].T
-        back = np.eye(len(v)) + self._slopes
+        back = np.eye(len(h)) + self._slopes
         return back.T @ M @ back, back.T @ h
 
     def rows(self, q: Array, v: Array, exact: Terms) -> tuple[Array, Array]:
         """Jacobian (nc, nv) and drift (nc,) of the constraints at the chosen level."""
+        return self._rows(q, v, exact, self._expansion_of_level(q, v))
+
+    def _rows(self, q: Array, v: Array, exact: Terms, found: Expansion) -> tuple[Array, Array]:
         if self.contacts == 3:
             return exact.J, exact.gamma
-        found = self.expansion(q, v, 3)
         f, back = self._flexible, np.eye(len(v)) + self._slopes
         whole, drift = found.J[0] + found.J[1], found.drift[0] + found.drift[1]
         if self.contacts == 1:
