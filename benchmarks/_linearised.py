@@ -7,13 +7,14 @@ from dataclasses import dataclass
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are smaller than a thread
 
 import numpy as np
+from numpy.typing import NDArray
 
 import bulletbridge as bb
 from bulletbridge.classics.flexible_arms import FlexibleSystem
 from bulletbridge.classics.flexible_trees import Tree, tree_of
 from bulletbridge.errors import BulletBridgeError
-from bulletbridge.formulations.equations import Formulation
-from bulletbridge.simulation.linearised import Level, Order, linearised
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.linearised import Level, Linearised, Order, linearised
 from bulletbridge.simulation.scripted import Script
 from bulletbridge.simulation.solver import Solver
 
@@ -74,8 +75,8 @@ def exact(
         tree.mechanism, tree.constraints, forces=tree.forces, dt=step, integrator="rk4"
     )
     model.assemble(tree.start)
-    look = Look(tree, system, model.dynamics.solver)
-    rows, first = [], look(model.q, model.v)
+    look = Look(tree, system, linearised("ruthless")(model.dynamics).solver)
+    rows, first = list[tuple[Array, Array, Array]](), look(model.q, model.v)
     try:
         found = model.rollout(round(duration / step), every=round(every / step))
         rows = [look(q, v) for q, v in zip(found.q, found.v, strict=True)]
@@ -99,12 +100,11 @@ def run(
     tree = tree_of(system, modes, modules=variant.apart)
     model = bb.System(tree.mechanism, tree.constraints, forces=tree.forces, dt=step)
     model.assemble(tree.start)
-    dynamics = model.dynamics
-    solver = dynamics.solver
-    times = 0.5 * step * np.arange(2 * round(duration / step) + 1)
+    accelerate = linearised(variant.order, variant.contacts)(model.dynamics)
+    solver = accelerate.solver
+    times: Array = np.linspace(0.0, duration, 2 * round(duration / step) + 1)
     torques = solver.script.at(times)
     solver.script, solver.tau = Script(), np.zeros((1, solver.mechanism.nv))
-    accelerate = linearised(variant.order, variant.contacts)(dynamics)
     look = Look(tree, system, solver)
     q, v = model.q.copy(), model.v.copy()
     position = solver.mechanism.axes["q"]
@@ -112,7 +112,7 @@ def run(
     for n in range(round(duration / step)):
         tau = torques[2 * n : 2 * n + 3]
         try:
-            q, v = rk4(accelerate, solver, q, v, n * step, step, tau, position)
+            q, v = rk4(accelerate, (q, v), n * step, step, tau, position)
         except BulletBridgeError:
             failed = n * step
             break
@@ -125,20 +125,39 @@ def run(
             if solver.encoded.nc:
                 true = solver.terms(q, v, (n + 1) * step).g
                 own = accelerate.gap(q, v, (n + 1) * step)
-                gaps = np.maximum(gaps, [np.abs(own).max(), np.abs(true).max()])
+                for part in solver.encoded.rows.values():
+                    sizes = [np.linalg.norm(own[part]), np.linalg.norm(true[part])]
+                    gaps = np.maximum(gaps, sizes)
     angles, deflections, tip = (np.array(x) for x in zip(*rows, strict=True))
     t = every * np.arange(len(rows))
     return Run(t, angles, deflections, tip, failed, float(gaps[0]), float(gaps[1]))
 
 
-def rk4(accelerate: Formulation, solver, q, v, t, h, tau, position):
-    """One step; every position is the integral of a rate of its own."""
+def rk4(
+    accelerate: Linearised,
+    state: tuple[Array, Array],
+    t: float,
+    h: float,
+    tau: Array,
+    position: NDArray[np.int64],
+) -> tuple[Array, Array]:
+    """One step from q, v; every position is the integral of a rate of its own.
 
-    def rate(v_at, q_at, at, forces):
-        solver.tau[0] = forces
+    Args:
+        accelerate: At forces that stand in its solver.
+        state: q and v.
+        t: [s].
+        h: The step [s].
+        tau: (3, nv) forces at its start, middle and end.
+        position: (nv,) number of the position of each rate.
+    """
+    q, v = state
+
+    def rate(v_at: Array, q_at: Array, at: float, forces: Array) -> Array:
+        accelerate.solver.tau[0] = forces
         return accelerate(q_at, v_at, at).vdot
 
-    def moved(u, dt):
+    def moved(u: Array, dt: float) -> Array:
         end = q.copy()
         end[position] += dt * u
         return end
@@ -159,7 +178,7 @@ class Look:
     def __init__(self, tree: Tree, system: FlexibleSystem, solver: Solver) -> None:
         self.tree, self.solver = tree, solver
         mechanism = tree.mechanism
-        self.beams = []
+        self.beams: list[tuple[slice, Array]] = []
         for k, link in enumerate(system.links, 1):
             if f"beam{k}" in mechanism.joints:
                 part = mechanism.joint(f"beam{k}").q
@@ -168,15 +187,17 @@ class Look:
                 sigma = tip["sigma"][: part.stop - part.start] / link.length
                 self.beams.append((part, sigma))
 
-    def bent(self, q) -> float:
+    def bent(self, q: Array) -> float:
         """Largest deflection of a tip, as part of its link's length."""
         return max(abs(float(q[part] @ sigma)) for part, sigma in self.beams)
 
-    def __call__(self, q, v):
+    def __call__(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Angles [deg], deflections [m], tip [m]."""
         terms = self.solver.terms(q, v, 0.0)
         seen = bb.Kinematics(self.tree.mechanism, terms.poses, terms.axes, q, v, 0.0)
-        angles, deflections, tip = [], [], np.zeros(2)
+        angles: list[float] = []
+        deflections: list[float] = []
+        tip = np.zeros(2)
         for root, end in self.tree.ends:
             a, b = seen.point(root), seen.point(end)
             angles.append(np.degrees(np.arctan2(a.R_W[1, 0], a.R_W[0, 0])))
