@@ -94,8 +94,8 @@ def tree_of(
         system: Which.
         modes: How many for each link; its own unless given.
         segments: Number of springs of each flexible link instead of modes.
-        modules: Whether each link is on a free planar base of its own, and its joint a loop; or
-            numbers, from 1 on, of the links that are.
+        modules: Links, counted from 1, that are on free planar bases of their own, where their
+            joints are loops; or whether all are.
         slides: Whether there is a pair of slides, along x and y of what carries it, at the root of
             each link, for the forces that they transmit while they do not move.
     """
@@ -109,14 +109,17 @@ def tree_of(
         tree.constraints.append(Coupling("drive", {"base": 1.0}, motion=motion))
         ground = Frame("base", rpy=(0.0, -0.5 * pi, 0.0))
     number, counts = 0, modes or [link.modes for link in system.links]
+    every = range(1, len(counts) + 1)
+    apart = modules if not isinstance(modules, bool) else every if modules else ()
     for arm, x in zip(system.arms, system.bases, strict=True):
         on, angle = Frame(ground.link, (x, 0.0, 0.0), ground.rpy), 0.0
-        place, carriers = np.array([x, 0.0]), list[tuple[str, FlexibleLink]]()
+        place = np.array([x, 0.0])
+        before: list[str] = []
         for link in arm:
             number += 1
-            if modules is True or modules and number in modules:
-                _add_module(tree, f"{number}", link, on, place, carriers)
-                carriers = []
+            if number in apart:
+                _add_module(tree, f"{number}", link, on, place, before)
+                before = []
             else:
                 if slides:
                     on = _add_slides(tree, f"{number}", on)
@@ -129,7 +132,7 @@ def tree_of(
             on, angle = tree.ends[-1].tip, link.angle
             turn = radians(angle)
             place = place + link.length * np.array([np.cos(turn), np.sin(turn)])
-            carriers.append((f"{number}", link))
+            before = [*before, f"{number}"]
     _close(tree, system)
     return tree
 
@@ -204,9 +207,12 @@ def _add_module(
     link: FlexibleLink,
     on: Frame,
     place: np.ndarray,
-    carriers: Sequence[tuple[str, FlexibleLink]],
+    before: Sequence[str],
 ) -> None:
-    """A free planar base for a link, its hinge as a loop, and its motor."""
+    """A free planar base for a link, its hinge as a loop, and its motor.
+
+    The motor's case is on the tip of the last of the links ``before`` it in one module.
+    """
     tree.joint(f"x{k}", "prismatic", f"x{k}", WORLD, (0, 0, 0), ALONG_X, Load())
     tree.joint(f"y{k}", "prismatic", f"y{k}", f"x{k}", (0, 0, 0), X_TO_Y, Load())
     tree.joint(f"joint{k}", "revolute", f"root{k}", f"y{k}", (0, 0, 0), BACK, Load())
@@ -215,14 +221,16 @@ def _add_module(
     hinge = LoopJoint(f"hinge{k}", JointModel.REVOLUTE, on, Frame(f"root{k}"))
     tree.constraints.append(hinge)
     tree.push(f"joint{k}", link.torque)
-    for b, below in carriers:  # the motor's case is on the tip of the link before
+    for b in before:
         tree.push(f"joint{b}", link.torque, -1.0)
         if f"beam{b}" in tree.mechanism.joints:
+            beam = tree.mechanism.beams[
+                tree.mechanism.bodies[tree.mechanism.link(f"tip{b}").body]["beam"]
+            ]
             part = tree.mechanism.joint(f"beam{b}").v
-            beam = FlexibleBeam(below.length, STIFFNESS, DENSITY, part.stop - part.start)
-            slopes = beam.shapes([below.length])[1][:, 0]
-            for i, slope in enumerate(slopes.tolist()):
-                tree.push(f"beam{b}", link.torque, -slope, i)
+            slopes = tree.mechanism.stations[beam["tip"]]["slope"]
+            for i in range(part.stop - part.start):
+                tree.push(f"beam{b}", link.torque, -float(slopes[i]), i)
 
 
 def _close(tree: Tree, system: FlexibleSystem) -> None:
