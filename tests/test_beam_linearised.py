@@ -6,8 +6,10 @@ from beam_trees import LONG, SHORT, PlanarLink, planar_arm
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
-from bulletbridge.simulation.linearised import ORDERS, linearised, tip_slopes
+from bulletbridge.classics.flexible_arms import SYSTEMS
+from bulletbridge.classics.flexible_trees import tree_of
+from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.simulation.linearised import LEVELS, ORDERS, linearised, tip_slopes
 
 
 def arm():
@@ -46,11 +48,12 @@ def test_what_is_left_out_is_of_the_order_that_the_name_says(order):
     assert_allclose(falls(0, rigid), 2 if first else 4, rtol=0.1)
     lost = order in ("inconsistent", "ruthless")
     assert_allclose(falls(0, np.ix_(flexible, ~flexible)), 2 if lost else 4, rtol=0.1)
-    crossed = 4 if order == "first_order" else 2
+    crossed = 4 if order in ("first_order", "symmetrised") else 2
     assert_allclose(falls(0, np.ix_(~flexible, flexible)), crossed, rtol=0.1)
     assert_allclose(falls(1, flexible), 2 if lost else 4, rtol=0.1)
     M = kept.terms(*bent(1.0, change))[0]
-    assert np.allclose(M, M.T, atol=1e-12) == (order in ("first_order", "ruthless"))
+    symmetric = order in ("first_order", "symmetrised", "ruthless")
+    assert np.allclose(M, M.T, atol=1e-12) == symmetric
 
 
 @pytest.mark.parametrize(("order", "factor"), [("consistent", 1.0), ("inconsistent", 0.0)])
@@ -96,3 +99,83 @@ def test_motion_by_linearised_equations_is_off_by_second_order(order):
 def test_an_unknown_order_is_refused():
     with pytest.raises(ModelError, match="consistent"):
         linearised("quadratic")
+    with pytest.raises(ModelError, match="1, 2 or 3"):
+        linearised("consistent", 4)
+
+
+def held_arm():
+    """Two links whose tip is held on a line, and the change to rates without slopes."""
+    line = bb.LoopJoint(
+        "line",
+        bb.JointModel.POINT_ON_PLANE,
+        bb.Frame("world", (0.0, 0.2, 0.0), (0.0, 0.0, 0.3)),
+        bb.Frame("tip1"),
+        axis=(0, 1, 0),
+    )
+    system = bb.System(arm(), [line])
+    system.assemble({"j0": 0.5, "b0": [0, 0], "b1": [0, 0]}, {})
+    return system.dynamics, np.eye(6) - tip_slopes(system.mechanism)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_rows_of_a_level_are_derivatives_except_of_the_mixed_one(level):
+    """Their drift is that of their own Jacobian in each case: differences of order four."""
+    dynamics, change = held_arm()
+    kept, flexible = linearised("consistent", level)(dynamics), np.array([0, 1, 1, 0, 1, 1], bool)
+    q, v = bent(1.0, change)
+
+    def slope(value, step=1e-3):
+        return sum(
+            w * value(q + n * step * v) / (12 * step)
+            for n, w in ((-2, 1), (-1, -8), (1, 8), (2, -1))
+        )
+
+    J, drift = kept.rows(q, v, dynamics.solver.terms(q, v, 0.0))
+    if level != 2:
+        assert_allclose(slope(lambda at: kept.gap(at, v, 0.0)), J @ v, atol=1e-10)
+    own = slope(lambda at: kept.rows(at, v, dynamics.solver.terms(at, v, 0.0))[0] @ v)
+    assert_allclose(own, drift, atol=1e-9)
+    exact = (dynamics.solver.terms(q, v, 0.0).J @ change)[0]
+    first = linearised("consistent", 1)(dynamics).rows(q, v, dynamics.solver.terms(q, v, 0.0))[0]
+    first = (first @ change)[0]
+    same_as = {1: (first, first), 2: (first, exact), 3: (exact, exact)}[level]
+    assert np.abs(exact - first)[flexible].max() > 1e-2
+    assert_allclose((J @ change)[0, ~flexible], same_as[0][~flexible], atol=1e-13)
+    assert_allclose((J @ change)[0, flexible], same_as[1][flexible], atol=1e-13)
+
+
+def test_levels_below_the_highest_are_for_held_points():
+    weld = bb.LoopJoint(
+        "weld", bb.JointModel.WELD, bb.Frame("world", (1.5, 0.0, 0.0)), bb.Frame("tip1")
+    )
+    system = bb.System(arm(), [weld], allow_structure=True)
+    with pytest.raises(UnsupportedError, match="points"):
+        linearised("consistent", 1)(system.dynamics)
+
+
+def test_a_module_is_linearised_as_when_it_is_alone():
+    """One link, hinged to the ground by a loop: the same equations in more coordinates."""
+    found = []
+    q, v = np.array([0.4, 0.03, -0.01]), np.array([1.5, -0.3, 0.2])
+    for apart in ((), (1,)):
+        tree = tree_of(SYSTEMS["1"], modules=apart)
+        system = bb.System(tree.mechanism, tree.constraints, forces=tree.forces)
+        free = np.zeros(2 * len(apart))
+        place, rates = np.append(free, q), np.append(free, v)
+        solution = linearised("consistent")(system.dynamics)(place, rates, 1.0)
+        found.append(solution.vdot[len(free) :])
+    assert_allclose(found[0], found[1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("apart", [(3, 4), (1, 2, 3, 4), (2, 4)])
+def test_motors_act_alike_on_one_tree_and_on_modules(apart):
+    """Angular accelerations of the links' roots when all is straight and at rest."""
+    found = []
+    for modules in ((), apart):
+        tree = tree_of(SYSTEMS["5c"], modules=modules)
+        system = bb.System(tree.mechanism, tree.constraints, forces=tree.forces)
+        system.assemble(tree.start)
+        system._solver.state[-1] = 3.0
+        vdot, seen = system.acceleration(), system.kinematics()
+        found.append([(seen.point(ends.root).J_angular @ vdot)[2] for ends in tree.ends])
+    assert_allclose(found[0], found[1], rtol=1e-9)

@@ -8,6 +8,7 @@ from beam_trees import LONG, SHORT, PlanarLink, planar_arm
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
+from bulletbridge.constraints.motion import Sine
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 
@@ -62,22 +63,17 @@ def test_clamped_frequencies_are_those_of_table_21(mass, modes):
 
 
 def test_system_1_ends_where_the_reference_does():
-    """A torque of 0.02948 sin(2 pi t / 10) N m, held over each step at its middle.
-
-    Holding it shifts the motion by (0.2 pi h)²/24, 2e-7 degrees; angles to 1e-6 degrees.
-    """
-    h, each = 2.5e-4, 8000
-    system = bb.System(planar_arm([PlanarLink(LONG)]), dt=h, integrator="rk4")
+    """The same modes, method and step: equal to the digits that are printed."""
+    torque = {"j0": Sine(0.02948, 0.1)}
+    mechanism = planar_arm([PlanarLink(LONG)])
+    system = bb.System(mechanism, forces=torque, dt=2.5e-4, integrator="rk4")
     for t, (angle, x, y, deflection) in SYSTEM_1.items():
-        torque = np.zeros((each, 3))
-        torque[:, 0] = 0.02948 * np.sin(0.2 * np.pi * (system.t + (np.arange(each) + 0.5) * h))
-        system._solver.tau = torque
-        system.rollout(each, every=each)
+        system.rollout(8000, every=8000)
         assert abs(system.t - t) < 1e-9
-        assert abs(np.rad2deg(system.q[0]) - angle) < 1e-6
-        # the phase of vibrations of 44.5 rad/s and more: 2e-4 of the step at 1e-5 m
-        assert_allclose(system.kinematics().point(bb.Frame("tip0")).p_W[:2], [x, y], atol=4e-9)
-        assert abs(2 * (system.q[1] - system.q[2]) - deflection) < 1e-8
+        assert abs(np.rad2deg(system.q[0]) - angle) < 1e-9
+        tip = system.kinematics().point(bb.Frame("tip0")).p_W[:2]
+        assert_allclose(tip, [x, y], atol=1e-12)
+        assert abs(2 * (system.q[1] - system.q[2]) - deflection) < 6e-11
 
 
 def test_energy_error_of_a_swinging_arm_falls_with_the_fourth_power(rng):

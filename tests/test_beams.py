@@ -254,24 +254,24 @@ def test_a_chain_replaced_by_a_beam_is_that_beam(rng):
 
 
 def test_hinges_draw_the_shape_of_the_beam():
-    """Hinges are at the beam's deflection; along it they differ in the fourth power of slopes."""
-    amplitudes, missed = np.array([0.08, -0.01]), []
+    """To first order in slopes the end is the tip, and the last piece has its slope at any number
+    of pieces; along the beam pieces miss part of the shortening, falling with their number squared.
+    """
+    amplitudes, missed = np.array([8e-4, -1e-4]), []
     tip = LONG.stations()[-1]
-    bent = [
-        1.0 - 0.5 * amplitudes @ tip["S"][:2, :2] @ amplitudes,
-        tip["sigma"][:2] @ amplitudes,
-    ]
-    for n in (8, 16):
+    shortened = 0.5 * amplitudes @ tip["S"][:2, :2] @ amplitudes
+    for n in (8, 16, 32):
         x = (np.arange(n) + 0.5) / n
-        climb = np.cumsum(LONG.hinge_angles(x, amplitudes))
+        climb = np.cumsum(LONG.hinge_angles(x) @ amplitudes)
         lengths = np.diff(np.append(x, 1.0))
-        end = [x[0] + lengths @ np.cos(climb), lengths @ np.sin(climb)]
-        assert_allclose(end[1], bent[1], atol=1e-14)
-        missed.append(abs(end[0] - bent[0]))
-    assert (
-        missed[1] < 2e-3
-    )  # the beam's shortening is of second order in slopes, the chain's of all
-    assert_allclose(climb[-1], tip["slope"][:2] @ amplitudes, rtol=0.05)
+        assert_allclose(climb[-1], tip["slope"][:2] @ amplitudes, rtol=1e-13)
+        # of third order: sin x = x - x³ / 6
+        assert (
+            abs(lengths @ np.sin(climb) - tip["sigma"][:2] @ amplitudes) < np.abs(climb).max() ** 3
+        )
+        missed.append(abs(1.0 - shortened - x[0] - lengths @ np.cos(climb)) / shortened)
+    assert missed[0] < 0.05
+    assert missed[0] / missed[1] > 3 and missed[1] / missed[2] > 3
 
 
 def test_what_is_no_chain_is_refused():

@@ -111,7 +111,7 @@ def closed_world(constraint, rng):
     R, p = ends["a"]
     R, p = R @ rpy_matrix(constraint.a.rpy), p + R @ np.array(constraint.a.xyz)
     if constraint.motion is not None:
-        x, y, z, angle = constraint.motion.at(t)[:, 0]
+        x, y, z, angle = constraint.motion.over(np.array([t]))[0, :, 0]
         axis = np.array(constraint.motion.axis or joint_axis(constraint, "a"))
         p = p + R @ [x, y, z]
         R = R @ Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()

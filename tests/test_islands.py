@@ -68,7 +68,8 @@ def both(monkeypatch, **options):
     for gain in (-np.inf, np.inf):
         monkeypatch.setattr(islands, "LEAST_GAIN", gain)
         mechanism, constraints = several()
-        system = bb.System(mechanism, constraints, dt=2e-3, **options)
+        forces = {"crank1": Sine(0.4, 0.7), "rocker2": Sine(0.2, 1.1)}
+        system = bb.System(mechanism, constraints, dt=2e-3, forces=forces, **options)
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
         system.tau[:] = np.linspace(-0.3, 0.3, mechanism.nv)
         found.append(system)

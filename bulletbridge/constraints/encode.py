@@ -74,14 +74,12 @@ class Encoded:
     def targets(self, times: Array) -> np.ndarray:
         """Records (times, targets) of the prescribed motions."""
         table = np.zeros((len(times), len(self.motions)), TARGET)
-        for i, t in enumerate(times):
-            for k, (motion, R) in enumerate(self.motions):
-                values = motion.at(float(t))
-                if not np.all(np.isfinite(values)):
-                    raise ModelError(f"a prescribed motion is not finite at t = {t:g} s: {values}")
-                p, v, a = (R.T @ values[:3]).T
-                table[i, k]["p"], table[i, k]["v"], table[i, k]["a"] = p, v, a
-                table[i, k]["angle"], table[i, k]["rate"], table[i, k]["acceleration"] = values[3]
+        for k, (motion, R) in enumerate(self.motions):
+            values, target = motion.over(times), table[:, k]
+            for n, (moved, turned) in enumerate(
+                (("p", "angle"), ("v", "rate"), ("a", "acceleration"))
+            ):
+                target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
         return table
 
     def without(self, name: str, kept: Array) -> "Encoded":

@@ -1,4 +1,4 @@
-"""Prescribed motions for driven (rheonomic) constraints: r(t) with its two derivatives."""
+"""Prescribed functions of time, for driven (rheonomic) constraints: r(t) with two derivatives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,13 +8,27 @@ from typing import Literal
 import numpy as np
 from scipy.interpolate import CubicSpline, PPoly
 
+from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array
 
 Triple = tuple[float, float, float]
 
 
+class Formula:
+    """A signal known at many times at once."""
+
+    def over(self, t: Array) -> Array:
+        """Value, rate, acceleration (len(t), 3) at times."""
+        raise NotImplementedError
+
+    def __call__(self, t: float) -> Triple:
+        """Value, rate, acceleration at time t."""
+        value, rate, acceleration = self.over(np.array([t], float))[0].tolist()
+        return value, rate, acceleration
+
+
 @dataclass(frozen=True)
-class Sine:
+class Sine(Formula):
     """offset + amplitude sin(2 pi frequency t + phase)."""
 
     amplitude: float
@@ -22,28 +36,28 @@ class Sine:
     phase: float = 0.0  # [rad]
     offset: float = 0.0
 
-    def __call__(self, t: float) -> Triple:
-        """Value, rate, acceleration at time t."""
+    def over(self, t: Array) -> Array:
+        """Value, rate, acceleration (len(t), 3) at times."""
         w = 2 * np.pi * self.frequency
         angle = w * t + self.phase
         sine, cosine = self.amplitude * np.sin(angle), self.amplitude * np.cos(angle)
-        return float(self.offset + sine), float(w * cosine), float(-w * w * sine)
+        return np.stack([self.offset + sine, w * cosine, -w * w * sine], axis=1)
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(Formula):
     """Sum of coefficients[k] t^k; a constant or a constant rate are the common cases."""
 
     coefficients: tuple[float, ...]
 
-    def __call__(self, t: float) -> Triple:
-        """Value, rate, acceleration at time t."""
-        polynomial = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
-        return float(polynomial(t)), float(polynomial.deriv()(t)), float(polynomial.deriv(2)(t))
+    def over(self, t: Array) -> Array:
+        """Value, rate, acceleration (len(t), 3) at times."""
+        p = np.polynomial.Polynomial(np.atleast_1d(self.coefficients))
+        return np.stack([p(t), p.deriv()(t), p.deriv(2)(t)], axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True)
-class Spline:
+class Spline(Formula):
     """Cubic spline through values at times; before and after it goes on at the rate of its end.
 
     Attributes:
@@ -61,16 +75,37 @@ class Spline:
         """The piecewise polynomial."""
         return CubicSpline(self.times, self.values, bc_type=self.ends)
 
-    def __call__(self, t: float) -> Triple:
-        """Value, rate, acceleration at time t."""
-        end = min(max(t, self.times[0]), self.times[-1])
-        value, rate = float(self.curve(end)), float(self.curve(end, 1))
-        acceleration = float(self.curve(t, 2)) if end == t else 0.0
-        return value + rate * (t - end), rate, acceleration
+    def over(self, t: Array) -> Array:
+        """Value, rate, acceleration (len(t), 3) at times."""
+        end = np.clip(t, self.times[0], self.times[-1])
+        value, rate = self.curve(end), self.curve(end, 1)
+        acceleration = self.curve(end, 2) * (end == t)
+        return np.stack([value + rate * (t - end), rate, acceleration], axis=1).astype(np.float64)
 
 
 Signal = Callable[[float], Triple]
 """Time [s] to value, rate and acceleration; write your own or use those above."""
+
+
+def values(signal: Signal, t: Array) -> Array:
+    """Value, rate, acceleration (len(t), 3) of a signal at times."""
+    if isinstance(signal, Formula):
+        return signal.over(t)
+    return np.array([signal(float(s)) for s in t], float).reshape(-1, 3)
+
+
+@dataclass(frozen=True)
+class Sum(Formula):
+    """Several others, added up."""
+
+    parts: tuple[Signal, ...]
+
+    def over(self, t: Array) -> Array:
+        """Value, rate, acceleration (len(t), 3) at times."""
+        total = np.zeros((len(t), 3))
+        for part in self.parts:
+            total += values(part, t)
+        return total
 
 
 def still(_t: float) -> Triple:
@@ -94,6 +129,18 @@ class Motion:
     angle: Signal = still
     axis: Triple | None = None
 
-    def at(self, t: float) -> Array:
-        """(4, 3): value, rate, acceleration of x, y, z and angle at time t."""
-        return np.array([self.x(t), self.y(t), self.z(t), self.angle(t)], float)
+    def over(self, t: Array) -> Array:
+        """(len(t), 4, 3): value, rate, acceleration of x, y, z and angle at times.
+
+        Raises:
+            ModelError: One of them is not finite.
+        """
+        found = np.zeros((len(t), 4, 3))
+        for k, signal in enumerate((self.x, self.y, self.z, self.angle)):
+            if signal is not still:
+                found[:, k] = values(signal, t)
+        finite = np.isfinite(found).all(axis=(1, 2))
+        if not finite.all():
+            bad = int(np.argmin(finite))
+            raise ModelError(f"a prescribed motion is not finite at t = {t[bad]:g} s: {found[bad]}")
+        return found

@@ -4,6 +4,7 @@ The root frame has x along the beam, y the way it bends, z the axis of its slope
 at x is at (x - qᵀ S(x) q / 2, sigma(x) · q, 0): what it bends by it is shortened by.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +56,7 @@ class FlexibleBeam:
         """Mass [kg]; also that of each mode, per unit of amplitude."""
         return self.density * self.length
 
-    def shapes(self, x: Array) -> tuple[Array, Array]:
+    def shapes(self, x: Array | Sequence[float]) -> tuple[Array, Array]:
         """Deflections sigma and slopes sigma' [1/m] of the modes at x [m]: (modes, len(x)) each.
 
         Normalised to a tip of 2, -2, 2, where the integral of sigma² is the length. The growing
@@ -76,17 +77,24 @@ class FlexibleBeam:
         _, slope = self.shapes(0.5 * x * (1.0 + nodes))
         return 0.5 * x * (slope * weights) @ slope.T
 
-    def hinge_angles(self, x: Array, amplitudes: Array) -> Array:
-        """Angles (n,) [rad] that lay a straight chain, hinged at x (n,) [m], along the bent beam.
+    def hinge_angles(self, x: Array) -> Array:
+        """Angles (n, modes) [rad/m], per amplitude, of a chain hinged at x (n,) [m] that shows it.
 
-        The part before the first hinge stays at the root; hinges and the tip are at the beam's
-        deflection, and the last part points along its chord, not along the slope at the tip.
+        The piece before the first hinge goes on along the root and the last one along the tip, so
+        that what is fixed there turns as it should. The others lie along chords of the beam, turned
+        alike by as much as puts the end of the chain at the deflection of the tip. Along the beam
+        the end of the chain is the nearer to the tip the more pieces there are.
         """
-        ends = np.append(x, self.length)
-        deflections = np.asarray(amplitudes, float) @ self.shapes(ends)[0]
-        deflections[0] = 0.0
-        climb = np.arcsin(np.clip(np.diff(deflections) / np.diff(ends), -1.0, 1.0))
-        return np.diff(climb, prepend=0.0)
+        x = np.asarray(x, float)
+        sigma, (tip, slope) = self.shapes(x)[0], (f[:, 0] for f in self.shapes([self.length]))
+        turned = np.zeros((len(x) + 1, self.modes))  # of the pieces, against the root
+        turned[-1] = slope
+        if len(x) > 1:
+            reach = np.diff(x)
+            turned[1:-1] = (np.diff(sigma, axis=1) / reach).T
+            missing = tip - (self.length - x[-1]) * slope - reach @ turned[1:-1]
+            turned[1:-1] += missing / reach.sum()
+        return np.diff(turned, axis=0)
 
     @property
     def mode_stiffness(self) -> Array:

@@ -215,7 +215,7 @@ class BoundedStep:
             first = guided.targets(np.array([self.solver.t]))[0]
         if soft.motions:
             second = soft.targets(np.array([self.solver.t]))[0]
-        return first, second, self.solver.tau
+        return first, second, self.solver.forces(0)
 
     def _allocate(self, contacts: int) -> None:
         """Make room for ``contacts`` contacts."""

@@ -261,7 +261,7 @@ def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
         ModelError: It is a user's own, or names what does not exist.
     """
     t, motion = kinematics.t, getattr(constraint, "motion", None)
-    x, y, z, angle = motion.at(t)[:, 0] if motion is not None else np.zeros(4)
+    x, y, z, angle = motion.over(np.array([t]))[0, :, 0] if motion is not None else np.zeros(4)
     if isinstance(constraint, Coupling):
         total = -z
         for name, factor in constraint.coefficients.items():

@@ -222,7 +222,7 @@ class Islands:
             in_a_row([s.vectors for s in solvers]),
             in_a_row([s.state for s in solvers]),
             controls.view(CONTROL),
-            np.zeros(len(order_v)),
+            np.zeros(3 * len(order_v)),
             np.zeros(int(starts[-1][6])),
             NO_RECORD,
             order_q,

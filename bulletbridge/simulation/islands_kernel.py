@@ -73,7 +73,7 @@ def run_islands(
     """Advance a whole system by steps; return the failure that stopped it, or DONE.
 
     The arrays up to controls are those of ``step.run``, of all islands in a row, matrices flat.
-    islands (n + 1,). state (nq + nv + n). pushes (nv,), before as state, nothing (0, 0): scratch.
+    islands (n + 1,). state (nq + nv + n). pushes (3 nv,), before as state, nothing (0, 0): scratch.
     order_q (nq,), order_v (nv,), loop_order, coupling_order: what of the whole stands where in a
     row. whole (nq + nv + 1), whole_loops, whole_couplings, control (1,): of the whole system. The
     rest is that of ``step.run``.
@@ -87,13 +87,12 @@ def run_islands(
     gather(islands, state, order_q, order_v, whole)
     t0 = whole[nq + nv]
     each = 1 if c.integrator == EULER else 2  # times of targets a step
+    lines = 1 if len(tau) == 1 else each + 1  # of forces a step
     every = steps // len(record) if len(record) > 0 else 0
     for n in range(steps):
         for k in range(len(state)):
             before[k] = state[k]
-        force = tau[min(n, len(tau) - 1)]
-        for k in range(nv):
-            pushes[k] = force[order_v[k]]
+        gather_forces(islands, tau, each * n, lines, order_v, pushes)
         first = min(each * n, len(targets) - 1)
         for i in range(count):
             a, z = islands[i], islands[i + 1]
@@ -118,7 +117,7 @@ def run_islands(
                 state[a.state : z.state],
                 controls[i : i + 1],
                 targets[first:],
-                pushes[a.v : z.v].reshape((1, size)),
+                pushes[lines * a.v : lines * z.v].reshape((lines, size)),
                 nothing,
                 STEP,
                 1,
@@ -190,6 +189,19 @@ def gather(
         for k in range(a.v, z.v):
             state[shift + k] = whole[nq + order_v[k]]
         state[z.state - 1] = whole[nq + nv]
+
+
+@helper
+def gather_forces(
+    islands: Records[Island], tau: Array, first: int, lines: int, order_v: Ints, pushes: Array
+) -> None:
+    """Forces of one step, from line ``first`` of tau on, island by island."""
+    for i in range(len(islands) - 1):
+        a, z = islands[i], islands[i + 1]
+        for n in range(lines):
+            line, shift = min(first + n, len(tau) - 1), lines * a.v + n * (z.v - a.v) - a.v
+            for k in range(a.v, z.v):
+                pushes[shift + k] = tau[line, order_v[k]]
 
 
 @helper

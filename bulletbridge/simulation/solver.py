@@ -30,6 +30,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
+from bulletbridge.simulation.scripted import Script
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 REFINEMENTS = (8, 64, 512)
@@ -73,7 +74,7 @@ class Terms(NamedTuple):
     gamma: Array  # (nc,)
     poses: np.ndarray  # (nb,) records with twists and inertias
     axes: np.ndarray  # (nv,) records with unit twists
-    forces: Array  # (nv,) constant torques, springs, dampers of the joints
+    forces: Array  # (nv,) constant and scripted torques, springs, dampers of the joints
     stations: np.ndarray  # of the beams, with places and velocities by each mode
 
 
@@ -93,6 +94,7 @@ class Solver:
         self.state = np.zeros(nq + nv + 1)
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau = np.zeros((1, nv))
+        self.script = Script()
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
         self.factors = np.zeros((2, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
@@ -144,6 +146,7 @@ class Solver:
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
+        self.script = other.script
         for name in ("dt", "integrator", "directions", "passes", "gravity", "implicit"):
             self.control[0][name] = other.control[0][name]
 
@@ -159,9 +162,10 @@ class Solver:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
         targets = self._targets(steps) if self.encoded.motions else self.still
+        forces = self.forces(steps)
         if self.islands is None or task != STEP:
-            return self.finish_call(self._run(targets, self.tau, record, task, steps))
-        return self.islands.run(targets, self.tau, record, steps)
+            return self.finish_call(self._run(targets, forces, record, task, steps))
+        return self.islands.run(targets, forces, record, steps)
 
     def finish_call(self, failure: int) -> int:
         """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.
@@ -252,7 +256,8 @@ class Solver:
         drift(e.loops, e.couplings, poses, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
-        joint_forces(axes, q, v, np.zeros(nv), forces := np.zeros(nv))
+        scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)
+        joint_forces(axes, q, v, scripted, forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
         return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
 
@@ -292,11 +297,20 @@ class Solver:
 
     def _targets(self, steps: int) -> np.ndarray:
         """Prescribed motions at every time that the kernel will ask for."""
-        if steps == 0:
-            return self.targets_now()
+        return self.encoded.targets(self._stage_times(steps)) if steps else self.targets_now()
+
+    def forces(self, steps: int) -> Array:
+        """Forces (1 or times, nv) on the rates at every time that the kernel will ask for."""
+        if not self.script.signals:
+            return self.tau
+        return self.tau + self.script.at(self._stage_times(steps))
+
+    def _stage_times(self, steps: int) -> Array:
+        """Times [s] of the stages of steps from now on, each once; now alone for no steps."""
         c = self.control[0]
         each = 1 if c["integrator"] == EULER else 2
-        return self.encoded.targets(self.t + np.arange(each * steps + 1) * (c["dt"] / each))
+        numbers = np.arange(each * steps + 1, dtype=np.float64)
+        return self.t + numbers * (float(c["dt"]) / each)
 
     def evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
         """Let users' constraints write their rows, the last ones of those given."""

@@ -88,8 +88,10 @@ def run(
 
     rows (3, nc): two sets for the factors, one for the user's rows. L (2, nv, nv), Y (2, nc, nv),
     R (2, nc, nc): two sets of factors, contiguous, so that their loops vectorise. state
-    (nq + nv + 1). targets (times, targets). tau (1 or steps, nv). record (steps // every,
-    nq + nv + 4) receives states, rank, margin, passes; empty for none.
+    (nq + nv + 1). targets (times, targets) and tau (times, nv): at the start of each step, with
+    Runge-Kutta at its middle too, and at the end of the last; one line for all times if they are
+    constant. record (steps // every, nq + nv + 4) receives states, rank, margin, passes; empty for
+    none.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -133,11 +135,10 @@ def run(
             vectors[START_Q, j] = q[j]
         for j in range(nv):
             vectors[START_V, j] = v[j]
-        force = tau[min(n, len(tau) - 1)]
         if c.integrator == EULER:
-            semi_implicit_euler(a, f, q, v, force)
+            semi_implicit_euler(a, f, q, v, tau[min(k, len(tau) - 1)])
         else:
-            runge_kutta_4(a, f, stage, start, middle, end, q, v, force)
+            runge_kutta_4(a, f, stage, start, middle, end, q, v, tau, k)
         finish(a, f, end, q, v)
         if c.failure != DONE:
             for j in range(nq):
@@ -197,8 +198,11 @@ def runge_kutta_4(
     q: Array,
     v: Array,
     tau: Array,
+    first: int,
 ) -> None:
     """Classical fourth-order method in the chart of the exponential maps at q.
+
+    Forces of its start, middle and end are in tau from line ``first`` on, or in its last line.
 
     Source: Munthe-Kaas 1998, order 4 with the closed-form inverse differential of exp.
     """
@@ -209,7 +213,8 @@ def runge_kutta_4(
     rates, vdots = a.vectors[RATE_SUM, :nv], a.vectors[ACCELERATION_SUM, :nv]
     vdot = a.vectors[ACCELERATION, :nv]
     rank, filter_rank = a.control.rank, a.control.filter_rank
-    accelerate(a, f, start, q0, v0, tau, vdot)
+    last = len(tau) - 1
+    accelerate(a, f, start, q0, v0, tau[min(first, last)], vdot)
     for k in range(nv):
         rate[k] = v0[k]
         rates[k] = v0[k]
@@ -220,7 +225,8 @@ def runge_kutta_4(
             u[k] = reach * rate[k]
             vs[k] = v0[k] + reach * vdot[k]
         displace(a.bodies, q0, u, 1.0, qs)
-        accelerate_at(a, stage, end if s == 3 else middle, qs, vs, tau, vdot)
+        force = tau[min(first + (2 if s == 3 else 1), last)]
+        accelerate_at(a, stage, end if s == 3 else middle, qs, vs, force, vdot)
         chart_rate(a.bodies, u, vs, rate)
         weight = 1.0 if s == 3 else 2.0
         for k in range(nv):

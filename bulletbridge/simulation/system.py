@@ -1,6 +1,6 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from bulletbridge.simulation.options import (
 )
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
+from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.springs import STIFF, fastest_mode
 from bulletbridge.simulation.step import STEP
@@ -41,6 +42,9 @@ class System(BoundedState):
         mechanism: The tree, usually from ``read_bullet``.
         constraints: What closes its loops.
         world: Where states are read from at the start and written to after each step.
+        forces: Forces of joints as functions of time, by name [N m or N], besides ``tau``: taken
+            at the time of each stage, so integrators keep their order. One function, or one for
+            each rate of a joint that has several.
         dt: Step [s].
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4);
             ``dop853`` (order 8 with error control, slow, for reference solutions); and in Python
@@ -80,6 +84,7 @@ class System(BoundedState):
         constraints: Sequence[Constraint] = (),
         *,
         world: World | None = None,
+        forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator = "semi_implicit_euler",
         rtol: float = 1e-10,
@@ -98,6 +103,7 @@ class System(BoundedState):
         check_options(dt, integrator, correction, passes, velocity_filter, springs, bounded_solver)
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
+        self._full.script = script(mechanism, forces or {})
         self._set_bounded(world, contacts, limits, bounded_solver)
         self.integrator: Integrator = integrator
         projector = formulation == "projector"

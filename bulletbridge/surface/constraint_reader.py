@@ -168,7 +168,7 @@ def _frame(node: Node) -> Frame:
 
 def _motion(node: Node, moves: tuple[str, ...]) -> Motion:
     keys = node.mapping((), moves)
-    signals = {name: _signal(value) for name, value in keys.items() if name != "axis"}
+    signals = {name: read_signal(value) for name, value in keys.items() if name != "axis"}
     if not signals:
         choices = [name for name in moves if name != "axis"]
         node.fail(f"moves nothing; give a signal for {' or '.join(choices)}")
@@ -177,7 +177,12 @@ def _motion(node: Node, moves: tuple[str, ...]) -> Motion:
     return Motion(**signals, axis=keys["axis"].direction() if "axis" in keys else None)
 
 
-def _signal(node: Node) -> Signal:
+def read_signal(node: Node) -> Signal:
+    """A function of time: the mapping of its kind to its numbers.
+
+    Raises:
+        LoopFileError: It is none; the message names line, key and remedy.
+    """
     keys = node.mapping((), SIGNALS)
     if len(keys) != 1:
         node.fail(f"must be one of {', '.join(SIGNALS)}")

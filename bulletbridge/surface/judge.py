@@ -76,6 +76,7 @@ def is_conservative(loaded: LoadedModel) -> bool:
     """Whether nothing in the model brings or takes energy."""
     axes = loaded.system.mechanism.axes
     driven = any(c.motion is not None for c in loaded.spec.constraints)
+    driven |= any(callable(force.torque) for force in loaded.spec.forces)
     return not (driven or np.any(axes["damping"]) or np.any(axes["torque"]))
 
 

@@ -1,6 +1,6 @@
 """From a model's files to a system in a Bullet world, assembled and ready to step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -8,15 +8,18 @@ from typing import Literal, TypedDict
 
 from typing_extensions import Unpack
 
+from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.options import BoundedSolver, Integrator
+from bulletbridge.simulation.scripted import ForceSignal
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.modal import read_world, without_chains
 from bulletbridge.surface.model_spec import JointForce, ModelSpec
 from bulletbridge.surface.models import find
 from bulletbridge.surface.worlds import (
@@ -24,15 +27,18 @@ from bulletbridge.surface.worlds import (
     disconnect,
     gravity,
     load_bodies,
-    readable,
     remove_bodies,
     require_client,
 )
 
 
 class SystemOptions(TypedDict, total=False):
-    """Keyword arguments of ``System`` that ``load`` passes on."""
+    """Keyword arguments of ``System`` that ``load`` passes on.
 
+    Its ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
+    """
+
+    forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
     dt: float
     integrator: Integrator
     rtol: float
@@ -123,9 +129,11 @@ def load(
             require_client(client)
             before = gravity(client)
         ids = load_bodies(spec, client)
-        bodies = read_bullet(readable(ids), client, joint_friction=spec.joint_friction)
+        bodies = read_world(spec, ids, client)
+        spec = without_chains(spec, bodies.mechanism)
         mechanism = with_forces(bodies.mechanism, spec.forces)
         options: SystemOptions = {"springs": "explicit", **system_options}
+        options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
         system = System(mechanism, spec.constraints, world=bodies, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
         if "springs" not in system_options:
@@ -140,7 +148,7 @@ def load(
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:
-    """The mechanism with joint torques, springs, dampers and friction added.
+    """The mechanism with constant joint torques, springs, dampers and friction added.
 
     Raises:
         ModelError: A joint does not exist, has more than one rate, or has two springs.
@@ -156,10 +164,22 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
         axis = axes[joint.v.start]
         if force.stiffness and axis["stiffness"]:
             raise ModelError(f"joint '{force.joint}' has two springs; give one with both's effect")
-        axis["torque"] += force.torque
+        axis["torque"] += 0.0 if callable(force.torque) else force.torque
         axis["damping"] += force.damping
         if force.stiffness:
             axis["stiffness"], axis["rest"] = force.stiffness, force.rest
         joint = joints[force.joint]
         joints[force.joint] = replace(joint, friction=joint.friction + force.friction)
     return replace(mechanism, axes=axes, joints=joints)
+
+
+def scripted(forces: Sequence[JointForce]) -> dict[str, ForceSignal | Sequence[ForceSignal]]:
+    """Torques that are functions of time, by joint; several of one joint add up."""
+    found: dict[str, list[Signal]] = {}
+    for force in forces:
+        if callable(force.torque):
+            found.setdefault(force.joint, []).append(force.torque)
+    return {
+        joint: several[0] if len(several) == 1 else Sum(tuple(several))
+        for joint, several in found.items()
+    }

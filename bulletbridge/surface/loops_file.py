@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.constraint_reader import Keys, read_constraint
+from bulletbridge.mechanism.beams import MOST_MODES
+from bulletbridge.surface.constraint_reader import Keys, read_constraint, read_signal
 from bulletbridge.surface.loops_writer import loops_text
 from bulletbridge.surface.model_spec import (
+    BEAM,
     EARTH,
     ORIGIN,
     PYBULLET_DATA,
     VERSION,
+    BeamSpec,
     BodySpec,
     JointForce,
     ModelSpec,
@@ -25,7 +28,10 @@ from bulletbridge.surface.yaml_text import parse_yaml, read_yaml
 
 ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
-ROOT = (*ROBOT, "bodies", "loops", "actuated", "gravity", "start", "forces", "joint_friction")
+ROOT = (
+    *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
+    *("forces", "joint_friction", "beams"),
+)
 QUATERNION, POSE = 4, 7
 SPIN, TWIST = 3, 6
 
@@ -74,6 +80,7 @@ def _model(root: Node) -> ModelSpec:
         _coordinates(start, "v", (SPIN, TWIST)),
         tuple(_force(item) for item in _items(keys, "forces")),
         _coordinates(start, "guess", (QUATERNION, POSE)),
+        tuple(_beam(item) for item in _items(keys, "beams")),
         keys["joint_friction"].flag() if "joint_friction" in keys else False,
     )
     names = read_names(spec.bodies)
@@ -159,12 +166,17 @@ def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, f
     found: dict[str, float | list[float]] = {}
     for name, node in (start[key].table() if key in start else {}).items():
         found[name] = list(node.numbers()) if node.is_list() else node.number()
-        if node.is_list() and len(list(node.items())) not in lengths:
+        if not node.is_list():
+            continue
+        count = len(list(node.items()))
+        if name.endswith(BEAM) and count in range(1, MOST_MODES + 1):
+            continue
+        if count not in lengths:
             node.fail(
                 f"must be a number, a list of {lengths[0]} for a spherical joint or of "
-                f"{lengths[1]} for a floating base, not of {len(list(node.items()))}"
+                f"{lengths[1]} for a floating base, not of {count}"
             )
-        if node.is_list() and lengths[0] == QUATERNION:
+        if lengths[0] == QUATERNION:
             node.quaternion(node.numbers())
     return found
 
@@ -175,5 +187,27 @@ def _force(node: Node) -> JointForce:
         node.fail("exerts nothing; give torque, stiffness, damping or friction")
     if "friction" in keys:
         keys["friction"].not_negative()
-    numbers = {name: value.number() for name, value in keys.items() if name != "joint"}
-    return JointForce(keys["joint"].text(), **numbers)
+    names = ("stiffness", "rest", "damping", "friction")
+    numbers = {name: keys[name].number() for name in names if name in keys}
+    torque = 0.0
+    if "torque" in keys:
+        node = keys["torque"]
+        torque = read_signal(node) if node.is_mapping() else node.number()
+    return JointForce(keys["joint"].text(), torque, **numbers)
+
+
+def _beam(node: Node) -> BeamSpec:
+    keys = node.mapping(("link", "EI", "mass_per_length"), ("modes", "damping"))
+    modes = keys["modes"].number() if "modes" in keys else 2
+    if modes not in range(1, MOST_MODES + 1):
+        keys["modes"].fail(f"must be a number of modes from 1 to {MOST_MODES}, not {modes:g}")
+    damping = keys["damping"].number() if "damping" in keys else 0.0
+    if damping < 0.0:
+        keys["damping"].fail("must not be negative")
+    return BeamSpec(
+        keys["link"].text(),
+        keys["EI"].positive(),
+        keys["mass_per_length"].positive(),
+        int(modes),
+        damping,
+    )

@@ -65,6 +65,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("joint_friction", spec.joint_friction, False)
     data |= _unless("forces", [_without_zeros(force) for force in spec.forces], [])
+    data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
     yaml.width = 100
@@ -144,19 +145,26 @@ def _say_motion(motion: Motion) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name in ("x", "y", "z", "angle"):
         signal: Signal = getattr(motion, name)
-        if isinstance(signal, Sine):
-            said[name] = {"sine": asdict(signal)}
-        elif isinstance(signal, Polynomial):
-            said[name] = {"polynomial": signal.coefficients}
-        elif isinstance(signal, Spline):
-            said[name] = {"spline": asdict(signal)}
-        elif signal is not still:
-            raise LoopFileError(
-                f"the motion along {name} is the Python function {signal!r}, which no file can "
-                f"hold; use Sine, Polynomial or Spline"
-            )
+        if signal is not still:
+            said[name] = _say_signal(signal, f"motion along {name}")
     return said | _unless("axis", motion.axis, None)
 
 
+def _say_signal(signal: Signal, what: str) -> dict[str, Any]:
+    if isinstance(signal, Sine):
+        return {"sine": asdict(signal)}
+    if isinstance(signal, Polynomial):
+        return {"polynomial": signal.coefficients}
+    if isinstance(signal, Spline):
+        return {"spline": asdict(signal)}
+    raise LoopFileError(
+        f"the {what} is the Python function {signal!r}, which no file can hold; use Sine, "
+        f"Polynomial or Spline"
+    )
+
+
 def _without_zeros(force: JointForce) -> dict[str, Any]:
-    return {name: value for name, value in asdict(force).items() if value}
+    said = {name: value for name, value in vars(force).items() if value}
+    if callable(force.torque):
+        said["torque"] = _say_signal(force.torque, f"torque of joint {force.joint}")
+    return said

@@ -13,7 +13,8 @@ def bundled() -> dict[str, Path]:
     """Loops files of the bundled models by name."""
     folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
     folder = next((place for place in folders if place.is_dir()), folders[0])
-    return {path.name.removesuffix(ENDING): path for path in sorted(folder.glob(f"*{ENDING}"))}
+    files = [*folder.glob(f"*{ENDING}"), *folder.glob(f"*/*{ENDING}")]
+    return {path.name.removesuffix(ENDING): path for path in sorted(files, key=lambda p: p.name)}
 
 
 def find(model: str | Path) -> Path:

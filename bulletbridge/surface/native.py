@@ -150,7 +150,8 @@ class NativeWorld:
         client = self.client
         for (body, joint), force in self._forces:
             position, rate = pybullet.getJointState(body, joint, physicsClientId=client)[:2]
-            torque = force.torque - force.damping * rate - force.stiffness * (position - force.rest)
+            torque = force.torque_at(self.t) - force.damping * rate
+            torque -= force.stiffness * (position - force.rest)
             pybullet.setJointMotorControl2(
                 body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
             )
@@ -256,6 +257,11 @@ def require_native_twin(spec: ModelSpec) -> None:
     Raises:
         NoNativeTwinError: It has not; the message names the constraint and the reason.
     """
+    for beam in spec.beams:
+        raise NoNativeTwinError(
+            f"'{beam.joint}' has no native twin: Bullet has no flexible beams; without 'beams' it "
+            "can be compared as a chain of segments"
+        )
     for constraint in spec.constraints:
         reason = _missing_twin(constraint)
         if reason:

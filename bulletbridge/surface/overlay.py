@@ -70,7 +70,8 @@ def marks_of(system: System) -> list[Mark]:
 def weight_of(system: System) -> float:
     """Weight of a mechanism [N]; that on Earth where there is no gravity."""
     g = float(np.linalg.norm(system.gravity)) or EARTH_GRAVITY
-    return float(system.mechanism.bodies["mass"].sum()) * g
+    bodies, stations = system.mechanism.bodies, system.mechanism.stations
+    return float(bodies["mass"].sum() + stations["mass"].sum()) * g
 
 
 class Overlay:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pybullet
 
-from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.modal import read_world
 from bulletbridge.surface.model_spec import ModelSpec
-from bulletbridge.surface.worlds import BASE, connect_direct, disconnect, load_bodies, readable
+from bulletbridge.surface.worlds import BASE, connect_direct, disconnect, load_bodies
 
 SIZE = (480, 360)
 ROUGH_SIZE = (160, 120)
@@ -65,7 +66,7 @@ def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array
     """
     client = connect_direct()
     try:
-        bodies = read_bullet(readable(load_bodies(spec, client)), client)
+        bodies = read_world(spec, load_bodies(spec, client), client)
         camera = find_camera(bodies, framing)
         found: list[bytes] = []
         for q in states:

@@ -102,6 +102,10 @@ class Node:
         """Whether it is a list."""
         return self._kind() == "seq"
 
+    def is_mapping(self) -> bool:
+        """Whether it is a mapping."""
+        return self._kind() == "map"
+
     def items(self) -> Iterator["Node"]:
         """Its elements.
 

@@ -1,10 +1,10 @@
 """Names of links and joints in URDF files, so that a loops file is checked before Bullet runs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
-from bulletbridge.surface.model_spec import BodySpec
+from bulletbridge.surface.model_spec import BEAM, BodySpec
 from bulletbridge.surface.strict_yaml import Node
 
 WORLD, BASE = "world", "base"
@@ -89,14 +89,30 @@ def check_names(root: Node, names: Names) -> None:
                 names.link(entries[end].table()["link"])
         for joint in entries["joints"].names() if "joints" in entries else ():
             _require_single(joint, names)
+    chains = {name: kind for name, kind in names.joints.items()}
+    for beam in _items(keys, "beams"):
+        names = _with_beam(beam.table(), names)
     for joint in _items(keys, "actuated"):
         names.joint(joint)
-    for force in _items(keys, "forces"):
-        _require_single(force.table()["joint"], names)
+    for force in _items(keys, "forces"):  # springs of a chain that is a beam may stay
+        _require_single(force.table()["joint"], replace(names, joints=chains | names.joints))
     for key, values in (keys["start"].table() if "start" in keys else {}).items():
         given, sizes = values.table(), COORDINATES["v" if key == "v" else "q"]
         for joint in values.names():
             _require_count(given[joint.text()], names.joint(joint), sizes)
+
+
+def _with_beam(entry: dict[str, Node], names: Names) -> Names:
+    """The names when a chain is a beam: its joint for those of the chain."""
+    names.link(entry["link"])
+    link, modes = entry["link"].text(), int(entry["modes"].number()) if "modes" in entry else 2
+    if f"{link}_bend_1" not in names.joints:
+        entry["link"].fail(
+            f"'{link}' is no chain of segments: there is no joint '{link}_bend_1'; write one with "
+            "`bulletbridge flexible`"
+        )
+    joints = {n: kind for n, kind in names.joints.items() if not n.startswith(f"{link}_bend_")}
+    return replace(names, joints=joints | {link + BEAM: f"beam of {modes}"})
 
 
 def _items(keys: dict[str, Node], name: str) -> Iterator[Node]:
@@ -111,6 +127,8 @@ def _require_single(node: Node, names: Names) -> None:
 
 def _require_count(value: Node, kind: str, sizes: dict[str, int]) -> None:
     count = len(value.numbers()) if value.is_list() else 1
+    if kind.startswith("beam"):
+        sizes = {kind: int(kind.split()[-1])}
     needed = sizes.get(kind, 1)
     if value.is_list() and count != needed or not value.is_list() and kind in sizes:
         said = "a number" if needed == 1 else f"a list of {needed} numbers"

@@ -12,17 +12,18 @@ import numpy as np
 import pybullet
 
 from bulletbridge.errors import WorldError
-from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.load import load
+from bulletbridge.surface.modal import read_world
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec
 from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
 from bulletbridge.surface.overlay import Mark, Overlay, marks_of, not_rendered, put_text, weight_of
 from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.surface.plan import Plan
 from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
-from bulletbridge.surface.worlds import disconnect, load_bodies, readable
+from bulletbridge.surface.worlds import disconnect, load_bodies
 
 FRAMES_PER_SECOND = 60.0
 PREVIEW = 4.0
@@ -156,7 +157,7 @@ def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: b
     for offset, (caption, colour) in zip(offsets, captions, strict=False):
         moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
         ids = load_bodies(moved, window)
-        bodies = read_bullet(readable(ids), window)
+        bodies = read_world(spec, ids, window)
         overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)
         stages.append(Stage(bodies, offset, caption, colour, overlay))
     pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)

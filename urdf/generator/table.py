@@ -27,6 +27,8 @@ of joints and rank.
 - `minitaur` is PyBullet's own file; nothing of it is copied. `two_arms` uses the kinematics and
   inertias of the iiwa in PyBullet's data; the notice is in its URDF.
 - Massless rods of `distance` rows (`triple_slider_crank`) are no links and so have no picture.
+- Flexible arms, `system_1` to `system_6b`, are in `flexible/`, as beams and as chains of segments;
+  `flexible/make_systems.py` writes them. They move in the x-y plane, without gravity.
 """
 HEAD = (
     "model", "bodies", "joints", "loops", "rows", "rank", "mobility", "good for", "source",

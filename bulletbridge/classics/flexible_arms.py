@@ -1,0 +1,177 @@
+"""Flexible arms of the modular method: systems 1 to 6, in the x-y plane, without gravity.
+
+Links are strips of aluminium of 2 mm by 80 mm. Motors turn each link against the tangent at the tip
+of the one before, by A sin(2 pi t / T). Everything starts at rest and straight.
+
+Source: Bonaventura 2002, a thesis; what it leaves open (angles at the start, bases, torques as
+simulated) is that of independent reference trajectories, from which it was identified to the last
+digit.
+"""
+
+from dataclasses import dataclass
+from math import asin, cos, degrees, pi, radians, sin
+
+DENSITY = 0.448  # [kg/m]
+STIFFNESS = 7e10 * 0.08 * 0.002**3 / 12  # EI [N m²]
+LINE = 0.6  # y of the line on which the tip of system 2c slides [m]
+
+
+@dataclass(frozen=True)
+class FlexibleLink:
+    """A link and its motor.
+
+    Attributes:
+        length: [m]
+        torque: Amplitude [N m] and period [s] of its motor.
+        angle: At the start, against x [deg].
+        modes: How many represent it; a link of none is rigid.
+        tip_mass: [kg]
+    """
+
+    length: float
+    torque: tuple[float, float]
+    angle: float = 0.0
+    modes: int = 2
+    tip_mass: float = 0.0
+
+
+@dataclass(frozen=True)
+class FlexibleSystem:
+    """One or two arms.
+
+    Attributes:
+        name: As in the source.
+        duration: Of the reference [s].
+        arms: Their links, from the base on.
+        bases: x of each base [m].
+        closed: ``line``: the tip of the first arm stays at y = LINE; ``tips``: both tips are pinned
+            to each other.
+        shake: c [m] and w [rad/s] of a base that moves by c (1 - cos w t) along x.
+        about: What it shows.
+    """
+
+    name: str
+    duration: float
+    arms: tuple[tuple[FlexibleLink, ...], ...]
+    about: str
+    bases: tuple[float, ...] = (0.0,)
+    closed: str = ""
+    shake: tuple[float, float] | None = None
+
+    @property
+    def links(self) -> list[FlexibleLink]:
+        """Those of all arms."""
+        return [link for arm in self.arms for link in arm]
+
+
+def _systems() -> dict[str, FlexibleSystem]:
+    """All of them by name."""
+    link = FlexibleLink
+    second = degrees(asin((LINE - sin(radians(60.0))) / 0.5))
+    found = [
+        FlexibleSystem("1", 10.0, ((link(1.0, (0.02948, 10)),),), "one link, half a turn"),
+        FlexibleSystem(
+            "2a",
+            10.0,
+            ((link(1.0, (0.105, 10)), link(0.5, (0.011, 10))),),
+            "two links",
+        ),
+        FlexibleSystem(
+            "2b",
+            10.0,
+            ((link(1.0, (0.315, 10)), link(0.5, (0.111, 10), tip_mass=0.5)),),
+            "two links with a payload of 0.5 kg",
+        ),
+        FlexibleSystem(
+            "2c",
+            10.0,
+            ((link(1.0, (0.0531, 10), 60.0), link(0.5, (0.0, 10), second)),),
+            "two links, the tip slides along a line",
+            closed="line",
+        ),
+        FlexibleSystem(
+            "3",
+            10.0,
+            ((link(1.0, (0.105, 10)), link(0.5, (0.011, 10))),),
+            "two links on a base that is shaken",
+            shake=(0.1 / (0.4 * pi), 0.4 * pi),
+        ),
+        FlexibleSystem(
+            "4",
+            20.0,
+            (
+                (
+                    link(1.0, (0.01, 80)),
+                    link(1.0, (0.001, 80)),
+                    link(0.1, (-0.0002, 10), modes=0),
+                    link(0.1, (-0.00001, 10), modes=0),
+                ),
+            ),
+            "a small rigid arm on a large flexible one",
+        ),
+        FlexibleSystem(
+            "5a",
+            20.0,
+            (
+                (
+                    link(1.0, (0.01, 20)),
+                    link(1.0, (0.002, 15)),
+                    link(1.0, (-0.002, 20)),
+                    link(1.0, (-0.0015, 15)),
+                ),
+            ),
+            "four links, slow",
+        ),
+        FlexibleSystem(
+            "5b",
+            10.0,
+            (
+                (
+                    link(1.0, (-0.01, 40)),
+                    link(1.0, (0.04, 15)),
+                    link(1.0, (-0.04, 15)),
+                    link(1.0, (-0.02, 30)),
+                ),
+            ),
+            "four links, fast",
+        ),
+        FlexibleSystem(
+            "5c",
+            13.0,
+            (
+                (
+                    link(1.0, (0.25, 80), modes=3),
+                    link(1.0, (0.15, 80)),
+                    link(1.0, (0.05, 40)),
+                    link(1.0, (0.01, 40)),
+                ),
+            ),
+            "four links under large inertial load",
+        ),
+        FlexibleSystem(
+            "6a",
+            30.0,
+            (
+                (link(1.0, (0.02, 10), 100.0), link(1.0, (0.0, 10), 30.0)),
+                (link(1.0, (0.02, 10), 80.0), link(1.0, (0.0, 10), 150.0)),
+            ),
+            "two arms pinned at their tips, low forces",
+            bases=(0.0, 2.0 * (cos(radians(100.0)) + cos(radians(30.0)))),
+            closed="tips",
+        ),
+        FlexibleSystem(
+            "6b",
+            10.0,
+            (
+                (link(1.0, (0.195, 10), 30.0), link(0.5, (-0.125, 10), 0.0)),
+                (link(1.0, (0.45, 10), 150.0), link(0.5, (0.001, 10), 180.0)),
+            ),
+            "two arms pinned at their tips, high forces",
+            bases=(0.0, 2.0 * (cos(radians(30.0)) + 0.5)),
+            closed="tips",
+        ),
+    ]
+    return {system.name: system for system in found}
+
+
+SYSTEMS = _systems()
