@@ -73,7 +73,7 @@ def both(monkeypatch, **options):
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
         system.tau[:] = np.linspace(-0.3, 0.3, mechanism.nv)
         found.append(system)
-    assert found[0]._solver.islands is not None and found[1]._solver.islands is None
+    assert found[0]._solver.parts is not None and found[1]._solver.parts is None
     return found
 
 

@@ -101,15 +101,21 @@ def take_springs(control: Control, ahead: float) -> None:
 
 
 @inlined
-def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
-    """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
+def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
+    """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
     h = a.vectors[BIAS]
     bias(a.bodies, a.beams, a.stations, a.lumps, a.poses, a.axes, a.control.gravity, v, h)
-    joint_forces(a.axes, q, v, tau, vdot)
+    joint_forces(a.axes, q, v, tau, forces)
     if a.control.ahead > 0.0:
-        look_ahead(a.axes, a.control.ahead, v, vdot)
-    for k in range(len(vdot)):
-        vdot[k] -= h[k]
+        look_ahead(a.axes, a.control.ahead, v, forces)
+    for k in range(len(forces)):
+        forces[k] -= h[k]
+
+
+@inlined
+def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+    """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
+    applied_forces(a, q, v, tau, vdot)
     whiten_force(f.L, vdot)
     project_out(f.Y, a.control.rank, vdot)
 

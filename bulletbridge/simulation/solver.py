@@ -55,8 +55,8 @@ class Tolerances:
     redundant: float = 1e-3
 
 
-class Islands(Protocol):
-    """Steps of a system that falls into parts."""
+class Parts(Protocol):
+    """Steps of a system part by part: island by island, or link by link."""
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
@@ -134,7 +134,7 @@ class Solver:
             self.state,
             self.control,
         )
-        self.islands: Islands | None = None  # that step by themselves
+        self.parts: Parts | None = None  # in which it steps, where that costs less
         compiled = entry_point(run, *self.arrays, self.still, self.tau, NO_RECORD, STEP, 0)
         self._run = functools.partial(compiled, *self.arrays)
 
@@ -163,9 +163,13 @@ class Solver:
         """
         targets = self._targets(steps) if self.encoded.motions else self.still
         forces = self.forces(steps)
-        if self.islands is None or task != STEP:
+        if self.parts is None or task != STEP:
             return self.finish_call(self._run(targets, forces, record, task, steps))
-        return self.islands.run(targets, forces, record, steps)
+        return self.parts.run(targets, forces, record, steps)
+
+    def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
+        """Advance by steps in joint coordinates, without parts."""
+        return self._run(targets, forces, record, STEP, steps)
 
     def finish_call(self, failure: int) -> int:
         """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.

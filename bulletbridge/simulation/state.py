@@ -29,9 +29,9 @@ from bulletbridge.simulation.evaluation import (
     reactions,
 )
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
-from bulletbridge.simulation.islands import islands_of
 from bulletbridge.simulation.modes import Modes, free_modes
 from bulletbridge.simulation.options import Status
+from bulletbridge.simulation.parts import parts_of
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
 from bulletbridge.simulation.step import PROJECT
@@ -196,7 +196,7 @@ class ClosedState:
         solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
         solver.apply_settings(full)
         solver.state[:] = full.state
-        solver.islands = islands_of(solver, decision)
+        solver.parts = parts_of(solver, decision)
         return solver, decision, closed, iterations
 
     def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:

@@ -1,0 +1,234 @@
+"""Steps by elimination in link coordinates: the motion in joint coordinates, at linear cost."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from mechanisms import decided, random_mechanism, random_state
+from scipy.spatial.transform import Rotation
+
+import bulletbridge as bb
+from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.motion import Motion, Sine
+from bulletbridge.errors import AssemblyError, OverconstrainedError
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation import parts
+from bulletbridge.simulation.islands import Islands
+from bulletbridge.simulation.links import Links, lay_out, make_plan
+
+MODELS = [
+    bb.JointModel.BALL,
+    bb.JointModel.REVOLUTE,
+    bb.JointModel.POINT_ON_PLANE,
+    bb.JointModel.POINT_ON_LINE,
+    bb.JointModel.PLANAR,
+]
+several_loops = st.tuples(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from([REVOLUTE, PRISMATIC, SPHERICAL, FREE]), min_size=5, max_size=9),
+    st.lists(st.sampled_from(MODELS), min_size=1, max_size=3),
+    st.booleans(),
+)
+
+
+def bar(length):
+    """A uniform bar of 1 kg along x."""
+    moment = length**2 / 12
+    return Load(1.0, (length / 2, 0.0, 0.0), np.diag([1e-4, moment, moment]))
+
+
+def row(n, damping=0.0):
+    """Parallel rods on the ground, each joined to the next by a coupler: n four-bars."""
+    mechanism, joints = empty_mechanism((0.0, -9.81, 0.0)), []
+    for k in range(n + 1):
+        mechanism = with_joint(
+            mechanism, f"rod{k}", "revolute", f"rod{k}", xyz=(k, 0, 0), load=bar(1.0)
+        )
+        if k:
+            before = f"rod{k - 1}"
+            mechanism = with_joint(
+                mechanism, f"coupler{k}", "revolute", f"coupler{k}", before, (1, 0, 0),
+                load=bar(1.0),
+            )  # fmt: skip
+            ends = bb.Frame(f"coupler{k}", (1, 0, 0)), bb.Frame(f"rod{k}", (1, 0, 0))
+            joints.append(bb.LoopJoint(f"pin{k}", bb.JointModel.BALL, *ends))
+    return mechanism, joints
+
+
+def ladder(n):
+    """Four-bars on top of each other: two rails of n bars each, and rungs of two lengths."""
+    mechanism, joints = empty_mechanism((0.0, -9.81, 0.0)), []
+    for rail, x in (("left", 0.0), ("right", 1.0)):
+        for k in range(n):
+            on, place = ("world", (x, 0, 0)) if k == 0 else (f"{rail}{k - 1}", (1, 0, 0))
+            turn = (0, 0, np.pi / 2) if k == 0 else (0, 0, 0)
+            mechanism = with_joint(
+                mechanism, f"{rail}{k}", "revolute", f"{rail}{k}", on, place, turn, bar(1.0)
+            )
+    for k in range(n):
+        mechanism = with_joint(
+            mechanism, f"rung{k}", "revolute", f"rung{k}", f"left{k}", (1, 0, 0),
+            (0, 0, -np.pi / 2), bar(1.0),
+        )  # fmt: skip
+        ends = bb.Frame(f"rung{k}", (1 + 0.05 * (-1) ** k, 0, 0)), bb.Frame(f"right{k}", (1, 0, 0))
+        joints.append(bb.LoopJoint(f"pin{k}", bb.JointModel.BALL, *ends))
+    return mechanism, joints
+
+
+def both(monkeypatch, make):
+    """A system that steps link by link, and the same in joint coordinates."""
+    systems = []
+    for cost in (0.0, np.inf):
+        monkeypatch.setattr(parts, "cost_in_links", lambda *_, cost=cost: cost)
+        systems.append(make())
+    assert isinstance(systems[0]._solver.parts, Links)
+    assert not isinstance(systems[1]._solver.parts, Links)
+    return systems
+
+
+def with_loops(case):
+    """A random forest with loops between random links, closed at a random pose; some driven."""
+    seed, kinds, models, driven = case
+    rng = np.random.default_rng(seed)
+    mechanism = random_mechanism(rng, kinds, branching=0.4)
+    q, v = random_state(rng, mechanism)
+    free = bb.System(mechanism)
+    free.set_state(q)
+    point, joints = free.kinematics().point, []
+    for n, model in enumerate(models):
+        on, of = rng.choice(len(mechanism.links), 2, replace=False)
+        a, b = (list(mechanism.links)[i] for i in (on, of))
+        A, B = point(bb.Frame(a)), point(bb.Frame(b))
+        rpy = tuple(Rotation.from_matrix(A.R_W.T @ B.R_W).as_euler("xyz"))
+        frame = bb.Frame(a, tuple(A.R_W.T @ (B.p_W - A.p_W)), rpy)
+        motion = Motion(z=Sine(0.05, 2.0)) if driven and n == 0 else None
+        joints.append(bb.LoopJoint(f"loop{n}", model, frame, bb.Frame(b), motion=motion))
+    return mechanism, joints, q, v
+
+
+@settings(max_examples=60, deadline=None)
+@given(several_loops)
+def test_random_mechanisms_move_as_in_joint_coordinates(case):
+    """Twenty steps; both close to round-off, so that motions differ by what it is amplified by."""
+    mechanism, joints, q, v = with_loops(case)
+    forces = np.random.default_rng(case[0]).normal(0, 1, mechanism.nv)
+
+    def make():
+        system = bb.System(mechanism, joints, dt=1e-3)
+        try:
+            system.set_state(q, 0.3 * v)
+            system.acceleration()
+        except (AssemblyError, OverconstrainedError):
+            assume(False)
+        system.tau[:] = forces
+        return system
+
+    with pytest.MonkeyPatch.context() as patch:
+        one, other = both(patch, make)
+    assume(decided(one) and other.status.margin > 1e-2)
+    ends = []
+    for system in (one, other):
+        system.rollout(20)
+        assert max((gap.kept_metres for gap in system.evaluate().gaps), default=0.0) < 1e-12
+        ends.append((system.q, system.v))
+    assume(other.status.margin > 1e-2)
+    size = 1.0 + np.abs(ends[1][1]).max()
+    assert np.abs(ends[0][0] - ends[1][0]).max() < 1e-9 * size
+    assert np.abs(ends[0][1] - ends[1][1]).max() < 1e-8 * size
+
+
+@pytest.mark.parametrize("make", [row, ladder])
+def test_long_motion_of_many_loops(monkeypatch, make):
+    mechanism, joints = make(8)
+
+    def system():
+        found = bb.System(mechanism, joints, dt=1e-3)
+        found.assemble({"rod0": 0.9} if make is row else {"left0": 0.3, "left3": -0.5})
+        return found
+
+    one, other = both(monkeypatch, system)
+    recordings = [s.rollout(500, every=50) for s in (one, other)]
+    np.testing.assert_allclose(recordings[0].q, recordings[1].q, atol=1e-9)
+    np.testing.assert_array_equal(recordings[0].t, recordings[1].t)
+    assert max(gap.metres for gap in one.evaluate().gaps) < 1e-12
+    energies = [s.evaluate().energy for s in (one, other)]
+    assert abs(energies[0] - energies[1]) < 1e-8
+
+
+def test_singular_positions_are_left_to_joint_coordinates(monkeypatch):
+    """A row of parallelograms passes its flat position, where as many ranks are lost as it has."""
+    mechanism, joints = row(3)
+
+    def system():
+        found = bb.System(mechanism, joints, dt=1 / 240)
+        rods = {f"rod{k}": np.pi / 2 for k in range(4)}
+        couplers = {f"coupler{k}": -np.pi / 2 for k in range(1, 4)}
+        rates = {name: -1.0 for name in rods}, {name: 1.0 for name in couplers}
+        found.assemble({**rods, **couplers}, {**rates[0], **rates[1]})
+        return found
+
+    one, other = both(monkeypatch, system)
+    whole, handed = one._solver.run_whole, []
+
+    def counted(*arguments):
+        handed.append(1)
+        return whole(*arguments)
+
+    monkeypatch.setattr(one._solver, "run_whole", counted)
+    ranks = set()
+    for _ in range(480):
+        one.step()
+        other.step()
+        ranks.add(other.status.rank)
+        assert max(gap.kept_metres for gap in one.evaluate().gaps) < 1e-12
+        level = one.q[[mechanism.joint(f"coupler{k}").q.start for k in range(1, 4)]]
+        level += one.q[[mechanism.joint(f"rod{k}").q.start for k in range(3)]]
+        assert np.abs(level).max() < 1e-6  # the couplers stay level: its branch
+    assert len(handed) < 120  # the rest was done link by link
+    assert abs(one.evaluate().energy - other.evaluate().energy) < 1e-6
+
+
+@pytest.mark.parametrize("make", [row, ladder])
+def test_fronts_do_not_grow_with_the_number_of_loops(make):
+    """So that the cost is linear: the largest front of 60 loops is that of 10."""
+    widest = []
+    for n in (10, 60):
+        mechanism, joints = make(n)
+        encoded = encode(mechanism, joints)
+        plan = make_plan(mechanism, encoded)
+        fronts = lay_out(mechanism, encoded, plan, 0)[0]
+        assert len(plan.basis) == 3  # plane motion
+        widest.append(int((fronts["size"] + fronts["own"] + fronts["span"]).max()))
+        assert len(fronts) == len(mechanism.bodies) - 1
+    assert widest[0] == widest[1]
+
+
+def test_the_path_is_chosen_by_cost():
+    ways = []
+    for n in (2, 50):
+        mechanism, joints = row(n)
+        system = bb.System(mechanism, joints)
+        rods = {f"rod{k}": 0.9 for k in range(n + 1)}
+        system.assemble(rods, guess={f"coupler{k}": -0.9 for k in range(1, n + 1)})
+        ways.append(type(system._solver.parts))
+    assert ways == [type(None), Links]
+
+
+def test_settings_and_failures_reach_link_coordinates(monkeypatch):
+    """Gravity, springs at the step's end, a fixed number of passes, records across hand-overs."""
+    mechanism, joints = ladder(4)
+    mechanism.axes["stiffness"][:3], mechanism.axes["damping"][:3] = 3e4, 2.0
+    mechanism.axes["rest"][:3] = 0.1
+
+    def system():
+        found = bb.System(mechanism, joints, dt=2e-3, springs="implicit")
+        found.assemble({"left0": 0.2})
+        return found
+
+    one, other = both(monkeypatch, system)
+    for s in (one, other):
+        s.gravity = (1.0, -3.0, 0.0)
+        s.rollout(100)
+    np.testing.assert_allclose(one.q, other.q, atol=1e-10)
+    assert not isinstance(one._solver.parts, Islands)
