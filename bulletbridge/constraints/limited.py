@@ -90,17 +90,10 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
     for joint in constraints:
         if not isinstance(joint, LoopJoint):
             continue
-        has = MOTIONS.get(joint.model, ())
         for kind, freedom in ((TURN, joint.turn), (TRAVEL, joint.travel)):
-            if freedom is None:
+            if freedom is None or not freedom.bounded:
                 continue
-            if kind not in has:
-                known = " and ".join(has) or "none along an axis"
-                raise ModelError(
-                    f"loop '{joint.name}' is {joint.model.value} and has no free {kind}; it has"
-                    f" {known}"
-                )
-            name = joint.name if len(has) == 1 else f"{joint.name}/{kind}"
+            name = free_motion_name(joint, kind)
             if name in mechanism.joints:
                 raise ModelError(
                     f"loop '{name}' is called like a joint; give it its own name, by which its"
@@ -132,6 +125,21 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
         encoded.length,
     )
     return Guides(tuple(names), tuple(freedoms), one)
+
+
+def free_motion_name(joint: LoopJoint, kind: str) -> str:
+    """What a free motion is called: like its joint if it has but one.
+
+    Raises:
+        ModelError: The joint has no such free motion.
+    """
+    has = MOTIONS.get(joint.model, ())
+    if kind not in has:
+        known = " and ".join(has) or "none along an axis"
+        raise ModelError(
+            f"loop '{joint.name}' is {joint.model.value} and has no free {kind}; it has {known}"
+        )
+    return joint.name if len(has) == 1 else f"{joint.name}/{kind}"
 
 
 def _check(name: str, freedom: Freedom) -> None:
