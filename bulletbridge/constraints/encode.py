@@ -40,8 +40,10 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 Z_AXIS = (0.0, 0.0, 1.0)
-Constraint = LoopJoint | Distance | Coupling | UserConstraint | ForceElement
-"""What joins links. Force elements have no rows."""
+Closing = LoopJoint | Distance | Coupling | UserConstraint
+"""What has rows."""
+Constraint = Closing | ForceElement
+"""What joins links."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Encoded:
         return self.rows[name].start < sum(self.loops["rows"])
 
 
-def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
+def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
     """Encode constraints with rows on a mechanism: loops first, then couplings, then users'.
 
     Raises:
@@ -146,7 +148,7 @@ def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
     """
     loop_joints = [c for c in constraints if isinstance(c, LoopJoint | Distance)]
     gears = [c for c in constraints if isinstance(c, Coupling)]
-    users = [c for c in constraints if isinstance(c, UserConstraint)]
+    users = [c for c in constraints if not isinstance(c, LoopJoint | Distance | Coupling)]
     require_names(constraints)
     motions: list[tuple[Motion, Array]] = []
     loops = np.zeros(len(loop_joints), LOOP)
