@@ -73,9 +73,7 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
     """
     for c in constraints:
         if isinstance(c, Spring):
-            yield Element(
-                c.name, SPRING, c.a, c.b, [c.stiffness], [c.damping], c.length, c.force
-            )
+            yield Element(c.name, SPRING, c.a, c.b, [c.stiffness], [c.damping], c.length, c.force)
         elif isinstance(c, TorsionSpring):
             how = [c.stiffness], [c.damping], c.rest, c.torque, c.axis, c.axis_b
             yield Element(c.name, TORSION, c.a, c.b, *how)
@@ -114,12 +112,8 @@ def _check(element: Element) -> None:
         raise ModelError(f"spring '{name}' has force {element.force}; give a finite number")
     nothing = not (np.any(element.stiffness) or np.any(element.damping) or element.force)
     if nothing:
-        raise ModelError(
-            f"spring '{name}' exerts nothing; give a stiffness, a damping or a force"
-        )
+        raise ModelError(f"spring '{name}' exerts nothing; give a stiffness, a damping or a force")
 
 
 def _said(numbers: Sequence[float]) -> str:
     return str(numbers[0] if len(numbers) == 1 else list(numbers))
-
-

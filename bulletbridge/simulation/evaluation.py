@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.elements import measure
-from bulletbridge.mechanism.layout import BUSHING
+from bulletbridge.mechanism.layout import BUSHING, SPRING
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.redundancy import Redundancy, whiten
 from bulletbridge.simulation.solver import Solver, Terms
@@ -84,12 +85,14 @@ class SpringForce:
 
     Attributes:
         name: The element, or the loop joint along whose free motion it acts.
+        kind: Of ``mechanism.layout``.
         position: Length [m], turn [rad] or travel [m]; (6,) turns, then ways, of a bushing.
         rate: [m/s or rad/s]
         force: Along the position [N or N m]: pushes the ends of a spring apart.
     """
 
     name: str
+    kind: int
     position: float | Array
     rate: float | Array
     force: float | Array
@@ -183,11 +186,26 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
     for name, element, (x, rate, force) in zip(
         encoded.element_names, elements, measured(elements, terms), strict=True
     ):
-        if element["kind"] == BUSHING:
-            found[name] = SpringForce(name, x, rate, force)
+        kind = int(element["kind"])
+        if kind == BUSHING:
+            found[name] = SpringForce(name, kind, x, rate, force)
         else:
-            found[name] = SpringForce(name, float(x[0]), float(rate[0]), float(force[0]))
+            found[name] = SpringForce(name, kind, float(x[0]), float(rate[0]), float(force[0]))
     return found
+
+
+def require_lengths(solver: Solver, q: Array, t: float) -> None:
+    """Refuse springs whose force has no direction.
+
+    Raises:
+        ModelError: The ends of one coincide, and it pushes or pulls them there.
+    """
+    for spring in spring_forces(solver, q, np.zeros(len(solver.v)), t).values():
+        if spring.kind == SPRING and spring.position == 0.0 and spring.force != 0.0:
+            raise ModelError(
+                f"spring '{spring.name}' has ends in one place, and a force of {spring.force:g} N "
+                "has no direction there; start elsewhere, or use a bushing"
+            )
 
 
 def momentum(solver: Solver, terms: Terms, v: Array) -> Array:

@@ -156,8 +156,9 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
     couplings["row"] = row_at[couplings["row"]]
     all_terms = np.concatenate([encoded.terms[:0], *terms])
     all_terms["axis"] = axis_at[all_terms["axis"]]
-    elements = encoded.elements[np.isin(encoded.elements["axis_a"], part.v)
-        | np.isin(encoded.elements["axis_b"], part.v)].copy()
+    elements = encoded.elements[
+        np.isin(encoded.elements["axis_a"], part.v) | np.isin(encoded.elements["axis_b"], part.v)
+    ].copy()
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
         elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]

@@ -28,6 +28,7 @@ from bulletbridge.simulation.evaluation import (
     evaluate,
     gap_vectors,
     reactions,
+    require_lengths,
     spring_forces,
 )
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
@@ -173,6 +174,7 @@ class ClosedState:
             enough = round_off(solver, start, t) + 10 * decision.mismatch
             found, more = close(solver, start, t, held, enough)
             require_closed(solver, found, t, enough)
+            require_lengths(solver, found, t)
             speed = consistent_velocity(solver, found, speed, t, held_v)
         self._solver, self._decision = solver, decision
         self._set(found, speed, t)
