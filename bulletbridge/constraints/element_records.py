@@ -40,8 +40,11 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
     Raises:
         ModelError: A name is used twice, a link or joint does not exist, or a number is impossible.
     """
-    forces = (Spring, TorsionSpring, Bushing)
-    rows = [c for c in constraints if not (gives_way(c) or isinstance(c, forces))]
+    rows = [
+        c
+        for c in constraints
+        if not (isinstance(c, Spring | TorsionSpring | Bushing) or gives_way(c))
+    ]
     encoded = encode(mechanism, rows)
     elements = list(elements_of(constraints))
     if not elements:

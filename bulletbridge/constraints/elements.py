@@ -35,10 +35,11 @@ class Spring:
 
 @dataclass(frozen=True)
 class TorsionSpring:
-    """Spring, damper and actuator about an axis: b is turned against a by a torque
+    """Spring, damper and actuator about an axis.
 
-    torque - damping * rate - stiffness * (turn - rest). The turn is that of b about ``axis``, within
-    half a turn of ``rest``; where the axes of a and b are not parallel, about the line between them.
+    b is turned against a by torque - damping * rate - stiffness * (turn - rest). The turn is that
+    of b about ``axis``, within half a turn of ``rest``; where the axes of a and b are not parallel,
+    about the line that halves the angle between them.
 
     Attributes:
         name: What reports and errors call it.

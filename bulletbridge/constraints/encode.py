@@ -97,9 +97,9 @@ class Encoded:
         loop = loops[index]
         constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
         dropped = constant - len(kept)
-        for field in ("moment", "force"):
-            loop[field][: len(kept)] = kept @ loop[field][:constant]
-            loop[field][len(kept) :] = 0.0
+        for part in ("moment", "force"):
+            loop[part][: len(kept)] = kept @ loop[part][:constant]
+            loop[part][len(kept) :] = 0.0
         loop["rows"] -= dropped
         loops["row"][index + 1 :] -= dropped
         couplings = self.couplings.copy()

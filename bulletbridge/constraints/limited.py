@@ -19,6 +19,8 @@ MOTIONS = {
     JointModel.CYLINDRICAL: (TURN, TRAVEL),
 }
 """Free motions along an axis, by joint model."""
+LIMITABLE = LoopJoint, Distance, Coupling
+"""Constraints that may have a force limit."""
 HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 """Models whose first three rows hold a point: their directions are a matter of choice."""
 
@@ -40,8 +42,7 @@ class Guides:
 
 def gives_way(constraint: Constraint) -> bool:
     """Whether a constraint has a force limit."""
-    rigid = not isinstance(constraint, LoopJoint | Distance | Coupling)
-    return not rigid and constraint.max_force is not None
+    return isinstance(constraint, LIMITABLE) and constraint.max_force is not None
 
 
 def encode_pulls(
@@ -52,7 +53,7 @@ def encode_pulls(
     Raises:
         ModelError: A force limit is negative or not finite, or an erp is not between 0 and 1.
     """
-    soft = [c for c in constraints if gives_way(c)]
+    soft = [c for c in constraints if isinstance(c, LIMITABLE) and gives_way(c)]
     encoded = encode(mechanism, soft)
     pulls = np.zeros(len(soft), PULL)
     loops = list(encoded.rows)[: len(encoded.loops)]

@@ -129,9 +129,9 @@ def bias(
 ) -> None:
     """Forces h (nv,) that hold all joint accelerations at zero: recursive Newton-Euler.
 
-    They oppose gravity, drag and force elements too. Takes poses with inertias and axes from ``mass_matrix``; leaves every body's spatial
-    velocity in poses .w, .v and its acceleration at zero joint accelerations, less gravity, in
-    .aw, .av.
+    They oppose gravity, drag and force elements too. Takes poses with inertias and axes from
+    ``mass_matrix``; leaves every body's spatial velocity in poses .w, .v and its acceleration at
+    zero joint accelerations, less gravity, in .aw, .av.
     """
     world = poses[0]
     put(world.w, ZERO)

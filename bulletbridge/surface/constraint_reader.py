@@ -115,8 +115,8 @@ def _force_limit(keys: Keys) -> tuple[float | None, float]:
 
 
 def _freedom(node: Node) -> Freedom:
-    numbers = ("stiffness", "damping", "rest")
-    keys = node.mapping((), ("limits", "friction", "motor", *numbers, "force"))
+    springs = ("stiffness", "damping", "rest")
+    keys = node.mapping((), ("limits", "friction", "motor", *springs, "force"))
     limits: tuple[float, float] | None = None
     if "limits" in keys:
         numbers = keys["limits"].numbers()
@@ -127,7 +127,7 @@ def _freedom(node: Node) -> Freedom:
         limits,
         keys["friction"].not_negative() if "friction" in keys else 0.0,
         _motor(keys["motor"]) if "motor" in keys else None,
-        **spring_numbers(keys, numbers),
+        **spring_numbers(keys, springs),
         force=read_effort(keys["force"]) if "force" in keys else 0.0,
     )
 

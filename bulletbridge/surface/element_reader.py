@@ -1,6 +1,6 @@
 """Read the entries of ``forces`` that act between two frames."""
 
-from bulletbridge.constraints.elements import Bushing, ForceElement, Spring, TorsionSpring
+from bulletbridge.constraints.elements import Bushing, ForceElement, Spring, TorsionSpring, Z
 from bulletbridge.surface.constraint_reader import read_effort, read_frame, spring_numbers
 from bulletbridge.surface.strict_yaml import Node
 
@@ -47,6 +47,10 @@ def read_element(node: Node) -> ForceElement:
         return Spring(
             *ends, **spring_numbers(keys, ("stiffness", "damping", "length")), force=force
         )
-    axes = {name: keys[name].direction() for name in ("axis", "axis_b") if name in keys}
-    numbers = spring_numbers(keys, ("stiffness", "damping", "rest"))
-    return TorsionSpring(*ends, **axes, **numbers, torque=force)
+    return TorsionSpring(
+        *ends,
+        keys["axis"].direction() if "axis" in keys else Z,
+        keys["axis_b"].direction() if "axis_b" in keys else None,
+        **spring_numbers(keys, ("stiffness", "damping", "rest")),
+        torque=force,
+    )

@@ -43,7 +43,7 @@ from bulletbridge.surface.model_spec import (
     pybullet_data_folder,
 )
 
-ELEMENTS = {SPRING: Spring, TORSION_SPRING: TorsionSpring, BUSHING: Bushing}
+ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING}
 
 
 def loops_text(spec: ModelSpec, path: Path) -> str:
@@ -150,8 +150,7 @@ def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
 
 
 def _say_element(element: ForceElement) -> dict[str, Any]:
-    kind = next(name for name, made in ELEMENTS.items() if isinstance(element, made))
-    said = {"name": element.name, "type": kind}
+    said: dict[str, Any] = {"name": element.name, "type": ELEMENTS[type(element)]}
     said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
     for field in fields(element):
         value = getattr(element, field.name)

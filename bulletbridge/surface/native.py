@@ -86,7 +86,8 @@ class Anchor:
 class NativeWorld:
     """A model advanced by ``stepSimulation``, motors and damping off, as ours.
 
-    Joint forces of the model, and what its springs do to the joints, are applied as torques before each step; contacts are off.
+    Joint forces of the model, and what its springs do to the joints, are applied as torques before
+    each step; contacts are off.
 
     Args:
         spec: The model.

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -34,12 +35,14 @@ class Problem:
         times: (n,) [s]
         values: (n, m) what ``output`` gives then [m or rad].
         acceleration: Of joints at the start, by name.
+        joints: Whose positions are compared if no points are.
     """
 
     name: str
     times: Array
     values: Array
     acceleration: dict[str, float]
+    joints: tuple[str, ...] = ()
 
     @property
     def duration(self) -> float:
@@ -52,8 +55,8 @@ class Problem:
             frames, axes = POINTS[self.name]
             kinematics = system.kinematics()
             return np.concatenate([kinematics.point(frame).p_W[list(axes)] for frame in frames])
-        names = _data()[self.name]["zero"]
-        return np.array([system.q[system.mechanism.joint(name).q.start] for name in names])
+        places = [system.mechanism.joint(name).q.start for name in self.joints]
+        return system.q[places]
 
     def errors(self, system: System, until: float = np.inf) -> Array:
         """Advance a system from the start; largest error (k,) at each time up to ``until`` [s].
@@ -77,18 +80,18 @@ def standard_problems() -> dict[str, Problem]:
 def _problem(name: str) -> Problem:
     given = _data()[name]
     rows = np.array(given["rows"], float)
-    values = rows[:, 1:]
+    times, values = rows[:, 0], rows[:, 1:]
+    acceleration: dict[str, float] = given.get("acceleration", {})
     if name in POINTS:
         frames, axes = POINTS[name]
-        values = values[:, : len(frames) * len(axes)]
-    else:
-        zero = np.array(list(given["zero"].values()))
-        values = values[:, : len(zero)] - zero
-    return Problem(name, rows[:, 0], values, given.get("acceleration", {}))
+        return Problem(name, times, values[:, : len(frames) * len(axes)], acceleration)
+    zero: dict[str, float] = given["zero"]
+    turned = values[:, : len(zero)] - np.array(list(zero.values()))
+    return Problem(name, times, turned, acceleration, tuple(zero))
 
 
 @cache
-def _data() -> dict[str, dict[str, dict[str, float] | list[list[float]]]]:
+def _data() -> dict[str, dict[str, Any]]:
     path = find("a01_pendulum").with_name("references.json")
     data = json.loads(path.read_text(encoding="utf-8"))
     del data["source"]
