@@ -15,13 +15,15 @@ import numpy as np
 
 import bulletbridge as bb
 from bulletbridge.errors import StepError
+from bulletbridge.simulation.options import Integrator
 from bulletbridge.surface.standard_problems import Problem, standard_problems
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs" / "standard-problems.md"
 BEGIN, END = "<!-- table: benchmarks/standard_problems.py -->", "<!-- end of table -->"
-RK4, EULER = "rk4", "semi_implicit_euler"
-STEPS = {
+RK4: Integrator = "rk4"
+EULER: Integrator = "semi_implicit_euler"
+STEPS: dict[str, dict[Integrator, tuple[float, ...]]] = {
     "a01_pendulum": {RK4: (1e-2, 5e-3, 1e-3), EULER: (1e-3,)},
     "a02_windows_2": {RK4: (1e-2, 5e-3, 1e-3), EULER: (1e-3,)},
     "a02_windows_40": {RK4: (1e-2, 5e-3, 2.5e-3), EULER: (2e-3,)},
@@ -61,7 +63,7 @@ class Measured:
     message: str = ""
 
 
-def measure(problem: Problem, integrator: str, dt: float, repeats: int) -> Measured:
+def measure(problem: Problem, integrator: Integrator, dt: float, repeats: int) -> Measured:
     """Run a problem."""
     springs = "implicit" if integrator == EULER else "explicit"
     with bb.load(problem.name, dt=dt, integrator=integrator, springs=springs) as model:
@@ -70,8 +72,8 @@ def measure(problem: Problem, integrator: str, dt: float, repeats: int) -> Measu
         try:
             error = float(problem.errors(system).max())
         except StepError as failure:
-            nothing = (float("nan"),) * 5
-            return Measured(problem.name, integrator, dt, *nothing, str(failure))
+            nan = float("nan")
+            return Measured(problem.name, integrator, dt, nan, nan, nan, nan, nan, str(failure))
         end, start = system.evaluate(), system.evaluate(q, v, 0.0)
         energy = end.energy - start.energy
         if problem.name in TORQUE:
@@ -83,8 +85,9 @@ def measure(problem: Problem, integrator: str, dt: float, repeats: int) -> Measu
             began = perf_counter()
             system.rollout(round(problem.duration / dt))
             times.append(perf_counter() - began)
-        gaps = end.largest("metres"), end.largest("rate_metres")
-        return Measured(problem.name, integrator, dt, error, energy, *gaps, float(np.median(times)))
+        gap, rate = end.largest("metres"), end.largest("rate_metres")
+        seconds = float(np.median(times))
+        return Measured(problem.name, integrator, dt, error, energy, gap, rate, seconds)
 
 
 def table(runs: list[Measured], problems: dict[str, Problem]) -> str:

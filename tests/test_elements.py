@@ -217,7 +217,10 @@ def arms(count):
         bb.Spring(f"s{k}", bb.Frame(f"l{k}2"), bb.Frame(f"l{k + 1}1"), 20.0, 0.5, 0.2)
         for k in range(0, count - 1, 2)
     ]
-    return mechanism, [*springs, bb.Spring("w", bb.Frame(f"l{count - 1}2"), bb.Frame("world"), 9.0)]
+    return mechanism, [
+        *springs,
+        bb.Spring("w", bb.Frame(f"l{count - 1}2"), bb.Frame("world"), 9.0, force=bb.Sine(3.0, 2.0)),
+    ]
 
 
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])

@@ -89,6 +89,7 @@ class SpringForce:
         position: Length [m], turn [rad] or travel [m]; (6,) turns, then ways, of a bushing.
         rate: [m/s or rad/s]
         force: Along the position [N or N m]: pushes the ends of a spring apart.
+        point_a, point_b: (3,) origins of its frames in the world [m].
     """
 
     name: str
@@ -96,6 +97,8 @@ class SpringForce:
     position: float | Array
     rate: float | Array
     force: float | Array
+    point_a: Array
+    point_b: Array
 
 
 def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evaluation:
@@ -187,10 +190,13 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
         encoded.element_names, elements, measured(elements, terms), strict=True
     ):
         kind = int(element["kind"])
+        bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
+        ends = [pose["p"] + pose["R"] @ p for pose, p in bodies]
         if kind == BUSHING:
-            found[name] = SpringForce(name, kind, x, rate, force)
+            found[name] = SpringForce(name, kind, x, rate, force, *ends)
         else:
-            found[name] = SpringForce(name, kind, float(x[0]), float(rate[0]), float(force[0]))
+            said = float(x[0]), float(rate[0]), float(force[0])
+            found[name] = SpringForce(name, kind, *said, *ends)
     return found
 
 

@@ -7,6 +7,7 @@ from bulletbridge.surface.strict_yaml import Node
 SPRING, TORSION_SPRING, BUSHING = "spring", "torsion_spring", "bushing"
 REQUIRED = ("name", "type", "a", "b")
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
+ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING}
 KEYS = {
     SPRING: ("stiffness", "damping", "length", "force"),
     TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.elements import Bushing, ForceElement, Spring, TorsionSpring
+from bulletbridge.constraints.elements import ForceElement
 from bulletbridge.constraints.loop import (
     SOFTNESS,
     Coupling,
@@ -29,7 +29,7 @@ from bulletbridge.constraints.motion import (
     still,
 )
 from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.element_reader import BUSHING, SPRING, TORSION_SPRING
+from bulletbridge.surface.element_reader import ELEMENTS
 from bulletbridge.surface.model_spec import (
     EARTH,
     ORIGIN,
@@ -42,8 +42,6 @@ from bulletbridge.surface.model_spec import (
     Z,
     pybullet_data_folder,
 )
-
-ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING}
 
 
 def loops_text(spec: ModelSpec, path: Path) -> str:
