@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
-from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.element_records import encode_closed
 from bulletbridge.formulations.modular import Modular, open_modules
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.mechanism.layout import FREE, REVOLUTE
@@ -77,7 +77,7 @@ def series(count: int) -> tuple[Solver, Array, Array]:
         )
         for k in range(1, count)
     ]
-    solver = Solver(mechanism, encode(mechanism, joints), Tolerances())
+    solver = Solver(mechanism, encode_closed(mechanism, joints), Tolerances())
     solver.q[:], solver.v[:] = state
     return solver, *state
 

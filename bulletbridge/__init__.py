@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
 from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BulletClient",
     "BulletBridgeError",
+    "Bushing",
     "Coupling",
     "Desired",
     "Distance",
@@ -49,8 +51,10 @@ __all__ = [
     "Rows",
     "Sine",
     "Spline",
+    "Spring",
     "System",
     "Tolerances",
+    "TorsionSpring",
     "Tracking",
     "UserConstraint",
     "attach",

@@ -84,8 +84,8 @@ def demo(monkeypatch):
 
 def test_every_model_has_a_demo():
     files = {path.stem for path in DEMOS.glob("*.py") if not path.stem.startswith("_")}
-    arms = {name for name in bundled() if name.startswith("system_")}  # one demo for all
-    assert set(bundled()) - arms <= files
+    shared = ("flexible", "standard")  # one demo for all, and one benchmark
+    assert {name for name, path in bundled().items() if path.parent.name not in shared} <= files
     assert files == set(CHECKED)
 
 

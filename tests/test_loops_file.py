@@ -433,7 +433,7 @@ def test_python_functions_cannot_be_written(tmp_path):
 def test_every_example_of_the_page_is_read(tmp_path):
     (tmp_path / "four_bar.urdf").write_text("<robot/>")
     blocks = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     for block in blocks:
         path = tmp_path / "example.loops.yaml"
         path.write_text(block)

@@ -1,10 +1,11 @@
 """From constraint descriptions to the records that kernels read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bulletbridge.constraints.elements import ForceElement
 from bulletbridge.constraints.joint_models import (
     free_motions,
     rotation_measure,
@@ -34,11 +35,15 @@ from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, locate
+from bulletbridge.mechanism.layout import LUMP
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 Z_AXIS = (0.0, 0.0, 1.0)
-Constraint = LoopJoint | Distance | Coupling | UserConstraint
+Closing = LoopJoint | Distance | Coupling | UserConstraint
+"""What has rows."""
+Constraint = Closing | ForceElement
+"""What joins links."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Encoded:
             joint's axis) in frame a; targets are their values at a time.
         users: Constraints in plain Python; their rows are the last ones.
         length: Characteristic length [m] of the mechanism.
+        elements: Records of force elements, which have no rows, and their names.
     """
 
     loops: np.ndarray
@@ -65,6 +71,8 @@ class Encoded:
     motions: tuple[tuple[Motion, Array], ...]
     users: tuple[UserConstraint, ...]
     length: float
+    elements: np.ndarray = field(default_factory=lambda: np.zeros(0, LUMP))
+    element_names: tuple[str, ...] = ()
 
     @property
     def nc(self) -> int:
@@ -89,9 +97,9 @@ class Encoded:
         loop = loops[index]
         constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
         dropped = constant - len(kept)
-        for field in ("moment", "force"):
-            loop[field][: len(kept)] = kept @ loop[field][:constant]
-            loop[field][len(kept) :] = 0.0
+        for part in ("moment", "force"):
+            loop[part][: len(kept)] = kept @ loop[part][:constant]
+            loop[part][len(kept) :] = 0.0
         loop["rows"] -= dropped
         loops["row"][index + 1 :] -= dropped
         couplings = self.couplings.copy()
@@ -132,8 +140,8 @@ class Encoded:
         return self.rows[name].start < sum(self.loops["rows"])
 
 
-def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
-    """Encode constraints on a mechanism: loops first, then couplings, then users'.
+def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
+    """Encode constraints with rows on a mechanism: loops first, then couplings, then users'.
 
     Raises:
         ModelError: A name is used twice, a link or joint does not exist, or a number is impossible.
@@ -147,7 +155,7 @@ def encode(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
     rows: dict[str, slice] = {}
     in_metres: list[bool] = []
     for record, loop in zip(loops, loop_joints, strict=True):
-        _encode_frames(record, mechanism, loop)
+        encode_frames(record, mechanism, loop)
         if isinstance(loop, LoopJoint):
             _encode_joint(record, loop)
         else:
@@ -225,10 +233,17 @@ def characteristic_length(mechanism: Mechanism, loops: np.ndarray) -> float:
     return max(sizes) or 1.0
 
 
-def _encode_frames(record: np.void, mechanism: Mechanism, loop: LoopJoint | Distance) -> None:
+def encode_frames(
+    record: np.void, mechanism: Mechanism, loop: LoopJoint | Distance, what: str = "loop"
+) -> None:
+    """Write where the frames of a loop or force element are, z along its axis.
+
+    Raises:
+        ModelError: A link does not exist, or both are one body; it calls the thing ``what``.
+    """
     chains: list[list[int]] = []
     for end, frame in (("a", loop.a), ("b", loop.b)):
-        body, R, p = _locate(mechanism, loop.name, frame)
+        body, R, p = _locate(mechanism, f"{what} '{loop.name}'", frame)
         R = R @ frame_with_z(joint_axis(loop, end))
         record[f"body_{end}"], record[f"R_{end}"], record[f"p_{end}"] = body, R, p
         chain = [int(mechanism.bodies[body]["axis"])]
@@ -238,7 +253,7 @@ def _encode_frames(record: np.void, mechanism: Mechanism, loop: LoopJoint | Dist
         chains.append(chain)
     if record["body_a"] == record["body_b"]:
         raise ModelError(
-            f"loop '{loop.name}' joins '{loop.a.link}' and '{loop.b.link}', which are one rigid "
+            f"{what} '{loop.name}' joins '{loop.a.link}' and '{loop.b.link}', which are one rigid "
             f"body; name links that can move against each other"
         )
     record["stop"] = next(k for k in chains[0] if k in chains[1])
@@ -269,7 +284,7 @@ def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, 
     try:
         return locate(mechanism, frame.link, frame.xyz, frame.rpy)
     except ModelError as error:
-        raise ModelError(f"loop '{name}': {error}") from None
+        raise ModelError(f"{name}: {error}") from None
 
 
 def _encode_joint(record: np.void, loop: LoopJoint) -> None:

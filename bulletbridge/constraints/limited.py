@@ -19,6 +19,8 @@ MOTIONS = {
     JointModel.CYLINDRICAL: (TURN, TRAVEL),
 }
 """Free motions along an axis, by joint model."""
+LIMITABLE = LoopJoint, Distance, Coupling
+"""Constraints that may have a force limit."""
 HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 """Models whose first three rows hold a point: their directions are a matter of choice."""
 
@@ -40,8 +42,7 @@ class Guides:
 
 def gives_way(constraint: Constraint) -> bool:
     """Whether a constraint has a force limit."""
-    rigid = not isinstance(constraint, LoopJoint | Distance | Coupling)
-    return not rigid and constraint.max_force is not None
+    return isinstance(constraint, LIMITABLE) and constraint.max_force is not None
 
 
 def encode_pulls(
@@ -52,7 +53,7 @@ def encode_pulls(
     Raises:
         ModelError: A force limit is negative or not finite, or an erp is not between 0 and 1.
     """
-    soft = [c for c in constraints if gives_way(c)]
+    soft = [c for c in constraints if isinstance(c, LIMITABLE) and gives_way(c)]
     encoded = encode(mechanism, soft)
     pulls = np.zeros(len(soft), PULL)
     loops = list(encoded.rows)[: len(encoded.loops)]
@@ -90,17 +91,10 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
     for joint in constraints:
         if not isinstance(joint, LoopJoint):
             continue
-        has = MOTIONS.get(joint.model, ())
         for kind, freedom in ((TURN, joint.turn), (TRAVEL, joint.travel)):
-            if freedom is None:
+            if freedom is None or not freedom.bounded:
                 continue
-            if kind not in has:
-                known = " and ".join(has) or "none along an axis"
-                raise ModelError(
-                    f"loop '{joint.name}' is {joint.model.value} and has no free {kind}; it has"
-                    f" {known}"
-                )
-            name = joint.name if len(has) == 1 else f"{joint.name}/{kind}"
+            name = free_motion_name(joint, kind)
             if name in mechanism.joints:
                 raise ModelError(
                     f"loop '{name}' is called like a joint; give it its own name, by which its"
@@ -132,6 +126,21 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
         encoded.length,
     )
     return Guides(tuple(names), tuple(freedoms), one)
+
+
+def free_motion_name(joint: LoopJoint, kind: str) -> str:
+    """What a free motion is called: like its joint if it has but one.
+
+    Raises:
+        ModelError: The joint has no such free motion.
+    """
+    has = MOTIONS.get(joint.model, ())
+    if kind not in has:
+        known = " and ".join(has) or "none along an axis"
+        raise ModelError(
+            f"loop '{joint.name}' is {joint.model.value} and has no free {kind}; it has {known}"
+        )
+    return joint.name if len(has) == 1 else f"{joint.name}/{kind}"
 
 
 def _check(name: str, freedom: Freedom) -> None:

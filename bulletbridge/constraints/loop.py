@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.motion import Motion, Signal
 
 Triple = tuple[float, float, float]
 Twist = tuple[float, float, float, float, float, float]
@@ -56,15 +56,36 @@ class Motor:
 class Freedom:
     """What acts along a free motion of a loop joint: of b against a, zero where they coincide.
 
+    Besides limits, friction and motor, which are bounded, force - damping * rate - stiffness *
+    (position - rest) acts; a turn is taken within half a turn of ``rest``.
+
     Attributes:
         limits: Lowest and highest position [rad or m]; None for none.
         friction: Largest Coulomb friction [N m or N].
         motor: What the joint's motor does at first; None for off.
+        stiffness: [N m/rad or N/m]
+        damping: [N m s/rad or N s/m]
+        rest: [rad or m]
+        force: [N m or N], a number or a function of time.
     """
 
     limits: tuple[float, float] | None = None
     friction: float = 0.0
     motor: Motor | None = None
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = 0.0
+    force: float | Signal = 0.0
+
+    @property
+    def springs(self) -> bool:
+        """Whether a spring, damper or force acts."""
+        return bool(self.stiffness or self.damping or self.force)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there may be limits, friction or a motor: always, unless springs are all."""
+        return not self.springs or bool(self.limits or self.friction or self.motor)
 
 
 SOFTNESS = 0.2

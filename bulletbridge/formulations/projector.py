@@ -8,6 +8,7 @@ nothing special. Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 from bulletbridge.constraints.rows import drift, jacobian, residuals
 from bulletbridge.formulations.arrays import (
     BIAS,
+    CHART,
     DRIFT_PHASE,
     POSITION_PHASE,
     RIGHT_SIDE,
@@ -26,7 +27,9 @@ from bulletbridge.mechanism.dynamics import (
     look_ahead,
     mass_matrix,
 )
+from bulletbridge.mechanism.elements import add_compliance, look_ahead_of_elements
 from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.numerics.jit import call_back, helper, inlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
@@ -57,12 +60,23 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    if a.control.driven > 0:
+        script_elements(a, moment)
     residuals(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows)
     if a.control.user_rows > 0:
         ask_user(a, POSITION_PHASE, moment.t, q, v)
         first = f.Y.shape[0] - a.control.user_rows
         for i in range(a.control.user_rows):
             f.rows[first + i].g = a.user_rows[i].g
+
+
+@helper
+def script_elements(a: Arrays, moment: Moment) -> None:
+    """Forces of elements that are functions of time."""
+    for i in range(len(a.lumps)):
+        lump = a.lumps[i]
+        if lump.kind != DRAG and lump.target >= 0:
+            lump.force = moment.targets[lump.target].p[2]
 
 
 @inlined
@@ -81,7 +95,9 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
         for k in range(f.Y.shape[1]):
             f.Y[i, k] *= scale
     if control.ahead > 0.0:
-        add_impedance(a.axes, control.ahead, f.L)
+        ahead, nv = control.ahead, len(a.axes)
+        add_impedance(a.axes, ahead, f.L)
+        add_compliance(a.lumps, a.poses, a.axes, ahead, ahead * ahead, a.vectors[CHART, :nv], f.L)
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     control.filter_rank = orthogonalise(f.Y, f.R, f.rows, control.cap, control.filter_rtol)
@@ -108,6 +124,7 @@ def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> 
     joint_forces(a.axes, q, v, tau, forces)
     if a.control.ahead > 0.0:
         look_ahead(a.axes, a.control.ahead, v, forces)
+        look_ahead_of_elements(a.lumps, a.poses, a.axes, a.control.ahead, forces)
     for k in range(len(forces)):
         forces[k] -= h[k]
 

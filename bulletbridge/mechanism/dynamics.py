@@ -4,6 +4,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in
 """
 
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
+from bulletbridge.mechanism.elements import add_element
 from bulletbridge.mechanism.inertias import (
     carried_inertia,
     own_inertia,
@@ -11,7 +12,7 @@ from bulletbridge.mechanism.inertias import (
     put_own_inertia,
 )
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
-from bulletbridge.mechanism.layout import BEAM, FREE, Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import BEAM, DRAG, FREE, Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.algebra import (
     ZERO,
     add,
@@ -128,9 +129,9 @@ def bias(
 ) -> None:
     """Forces h (nv,) that hold all joint accelerations at zero: recursive Newton-Euler.
 
-    Takes poses with inertias and axes from ``mass_matrix``; leaves every body's spatial
-    velocity in poses .w, .v and its acceleration at zero joint accelerations, less gravity, in
-    .aw, .av.
+    They oppose gravity, drag and force elements too. Takes poses with inertias and axes from
+    ``mass_matrix``; leaves every body's spatial velocity in poses .w, .v and its acceleration at
+    zero joint accelerations, less gravity, in .aw, .av.
     """
     world = poses[0]
     put(world.w, ZERO)
@@ -168,7 +169,10 @@ def bias(
         put(pose.fw, force[0])
         put(pose.fv, force[1])
     for i in range(len(lumps)):
-        add_drag(lumps[i], poses[lumps[i].body])
+        if lumps[i].kind == DRAG:
+            add_drag(lumps[i], poses[lumps[i].body])
+        else:
+            add_element(lumps[i], poses)
     for k in range(len(axes)):
         h[k] = 0.0
     for i in range(len(beams)):

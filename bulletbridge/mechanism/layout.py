@@ -4,7 +4,11 @@ SI units. Body 0 is the world. World axes and moments about the world origin unl
 vectors are (angular, linear). A body is a set of links rigidly joined: fixed joints cost nothing.
 """
 
-from bulletbridge.numerics.records import Int, Mat3, Real, Vec3, dtype_of
+from typing import Annotated
+
+from bulletbridge.numerics.records import Array, Int, Mat3, Real, Vec3, dtype_of
+
+Six = Annotated[Array, "f8", (6,)]
 
 REVOLUTE, PRISMATIC, SPHERICAL, FREE, BEAM = 0, 1, 2, 3, 4
 """Kinds of tree joint: rates of 1, 1, 3, 6 and positions of 1, 1, 4, 7 numbers; a beam has 1 to 3.
@@ -14,6 +18,11 @@ free body has the position of its origin, a quaternion xyzw, and as rates its an
 the velocity of its origin, both in world axes. A beam joins the
 body at its root to the one at its tip; its positions are the amplitudes of its modes [m].
 """
+
+
+DRAG, SPRING, TORSION, TRAVEL, BUSHING = 0, 1, 2, 3, 4
+"""Kinds of forces on bodies: Bullet's damping of one link, and those between two frames along the
+line of their origins, about z of a, along z of a, and all six ways."""
 
 
 class Body:
@@ -66,14 +75,33 @@ class Axis:
 
 
 class Lump:
-    """One link of a Bullet body, for the damping that Bullet applies link by link."""
+    """A force on bodies: the damping that Bullet applies to a link, or a force element.
 
+    The first fields are those of a drag, the others those of an element between frame a and b.
+    Each of its coordinates has force = force - damping * rate - stiffness * (position - rest).
+    """
+
+    kind: Int
     body: Int
     mass: Real
     com: Vec3  # in the body frame
     J: Mat3  # about com, body axes
     linear: Real  # damping 1/s: force = mass * linear * v (1 + |v|)
     angular: Real
+    body_a: Int
+    body_b: Int
+    axis_a: Int  # last axis that moves each
+    axis_b: Int
+    stop: Int  # last axis that moves both bodies alike, or -1
+    R_a: Mat3  # frames in their bodies
+    p_a: Vec3
+    R_b: Mat3
+    p_b: Vec3
+    stiffness: Six  # turns, then ways of a bushing; otherwise the first counts
+    damping: Six
+    rest: Real  # [m or rad]
+    force: Real  # [N or N m]
+    target: Int  # where its force is a function of time, or -1
 
 
 class Beam:

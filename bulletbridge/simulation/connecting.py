@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded, encode, joint_axis
+from bulletbridge.constraints.element_records import encode_closed
+from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.encode import Constraint, Encoded, joint_axis
 from bulletbridge.constraints.limited import gives_way
 from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.user import Kinematics
@@ -164,7 +166,7 @@ class Reconfigurable(ClosedState):
                 if not assemble:
                     require_near(chosen.full, self.q, self.t, tolerance)
                 return chosen
-        encoded = encode(self.mechanism, [c for c in constraints if not gives_way(c)])
+        encoded = encode_closed(self.mechanism, constraints)
         carry_over(self.encoded, encoded)
         with announce_compilation():
             full = Solver(self.mechanism, encoded, self.tolerances)
@@ -203,6 +205,10 @@ def require_rigid(constraint: Constraint) -> None:
     Raises:
         ModelError: It says what to do.
     """
+    if isinstance(constraint, Spring | TorsionSpring | Bushing):
+        raise ModelError(
+            f"spring '{constraint.name}' cannot come and go; give it to System, or `attach`"
+        )
     along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
     if gives_way(constraint) or along:
         raise ModelError(

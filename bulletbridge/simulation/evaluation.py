@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.elements import measure
+from bulletbridge.mechanism.layout import BUSHING, SPRING
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.redundancy import Redundancy, whiten
 from bulletbridge.simulation.solver import Solver, Terms
@@ -31,7 +34,7 @@ class Evaluation:
 
     Attributes:
         gaps: One for each constraint.
-        kinetic, potential: Energies [J]; potential has gravity and joint springs.
+        kinetic, potential: Energies [J]; potential has gravity and springs.
         momentum: (6,) angular about the world origin [kg m²/s], linear [kg m/s].
         rates: Rates of all rows as written [m/s or rad/s].
         in_metres: Which of them are in metres.
@@ -74,6 +77,28 @@ class Reaction:
     torque: Array
     multipliers: Array
     unique: bool
+
+
+@dataclass(frozen=True)
+class SpringForce:
+    """What a force element does.
+
+    Attributes:
+        name: The element, or the loop joint along whose free motion it acts.
+        kind: Of ``mechanism.layout``.
+        position: Length [m], turn [rad] or travel [m]; (6,) turns, then ways, of a bushing.
+        rate: [m/s or rad/s]
+        force: Along the position [N or N m]: pushes the ends of a spring apart.
+        point_a, point_b: (3,) origins of its frames in the world [m].
+    """
+
+    name: str
+    kind: int
+    position: float | Array
+    rate: float | Array
+    force: float | Array
+    point_a: Array
+    point_b: Array
 
 
 def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evaluation:
@@ -139,12 +164,54 @@ def keep(solver: Solver, terms: Terms, values: Array) -> Array:
 
 
 def potential(solver: Solver, terms: Terms, q: Array) -> float:
-    """Potential energy [J] of gravity and joint springs."""
+    """Potential energy [J] of gravity and springs."""
     energy = -float(terms.poses["mc"].sum(axis=0) @ solver.control[0]["gravity"])
     for axis in solver.axes:
         if axis["stiffness"] != 0.0:
             energy += 0.5 * float(axis["stiffness"] * (q[axis["q"]] - axis["rest"]) ** 2)
-    return energy
+    elements = solver.encoded.elements
+    stretched = measured(elements, terms)[:, 0] - elements["rest"][:, None]
+    return energy + 0.5 * float(np.sum(elements["stiffness"] * stretched**2))
+
+
+def measured(elements: np.ndarray, terms: Terms) -> Array:
+    """(elements, 3, 6): positions, rates and forces of force elements."""
+    found = np.zeros((len(elements), 3, 6))
+    measure(elements, terms.poses, found)
+    return found
+
+
+def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, SpringForce]:
+    """What each force element does at a state."""
+    terms, encoded = solver.terms(q, v, t), solver.encoded
+    lumps, found = solver.lumps_at(encoded.targets(np.array([t]))[0]), dict[str, SpringForce]()
+    elements = lumps[len(lumps) - len(encoded.elements) :]
+    for name, element, (x, rate, force) in zip(
+        encoded.element_names, elements, measured(elements, terms), strict=True
+    ):
+        kind = int(element["kind"])
+        bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
+        ends = [pose["p"] + pose["R"] @ p for pose, p in bodies]
+        if kind == BUSHING:
+            found[name] = SpringForce(name, kind, x, rate, force, *ends)
+        else:
+            said = float(x[0]), float(rate[0]), float(force[0])
+            found[name] = SpringForce(name, kind, *said, *ends)
+    return found
+
+
+def require_lengths(solver: Solver, q: Array, t: float) -> None:
+    """Refuse springs whose force has no direction.
+
+    Raises:
+        ModelError: The ends of one coincide, and it pushes or pulls them there.
+    """
+    for spring in spring_forces(solver, q, np.zeros(len(solver.v)), t).values():
+        if spring.kind == SPRING and spring.position == 0.0 and spring.force != 0.0:
+            raise ModelError(
+                f"spring '{spring.name}' has ends in one place, and a force of {spring.force:g} N "
+                "has no direction there; start elsewhere, or use a bushing"
+            )
 
 
 def momentum(solver: Solver, terms: Terms, v: Array) -> Array:

@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
-    """Trees that hang from the world, those joined by constraints together.
+    """Trees that hang from the world, those joined by constraints or force elements together.
 
     Bodies that nothing moves are part of every island. What is moved by nothing but forces makes an
     island too.
@@ -55,7 +55,8 @@ def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
 
     joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
     joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
-    for members in joined:
+    pushed = [[int(lump["axis_a"]), int(lump["axis_b"])] for lump in encoded.elements]
+    for members in [*joined, *pushed]:
         trees = [tree for tree in map(tree_of, members) if tree is not None]
         for tree in trees[1:]:
             owner[find(tree)] = find(trees[0])
@@ -155,6 +156,13 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
     couplings["row"] = row_at[couplings["row"]]
     all_terms = np.concatenate([encoded.terms[:0], *terms])
     all_terms["axis"] = axis_at[all_terms["axis"]]
+    elements = encoded.elements[
+        np.isin(encoded.elements["axis_a"], part.v) | np.isin(encoded.elements["axis_b"], part.v)
+    ].copy()
+    for end in "ab":
+        elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
+        elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]
+    elements["stop"] = axis_at[elements["stop"]]
     rows = replace(
         encoded,
         loops=loops,
@@ -163,6 +171,7 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
         rows={},
         in_metres=encoded.in_metres[part.rows],
         scale=encoded.scale[part.rows],
+        elements=elements,
     )
     solver = Solver(own, rows, whole.tolerances)
     jacobians = decision.jacobians[:, part.rows][:, :, part.v]

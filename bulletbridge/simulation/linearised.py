@@ -99,6 +99,10 @@ class Linearised:
     """
 
     def __init__(self, solver: Solver, order: Order, contacts: Level = 3) -> None:
+        if len(solver.encoded.elements):
+            raise UnsupportedError(
+                "force elements between frames stay exact: they have no expansion"
+            )
         self.solver, self.order, self.contacts = solver, order, contacts
         self._slopes = tip_slopes(solver.mechanism)
         self._flexible = flexible_rates(solver.mechanism)

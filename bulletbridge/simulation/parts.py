@@ -1,5 +1,7 @@
 """In which way a system is stepped: as one, island by island, or link by link."""
 
+import numpy as np
+
 from bulletbridge.simulation.islands import find_parts, islands_of, work
 from bulletbridge.simulation.links import Links, Plan, lay_out, make_plan
 from bulletbridge.simulation.redundancy import Decision
@@ -15,10 +17,12 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     """The way that costs least, from estimates measured on ladders of four-bars; None for as one.
 
     Link coordinates win from twenty loops on that share links, from thirty that are stacked.
-    Couplings, beams and a user's rows join more than two bodies, and stay in joint coordinates.
+    Couplings, beams, a user's rows and springs between links, whose stiffness an implicit step adds to
+    the masses, stay in joint coordinates.
     """
     islands = islands_of(whole, decision)
-    if whole.user_size or len(whole.encoded.couplings) or len(whole.beams):
+    others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.lumps["stiffness"])
+    if whole.user_size or any(others):
         return islands
     parts = find_parts(whole.mechanism, whole.encoded)
     sizes = [(len(part.v), len(part.rows)) for part in parts]

@@ -25,7 +25,7 @@ from bulletbridge.formulations.arrays import (
 )
 from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.layout import AXIS, POSE
+from bulletbridge.mechanism.layout import AXIS, DRAG, LUMP, POSE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.records import Array
@@ -87,7 +87,8 @@ class Solver:
     def __init__(self, mechanism: Mechanism, encoded: Encoded, tolerances: Tolerances) -> None:
         self.mechanism, self.encoded, self.tolerances = mechanism, encoded, tolerances
         nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
-        self.bodies, self.lumps = mechanism.bodies.copy(), mechanism.lumps.copy()
+        self.bodies = mechanism.bodies.copy()
+        self.lumps = np.concatenate([mechanism.lumps, encoded.elements]).view(LUMP)
         self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
         self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
         self.poses["R"] = np.eye(3)
@@ -256,7 +257,7 @@ class Solver:
         mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
-        bias(self.bodies, beams, stations, self.lumps, poses, axes, gravity, v, h)
+        bias(self.bodies, beams, stations, self.lumps_at(targets), poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
@@ -264,6 +265,15 @@ class Solver:
         joint_forces(axes, q, v, scripted, forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
         return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
+
+    def lumps_at(self, targets: np.ndarray) -> np.ndarray:
+        """Forces on bodies when the prescribed motions are these."""
+        scripted = (self.lumps["kind"] != DRAG) & (self.lumps["target"] >= 0)
+        if not scripted.any():
+            return self.lumps
+        lumps = self.lumps.copy()
+        lumps["force"][scripted] = targets["p"][lumps["target"][scripted], 2]
+        return lumps
 
     def wrench_rows(
         self, terms: Terms, index: int, t: float, encoded: Encoded | None = None

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded, encode, require_names
-from bulletbridge.constraints.limited import gives_way
+from bulletbridge.constraints.element_records import encode_closed
+from bulletbridge.constraints.encode import Constraint, Encoded, require_names
 from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError
@@ -24,9 +24,12 @@ from bulletbridge.simulation.assembly import (
 from bulletbridge.simulation.evaluation import (
     Evaluation,
     Reaction,
+    SpringForce,
     evaluate,
     gap_vectors,
     reactions,
+    require_lengths,
+    spring_forces,
 )
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
 from bulletbridge.simulation.modes import Modes, free_modes
@@ -65,7 +68,7 @@ class ClosedState:
         self.mechanism, self.constraints = mechanism, tuple(constraints)
         self.tolerances, self._allow_structure = tolerances, allow_structure
         require_names(self.constraints)
-        encoded = encode(mechanism, [c for c in self.constraints if not gives_way(c)])
+        encoded = encode_closed(mechanism, self.constraints)
         with announce_compilation():
             self._full = Solver(mechanism, encoded, tolerances)
         self._solver = self._full
@@ -171,6 +174,7 @@ class ClosedState:
             enough = round_off(solver, start, t) + 10 * decision.mismatch
             found, more = close(solver, start, t, held, enough)
             require_closed(solver, found, t, enough)
+            require_lengths(solver, found, t)
             speed = consistent_velocity(solver, found, speed, t, held_v)
         self._solver, self._decision = solver, decision
         self._set(found, speed, t)
@@ -253,6 +257,10 @@ class ClosedState:
         """What each constraint does at the state, by name."""
         vdot, by_name = self.acceleration(), self.decision.by_name
         return reactions(self._solver, by_name, self.q, self.v, self.t, vdot, self.tau)
+
+    def spring_forces(self) -> dict[str, SpringForce]:
+        """Length or turn, rate and force of each force element at the state, by name."""
+        return spring_forces(self._full, self.q, self.v, self.t)
 
     @property
     def dynamics(self) -> Dynamics:

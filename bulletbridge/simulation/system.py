@@ -31,7 +31,7 @@ from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Tolerances
-from bulletbridge.simulation.springs import STIFF, fastest_mode
+from bulletbridge.simulation.springs import has_springs, too_fast
 from bulletbridge.simulation.step import STEP
 
 
@@ -119,7 +119,7 @@ class System(BoundedState):
         control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        control["implicit"] = springs == "implicit" and bool(np.any(mechanism.axes["stiffness"]))
+        control["implicit"] = springs == "implicit" and has_springs(self._full)
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 
@@ -130,7 +130,7 @@ class System(BoundedState):
 
     def take_stiff_springs_implicitly(self) -> None:
         """Have joint springs act at the end of steps if explicit ones could not follow them."""
-        if fastest_mode(self._solver) * self.dt > STIFF:
+        if too_fast(self._solver):
             for solver in (self._full, self._solver):
                 solver.control[0]["implicit"] = 1
 

@@ -64,8 +64,8 @@ def _joint(keys: Keys) -> LoopJoint:
     return LoopJoint(
         keys["name"].text(),
         JointModel(kind),
-        _frame(keys["a"]),
-        _frame(keys["b"]),
+        read_frame(keys["a"]),
+        read_frame(keys["b"]),
         keys["axis"].direction() if "axis" in keys else Z,
         keys["axis_b"].direction() if "axis_b" in keys else None,
         keys["pitch"].nonzero() if "pitch" in keys else 0.0,
@@ -86,7 +86,7 @@ def _twist(node: Node) -> Twist:
 
 
 def _distance(keys: Keys) -> Distance:
-    ends = _frame(keys["a"]), _frame(keys["b"])
+    ends = read_frame(keys["a"]), read_frame(keys["b"])
     motion = TYPES["distance"].motion(keys)
     return Distance(
         keys["name"].text(), *ends, keys["length"].positive(), motion, *_force_limit(keys)
@@ -115,7 +115,8 @@ def _force_limit(keys: Keys) -> tuple[float | None, float]:
 
 
 def _freedom(node: Node) -> Freedom:
-    keys = node.mapping((), ("limits", "friction", "motor"))
+    springs = ("stiffness", "damping", "rest")
+    keys = node.mapping((), ("limits", "friction", "motor", *springs, "force"))
     limits: tuple[float, float] | None = None
     if "limits" in keys:
         numbers = keys["limits"].numbers()
@@ -126,7 +127,31 @@ def _freedom(node: Node) -> Freedom:
         limits,
         keys["friction"].not_negative() if "friction" in keys else 0.0,
         _motor(keys["motor"]) if "motor" in keys else None,
+        **spring_numbers(keys, springs),
+        force=read_effort(keys["force"]) if "force" in keys else 0.0,
     )
+
+
+def spring_numbers(keys: Keys, names: tuple[str, ...]) -> dict[str, float]:
+    """Numbers of a spring; all but ``rest`` must not be negative.
+
+    Raises:
+        LoopFileError: One of them is; the message names line, key and remedy.
+    """
+    return {
+        name: keys[name].number() if name == "rest" else keys[name].not_negative()
+        for name in names
+        if name in keys
+    }
+
+
+def read_effort(node: Node) -> float | Signal:
+    """A force or torque: a number, or a function of time.
+
+    Raises:
+        LoopFileError: It is neither; the message names line, key and remedy.
+    """
+    return read_signal(node) if node.is_mapping() else node.number()
 
 
 def _motor(node: Node) -> Motor:
@@ -157,7 +182,12 @@ TYPES: dict[str, LoopType] = {
 """Every type with its keys; no axis where a turn of that frame changes nothing."""
 
 
-def _frame(node: Node) -> Frame:
+def read_frame(node: Node) -> Frame:
+    """A frame on a link.
+
+    Raises:
+        LoopFileError: An entry is wrong; the message names line, key and remedy.
+    """
     keys = node.mapping(("link",), ("xyz", "rpy"))
     return Frame(
         keys["link"].text(),

@@ -7,6 +7,7 @@ import numpy as np
 from bulletbridge.constraints.limited import gives_way
 from bulletbridge.constraints.loop import Coupling, Distance, LoopJoint
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.element_reader import ELEMENTS
 from bulletbridge.surface.load import LoadedModel
 
 COMPONENTS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
@@ -62,6 +63,40 @@ def loop_reports(loaded: LoadedModel) -> tuple[LoopReport, ...]:
             )
         )
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class SpringReport:
+    """A force element at a state: type as in loops files, links, what is stretched and the force.
+
+    Positions and forces are six numbers for a bushing, turns first.
+    """
+
+    name: str
+    type: str
+    a: str
+    b: str
+    position: tuple[float, ...]
+    force: tuple[float, ...]
+
+
+def spring_reports(loaded: LoadedModel) -> tuple[SpringReport, ...]:
+    """The force elements of a model at its present state, but for those of loop joints."""
+    found = loaded.system.spring_forces()
+    reports: list[SpringReport] = []
+    for element in loaded.spec.elements:
+        force = found[element.name]
+        reports.append(
+            SpringReport(
+                element.name,
+                ELEMENTS[type(element)],
+                element.a.link,
+                element.b.link,
+                tuple(np.atleast_1d(force.position).tolist()),
+                tuple(np.atleast_1d(force.force).tolist()),
+            )
+        )
+    return tuple(reports)
 
 
 def kind_of(constraint: LoopJoint | Distance | Coupling) -> str:

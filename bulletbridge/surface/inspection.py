@@ -10,7 +10,12 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.redundancy import whiten
-from bulletbridge.surface.describe import LoopReport, loop_reports
+from bulletbridge.surface.describe import (
+    LoopReport,
+    SpringReport,
+    loop_reports,
+    spring_reports,
+)
 from bulletbridge.surface.load import LoadedModel, load
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import NoNativeTwinError, require_native_twin
@@ -71,6 +76,7 @@ class Inspection:
     masses: tuple[MassReport, ...]
     warnings: tuple[str, ...]
     native: str
+    springs: tuple[SpringReport, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain dictionaries and lists, ready for JSON."""
@@ -112,6 +118,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             mass_matrices(loaded),
             (*(str(warning.message) for warning in caught), *traps(loaded)),
             _native(spec),
+            spring_reports(loaded),
         )
 
 

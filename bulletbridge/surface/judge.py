@@ -77,7 +77,9 @@ def is_conservative(loaded: LoadedModel) -> bool:
     axes = loaded.system.mechanism.axes
     driven = any(c.motion is not None for c in loaded.spec.constraints)
     driven |= any(callable(force.torque) for force in loaded.spec.forces)
-    return not (driven or np.any(axes["damping"]) or np.any(axes["torque"]))
+    elements = loaded.system.encoded.elements
+    pushed = elements["damping"].any() or elements["force"].any() or (elements["target"] >= 0).any()
+    return not (driven or pushed or np.any(axes["damping"]) or np.any(axes["torque"]))
 
 
 def error_against(loaded: LoadedModel, trace: Trace, reference: Array | None) -> Extent | None:

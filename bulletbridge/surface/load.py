@@ -134,7 +134,8 @@ def load(
         mechanism = with_forces(bodies.mechanism, spec.forces)
         options: SystemOptions = {"springs": "explicit", **system_options}
         options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
-        system = System(mechanism, spec.constraints, world=bodies, **options)
+        joining = (*spec.constraints, *spec.elements)
+        system = System(mechanism, joining, world=bodies, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
         if "springs" not in system_options:
             system.take_stiff_springs_implicitly()

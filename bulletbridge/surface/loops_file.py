@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bulletbridge.errors import LoopFileError
 from bulletbridge.mechanism.beams import MOST_MODES
-from bulletbridge.surface.constraint_reader import Keys, read_constraint, read_signal
+from bulletbridge.surface.constraint_reader import Keys, read_constraint, read_effort
+from bulletbridge.surface.element_reader import is_element, read_element
 from bulletbridge.surface.loops_writer import loops_text
 from bulletbridge.surface.model_spec import (
     BEAM,
@@ -67,7 +68,10 @@ def _model(root: Node) -> ModelSpec:
     start = keys["start"].mapping((), ("q", "v", "guess")) if "start" in keys else {}
     loops, actuated = list(_items(keys, "loops")), list(_items(keys, "actuated"))
     constraints = tuple(read_constraint(loop) for loop in loops)
-    _require_unique([loop.table()["name"] for loop in loops])
+    forces = list(_items(keys, "forces"))
+    elements = tuple(read_element(force) for force in forces if is_element(force))
+    joining = [*loops, *(force for force in forces if is_element(force))]
+    _require_unique([entry.table()["name"] for entry in joining])
     _require_unique(actuated)
     spec = ModelSpec(
         root.path.name.removesuffix(".yaml").removesuffix(".loops"),
@@ -78,10 +82,11 @@ def _model(root: Node) -> ModelSpec:
         keys["gravity"].triple() if "gravity" in keys else EARTH,
         _coordinates(start, "q", (QUATERNION, POSE)),
         _coordinates(start, "v", (SPIN, TWIST)),
-        tuple(_force(item) for item in _items(keys, "forces")),
+        tuple(_force(item) for item in forces if not is_element(item)),
         _coordinates(start, "guess", (QUATERNION, POSE)),
         tuple(_beam(item) for item in _items(keys, "beams")),
         keys["joint_friction"].flag() if "joint_friction" in keys else False,
+        elements,
     )
     names = read_names(spec.bodies)
     if names is not None:
@@ -189,10 +194,7 @@ def _force(node: Node) -> JointForce:
         keys["friction"].not_negative()
     names = ("stiffness", "rest", "damping", "friction")
     numbers = {name: keys[name].number() for name in names if name in keys}
-    torque = 0.0
-    if "torque" in keys:
-        node = keys["torque"]
-        torque = read_signal(node) if node.is_mapping() else node.number()
+    torque = read_effort(keys["torque"]) if "torque" in keys else 0.0
     return JointForce(keys["joint"].text(), torque, **numbers)
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
+from bulletbridge.constraints.elements import ForceElement
 from bulletbridge.constraints.loop import (
     SOFTNESS,
     Coupling,
@@ -28,6 +29,7 @@ from bulletbridge.constraints.motion import (
     still,
 )
 from bulletbridge.errors import LoopFileError
+from bulletbridge.surface.element_reader import ELEMENTS
 from bulletbridge.surface.model_spec import (
     EARTH,
     ORIGIN,
@@ -64,7 +66,9 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("joint_friction", spec.joint_friction, False)
-    data |= _unless("forces", [_without_zeros(force) for force in spec.forces], [])
+    forces = [_without_zeros(force) for force in spec.forces]
+    forces += [_say_element(element) for element in spec.elements]
+    data |= _unless("forces", forces, [])
     data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
@@ -132,6 +136,26 @@ def _say_freedom(freedom: Freedom) -> dict[str, Any]:
         plain = asdict(Motor(freedom.motor.force))
         given = asdict(freedom.motor).items()
         said["motor"] = {k: v for k, v in given if k == "force" or v != plain[k]}
+    for name in ("stiffness", "damping", "rest"):
+        said |= _unless(name, getattr(freedom, name), 0.0)
+    return said | _say_effort("force", freedom.force, "force along a free motion")
+
+
+def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
+    if callable(effort):
+        return {key: _say_signal(effort, what)}
+    return _unless(key, effort, 0.0)
+
+
+def _say_element(element: ForceElement) -> dict[str, Any]:
+    said: dict[str, Any] = {"name": element.name, "type": ELEMENTS[type(element)]}
+    said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
+    for field in fields(element):
+        value = getattr(element, field.name)
+        if field.name in ("force", "torque"):
+            said |= _say_effort(field.name, value, f"{field.name} of spring {element.name}")
+        elif field.name not in said:
+            said |= _unless(field.name, value, field.default)
     return said
 
 

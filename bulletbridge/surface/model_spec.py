@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bulletbridge.constraints.elements import ForceElement
 from bulletbridge.constraints.loop import Coupling, Distance, LoopJoint, Triple
 from bulletbridge.constraints.motion import Signal
 
@@ -99,6 +100,7 @@ class ModelSpec:
         start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
         beams: Chains of segments that stand for beams.
+        elements: Springs and dampers between frames.
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
     """
 
@@ -114,6 +116,7 @@ class ModelSpec:
     start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
     beams: tuple[BeamSpec, ...] = ()
     joint_friction: bool = False
+    elements: tuple[ForceElement, ...] = ()
 
 
 def pybullet_data_folder() -> Path:

@@ -14,6 +14,7 @@ from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.model_spec import ModelSpec
+from bulletbridge.surface.native_springs import SpringTorques
 from bulletbridge.surface.worlds import (
     connect_direct,
     disconnect,
@@ -85,7 +86,8 @@ class Anchor:
 class NativeWorld:
     """A model advanced by ``stepSimulation``, motors and damping off, as ours.
 
-    Joint forces of the model are applied as torques before each step; contacts are off.
+    Joint forces of the model, and what its springs do to the joints, are applied as torques before
+    each step; contacts are off.
 
     Args:
         spec: The model.
@@ -130,6 +132,7 @@ class NativeWorld:
         ]
         self._forces = [(self._joints[force.joint], force) for force in self.spec.forces]
         self._drives: dict[str, float] = {}
+        self._springs = SpringTorques(self.bodies.mechanism, self.spec.elements)
 
     def drive(self, torques: Mapping[str, float], gravity: Array) -> None:
         """Torques by joint [N m or N] besides the model's, and gravity (3,) [m/s²], from now on."""
@@ -155,13 +158,22 @@ class NativeWorld:
             pybullet.setJointMotorControl2(
                 body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
             )
-        for name, torque in self._drives.items():  # Bullet adds them up
+        drives = [*self._drives.items(), *self._spring_torques()]
+        for name, torque in drives:  # Bullet adds them up
             body, joint = self._joints[name]
             pybullet.setJointMotorControl2(
                 body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
             )
         pybullet.stepSimulation(physicsClientId=client)
         self.t += self.dt
+
+    def _spring_torques(self) -> list[tuple[str, float]]:
+        """Torques of the force elements at the start of the step, by joint."""
+        if not self.spec.elements:
+            return []
+        torques = self._springs(*self.state(), self.t)
+        joints = self.bodies.mechanism.joints.items()
+        return [(name, float(torques[joint.v.start])) for name, joint in joints]
 
     def state(self) -> tuple[Array, Array]:
         """q and v now.
@@ -261,6 +273,11 @@ def require_native_twin(spec: ModelSpec) -> None:
         raise NoNativeTwinError(
             f"'{beam.joint}' has no native twin: Bullet has no flexible beams; without 'beams' it "
             "can be compared as a chain of segments"
+        )
+    if spec.elements and any(not body.fixed_base for body in spec.bodies):
+        raise NoNativeTwinError(
+            f"'{spec.elements[0].name}' has no native twin: springs are compared as torques on the "
+            "joints of robots with a fixed base"
         )
     for constraint in spec.constraints:
         reason = _missing_twin(constraint)

@@ -8,6 +8,7 @@ from time import perf_counter
 import numpy as np
 import pybullet
 
+from bulletbridge.mechanism.layout import SPRING
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 
@@ -28,6 +29,7 @@ ASIDE, BEYOND = 0.12, 0.06
 """How far words are from a point and beyond a tip, in mechanism lengths."""
 GAP_COLOUR = (0.82, 0.1, 0.2)
 FORCE_COLOUR, MOMENT_COLOUR = (0.85, 0.4, 0.0), (0.35, 0.1, 0.75)
+SPRING_COLOUR = (0.1, 0.45, 0.3)
 EARTH_GRAVITY = 9.81  # [m/s²], the unit of force where there is no gravity
 BLACK = (0.0, 0.0, 0.0)
 
@@ -44,6 +46,7 @@ class Mark:
         point_b: (3,) [m] where it is; the difference is the gap.
         force: (3,) [N] on the link of frame b, at point b.
         moment: (3,) [N m] about point b.
+        spring: What a force element exerts, in words; empty for a constraint, which has a gap.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Mark:
     point_b: Array
     force: Array
     moment: Array
+    spring: str = ""
 
     @property
     def finite(self) -> bool:
@@ -59,11 +63,19 @@ class Mark:
 
 
 def marks_of(system: System) -> list[Mark]:
-    """Gaps and reactions of all loops at the state of a system; couplings have no place."""
-    reactions = system.reactions()
-    return [
+    """Gaps and reactions of all loops at the state of a system, and springs between two points.
+
+    Couplings have no place.
+    """
+    reactions, nothing = system.reactions(), np.zeros(3)
+    marks = [
         Mark(name, point - gap, point, reactions[name].force, reactions[name].torque)
         for name, (point, gap) in system.gap_vectors().items()
+    ]
+    return marks + [
+        Mark(f"spring {name}", s.point_a, s.point_b, nothing, nothing, f"{s.force:.3g} N")
+        for name, s in system.spring_forces().items()
+        if s.kind == SPRING
     ]
 
 
@@ -137,6 +149,11 @@ class Overlay:
         self._due_at = -np.inf
 
     def _draw(self, mark: Mark) -> None:
+        if mark.spring:
+            self._line(mark, "spring", mark.point_a, mark.point_b, SPRING_COLOUR)
+            middle = 0.5 * (mark.point_a + mark.point_b)
+            self._text(mark, "spring", f"{mark.name}: {mark.spring}", middle, SPRING_COLOUR)
+            return
         gap = mark.point_b - mark.point_a
         size = float(np.linalg.norm(gap))
         factor = magnification(size, self.length)

@@ -94,6 +94,15 @@ def print_inspection(found: Inspection, console: Console) -> None:
         )
     if found.rank < found.kept:
         console.print(f"  between constraints: {found.kept - found.rank} more, in combination")
+    if found.springs:
+        springs = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("spring", "type", "joins", "length or turn", "force"):
+            springs.add_column(heading)
+        for spring in found.springs:
+            numbers = (" ".join(map(number, x)) for x in (spring.position, spring.force))
+            springs.add_row(spring.name, spring.type, f"{spring.a}, {spring.b}", *numbers)
+        console.print()
+        console.print(springs)
     joints = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("joint", "kind", "drive", "start", ""):
         joints.add_column(heading)

@@ -94,8 +94,13 @@ def check_names(root: Node, names: Names) -> None:
         names = _with_beam(beam.table(), names)
     for joint in _items(keys, "actuated"):
         names.joint(joint)
-    for force in _items(keys, "forces"):  # springs of a chain that is a beam may stay
-        _require_single(force.table()["joint"], replace(names, joints=chains | names.joints))
+    for force in _items(keys, "forces"):
+        entries = force.table()
+        if "joint" in entries:  # springs of a chain that is a beam may stay
+            _require_single(entries["joint"], replace(names, joints=chains | names.joints))
+        else:
+            for end in ("a", "b"):
+                names.link(entries[end].table()["link"])
     for key, values in (keys["start"].table() if "start" in keys else {}).items():
         given, sizes = values.table(), COORDINATES["v" if key == "v" else "q"]
         for joint in values.names():

@@ -1,0 +1,341 @@
+"""Springs, dampers and bushings between frames: forces, energies, every integrator, islands."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mechanisms import random_mechanism, random_state
+from numpy.testing import assert_allclose
+from planar import four_bar, planar_chain
+
+import bulletbridge as bb
+from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.formulations.registry import FORMULATIONS
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation import islands
+from bulletbridge.surface.loops_file import read_loops, write_loops
+
+EPS = np.finfo(float).eps
+A = bb.Frame("link2", (0.1, 0.2, -0.1), (0.3, -0.2, 0.5))
+B = bb.Frame("link4", (-0.2, 0.1, 0.3), (-0.4, 0.6, 0.1))
+SPRINGS = {
+    "spring": bb.Spring("e", A, B, 30.0, 0.7, 0.4),
+    "to the world": bb.Spring("e", bb.Frame("world", (1.0, 2.0, 0.5)), B, 30.0, 0.7),
+    "torsion": bb.TorsionSpring("e", A, B, (0, 1, 1), (1, 0, 0.2), 5.0, 0.7, 0.3),
+    "bushing": bb.Bushing("e", A, B, (10, 20, 30), (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3)),
+}
+
+
+def oscillator(elements, stiffness=0.0, **options):
+    """A mass of 2 kg on a slide along x of the world."""
+    mechanism = with_joint(
+        empty_mechanism(), "slide", "prismatic", "mass", rpy=(0, np.pi / 2, 0), load=Load(2.0)
+    )
+    mechanism.axes["stiffness"] = stiffness
+    return bb.System(mechanism, elements, **options)
+
+
+def between(**numbers):
+    """A spring from 1 m behind the origin of the slide to the mass."""
+    return bb.Spring("e", bb.Frame("world", (-1, 0, 0)), bb.Frame("mass"), **numbers)
+
+
+@pytest.mark.parametrize("name", SPRINGS)
+def test_forces_are_the_gradient_of_the_energy_and_dampers_take_power(name):
+    """Central differences: h² of the third derivative, and the round-off of energies over h."""
+    rng = np.random.default_rng(3)
+    mechanism = random_mechanism(rng, [FREE, REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE])
+    q, v = random_state(rng, mechanism)
+    element = SPRINGS[name]
+    system = bb.System(mechanism, [element])
+    without = bb.System(mechanism)
+
+    def potential(at):
+        return system.evaluate(at).potential - without.evaluate(at).potential
+
+    def force(v):
+        return without._solver.terms(q, v, 0.0).h - system._solver.terms(q, v, 0.0).h
+
+    h, gradient = 1e-5, np.zeros(mechanism.nv)
+    for k in range(mechanism.nv):
+        ends = []
+        for side in (h, -h):
+            moved = np.empty_like(q)
+            displace(mechanism.bodies, q, side * np.eye(mechanism.nv)[k], 1.0, moved)
+            ends.append(potential(moved))
+        gradient[k] = (ends[0] - ends[1]) / (2 * h)
+    elastic = force(np.zeros(mechanism.nv))
+    assert_allclose(elastic, -gradient, atol=1e-8 * np.abs(gradient).max())
+
+    damping = force(v) - elastic
+    taken = -float(damping @ v)
+    system.set_state(q, v)
+    found = system.spring_forces()["e"]
+    used = [element.damping] if name != "bushing" else [*element.turning_damping, *element.damping]
+    assert taken == pytest.approx(float(np.array(used) @ np.atleast_1d(found.rate) ** 2), rel=1e-12)
+
+
+def test_a_spring_of_axes_that_do_not_meet_conserves_energy():
+    """Order 4: halving the step leaves a sixteenth of the drift."""
+    drifts = []
+    for dt in (2e-3, 1e-3):
+        mechanism = planar_chain([0.5, 0.4], [1.0, 2.0])
+        undamped = [
+            replace(SPRINGS["bushing"], a=bb.Frame("world", (0.1, 0.2, 0.3)), b=bb.Frame("l1"),
+                    damping=(0, 0, 0), turning_damping=(0, 0, 0)),
+            bb.TorsionSpring("t", bb.Frame("l0"), bb.Frame("l1"), stiffness=5.0, rest=0.3),
+        ]  # fmt: skip
+        system = bb.System(mechanism, undamped, dt=dt, integrator="rk4")
+        system.set_state([0.3, 0.7], [1.0, -2.0])
+        before = system.evaluate().energy
+        system.rollout(round(1.0 / dt))
+        drifts.append(abs(system.evaluate().energy - before))
+    assert drifts[1] < drifts[0] / 10 < 1e-6
+
+
+INTEGRATORS = ["semi_implicit_euler", "rk4", "dop853", "heun", "nystrom4", "trapezoidal"]
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("how", ["implicit", "explicit"])
+def test_a_spring_along_a_slide_is_the_spring_of_its_joint(integrator, how):
+    """The same force from points and from the joint: equal but for round-off, in every method."""
+    options = {"dt": 1 / 240, "integrator": integrator, "springs": how}
+    one = oscillator([between(stiffness=50.0, length=1.0)], **options)
+    other = oscillator([], 50.0, **options)
+    for system in (one, other):
+        system.set_state([0.3], [-0.4])
+        system.rollout(24)
+    assert_allclose(one.q, other.q, atol=24 * 40 * EPS)
+    assert_allclose(one.v, other.v, atol=24 * 400 * EPS)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_every_formulation_takes_springs(formulation):
+    """Accelerations of a sprung four-bar by each are those of the compiled projector."""
+    spring = bb.Spring("s", bb.Frame("l0"), bb.Frame("l2", (0.2, 0, 0)), 40.0, 2.0, 0.1)
+    found = []
+    for name in ("projector", formulation):
+        system = four_bar(extra=[spring], formulation=name, integrator="rk4", dt=1e-3)
+        system.assemble({"j0": 1.0}, {"j0": 2.0})
+        system.rollout(20)
+        found.append(system.q)
+    # Baumgarte's gains are no part of the equations: they act on the gaps, which are corrected
+    assert_allclose(found[1], found[0], atol=1e-11)
+
+
+def test_a_damped_oscillator_and_a_scripted_force_follow_their_closed_forms():
+    """m x'' + c x' + k x = F sin(w t), and the work of a constant force."""
+    k, c, w, m, F = 50.0, 3.0, 7.0, 2.0, 4.0
+    force = bb.Sine(F, w / (2 * np.pi))
+    errors = []
+    for dt in (0.01, 0.005):
+        element = between(stiffness=k, damping=c, length=1.0, force=force)
+        system = oscillator([element], dt=dt, integrator="rk4")
+        system.set_state([0.0], [0.0])
+        system.rollout(round(2.0 / dt))
+        particular = np.imag(F * np.exp(1j * w * system.t) / (k - m * w * w + 1j * c * w))
+        start = F / (k - m * w * w + 1j * c * w)
+        roots = np.roots([m, c, k])
+        weights = np.linalg.solve([[1, 1], roots], [-start.imag, -(1j * w * start).imag])
+        exact = particular + float(np.real(weights @ np.exp(roots * system.t)))
+        errors.append(abs(system.q[0] - exact))
+        assert system.spring_forces()["e"].position == pytest.approx(1.0 + system.q[0])
+    assert errors[1] < errors[0] / 12 and errors[1] < 1e-8
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "dop853"])
+def test_scripted_forces_are_taken_at_their_times(integrator):
+    """m v = ∫ F: a force of t gives t² / (2 m); the Euler step takes it at its start."""
+    element = between(force=bb.Polynomial((0.0, 1.0)))
+    system = oscillator([element], dt=0.01, integrator=integrator)
+    system.set_state([0.0], [0.0])
+    system.rollout(50)
+    late = 0.5 * 0.5 * 0.01 / 2.0 if integrator == "semi_implicit_euler" else 0.0
+    assert system.v[0] == pytest.approx(0.5**2 / 4.0 - late, abs=1e-10)
+    assert system.spring_forces()["e"].force == pytest.approx(0.5)
+
+
+def test_the_implicit_step_follows_its_discrete_solution_with_dampers():
+    """M (v₁ - v) = dt (-c v₁ - k (x + dt v₁)), at a stiffness that explicit steps cannot bear."""
+    k, c, h, x, v = 1e7, 1e4, 1 / 240, 0.1, 0.0
+    system = oscillator([between(stiffness=k, damping=c, length=1.0)])
+    system.set_state([x], [v])
+    for _ in range(100):
+        v = (2.0 * v - h * k * x) / (2.0 + h * c + h * h * k)
+        x += h * v
+    system.rollout(100)
+    assert_allclose([system.q[0], system.v[0]], [x, v], atol=1e-12)
+
+
+@pytest.mark.parametrize("limits", [False, True])
+def test_springs_along_free_motions_of_loop_joints(limits):
+    """A revolute loop joint with a spring is the four-bar with that spring between its links."""
+    end, pin = bb.Frame("l2", (0.7, 0, 0)), bb.Frame("world", (1.0, 0, 0), (-np.pi / 2, 0, 0))
+    how = {"stiffness": 3.0, "damping": 0.2, "rest": 0.3, "force": bb.Sine(1.0, 2.0)}
+    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+    runs = []
+    for turn in (bb.Freedom(**how, limits=(-9.0, 9.0) if limits else None), None):
+        loop = bb.LoopJoint("loop", bb.JointModel.REVOLUTE, end, pin, axis=(0, 0, 1), turn=turn)
+        force = how["force"]
+        beside = bb.TorsionSpring("t", end, pin, stiffness=3.0, damping=0.2, rest=0.3, torque=force)
+        system = bb.System(mechanism, [loop] if turn else [loop, beside], springs="explicit")
+        system.assemble({"j0": 1.0}, {"j0": 2.0})
+        system.rollout(60)
+        runs.append(system)
+    assert_allclose(runs[0].q, runs[1].q, atol=1e-10 if limits else 1e-13)
+    forces = runs[0].spring_forces()["loop"], runs[1].spring_forces()["t"]
+    assert forces[0].force == pytest.approx(forces[1].force, abs=1e-9)
+
+
+def test_springs_of_loop_joints_leave_all_integrators_open():
+    joint = bb.JointModel.REVOLUTE
+    end, pin = bb.Frame("l2", (0.7, 0, 0)), bb.Frame("world", (1.0, 0, 0), (-np.pi / 2, 0, 0))
+    loop = bb.LoopJoint("loop", joint, end, pin, turn=bb.Freedom(stiffness=3.0))
+    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+    system = bb.System(mechanism, [loop], integrator="rk4", dt=1e-3)
+    system.assemble({"j0": 1.0}, {"j0": 2.0})
+    before = system.evaluate().energy
+    system.rollout(300)
+    assert system.evaluate().energy == pytest.approx(before, abs=1e-8)
+
+
+def arms(count):
+    """Pendulums of three rods each beside each other, and springs between neighbours."""
+    mechanism = empty_mechanism((0, 0, -9.81))
+    for k in range(count):
+        on, at = "world", (0.0, 0.3 * k, 0.0)
+        for n in range(3):
+            link = f"l{k}{n}"
+            bar = Load(1.0, (0.15, 0, 0), np.diag([1e-4, 0.01, 0.01]))
+            turned = (np.pi / 2, 0, 0) if n == 0 else (0, 0, 0)
+            mechanism = with_joint(mechanism, f"j{k}{n}", "revolute", link, on, at, turned, bar)
+            on, at = link, (0.3, 0.0, 0.0)
+    springs = [
+        bb.Spring(f"s{k}", bb.Frame(f"l{k}2"), bb.Frame(f"l{k + 1}1"), 20.0, 0.5, 0.2)
+        for k in range(0, count - 1, 2)
+    ]
+    return mechanism, [
+        *springs,
+        bb.Spring("w", bb.Frame(f"l{count - 1}2"), bb.Frame("world"), 9.0, force=bb.Sine(3.0, 2.0)),
+    ]
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_islands_with_springs_move_as_one_solver_moves_them(monkeypatch, integrator):
+    mechanism, springs = arms(5)
+    runs = []
+    for gain in (-1e12, 1e12):
+        monkeypatch.setattr(islands, "LEAST_GAIN", gain)
+        system = bb.System(mechanism, springs, dt=2e-3, integrator=integrator)
+        system.set_state(np.linspace(-1, 1, 15), np.linspace(2, -1, 15))
+        system._trim()
+        system.rollout(100)
+        runs.append(system)
+    found = runs[0]._solver.islands
+    assert found is not None and found.count == 3 and runs[1]._solver.islands is None
+    assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
+
+
+def test_wrong_elements_are_named():
+    mechanism = planar_chain([0.5, 0.4], [1.0, 2.0])
+    ends = bb.Frame("l0"), bb.Frame("l1")
+    cases = {
+        "spring 'x': unknown link 'l9'": bb.Spring("x", bb.Frame("l9"), ends[1], 1.0),
+        "spring 'x' has damping -1.0": bb.Spring("x", *ends, 1.0, -1.0),
+        "spring 'x' has stiffness nan": bb.TorsionSpring("x", *ends, stiffness=np.nan),
+        "spring 'x' has length -0.1": bb.Spring("x", *ends, 1.0, length=-0.1),
+        "spring 'x' exerts nothing": bb.Spring("x", *ends),
+        "one rigid body": bb.Spring("x", ends[0], bb.Frame("l0", (0.1, 0, 0)), 1.0),
+        "has no direction": bb.TorsionSpring("x", *ends, (0, 0, 0), stiffness=1.0),
+        "three numbers": bb.Bushing("x", *ends, (1.0, 2.0)),
+        "two constraints are called": bb.Spring("y", *ends, 1.0),
+    }
+    again = bb.Spring("y", *ends, 1.0)
+    for message, element in cases.items():
+        with pytest.raises(ModelError, match=message.replace("(", r"\(")):
+            bb.System(mechanism, [again, element])
+    with pytest.raises(ModelError, match="'x' cannot come and go"):
+        bb.System(mechanism).connect(bb.Spring("x", *ends, 1.0))
+    with pytest.raises(ModelError, match="'x' has ends in one place"):
+        system = bb.System(mechanism, [bb.Spring("x", *ends, 1.0, length=0.2)])
+        system._full.q[:] = 0.0
+        bb.System(mechanism, [replace(system.constraints[0], a=bb.Frame("l0", (0.5, 0, 0)))]).step()
+
+
+FILE = """bulletbridge: 1
+urdf: {urdf}
+fixed_base: true
+loops:
+  - {{name: pin, type: revolute, a: {{link: rocker, xyz: [0.7, 0, 0]}}, b: {{link: ground, xyz: [1, 0, 0]}},
+      axis: [0, -1, 0], turn: {{stiffness: 2, rest: 0.5, force: {{sine: {{amplitude: 1, frequency: 2}}}}}}}}
+forces:
+  - {{name: s, type: spring, a: {{link: crank}}, b: {{link: rocker}}, stiffness: 3, damping: 0.5, length: 0.2, force: 1}}
+  - {{joint: crank, damping: 0.1}}
+  - {{name: t, type: torsion_spring, a: {{link: crank}}, b: {{link: coupler}}, axis: [0, 1, 0], stiffness: 3, rest: -1}}
+  - {{name: b, type: bushing, a: {{link: world}}, b: {{link: coupler}}, stiffness: [1, 2, 3], turning_damping: [1, 1, 1]}}
+{more}"""  # noqa: E501
+
+
+def file(tmp_path, more=""):
+    """A loops file with all kinds of elements."""
+    from bulletbridge.surface.models import find
+
+    path = tmp_path / "sprung.loops.yaml"
+    path.write_text(FILE.format(urdf=find("four_bar").with_name("four_bar.urdf"), more=more))
+    return path
+
+
+def test_files_hold_elements_and_are_written_back(tmp_path):
+    spec = read_loops(file(tmp_path))
+    assert spec.elements[0] == bb.Spring(
+        "s", bb.Frame("crank"), bb.Frame("rocker"), 3.0, 0.5, 0.2, 1.0
+    )
+    assert spec.constraints[0].turn == bb.Freedom(stiffness=2.0, rest=0.5, force=bb.Sine(1.0, 2.0))
+    write_loops(spec, tmp_path / "again.loops.yaml")
+    assert read_loops(tmp_path / "again.loops.yaml") == spec
+    with bb.load(spec) as model:
+        assert list(model.system.spring_forces()) == ["pin", "s", "t", "b"]
+        model.system.rollout(10)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{name: x, type: sprung, a: {link: crank}, b: {link: rocker}}", "'sprung'"),
+        ("{name: x, type: spring, a: {link: crnk}, b: {link: rocker}, force: 1}", "did you mean"),
+        ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}}", "exerts nothing"),
+        ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, damping: -1}", "negative"),
+        ("{name: s, type: spring, a: {link: crank}, b: {link: rocker}, force: 1}", "already"),
+        ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, k: 1}", "unknown key 'k'"),
+        ("{name: x, a: {link: crank}, b: {link: rocker}, force: 1}", "'type' is missing"),
+    ],
+)
+def test_wrong_entries_are_named(tmp_path, entry, message):
+    with pytest.raises(LoopFileError, match=message):
+        read_loops(file(tmp_path, f"  - {entry}\n"))
+
+
+def test_bullet_gets_the_same_forces_as_joint_torques():
+    """At a fine step both simulators agree to their order: semi-implicit Euler, 1e-4 s."""
+    from bulletbridge.surface.native import NativeWorld
+
+    spec = replace(read_loops_of("a05_governor"), constraints=())
+    soft = tuple(replace(e, stiffness=800.0, damping=40.0) for e in spec.elements)
+    spec = replace(spec, elements=soft)
+    with bb.load(spec, dt=1e-4) as model:
+        native = NativeWorld(spec, model.system.q, model.system.v, 1e-4)
+        for _ in range(200):
+            q, _ = native.step()
+        native.close()
+        model.system.rollout(200)
+        assert_allclose(q, model.system.q, atol=1e-5)
+
+
+def read_loops_of(name):
+    """The file of a bundled model."""
+    from bulletbridge.surface.models import find
+
+    return read_loops(find(name))
