@@ -17,8 +17,8 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     """The way that costs least, from estimates measured on ladders of four-bars; None for as one.
 
     Link coordinates win from twenty loops on that share links, from thirty that are stacked.
-    Couplings, beams, a user's rows and springs between links, whose stiffness an implicit step adds to
-    the masses, stay in joint coordinates.
+    Couplings, beams, a user's rows and springs between links, whose stiffness an implicit step adds
+    to the masses, stay in joint coordinates.
     """
     islands = islands_of(whole, decision)
     others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.lumps["stiffness"])
