@@ -27,6 +27,7 @@ from bulletbridge.simulation.state import ASSEMBLED, ClosedState
 from bulletbridge.simulation.step import PROJECT
 from bulletbridge.simulation.warm_up import announce_compilation
 
+SURFACES = JointModel.POINT_ON_SPHERE, JointModel.POINT_ON_CYLINDER
 MOST_SETS = 32
 """Sets of constraints that are remembered."""
 
@@ -275,8 +276,15 @@ def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
     a, b = kinematics.point(constraint.a), kinematics.point(constraint.b)
     if isinstance(constraint, Distance):
         return replace(constraint, length=float(np.linalg.norm(b.p_W - a.p_W) - z))
+    if constraint.model in SURFACES:
+        raise ModelError(
+            f"'{constraint.name}' keeps a point on a surface, where it may be anywhere; connect it "
+            f"without as_is, or with assemble=True"
+        )
     link = kinematics.point(replace(constraint.b, xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)))
-    p_W, R_W = a.p_W + a.R_W @ [x, y, z], b.R_W
+    above = constraint.radius * np.array(joint_axis(constraint, "a"))
+    above /= np.linalg.norm(joint_axis(constraint, "a"))
+    p_W, R_W = a.p_W + a.R_W @ ([x, y, z] + above), b.R_W
     if constraint.model is not JointModel.UNIVERSAL:
         axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
         turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)
