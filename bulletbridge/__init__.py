@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bulletbridge.constraints.contact import Contact
 from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
@@ -16,9 +17,11 @@ from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.simulation.closed_kinematics import forward_kinematics, inverse_kinematics
+from bulletbridge.simulation.contact_motion import ContactMotion
 from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
 from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.simulation.plant import Desired, plant_of
+from bulletbridge.simulation.sliding import Friction, sliding
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 
@@ -33,11 +36,14 @@ __version__ = "0.1.0"
 __all__ = [
     "BulletClient",
     "BulletBridgeError",
+    "Contact",
+    "ContactMotion",
     "Coupling",
     "Desired",
     "Distance",
     "Frame",
     "Freedom",
+    "Friction",
     "JointModel",
     "Kinematics",
     "LoopJoint",
@@ -61,6 +67,7 @@ __all__ = [
     "multipliers",
     "plant_of",
     "plot",
+    "sliding",
 ]
 
 

@@ -5,6 +5,7 @@ same set comes back. Positions do not jump; velocities change by the velocity fi
 plastic impact between what is joined.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -141,6 +142,30 @@ class Reconfigurable(ClosedState):
         rest = tuple(c for c in self.constraints if c.name != name)
         self._take(self._find(rest, ASSEMBLED + self._full_mismatch(), False))
         return found[0]
+
+    def exchange(self, constraints: Sequence[Constraint]) -> None:
+        """Go on with other constraints, which the present configuration closes.
+
+        Velocities change by the filter. All of them together may leave no freedom.
+
+        Raises:
+            ModelError: A constraint names what does not exist, or has bounded forces.
+            AssemblyError: A gap is too wide, or cannot be closed.
+        """
+        if same(self.constraints, tuple(constraints)) and self._decision is not None:
+            return
+        for constraint in constraints:
+            require_rigid(constraint)
+        may_lock, self._allow_structure = self._allow_structure, True
+        try:
+            if self._decision is None:
+                self._trim()
+            chosen = self._find(tuple(constraints), ASSEMBLED, False)
+        finally:
+            self._allow_structure = may_lock
+        if chosen.solver.run(PROJECT):
+            raise AssemblyError("the constraints cannot be closed from here; call assemble()")
+        self._take(chosen)
 
     def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
         """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
