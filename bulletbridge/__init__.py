@@ -13,6 +13,7 @@ from bulletbridge.constraints.loop import (
     LoopJoint,
     Motor,
 )
+from bulletbridge.constraints.mesh import PointOnMesh
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
@@ -50,6 +51,7 @@ __all__ = [
     "Motion",
     "Motor",
     "PartTracking",
+    "PointOnMesh",
     "Polynomial",
     "Regulation",
     "Rows",

@@ -13,6 +13,8 @@ from time import perf_counter
 import numpy as np
 
 from bulletbridge.constraints.encode import Encoded
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.arrays import NOT_CLOSED
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -221,7 +223,11 @@ def sample_closed_poses(
         move = solver.v * (step / rates.max())
         displace(solver.bodies, poses[-1], move, 1.0, solver.q)
         solver.v[:] = 0.0
-        if solver.run(PROJECT) or not np.all(np.isfinite(solver.q)):
+        try:
+            failure = solver.run(PROJECT)
+        except StepError:  # a user's constraint that ends there
+            failure = NOT_CLOSED
+        if failure or not np.all(np.isfinite(solver.q)):
             step *= 0.5
             continue
         poses.append(solver.q.copy())
