@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
@@ -144,6 +146,18 @@ def closed_world(constraint, rng):
     rpy = Rotation.from_matrix(R_lb).as_euler("xyz")
     b = Frame(constraint.b.link, tuple(R_l.T @ (p_b - p_l)), tuple(rpy))
     return mechanism, replace(constraint, b=b), q, v, t
+
+
+CONTACTS = ("point_on_plane", "point_on_sphere", "point_on_cylinder", "soft_finger", "rolling")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    name=st.sampled_from([f"{way}{model}" for model in CONTACTS for way in ("", "driven ")]),
+)
+def test_contacts_have_exact_rows_in_any_mechanism(seed, name):
+    test_each_order_is_the_rate_of_the_one_before(name, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
