@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bulletbridge.constraints.contact import Contact
 from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
 from bulletbridge.constraints.loop import (
     Coupling,
@@ -13,13 +14,16 @@ from bulletbridge.constraints.loop import (
     LoopJoint,
     Motor,
 )
+from bulletbridge.constraints.mesh import PointOnMesh
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.simulation.closed_kinematics import forward_kinematics, inverse_kinematics
+from bulletbridge.simulation.contact_motion import ContactMotion
 from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
 from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.simulation.plant import Desired, plant_of
+from bulletbridge.simulation.sliding import Friction, sliding
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
 
@@ -35,17 +39,21 @@ __all__ = [
     "BulletClient",
     "BulletBridgeError",
     "Bushing",
+    "Contact",
+    "ContactMotion",
     "Coupling",
     "Desired",
     "Distance",
     "Frame",
     "Freedom",
+    "Friction",
     "JointModel",
     "Kinematics",
     "LoopJoint",
     "Motion",
     "Motor",
     "PartTracking",
+    "PointOnMesh",
     "Polynomial",
     "Regulation",
     "Rows",
@@ -65,6 +73,7 @@ __all__ = [
     "multipliers",
     "plant_of",
     "plot",
+    "sliding",
 ]
 
 

@@ -4,17 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.encode import encode, free_twists, joint_axis
+from bulletbridge.constraints.encode import VARIABLE, encode, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
+    HELD_FORCES,
     dual_bases,
     free_motions,
     transmitted_wrenches,
 )
 from bulletbridge.constraints.loop import (
+    ROUND,
     Coupling,
     Distance,
     Frame,
@@ -27,6 +31,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation.connecting import SURFACES
 from bulletbridge.simulation.solver import Solver, Tolerances
 
 EPS = np.finfo(float).eps
@@ -62,9 +67,10 @@ def joint(model, motion=None):
     """A loop joint of this model between two random links."""
     axis_b = AXIS_B if model is JointModel.UNIVERSAL else None
     pitch = 0.37 if model is JointModel.SCREW else 0.0
+    radius = 0.3 if model in ROUND else 0.0
     if model is JointModel.GENERAL:
         return general(((0.3, -0.5, 0.8, 0.2, 0.1, 0.4), (0, 0, 0, 1, 1, 0)), motion)
-    return LoopJoint(model.value, model, A, B, AXIS, axis_b, pitch, motion)
+    return LoopJoint(model.value, model, A, B, AXIS, axis_b, pitch, motion, radius=radius)
 
 
 def general(free, motion=None):
@@ -115,6 +121,9 @@ def closed_world(constraint, rng):
         axis = np.array(constraint.motion.axis or joint_axis(constraint, "a"))
         p = p + R @ [x, y, z]
         R = R @ Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+    radius, z = constraint.radius, frame_with_z(joint_axis(constraint, "a"))[:, 2]
+    if constraint.model not in SURFACES:
+        p = p + radius * R @ z  # the centre of a ball that touches the plane
     # move along what the joint leaves free, in axes of a with z along the joint's axis
     free = free_twists(constraint)
     twist = free.T @ rng.normal(0, 0.5, len(free))
@@ -125,6 +134,10 @@ def closed_world(constraint, rng):
         spin = Rotation.from_rotvec([0, 0, 0.4])
         R_b = R @ Z @ spin.as_matrix() @ turn.as_matrix() @ Z_b.T
         p_b = p
+    elif constraint.model in SURFACES:
+        R_b, s = R, rng.normal(size=3)
+        size = np.linalg.norm(s[:2] if constraint.model is JointModel.POINT_ON_CYLINDER else s)
+        p_b = p + R @ Z @ s * radius / size
     else:
         R_b = R @ Z @ Rotation.from_rotvec(twist[:3]).as_matrix() @ Z.T
         p_b = p + R @ Z @ twist[3:]
@@ -133,6 +146,18 @@ def closed_world(constraint, rng):
     rpy = Rotation.from_matrix(R_lb).as_euler("xyz")
     b = Frame(constraint.b.link, tuple(R_l.T @ (p_b - p_l)), tuple(rpy))
     return mechanism, replace(constraint, b=b), q, v, t
+
+
+CONTACTS = ("point_on_plane", "point_on_sphere", "point_on_cylinder", "soft_finger", "rolling")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    name=st.sampled_from([f"{way}{model}" for model in CONTACTS for way in ("", "driven ")]),
+)
+def test_contacts_have_exact_rows_in_any_mechanism(seed, name):
+    test_each_order_is_the_rate_of_the_one_before(name, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -150,14 +175,15 @@ def test_each_order_is_the_rate_of_the_one_before(name, rng):
 
     later, earlier = moved(FD_STEP), moved(-FD_STEP)
     rate = (later.g - earlier.g) / (2 * FD_STEP)
-    assert_allclose(rate, now.J @ v + now.g_t, atol=FD_ATOL)
+    holds = solver.encoded.has_position
+    assert_allclose(rate[holds], (now.J @ v + now.g_t)[holds], atol=FD_ATOL)
     speeds = [at.J @ v + at.g_t for at in (earlier, later)]
     assert_allclose((speeds[1] - speeds[0]) / (2 * FD_STEP), now.gamma, atol=FD_ATOL)
 
 
 @pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)
 def test_the_rows_of_a_joint_model_are_the_complement_of_its_free_motions(model):
-    free = free_motions(model, 0.1)
+    free = free_motions(model, 0.1, 0.3)
     rows = transmitted_wrenches(free)
     assert_allclose(rows @ free.T, 0, atol=1e-12)
     assert np.linalg.matrix_rank(rows) == 6 - np.linalg.matrix_rank(free) == len(rows)
@@ -166,14 +192,14 @@ def test_the_rows_of_a_joint_model_are_the_complement_of_its_free_motions(model)
 @pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)
 def test_named_models_are_general_ones(model, rng):
     """The same rows span the same space when the free motions are mixed and stretched."""
-    if model is JointModel.UNIVERSAL:
-        return  # one of its motions depends on the configuration
+    if model in VARIABLE or model in HELD_FORCES:
+        return  # one of its motions depends on the configuration, or it has no closed positions
     free = free_motions(model, 0.37 / (2 * np.pi))
     Z = frame_with_z(AXIS)
     given = rng.normal(size=(len(free), len(free))) @ np.hstack(
         [free[:, :3] @ Z.T, free[:, 3:] @ Z.T]
     )
-    mechanism, constraint, q, v, t = closed_world(joint(model), rng)
+    mechanism, constraint, q, v, t = closed_world(replace(joint(model), radius=0.0), rng)
     other = replace(
         constraint, model=JointModel.GENERAL, free=tuple(map(tuple, given)), axis=(0, 0, 1), pitch=0
     )
@@ -236,6 +262,9 @@ def test_a_screw_counts_its_turns():
         (general(((1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0))), "turn about 2 axes"),
         (LoopJoint("l", JointModel.BALL, A, B, free=((1, 0, 0, 0, 0, 0),)), "only general"),
         (Distance("l", A, B, 0.0), "'l' has length 0.0"),
+        (LoopJoint("l", JointModel.POINT_ON_SPHERE, A, B), "'l' is point_on_sphere .* radius 0.0"),
+        (LoopJoint("l", JointModel.PURE_ROLLING, A, B, radius=-1.0), "radius -1.0 m"),
+        (LoopJoint("l", JointModel.BALL, A, B, radius=0.1), "'l' is ball: it has no radius"),
         (Coupling("l", {"joint3": 1.0}), "'l' names the spherical joint 'joint3'"),
         (Coupling("l", {"jnt2": 1.0}), "unknown joint 'jnt2'.*joint2"),
         (Coupling("l", {}), "no coefficient"),

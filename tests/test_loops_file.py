@@ -335,6 +335,7 @@ def joints(draw) -> LoopJoint:
         "axis": axes,
         "axis_b": axes,
         "pitch": nonzero,
+        "radius": lengths,
         "free": free,
         "turn": st.none() | freedoms,
         "travel": st.none() | freedoms,

@@ -8,6 +8,7 @@ import numpy as np
 from bulletbridge.constraints.elements import ForceElement
 from bulletbridge.constraints.joint_models import (
     free_motions,
+    positions_first,
     rotation_measure,
     transmitted_wrenches,
     turn_axis,
@@ -18,12 +19,15 @@ from bulletbridge.constraints.layout import (
     COUPLING,
     LOOP,
     NO_VARIABLE_ROW,
+    ON_CYLINDER,
+    ON_SPHERE,
     PERPENDICULAR,
     ROD,
     TARGET,
     TERM,
 )
 from bulletbridge.constraints.loop import (
+    ROUND,
     Coupling,
     Distance,
     Frame,
@@ -37,13 +41,19 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.layout import LUMP
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 
 Z_AXIS = (0.0, 0.0, 1.0)
 Closing = LoopJoint | Distance | Coupling | UserConstraint
 """What has rows."""
 Constraint = Closing | ForceElement
 """What joins links."""
+VARIABLE = {
+    JointModel.UNIVERSAL: PERPENDICULAR,
+    JointModel.POINT_ON_SPHERE: ON_SPHERE,
+    JointModel.POINT_ON_CYLINDER: ON_CYLINDER,
+}
+"""Models whose last row depends on the configuration."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,15 @@ class Encoded:
         """Number of rows."""
         return len(self.scale)
 
+    @property
+    def has_position(self) -> Mask:
+        """(nc,) whether a row has a position level: those that forbid slip have none."""
+        mask = np.ones(self.nc, bool)
+        for loop in self.loops:
+            constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
+            mask[loop["row"] + loop["held"] : loop["row"] + constant] = False
+        return mask
+
     def targets(self, times: Array) -> np.ndarray:
         """Records (times, targets) of the prescribed motions."""
         table = np.zeros((len(times), len(self.motions)), TARGET)
@@ -90,8 +109,11 @@ class Encoded:
                 target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
         return table
 
-    def without(self, name: str, kept: Array) -> "Encoded":
-        """The same with kept (k, rows) times the constant rows of loop ``name`` in their place."""
+    def without(self, name: str, kept: Array, held: int) -> "Encoded":
+        """The same with kept (k, rows) times the constant rows of loop ``name`` in their place.
+
+        The first ``held`` of them hold positions.
+        """
         index = [n for n in self.rows if self._is_loop(n)].index(name)
         loops = self.loops.copy()
         loop = loops[index]
@@ -101,6 +123,7 @@ class Encoded:
             loop[part][: len(kept)] = kept @ loop[part][:constant]
             loop[part][len(kept) :] = 0.0
         loop["rows"] -= dropped
+        loop["held"] = held
         loops["row"][index + 1 :] -= dropped
         couplings = self.couplings.copy()
         couplings["row"] -= dropped
@@ -167,10 +190,8 @@ def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
         record["row"] = len(in_metres)
         rows[loop.name] = slice(len(in_metres), len(in_metres) + int(record["rows"]))
         in_metres += [bool(np.any(force)) for force in record["force"][: record["rows"]]]
-        if record["variable"] == PERPENDICULAR:
-            in_metres[-1] = False
-        elif record["variable"] == ROD:
-            in_metres[-1] = True
+        if record["variable"] != NO_VARIABLE_ROW:
+            in_metres[-1] = bool(record["variable"] != PERPENDICULAR)
     length = characteristic_length(mechanism, loops)
     scale = [1.0 / length if metre else 1.0 for metre in in_metres]
     couplings, terms = np.zeros(len(gears), COUPLING), [_terms(mechanism, gear) for gear in gears]
@@ -289,15 +310,18 @@ def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, 
 
 def _encode_joint(record: np.void, loop: LoopJoint) -> None:
     free = free_twists(loop)
-    rows = transmitted_wrenches(free)
-    record["rows"], record["rotation"] = len(rows), rotation_measure(free)
+    rows, record["held"] = positions_first(loop.model, transmitted_wrenches(free))
+    record["rows"], record["rotation"] = len(rows), rotation_measure(loop.model, free)
     record["moment"][: len(rows)], record["force"][: len(rows)] = rows[:, :3], rows[:, 3:]
     if record["rotation"] == AXIAL:
         record["turns"] = turns_on_the_way(rows)
-    record["variable"] = NO_VARIABLE_ROW
-    if loop.model is JointModel.UNIVERSAL:
-        record["variable"] = PERPENDICULAR
+    record["variable"] = VARIABLE.get(loop.model, NO_VARIABLE_ROW)
+    if loop.model in VARIABLE:
         record["rows"] += 1
+    if record["variable"] in (ON_SPHERE, ON_CYLINDER):
+        record["length"] = loop.radius
+    else:  # the centre of a ball is above the plane
+        record["p_a"] += loop.radius * record["R_a"][:, 2]
 
 
 def free_twists(loop: LoopJoint) -> Array:
@@ -318,7 +342,26 @@ def free_twists(loop: LoopJoint) -> Array:
             f"screw '{loop.name}' has pitch {loop.pitch} m per turn; give one that is not zero, "
             f"or use a revolute joint"
         )
-    return free_motions(loop.model, advance)
+    _check_radius(loop)
+    return free_motions(loop.model, advance, loop.radius)
+
+
+def _check_radius(loop: LoopJoint) -> None:
+    """Refuse a radius where there is none, or one that is impossible.
+
+    Raises:
+        ModelError: It says what to give.
+    """
+    if loop.model not in ROUND:
+        if loop.radius != 0.0:
+            raise ModelError(f"loop '{loop.name}' is {loop.model.value}: it has no radius")
+        return
+    least = np.nextafter(0.0, 1.0) if loop.model in VARIABLE else 0.0
+    if not least <= loop.radius < np.inf:
+        raise ModelError(
+            f"loop '{loop.name}' is {loop.model.value} and has radius {loop.radius} m; give a "
+            f"positive one"
+        )
 
 
 def _general(loop: LoopJoint) -> Array:

@@ -6,7 +6,7 @@ Source: the dual bases of the general joint model, Bonaventura 2002.
 import numpy as np
 from scipy.linalg import null_space
 
-from bulletbridge.constraints.layout import AXIAL, FREE_ROTATION, FULL
+from bulletbridge.constraints.layout import AXIAL, FREE_ROTATION, FULL, ROLLS
 from bulletbridge.constraints.loop import JointModel
 from bulletbridge.numerics.records import Array
 
@@ -23,13 +23,31 @@ FREE_MOTIONS: dict[JointModel, list[Array]] = {
     JointModel.PLANAR: [RZ, X, Y],
     JointModel.POINT_ON_LINE: [RX, RY, RZ, Z],
     JointModel.POINT_ON_PLANE: [RX, RY, RZ, X, Y],
+    JointModel.POINT_ON_SPHERE: [RX, RY, RZ, X, Y, Z],  # less one that depends, too
+    JointModel.POINT_ON_CYLINDER: [RX, RY, RZ, X, Y, Z],  # the same
+    JointModel.SOFT_FINGER: [RX, RY],
 }
+HELD_FORCES = {
+    JointModel.SOFT_FINGER: [0, 1, 2],
+    JointModel.ROLLING: [2],
+    JointModel.PURE_ROLLING: [2],
+}
+"""Axes along which models with velocity rows hold a position; their other rows hold none."""
 
 
-def free_motions(model: JointModel, advance: float) -> Array:
-    """Basis (nf, 6) of what a joint model leaves free; ``advance`` of a screw in [m/rad]."""
+def free_motions(model: JointModel, advance: float, radius: float = 0.0) -> Array:
+    """Basis (nf, 6) of what a joint model leaves free.
+
+    Args:
+        model: The joint model.
+        advance: Of a screw [m/rad].
+        radius: Of what rolls [m]: its turns are about the point below the centre.
+    """
     if model is JointModel.SCREW:
         return (RZ + advance * Z).reshape(1, 6)
+    if model in (JointModel.ROLLING, JointModel.PURE_ROLLING):
+        over = [RX - radius * Y, RY + radius * X]
+        return np.array(over if model is JointModel.PURE_ROLLING else [*over, RZ])
     return np.array(FREE_MOTIONS[model]).reshape(-1, 6)
 
 
@@ -54,6 +72,15 @@ def transmitted_wrenches(free: Array) -> Array:
         done += 1
     rows[np.abs(rows) < 1e-12] = 0.0
     return rows[:, forces_first]
+
+
+def positions_first(model: JointModel, rows: Array) -> tuple[Array, int]:
+    """Rows (nc, 6) with those that hold a position first, and their number."""
+    if model not in HELD_FORCES:
+        return rows, len(rows)
+    held = HELD_FORCES[model]
+    others = [k for k in range(len(rows)) if k not in held]
+    return rows[held + others], len(held)
 
 
 def dual_bases(free: Array) -> tuple[Array, Array]:
@@ -81,7 +108,9 @@ def turns_on_the_way(rows: Array) -> Array:
     return -(rows[:, 2] @ rows[:, 3:]) / tied if tied > 0.0 else np.zeros(3)
 
 
-def rotation_measure(free: Array) -> int:
+def rotation_measure(model: JointModel, free: Array) -> int:
     """How the rotation of b in a is measured, from what is free."""
+    if model in HELD_FORCES:
+        return ROLLS
     free_turns = np.linalg.matrix_rank(free[:, :3]) if len(free) else 0
     return {0: FULL, 1: AXIAL}.get(int(free_turns), FREE_ROTATION)

@@ -11,12 +11,14 @@ from bulletbridge.numerics.records import Array, Int, Mat3, Real, Vec3, dtype_of
 
 Basis = Annotated[Array, "f8", (6, 3)]
 
-FREE_ROTATION, AXIAL, FULL = 0, 1, 2
-"""How the rotation of b in a is measured: not at all, as tilt of z and turn about it, fully."""
+FREE_ROTATION, AXIAL, FULL, ROLLS = 0, 1, 2, 3
+"""How the rotation of b in a is measured: not at all, as tilt of z and turn about it, fully; in
+what rolls not at all either, but angular velocities count."""
 
-NO_VARIABLE_ROW, PERPENDICULAR, ROD = 0, 1, 2
-"""A last row whose direction depends on the configuration: z of a and z of b at right angles, or
-the origins at a given distance."""
+NO_VARIABLE_ROW, PERPENDICULAR, ROD, ON_SPHERE, ON_CYLINDER = 0, 1, 2, 3, 4
+"""A last row whose direction depends on the configuration: z of a and z of b at right angles, the
+origins at a given distance (that a motion may change), or b's origin at a given distance from the
+origin or from the axis z of a (that a motion moves)."""
 
 
 class Loop:
@@ -35,10 +37,11 @@ class Loop:
     p_b: Vec3
     rotation: Int  # how the rotation is measured
     variable: Int  # kind of the last row
+    held: Int  # constant rows that hold a position; those after them hold velocities alone
     moment: Basis
     force: Basis
     turns: Vec3  # [rad/m] turn about z on the way of b's origin, to count those of a screw
-    length: Real  # of a rod
+    length: Real  # of a rod, or radius of a surface
     target: Int  # prescribed motion of frame a, or -1
     turn: Vec3  # its axis in frame a
 

@@ -32,6 +32,21 @@ class JointModel(Enum):
     POINT_ON_LINE = "point_on_line"
     POINT_ON_PLANE = "point_on_plane"
     GENERAL = "general"
+    POINT_ON_SPHERE = "point_on_sphere"
+    POINT_ON_CYLINDER = "point_on_cylinder"
+    SOFT_FINGER = "soft_finger"
+    ROLLING = "rolling"
+    PURE_ROLLING = "pure_rolling"
+
+
+ROUND = (
+    JointModel.POINT_ON_SPHERE,
+    JointModel.POINT_ON_CYLINDER,
+    JointModel.ROLLING,
+    JointModel.PURE_ROLLING,
+    JointModel.POINT_ON_PLANE,
+)
+"""Models with a radius: of the surface in a, or of the ball in b whose centre is b's origin."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +115,18 @@ class LoopJoint:
         name: What reports and errors call it.
         model: What stays free. Everything is seen from frame a: the line or plane of
             ``POINT_ON_LINE``, ``POINT_ON_PLANE``, ``PLANAR`` lies in a, the point is b's origin.
+            A sphere has its centre, a cylinder its axis at frame a. ``SOFT_FINGER``: the point
+            stays, and b does not spin about the axis. ``ROLLING``: a ball on b rolls on the plane
+            of a without slip; ``PURE_ROLLING``: nor does it spin about the normal. Rows that
+            forbid slip and spin hold velocities: they have no gap.
         a, b: The frames.
         axis: Free axis, or the plane's normal, in frame a; z unless given.
         axis_b: The same in frame b; ``axis`` unless given. For ``UNIVERSAL`` the second axis,
             which stays at right angles to the first, and must be given.
         pitch: Advance per turn [m], ``SCREW`` only; right-handed when positive.
+        radius: [m] of the surface of ``POINT_ON_SPHERE`` and ``POINT_ON_CYLINDER``, or of the ball
+            around b's origin that touches the plane of ``POINT_ON_PLANE`` (zero for a point) or
+            rolls on it; the ball is on the side to which the axis points.
         motion: Prescribed motion of frame a relative to its link; None when it is fixed there.
         free: ``GENERAL`` only: the free motions, each a twist (angular, linear) of b's origin
             relative to a, constant in axes of a. Any lengths and angles between them will do; a
@@ -129,6 +151,7 @@ class LoopJoint:
     erp: float = SOFTNESS
     turn: Freedom | None = None
     travel: Freedom | None = None
+    radius: float = 0.0
 
 
 @dataclass(frozen=True)

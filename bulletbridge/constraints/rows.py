@@ -10,8 +10,10 @@ import math
 from bulletbridge.constraints.layout import (
     AXIAL,
     FREE_ROTATION,
+    ON_CYLINDER,
     PERPENDICULAR,
     ROD,
+    ROLLS,
     Coupling,
     Loop,
     Target,
@@ -91,7 +93,7 @@ def position_in(a: Placement, b: Placement) -> Vector:
 @helper
 def rotation_error(loop: Loop, relative: Matrix, s: Vector) -> Vector:
     """How far b is turned against a', as a rotation vector; a screw's turns are counted."""
-    if loop.rotation == FREE_ROTATION:
+    if loop.rotation == FREE_ROTATION or loop.rotation == ROLLS:
         return ZERO
     if loop.rotation == AXIAL:
         column = transpose(relative)[2]
@@ -106,11 +108,18 @@ def rotation_error(loop: Loop, relative: Matrix, s: Vector) -> Vector:
 
 
 @helper
+def arm(loop: Loop, s: Vector) -> Vector:
+    """The part of s that a distance counts: all of it, or what is across the axis of a cylinder."""
+    return (s[0], s[1], 0.0) if loop.variable == ON_CYLINDER else s
+
+
+@helper
 def variable_direction(loop: Loop, relative: Matrix, s: Vector) -> Pair:
     """Moment and force direction of a row that depends on the configuration."""
     if loop.variable == PERPENDICULAR:
         return cross(transpose(relative)[2], Z), ZERO
-    return ZERO, scale(1.0 / norm(s), s)
+    reach = arm(loop, s)
+    return ZERO, scale(1.0 / norm(reach), reach)
 
 
 @helper
@@ -119,9 +128,9 @@ def variable_residual(loop: Loop, relative: Matrix, s: Vector, targets: Records[
     if loop.variable == PERPENDICULAR:
         return relative[2][2]
     wanted = loop.length
-    if loop.target >= 0:
+    if loop.variable == ROD and loop.target >= 0:
         wanted += targets[loop.target].p[2]
-    return norm(s) - wanted
+    return norm(arm(loop, s)) - wanted
 
 
 @kernel
@@ -143,7 +152,8 @@ def residuals(
         error = rotation_error(loop, relative, s)
         constant = constant_rows(loop)
         for k in range(constant):
-            rows[loop.row + k].g = dot(vec(loop.moment[k]), error) + dot(vec(loop.force[k]), s)
+            g = dot(vec(loop.moment[k]), error) + dot(vec(loop.force[k]), s)
+            rows[loop.row + k].g = g if k < loop.held else 0.0
         if loop.variable > 0:
             rows[loop.row + constant].g = variable_residual(loop, relative, s, targets)
     for i in range(len(couplings)):
@@ -382,9 +392,9 @@ def put_loop_drift(
             z = transpose(relative)[2]
             gamma += dot(cross(cross(angular, z), Z), angular)
         else:
-            along = dot(force, linear)
-            gamma += (dot(linear, linear) - along * along) / norm(s)
-            if loop.target >= 0:
+            along, across = dot(force, linear), arm(loop, linear)
+            gamma += (dot(across, across) - along * along) / norm(arm(loop, s))
+            if loop.variable == ROD and loop.target >= 0:
                 gamma -= targets[loop.target].a[2]
         rows[loop.row + loop.rows - 1].gamma = gamma
 

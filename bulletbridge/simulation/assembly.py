@@ -122,7 +122,8 @@ def open_by(solver: Solver, q: Array, t: float) -> float:
 def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]:
     """Least residual downhill from q; configuration and iterations."""
     q = q.copy()
-    unit, free = solver.encoded.scale, ~held
+    positions = solver.encoded.has_position  # what only rolls may slip into its place
+    unit, free = np.where(positions, solver.encoded.scale, 0.0), ~held
     reach = LONGEST_MOVE * column_lengths(solver.mechanism, solver.encoded.length)
     damping, best = 1e-4, np.inf
     zero, trial = np.zeros(solver.mechanism.nv), q.copy()

@@ -5,6 +5,7 @@ same set comes back. Positions do not jump; velocities change by the velocity fi
 plastic impact between what is joined.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from bulletbridge.simulation.state import ASSEMBLED, ClosedState
 from bulletbridge.simulation.step import PROJECT
 from bulletbridge.simulation.warm_up import announce_compilation
 
+SURFACES = JointModel.POINT_ON_SPHERE, JointModel.POINT_ON_CYLINDER
 MOST_SETS = 32
 """Sets of constraints that are remembered."""
 
@@ -142,6 +144,30 @@ class Reconfigurable(ClosedState):
         rest = tuple(c for c in self.constraints if c.name != name)
         self._take(self._find(rest, ASSEMBLED + self._full_mismatch(), False))
         return found[0]
+
+    def exchange(self, constraints: Sequence[Constraint]) -> None:
+        """Go on with other constraints, which the present configuration closes.
+
+        Velocities change by the filter. All of them together may leave no freedom.
+
+        Raises:
+            ModelError: A constraint names what does not exist, or has bounded forces.
+            AssemblyError: A gap is too wide, or cannot be closed.
+        """
+        if same(self.constraints, tuple(constraints)) and self._decision is not None:
+            return
+        for constraint in constraints:
+            require_rigid(constraint)
+        may_lock, self._allow_structure = self._allow_structure, True
+        try:
+            if self._decision is None:
+                self._trim()
+            chosen = self._find(tuple(constraints), ASSEMBLED, False)
+        finally:
+            self._allow_structure = may_lock
+        if chosen.solver.run(PROJECT):
+            raise AssemblyError("the constraints cannot be closed from here; call assemble()")
+        self._take(chosen)
 
     def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
         """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
@@ -281,8 +307,15 @@ def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
     a, b = kinematics.point(constraint.a), kinematics.point(constraint.b)
     if isinstance(constraint, Distance):
         return replace(constraint, length=float(np.linalg.norm(b.p_W - a.p_W) - z))
+    if constraint.model in SURFACES:
+        raise ModelError(
+            f"'{constraint.name}' keeps a point on a surface, where it may be anywhere; connect it "
+            f"without as_is, or with assemble=True"
+        )
     link = kinematics.point(replace(constraint.b, xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)))
-    p_W, R_W = a.p_W + a.R_W @ [x, y, z], b.R_W
+    above = constraint.radius * np.array(joint_axis(constraint, "a"))
+    above /= np.linalg.norm(joint_axis(constraint, "a"))
+    p_W, R_W = a.p_W + a.R_W @ ([x, y, z] + above), b.R_W
     if constraint.model is not JointModel.UNIVERSAL:
         axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
         turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.encode import Constraint, free_twists, joint_axis
-from bulletbridge.constraints.joint_models import dual_bases
-from bulletbridge.constraints.loop import JointModel, LoopJoint
+from bulletbridge.constraints.encode import VARIABLE, Constraint, free_twists, joint_axis
+from bulletbridge.constraints.joint_models import HELD_FORCES, dual_bases
+from bulletbridge.constraints.loop import LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
@@ -46,10 +46,10 @@ def free_modes(constraints: Sequence[Constraint], name: str, kinematics: Kinemat
         known = ", ".join(c.name for c in constraints if isinstance(c, LoopJoint)) or "none"
         raise ModelError(f"unknown loop joint '{name}'; there are: {known}")
     (loop,) = found
-    if loop.model is JointModel.UNIVERSAL or loop.motion is not None:
+    if loop.model in VARIABLE or loop.model in HELD_FORCES or loop.motion is not None:
         raise ModelError(
             f"the free motions of loop joint '{name}' are not constant in frame a: it is "
-            f"{'universal' if loop.motion is None else 'driven'}"
+            f"{loop.model.value if loop.motion is None else 'driven'}"
         )
     a, b = kinematics.point(loop.a), kinematics.point(loop.b)
     Z_a, Z_b = (frame_with_z(joint_axis(loop, end)) for end in "ab")

@@ -65,6 +65,16 @@ class Status:
     gap_kept: float
 
 
+def check_step(dt: float) -> None:
+    """Refuse steps that lead nowhere.
+
+    Raises:
+        ModelError: Not positive, or not finite.
+    """
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise ModelError(f"dt is {dt} s; give a positive step")
+
+
 def check_options(
     dt: float,
     integrator: str,
@@ -79,8 +89,7 @@ def check_options(
     Raises:
         ModelError: It says which, and what there is.
     """
-    if not (np.isfinite(dt) and dt > 0.0):
-        raise ModelError(f"dt is {dt} s; give a positive step")
+    check_step(dt)
     for what, given, known in (
         ("integrator", integrator, get_args(Integrator)),
         ("correction", correction, get_args(Directions)),

@@ -13,6 +13,8 @@ from time import perf_counter
 import numpy as np
 
 from bulletbridge.constraints.encode import Encoded
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.arrays import NOT_CLOSED
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -80,16 +82,16 @@ def decide(
         loop = _loop_of(encoded, name)
         if loop is None or loop["target"] >= 0:
             continue  # a motion that no joint can follow must be noticed, not left out
-        constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
+        constant, held = int(loop["rows"]) - (1 if loop["variable"] else 0), int(loop["held"])
         block = slice(part.start, part.start + constant)
-        kept, weak = split_directions(jacobians[:, block], tolerances.redundant)
+        kept, weak, held = split_loop(jacobians[:, block], held, tolerances.redundant)
         if not len(weak):
             continue
         unit = encoded.scale[block]
         selected = kept * unit
         metre = np.abs(selected @ loop["force"][:constant]).max(axis=1) > 0
         selected[metre] *= encoded.length
-        reduced = reduced.without(name, selected)
+        reduced = reduced.without(name, selected, held)
         left = np.abs(residuals[:, block] @ weak.T).max(axis=0)
         wrench = np.hstack([loop["moment"], loop["force"] * encoded.length])[:constant]
         in_metres = np.abs((weak * unit) @ loop["force"][:constant]).max(axis=1) > 1e-6
@@ -122,21 +124,50 @@ def column_lengths(mechanism: Mechanism, length: float) -> Array:
     return factors
 
 
-def split_directions(jacobians: Array, threshold: float) -> tuple[Array, Array]:
+def split_loop(jacobians: Array, held: int, threshold: float) -> tuple[Array, Array, int]:
+    """``split_directions`` without mixing rows that hold positions, the first ``held``, and others.
+
+    Returns:
+        Kept and weak directions, and how many of those kept hold positions.
+    """
+    rows = jacobians.shape[1]
+    if held == rows:
+        kept, weak = split_directions(jacobians, threshold)
+        return kept, weak, len(kept)
+    top = np.linalg.norm(jacobians, ord=2, axis=(1, 2))
+    positions, weak_positions = split_directions(jacobians[:, :held], threshold, top)
+    rates, weak_rates = split_directions(jacobians[:, held:], threshold, top)
+    return both(positions, rates), both(weak_positions, weak_rates), len(positions)
+
+
+def both(positions: Array, rates: Array) -> Array:
+    """Directions of the first rows and of those after them, as directions of all."""
+    columns = positions.shape[1]
+    found = np.zeros((len(positions) + len(rates), columns + rates.shape[1]))
+    found[: len(positions), :columns], found[len(positions) :, columns:] = positions, rates
+    return found
+
+
+def split_directions(
+    jacobians: Array, threshold: float, top: Array | None = None
+) -> tuple[Array, Array]:
     """Directions of one loop's rows that some joint moves, and those that none does.
 
     Args:
         jacobians: (samples, rows, nv) without units.
         threshold: Relative size that counts as weak.
+        top: (samples,) what it is relative to; the largest of these rows unless given.
 
     Returns:
         Orthonormal rows, (kept, rows) and (weak, rows).
     """
     rows = jacobians.shape[1]
     stacked = np.concatenate(list(jacobians), axis=1)
-    top = np.linalg.norm(jacobians, ord=2, axis=(1, 2))
+    whole: Array = np.linalg.norm(jacobians, ord=2, axis=(1, 2)) if top is None else top
     directions = np.linalg.eigh(stacked @ stacked.T)[1].T
-    sizes = np.linalg.norm(directions @ jacobians, axis=2) / np.where(top > 0, top, 1.0)[:, None]
+    sizes = (
+        np.linalg.norm(directions @ jacobians, axis=2) / np.where(whole > 0, whole, 1.0)[:, None]
+    )
     weak = sizes.max(axis=0) < threshold
     basis = directions[~weak]
     # rows along the joint's own axes read better and cost the same
@@ -192,7 +223,11 @@ def sample_closed_poses(
         move = solver.v * (step / rates.max())
         displace(solver.bodies, poses[-1], move, 1.0, solver.q)
         solver.v[:] = 0.0
-        if solver.run(PROJECT) or not np.all(np.isfinite(solver.q)):
+        try:
+            failure = solver.run(PROJECT)
+        except StepError:  # a user's constraint that ends there
+            failure = NOT_CLOSED
+        if failure or not np.all(np.isfinite(solver.q)):
             step *= 0.5
             continue
         poses.append(solver.q.copy())

@@ -26,6 +26,7 @@ from bulletbridge.simulation.options import (
     World,
     check_counts,
     check_options,
+    check_step,
 )
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
@@ -125,8 +126,14 @@ class System(BoundedState):
 
     @property
     def dt(self) -> float:
-        """Step [s]."""
+        """Step [s]; may be set."""
         return float(self._solver.control[0]["dt"])
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        check_step(value)
+        for solver in (self._full, self._solver):
+            solver.control[0]["dt"] = value
 
     def take_stiff_springs_implicitly(self) -> None:
         """Have joint springs act at the end of steps if explicit ones could not follow them."""

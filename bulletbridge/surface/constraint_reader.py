@@ -74,7 +74,13 @@ def _joint(keys: Keys) -> LoopJoint:
         *_force_limit(keys),
         _freedom(keys[TURN]) if TURN in keys else None,
         _freedom(keys[TRAVEL]) if TRAVEL in keys else None,
+        _radius(keys["radius"], "radius" in TYPES[kind].required) if "radius" in keys else 0.0,
     )
+
+
+def _radius(node: Node, surface: bool) -> float:
+    """Of a surface, or of a ball that may be a point."""
+    return node.positive() if surface else node.not_negative()
 
 
 def _twist(node: Node) -> Twist:
@@ -173,7 +179,12 @@ TYPES: dict[str, LoopType] = {
     "planar": LoopType(_joint, ENDS, AXES),
     "screw": LoopType(_joint, (*ENDS, "pitch"), (*AXES, TURN)),
     "point_on_line": LoopType(_joint, ENDS, ("axis",)),
-    "point_on_plane": LoopType(_joint, ENDS, ("axis",)),
+    "point_on_plane": LoopType(_joint, ENDS, ("axis", "radius")),
+    "point_on_sphere": LoopType(_joint, (*ENDS, "radius")),
+    "point_on_cylinder": LoopType(_joint, (*ENDS, "radius"), ("axis",)),
+    "soft_finger": LoopType(_joint, ENDS, AXES),
+    "rolling": LoopType(_joint, ENDS, ("axis", "radius")),
+    "pure_rolling": LoopType(_joint, ENDS, ("axis", "radius")),
     "general": LoopType(_joint, (*ENDS, "free")),
     "distance": LoopType(_distance, (*ENDS, "length"), moves=("z",)),
     "gear": _COUPLING,

@@ -118,6 +118,7 @@ def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
     if isinstance(constraint, LoopJoint):
         said |= _unless("axis", constraint.axis, Z) | _unless("axis_b", constraint.axis_b, None)
         said |= _unless("pitch", constraint.pitch, 0.0)
+        said |= _unless("radius", constraint.radius, 0.0)
         said |= _unless("free", [list(twist) for twist in constraint.free], [])
     if constraint.motion is not None:
         said["motion"] = _say_motion(constraint.motion)

@@ -34,6 +34,11 @@ NO_TWIN = {
     JointModel.SCREW: "Bullet has no screw constraint",
     JointModel.POINT_ON_LINE: "Bullet has no constraint of a point to a line",
     JointModel.POINT_ON_PLANE: "Bullet has no constraint of a point to a plane",
+    JointModel.POINT_ON_SPHERE: "Bullet has no constraint of a point to a sphere",
+    JointModel.POINT_ON_CYLINDER: "Bullet has no constraint of a point to a cylinder",
+    JointModel.SOFT_FINGER: "Bullet has no soft finger",
+    JointModel.ROLLING: "Bullet has no rolling constraint",
+    JointModel.PURE_ROLLING: "Bullet has no rolling constraint",
     JointModel.GENERAL: "Bullet has no constraint with free motions of one's own",
 }
 
