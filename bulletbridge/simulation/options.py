@@ -6,20 +6,24 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4
 from bulletbridge.numerics.records import Array
 
 Integrator = Literal[
     "semi_implicit_euler",
     "rk4",
     "dop853",
+    "radau",
     "euler",
     "heun",
     "nystrom4",
     "trapezoidal",
     "symmetric",
 ]
-COMPILED = ("semi_implicit_euler", "rk4")
+COMPILED = {"semi_implicit_euler": EULER, "rk4": RK4, "dop853": DOP8, "radau": RADAU}
 """Integrators that are compiled with the projector."""
+CONTROLLED = ("dop853", "radau")
+"""Those with error control."""
 Directions = Literal["start", "current"]
 Springs = Literal["implicit", "explicit"]
 BoundedSolver = Literal["compiled", "clarabel"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import AssemblyError, ModelError, WorldError
-from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
+from bulletbridge.formulations.arrays import CURRENT, EULER, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
@@ -19,6 +19,7 @@ from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.simulation.options import (
     COMPILED,
+    CONTROLLED,
     BoundedSolver,
     Directions,
     Integrator,
@@ -87,7 +88,7 @@ class System(BoundedState):
         forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator = "semi_implicit_euler",
-        rtol: float = 1e-10,
+        rtol: float | None = 1e-10,
         atol: float = 1e-12,
         correction: Directions = "start",
         passes: int | None = None,
@@ -108,15 +109,18 @@ class System(BoundedState):
         self.integrator: Integrator = integrator
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
-        if integrator == "dop853":
-            self._python = Adaptive(rtol, atol, None if projector else make)
+        if integrator == "dop853" and not projector:
+            self._python = Adaptive(rtol, atol, make)
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
         if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
             raise ModelError(NEED_EULER)
         control = self._full.control[0]
-        control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
+        control["dt"], control["integrator"] = dt, COMPILED.get(integrator, EULER)
+        if integrator in CONTROLLED:
+            control["controlled"] = rtol is not None
+            control["rtol"], control["atol"] = 1e-10 if rtol is None else rtol, atol
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
         control["implicit"] = springs == "implicit" and bool(np.any(mechanism.axes["stiffness"]))
