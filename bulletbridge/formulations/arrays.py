@@ -47,7 +47,8 @@ class Control:
     failure: Int
     done: Int  # steps that the last call finished
     next_dt: Real  # [s] of the next sub-step, as the error control would have it; 0: unknown
-    smooth_dt: Real  # [s] of the last sub-step away from singular positions
+    reach: Real  # the last sub-step away from singular positions times the pace there
+    clear: Real  # the largest margin met
     slope: Int  # whether an implicit method has derivatives that may do
     taken: Int  # sub-steps of the last call
     rejected: Int  # and those tried in vain

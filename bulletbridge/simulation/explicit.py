@@ -30,7 +30,7 @@ from bulletbridge.formulations.projector import accelerate, accelerate_at
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.stages import prescribe, tolerated
+from bulletbridge.simulation.stages import distance, prescribe, tolerated
 
 STAGES8 = 12
 A8 = np.vstack([DOP853.A, DOP853.B])
@@ -77,7 +77,7 @@ def later_stages(
         prescribe(a, time)
         moment = Moment(time, targets[min(line, len(targets) - 1)])
         accelerate_at(a, stage, moment, qs, vs, tau[min(line, len(tau) - 1)], vdot)
-        weakest = min(weakest, c.margin)
+        weakest = min(weakest, distance(c))
         chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + s, :nv])
         for k in range(nv):
             a.vectors[STAGE_VDOTS + s, k] = vdot[k]

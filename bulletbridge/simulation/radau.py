@@ -32,7 +32,7 @@ from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.lu import back_complex, back_real, lu_complex, lu_real
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.stages import prescribe, tolerated, unit_of
+from bulletbridge.simulation.stages import distance, prescribe, tolerated, unit_of
 
 ROOT = math.sqrt(6.0)
 C = np.array([(4.0 - ROOT) / 10.0, (4.0 + ROOT) / 10.0, 1.0])
@@ -80,7 +80,7 @@ def radau_stages(
     L: Array,
     t: float,
     w: float,
-    again: bool,
+    again: int,
     q: Array,
     v: Array,
     targets: Array,
@@ -94,7 +94,7 @@ def radau_stages(
         L: (7, nv, nv) with the matrices of the method.
         t: Time at the start [s].
         w: Its ``pace`` [1/s].
-        again: Whether the sub-step before was rejected.
+        again: 1 if the sub-step before was rejected.
         q, v: Where the end goes.
         targets, tau: Their only lines.
 
@@ -149,7 +149,7 @@ def derivative(
     chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + out, :nv])
     for k in range(nv):
         a.vectors[STAGE_VDOTS + out, k] = vdot[k]
-    return a.control.margin
+    return distance(a.control)
 
 
 @helper
@@ -212,7 +212,7 @@ def iterate(
 ) -> tuple[int, float]:
     """Newton's iteration for Z: how many it took, 0 if it fails, and the smallest margin."""
     c = a.control
-    enough = max(1e-14 / c.rtol, min(0.03, math.sqrt(c.rtol)))
+    enough = max(1e-13 / c.rtol, min(0.03, math.sqrt(c.rtol)))
     for i in range(3):
         for base in (STAGE_RATES, STAGE_VDOTS):
             for k in range(nv):
@@ -231,6 +231,8 @@ def iterate(
         if n > 0:
             speed = change / last if last > 0.0 else 0.0
             left = MOST_ITERATIONS - 1 - n
+            if speed >= 1.0 and change < 0.03:  # round-off
+                return n + 1, weakest
             if speed >= 1.0 or (speed**left / (1.0 - speed) * change > enough and left > 0):
                 return 0, weakest
         if change == 0.0 or (n > 0 and speed / (1.0 - speed) * change < enough):
@@ -290,7 +292,7 @@ def estimate(
     L: Array,
     t: float,
     w: float,
-    again: bool,
+    again: int,
     targets: Array,
     tau: Array,
     nq: int,
@@ -301,7 +303,7 @@ def estimate(
     for trial in range(2):
         base_out = 0
         if trial == 1:
-            if not (again and size > 1.0):
+            if not (again == 1 and size > 1.0):
                 break
             derivative(a, stage, t, SIDE, VALUES, targets, tau, nq, nv)
             base_out = VALUES

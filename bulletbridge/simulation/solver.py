@@ -19,6 +19,7 @@ from bulletbridge.formulations.arrays import (
     EULER,
     INTERRUPTED,
     NOT_CLOSED,
+    NOT_RESOLVED,
     POSITION_PHASE,
     RADAU,
     SCRIPT_PHASE,
@@ -38,7 +39,8 @@ from bulletbridge.simulation.radau import MATRICES
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 REFINEMENTS = (8, 64, 512)
-"""Parts of a step whose correction fails."""
+"""Parts of a step whose correction or implicit equations fail."""
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED)
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
     "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"
@@ -201,7 +203,7 @@ class Solver:
         return failure
 
     def advance(self, steps: int, record: Array = NO_RECORD) -> int:
-        """Advance by many steps; one that cannot be closed is tried again in finer ones.
+        """Advance by many steps; one that is too long is tried again in finer ones.
 
         Close to a singular position that the mechanism does not quite reach the motion turns
         sharply; there a step may be too long for the correction to stay on its branch.
@@ -215,14 +217,14 @@ class Solver:
             # whole records only in one call; what a refined step interrupts goes one by one
             failure = self.run(STEP, steps - done, record[done // every :] if every else record)
             done += int(self.control[0]["done"])
-            if failure != NOT_CLOSED:
+            if failure not in TOO_LONG:
                 return failure
             if self._refine():
-                return NOT_CLOSED
+                return failure
             done += 1
             while every and done % every and done < steps:
                 failure = self.run(STEP, 1)
-                if failure == NOT_CLOSED:
+                if failure in TOO_LONG:
                     failure = self._refine()
                 if failure:
                     return failure
@@ -237,7 +239,7 @@ class Solver:
 
         The state before the whole step is restored after any failure; a part restores its own.
         """
-        c, failure = self.control[0], NOT_CLOSED
+        c, failure = self.control[0], int(self.control[0]["failure"])
         dt = float(c["dt"])
         before = self.state.copy()
         try:
@@ -245,7 +247,7 @@ class Solver:
                 self.state[:], c["fresh"] = before, 0
                 c["dt"] = dt / parts
                 failure = self.run(STEP, parts)
-                if failure != NOT_CLOSED:
+                if failure not in TOO_LONG:
                     break
         finally:  # a user's constraint may raise
             c["dt"], c["guarded"] = dt, 1

@@ -2,7 +2,7 @@
 
 import math
 
-from bulletbridge.formulations.arrays import SCRIPT_PHASE, Arrays
+from bulletbridge.formulations.arrays import SCRIPT_PHASE, Arrays, Control
 from bulletbridge.mechanism.layout import BEAM, FREE, PRISMATIC
 from bulletbridge.numerics.jit import call_back, helper, inlined
 from bulletbridge.numerics.records import Array
@@ -14,6 +14,12 @@ def prescribe(a: Arrays, t: float) -> None:
     if a.control.scripted:
         a.control.t = t
         call_back(a.control.callback, SCRIPT_PHASE)
+
+
+@helper
+def distance(c: Control) -> float:
+    """How far the last factors are from a singular position: weakest row over the strongest."""
+    return c.margin if c.filter_rank == c.cap else 0.0
 
 
 @helper

@@ -96,7 +96,7 @@ def run(
     every = steps // len(record) if len(record) > 0 else 0
     dt, c.taken, c.rejected = c.dt, 0, 0
     if c.fresh != OF_THE_WHOLE:
-        c.next_dt, c.smooth_dt, c.slope = 0.0, 0.0, 0
+        c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
     for n in range(steps):
         keep(vectors[BEFORE_Q], q)
         keep(vectors[BEFORE_V], v)

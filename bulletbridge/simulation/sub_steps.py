@@ -29,22 +29,28 @@ from bulletbridge.numerics.split import unwhiten
 from bulletbridge.simulation.explicit import error8, first_stage, later_stages, take_factors
 from bulletbridge.simulation.finish import finish
 from bulletbridge.simulation.radau import radau_stages
-from bulletbridge.simulation.stages import pace, prescribe
+from bulletbridge.simulation.stages import distance, pace, prescribe
 
 SAFETY, MOST_SHRINKING, MOST_GROWTH = 0.9, 0.2, 6.0
-NEAR_SINGULAR = 1e-2
-"""Weakest row over the strongest, of any stage, from which a singular position counts as near."""
-FINEST = 1.0 / 64.0
-"""Of the last sub-step elsewhere: what a sub-step near a singular position is not cut below.
-
-There the accelerations of stages next to each other differ without bound, and so does any estimate
-of an error; the correction and the filter at the end of the sub-step decide, not the estimate.
+NEAR_SINGULAR = 0.1
+"""Weakest row over the strongest, of any stage, that counts as near to a singular position; it is
+relative to the largest one met."""
+FINEST = 0.25
+"""Of the last sub-step elsewhere, both times the pace: what one near a singular position is not cut
+below. Off the constraints, where stages are, accelerations have a pole there, and an estimate that
+follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back before
+such a position, the pace grows and lets sub-steps be shorter.
 """
+WORST = 1e-5
+"""Estimate, in units, that is not taken even so."""
+LANDING = 1e-3
+"""The same ratio below which a sub-step is taken again, shorter: better to step over that position,
+since accelerations there are those without the constraint, or made of round-off."""
 SMALLEST = 1e-10
 """Of the step: a sub-step that would have to be shorter is an error."""
 
 
-@inlined
+@helper
 def sub_steps(
     a: Arrays,
     f: Factors,
@@ -63,12 +69,12 @@ def sub_steps(
     Meanwhile ``control.dt`` is the length of the sub-step. Targets and forces of the whole step
     stand from line ``first`` on, or in the last line.
     """
-    c, whole, t, again, last = a.control, a.control.dt, begun, False, False
+    c, whole, t, again, last, landed = a.control, a.control.dt, begun, 0, 0, 0
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
     force = tau[min(first, len(tau) - 1)]
-    while not last:
-        last = True
-        if not again:
+    while last == 0:
+        last = 1
+        if again == 0:
             keep(q0, q)
             keep(v0, v)
             prescribe(a, t)
@@ -78,7 +84,7 @@ def sub_steps(
         if c.integrator == EULER:
             semi_implicit_euler(a, f, q, v, force)
         else:
-            if not again:
+            if again == 0:
                 first_stage(a, f, start, q, v, force)
             vdot = a.vectors[STAGE_VDOTS, : len(v)]
             if not finite(vdot):
@@ -87,19 +93,19 @@ def sub_steps(
             w = pace(a, v0, vdot)
             if c.controlled:
                 last = choose_length(c, ended - t, w)
-            rank, filter_rank, margin = c.rank, c.filter_rank, c.margin
+            rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
             if c.integrator == RADAU:
                 error, weakest = radau_stages(a, stage, L, t, w, again, q, v, targets, tau)
             else:
                 weakest = later_stages(a, stage, t, q, v, targets, tau, first)
                 error = error8(a, len(v), w) if c.controlled else 0.0
-            if not accepted(c, error, min(weakest, margin), again):
+            if not accepted(c, error, w, min(weakest, here), again):
                 c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
                 if c.failure == DONE and not c.dt > SMALLEST * whole:
                     c.failure = NOT_RESOLVED
                 if c.failure != DONE:
                     return
-                again, last = True, False
+                again, last = 1, 0
                 continue
             if c.integrator == DOP8:
                 take_factors(f, stage)
@@ -107,17 +113,21 @@ def sub_steps(
                 c.rank, c.filter_rank = rank, filter_rank
         middle = t + c.dt
         index = first + (1 if c.integrator == EULER else 2)
-        end = Moment(ended if last else middle, targets[min(index, len(targets) - 1)])
+        end = Moment(ended if last == 1 else middle, targets[min(index, len(targets) - 1)])
         prescribe(a, end.t)
         finish(a, f, end, q, v)
-        again = False
-        if c.failure == NOT_CLOSED and c.controlled and c.dt > SMALLEST * whole:
+        again = 0
+        open = c.failure == NOT_CLOSED
+        on_it = c.failure == DONE and last == 0 and distance(c) < LANDING * c.clear and landed < 3
+        if c.controlled and (open or on_it) and c.dt > SMALLEST * whole:
             keep(q, q0)
             keep(v, v0)
-            c.failure, c.fresh, last = DONE, 0, False
-            c.next_dt = 0.25 * c.dt
+            c.failure, c.fresh, last = DONE, 0, 0
+            c.next_dt = (0.25 if open else 0.7) * c.dt
             c.rejected += 1
+            landed += 1
             continue
+        landed = 0
         if c.failure != DONE:
             return
         t = middle
@@ -132,13 +142,13 @@ def keep(place: Array, x: Array) -> None:
 
 
 @helper
-def choose_length(c: Control, left: float, w: float) -> bool:
-    """Length of the next sub-step, ``left`` [s] before the end and at pace w; whether the last."""
+def choose_length(c: Control, left: float, w: float) -> int:
+    """Length of the next sub-step, ``left`` [s] before the end and at pace w; 1 for the last, or 0."""
     if c.next_dt == 0.0:
         c.next_dt = 0.5 * c.rtol ** (1.0 / order(c)) / w if w > 0.0 else left
     parts = math.ceil(min(left / c.next_dt, 1e15) * (1.0 - 1e-9))
     c.dt = left / max(parts, 1)
-    return parts <= 1
+    return 1 if parts <= 1 else 0
 
 
 @helper
@@ -148,13 +158,14 @@ def order(c: Control) -> float:
 
 
 @helper
-def accepted(c: Control, error: float, margin: float, again: bool) -> bool:
+def accepted(c: Control, error: float, w: float, margin: float, again: int) -> bool:
     """Whether a sub-step will do whose error is a multiple of what is tolerated; the next length.
 
     Args:
         error: NaN or infinite if the stages failed.
+        w: The pace [1/s].
         margin: Weakest row over the strongest, of the worst stage.
-        again: Whether the one before was rejected.
+        again: 1 if the one before was rejected.
     """
     if not c.controlled:
         if not error < math.inf:
@@ -165,15 +176,16 @@ def accepted(c: Control, error: float, margin: float, again: bool) -> bool:
         scale = MOST_GROWTH
         if error > 0.0:
             scale = min(MOST_GROWTH, max(MOST_SHRINKING, SAFETY * error ** (-1.0 / order(c))))
-    near = margin < NEAR_SINGULAR
-    if c.smooth_dt == 0.0 or (error <= 1.0 and not near):
-        c.smooth_dt = c.dt
+    c.clear = max(c.clear, margin)
+    near = margin < NEAR_SINGULAR * c.clear
+    if c.reach == 0.0 or (error <= 1.0 and not near):
+        c.reach = c.dt * w
     if error <= 1.0:
-        c.next_dt = c.dt * (min(scale, 1.0) if again else scale)
+        c.next_dt = c.dt * (min(scale, 1.0) if again == 1 else scale)
         return True
-    least = FINEST * c.smooth_dt if near else 0.0
-    if error < math.inf and c.dt <= 1.001 * least:
-        c.next_dt = 2.0 * c.dt
+    least = FINEST * c.reach / w if near and error * c.rtol < WORST else 0.0
+    if c.dt <= 1.001 * least:
+        c.next_dt = 1.5 * c.dt
         return True
     c.next_dt = max(scale * c.dt, least)
     c.rejected += 1
