@@ -104,7 +104,9 @@ def windows(count=1, last=1.0, **options) -> bb.System:
     mechanism = Mechanism(bodies, axes, links, joints, np.array([0, 0, -9.81]))
     tip = (1.0, 0, 0)
     loops = [
-        bb.LoopJoint(f"loop{i}", bb.JointModel.BALL, bb.Frame(f"l{i}", tip), bb.Frame(f"l{i + 1}", tip))
+        bb.LoopJoint(
+            f"loop{i}", bb.JointModel.BALL, bb.Frame(f"l{i}", tip), bb.Frame(f"l{i + 1}", tip)
+        )
         for i in range(1, number, 2)
     ]
     system = bb.System(mechanism, loops, **options)

@@ -43,9 +43,7 @@ C4 = np.array([0.0, 0.5, 0.5, 1.0])
 
 
 @helper
-def first_stage(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array
-) -> None:
+def first_stage(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array) -> None:
     """Rates of the chart and accelerations at the start of a step, whose factors are known."""
     nv = len(v)
     vdot = a.vectors[ACCELERATION, :nv]

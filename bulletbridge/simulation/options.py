@@ -59,6 +59,8 @@ class Status:
         passes: Correction passes.
         guarded: Whether the correction fell back to full Newton.
         gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
+        sub_steps, rejected: Sub-steps of the last call under error control, and those tried in
+            vain.
     """
 
     rows: int
@@ -67,6 +69,8 @@ class Status:
     passes: int
     guarded: bool
     gap_kept: float
+    sub_steps: int
+    rejected: int
 
 
 def check_options(
@@ -77,6 +81,7 @@ def check_options(
     velocity_filter: bool,
     springs: str,
     bounded_solver: str,
+    rtol: float | None,
 ) -> None:
     """Refuse options that mean nothing.
 
@@ -95,8 +100,12 @@ def check_options(
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
     if passes is not None and passes < 0:
         raise ModelError(f"passes is {passes}; give zero or more, or None for round-off")
-    if integrator == "dop853" and not (passes is None and velocity_filter):
-        raise ModelError("dop853 always corrects and filters; leave passes and velocity_filter out")
+    if integrator in CONTROLLED and not (passes is None and velocity_filter):
+        raise ModelError(
+            f"{integrator} always corrects and filters; leave passes and velocity_filter out"
+        )
+    if rtol is not None and not 0.0 < rtol < 1.0:
+        raise ModelError(f"rtol is {rtol}; give a positive number below 1, or None for fixed steps")
 
 
 def check_counts(steps: int, every: int) -> None:

@@ -231,7 +231,7 @@ def iterate(
         if n > 0:
             speed = change / last if last > 0.0 else 0.0
             left = MOST_ITERATIONS - 1 - n
-            if speed >= 1.0 and change < 0.03:  # round-off
+            if speed >= 1.0 and change < max(enough, 0.03):  # round-off
                 return n + 1, weakest
             if speed >= 1.0 or (speed**left / (1.0 - speed) * change > enough and left > 0):
                 return 0, weakest

@@ -239,7 +239,7 @@ class Solver:
 
         The state before the whole step is restored after any failure; a part restores its own.
         """
-        c, failure = self.control[0], int(self.control[0]["failure"])
+        c, failure = self.control[0], NOT_CLOSED
         dt = float(c["dt"])
         before = self.state.copy()
         try:

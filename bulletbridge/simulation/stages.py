@@ -26,7 +26,9 @@ def distance(c: Control) -> float:
 def unit_of(a: Arrays, k: int) -> float:
     """What rates and positions of axis k are measured by: a radian, or the mechanism's length."""
     body = a.bodies[a.axes[k].body]
-    along = body.joint == PRISMATIC or body.joint == BEAM or (body.joint == FREE and k >= body.v + 3)
+    along = (
+        body.joint == PRISMATIC or body.joint == BEAM or (body.joint == FREE and k >= body.v + 3)
+    )
     return a.control.length if along else 1.0
 
 

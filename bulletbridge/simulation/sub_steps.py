@@ -41,8 +41,8 @@ below. Off the constraints, where stages are, accelerations have a pole there, a
 follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back before
 such a position, the pace grows and lets sub-steps be shorter.
 """
-WORST = 1e-5
-"""Estimate, in units, that is not taken even so."""
+WORST, ELSEWHERE = 1e-4, 0.7
+"""Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
 LANDING = 1e-3
 """The same ratio below which a sub-step is taken again, shorter: better to step over that position,
 since accelerations there are those without the constraint, or made of round-off."""
@@ -123,7 +123,7 @@ def sub_steps(
             keep(q, q0)
             keep(v, v0)
             c.failure, c.fresh, last = DONE, 0, 0
-            c.next_dt = (0.25 if open else 0.7) * c.dt
+            c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
             c.rejected += 1
             landed += 1
             continue
@@ -180,14 +180,17 @@ def accepted(c: Control, error: float, w: float, margin: float, again: int) -> b
     near = margin < NEAR_SINGULAR * c.clear
     if c.reach == 0.0 or (error <= 1.0 and not near):
         c.reach = c.dt * w
+    least = FINEST * c.reach / w if near else 0.0
     if error <= 1.0:
         c.next_dt = c.dt * (min(scale, 1.0) if again == 1 else scale)
         return True
-    least = FINEST * c.reach / w if near and error * c.rtol < WORST else 0.0
-    if c.dt <= 1.001 * least:
+    if c.dt > 1.001 * least or not error < math.inf:
+        c.next_dt = max(scale * c.dt, least if error < math.inf else 0.0)
+    elif error * c.rtol < WORST:
         c.next_dt = 1.5 * c.dt
         return True
-    c.next_dt = max(scale * c.dt, least)
+    else:  # some stage is all but on that position; another length moves it
+        c.next_dt = ELSEWHERE * c.dt
     c.rejected += 1
     return False
 
