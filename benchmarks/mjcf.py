@@ -49,8 +49,8 @@ def mjcf(mechanism: Mechanism, encoded: Encoded) -> str:
             axis = mechanism.axes[record["v"]]
             kind = JOINTS[int(record["joint"])]
             names = {"damping": "damping", "stiffness": "stiffness", "springref": "rest"}
-            forces = {name: repr(float(axis[ours])) for name, ours in names.items()}
-            Xml.SubElement(body, "joint", type=kind, axis="0 0 1", **forces)
+            given = {name: repr(float(axis[ours])) for name, ours in names.items()}
+            Xml.SubElement(body, "joint", {"type": kind, "axis": "0 0 1"} | given)
         elements.append(body)
     equality = Xml.SubElement(root, "equality")
     for n, loop in enumerate(encoded.loops):

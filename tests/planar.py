@@ -81,7 +81,7 @@ def hanging(gravity=9.81, **options) -> bb.System:
 
 
 def windows(count=1, last=1.0, **options) -> bb.System:
-    """Cranks of 1 m and 1 kg side by side, the last of ``last`` kg, with level bars between the tips.
+    """Cranks of 1 m and 1 kg, the last of ``last`` kg, with level bars between their tips.
 
     It starts upright, tips at 1 m/s, and is singular whenever the cranks are level (IFToMM A02).
     """

@@ -13,7 +13,7 @@ from test_step import closed_system
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.numerics.lu import back_complex, back_real, lu_complex, lu_real
-from bulletbridge.simulation.radau import M_REAL, TI, C, T
+from bulletbridge.simulation.radau_system import M_REAL, TI, C, T
 
 ORDERS = {"dop853": 8, "radau": 5}
 STEPS = {"dop853": (0.2, 0.1, 0.05), "radau": (0.1, 0.05, 0.025)}

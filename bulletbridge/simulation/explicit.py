@@ -65,7 +65,7 @@ def later_stages(
     nq, nv, c = len(q), len(v), a.control
     A, C = (A8, C8) if c.integrator == DOP8 else (A4, C4)
     dt, count, weakest = c.dt, len(C), 1.0
-    q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+    q0 = a.vectors[START_Q, :nq]
     qs, vs = a.vectors[STAGE_Q, :nq], a.vectors[STAGE_V, :nv]
     u, vdot = a.vectors[CHART, :nv], a.vectors[ACCELERATION, :nv]
     for s in range(1, count):

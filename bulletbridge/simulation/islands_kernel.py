@@ -8,7 +8,7 @@ from bulletbridge.formulations.arrays import DONE, EULER, OF_ISLANDS, VECTORS, C
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
-from bulletbridge.simulation.radau import MATRICES
+from bulletbridge.simulation.radau_system import MATRICES
 from bulletbridge.simulation.step import STEP, put_record, run
 
 

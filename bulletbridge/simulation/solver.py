@@ -34,8 +34,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
+from bulletbridge.simulation.radau_system import MATRICES
 from bulletbridge.simulation.scripted import Script
-from bulletbridge.simulation.radau import MATRICES
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 REFINEMENTS = (8, 64, 512)

@@ -60,8 +60,8 @@ def run(
     matrices of L are those of an implicit method, and there for that alone. state (nq + nv + 1).
     targets (times, targets) and tau (times, nv): at the start of each step, with Runge-Kutta at its
     middle too, and at the end of the last; one line for all times if they are constant, or if
-    ``control.scripted``. record (steps // every, nq + nv + 4) receives states, rank, margin, passes; empty for
-    none.
+    ``control.scripted``. record (steps // every, nq + nv + 4) receives states, rank, margin,
+    passes; empty for none.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]

@@ -4,8 +4,8 @@ import math
 
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
-    DOP8,
     DONE,
+    DOP8,
     EULER,
     NOT_CLOSED,
     NOT_FINITE,
@@ -74,11 +74,11 @@ def sub_steps(
     force = tau[min(first, len(tau) - 1)]
     while last == 0:
         last = 1
+        start = Moment(t, targets[min(first, len(targets) - 1)])
         if again == 0:
             keep(q0, q)
             keep(v0, v)
             prescribe(a, t)
-            start = Moment(t, targets[min(first, len(targets) - 1)])
             if c.fresh != OF_THE_WHOLE:
                 refresh(a, f, start, q, v)
         if c.integrator == EULER:
@@ -143,7 +143,7 @@ def keep(place: Array, x: Array) -> None:
 
 @helper
 def choose_length(c: Control, left: float, w: float) -> int:
-    """Length of the next sub-step, ``left`` [s] before the end and at pace w; 1 for the last, or 0."""
+    """Length of the next sub-step, ``left`` [s] before the end at pace w; 1 for the last, or 0."""
     if c.next_dt == 0.0:
         c.next_dt = 0.5 * c.rtol ** (1.0 / order(c)) / w if w > 0.0 else left
     parts = math.ceil(min(left / c.next_dt, 1e15) * (1.0 - 1e-9))
@@ -161,11 +161,8 @@ def order(c: Control) -> float:
 def accepted(c: Control, error: float, w: float, margin: float, again: int) -> bool:
     """Whether a sub-step will do whose error is a multiple of what is tolerated; the next length.
 
-    Args:
-        error: NaN or infinite if the stages failed.
-        w: The pace [1/s].
-        margin: Weakest row over the strongest, of the worst stage.
-        again: 1 if the one before was rejected.
+    The error is NaN or infinite if the stages failed, w the pace [1/s], margin that of the worst
+    stage, again 1 if the sub-step before was rejected.
     """
     if not c.controlled:
         if not error < math.inf:

@@ -35,7 +35,6 @@ from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.springs import STIFF, fastest_mode
 from bulletbridge.simulation.step import STEP
 
-
 NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
 
 
