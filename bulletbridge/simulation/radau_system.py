@@ -39,10 +39,10 @@ def diagonalised() -> tuple[float, complex, Array, Array]:
     t, ti = np.real(turn * right[:, r]), np.real(left[r] / turn)
     T = np.stack([t, 2.0 * np.real(right[:, c]), -2.0 * np.imag(right[:, c])], axis=1)
     return (
-        float(np.real(values[r])),
+        complex(values[r]).real,
         complex(values[c]),
         np.ascontiguousarray(T),
-        np.stack([ti, np.real(left[c]), np.imag(left[c])]),
+        np.array([ti, np.real(left[c]), np.imag(left[c])], np.float64),
     )
 
 
