@@ -47,9 +47,10 @@ def mjcf(mechanism: Mechanism, encoded: Encoded) -> str:
             Xml.SubElement(body, "freejoint")
         else:
             axis = mechanism.axes[record["v"]]
-            damping = repr(float(axis["damping"]))
             kind = JOINTS[int(record["joint"])]
-            Xml.SubElement(body, "joint", type=kind, axis="0 0 1", damping=damping)
+            names = {"damping": "damping", "stiffness": "stiffness", "springref": "rest"}
+            given = {name: repr(float(axis[ours])) for name, ours in names.items()}
+            Xml.SubElement(body, "joint", {"type": kind, "axis": "0 0 1"} | given)
         elements.append(body)
     equality = Xml.SubElement(root, "equality")
     for n, loop in enumerate(encoded.loops):

@@ -78,3 +78,41 @@ def hanging(gravity=9.81, **options) -> bb.System:
     system = bb.System(mechanism, [loop], **options)
     system._full.q[7:] = [1.0, -0.6, -2.0]
     return system
+
+
+def windows(count=1, last=1.0, **options) -> bb.System:
+    """Cranks of 1 m and 1 kg, the last of ``last`` kg, with level bars between their tips.
+
+    It starts upright, tips at 1 m/s, and is singular whenever the cranks are level (IFToMM A02).
+    """
+    number = 2 * count + 1
+    bodies, axes = empty_arrays(number + 1, number)
+    links = {"world": Link("world", 0, np.eye(3), np.zeros(3))}
+    joints = {}
+    for i in range(number):
+        level, body, axis = i % 2 == 1, bodies[i + 1], axes[i]
+        body["parent"], body["joint"] = i if level else 0, REVOLUTE
+        body["q"], body["v"], body["axis"] = i, i, i
+        body["R"] = np.eye(3) if level else TURN_DOWN
+        body["p"] = [1.0, 0, 0] if level else [i / 2, 0, 0]
+        mass = last if i == number - 1 else 1.0
+        body["mass"], body["com"] = mass, [0.5, 0, 0]
+        body["J"] = np.diag([1e-4 * mass, mass / 12, mass / 12])
+        axis["body"], axis["below"], axis["q"] = i + 1, i - 1 if level else -1, i
+        links[f"l{i}"] = Link(f"l{i}", i + 1, np.eye(3), np.zeros(3))
+        joints[f"j{i}"] = Joint(f"j{i}", "revolute", slice(i, i + 1), slice(i, i + 1))
+    mechanism = Mechanism(bodies, axes, links, joints, np.array([0, 0, -9.81]))
+    tip = (1.0, 0, 0)
+    loops = [
+        bb.LoopJoint(
+            f"loop{i}", bb.JointModel.BALL, bb.Frame(f"l{i}", tip), bb.Frame(f"l{i + 1}", tip)
+        )
+        for i in range(1, number, 2)
+    ]
+    system = bb.System(mechanism, loops, **options)
+    turn = np.array([1.0 if i % 2 == 0 else -1.0 for i in range(number)])
+    system.assemble(
+        {f"j{i}": -turn[i] * np.pi / 2 for i in range(number)},
+        {f"j{i}": turn[i] for i in range(number)},
+    )
+    return system

@@ -29,6 +29,10 @@ class Control:
     user_rows: Int  # rows that a Python function supplies, the last ones
     callback: Int  # its address, or 0
     driven: Int  # whether any target moves
+    scripted: Int  # whether Python gives motions and forces time by time, not all before a call
+    controlled: Int  # whether an error estimate sets the length of sub-steps
+    rtol: Real
+    atol: Real
     implicit: Int  # whether joint springs are taken at the end of an Euler step
     t: Real  # time of the evaluation under way
 
@@ -42,21 +46,30 @@ class Control:
     guarded: Int  # whether the last step fell back to full Newton
     failure: Int
     done: Int  # steps that the last call finished
+    next_dt: Real  # [s] of the next sub-step, as the error control would have it; 0: unknown
+    reach: Real  # the last sub-step away from singular positions times the pace there
+    clear: Real  # the largest margin met
+    slope: Int  # whether an implicit method has derivatives that may do
+    taken: Int  # sub-steps of the last call
+    rejected: Int  # and those tried in vain
 
 
 CONTROL = dtype_of(Control)
 
-EULER, RK4 = 0, 1
+EULER, RK4, DOP8, RADAU = range(4)
 START, CURRENT = 0, 1
-DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, HANDED_OVER = range(6)
-POSITION_PHASE, DRIFT_PHASE = 0, 1
+(
+    DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER,
+) = range(7)  # fmt: skip
+POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
 OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS, OF_LINKS = range(4)
 """Whose factors are fresh."""
 
 (
     BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,
-    STAGE_Q, STAGE_V, CHART, RATE, RATE_SUM, ACCELERATION_SUM, SEEN_Q, SEEN_V, CORRECTION, VECTORS,
+    STAGE_Q, STAGE_V, CHART, RATE, SEEN_Q, SEEN_V, CORRECTION, BEFORE_Q, BEFORE_V, STAGE_RATES,
 ) = range(18)  # fmt: skip
+STAGE_VDOTS, VECTORS = STAGE_RATES + 12, STAGE_RATES + 24
 """Rows of Arrays.vectors, and their number."""
 
 

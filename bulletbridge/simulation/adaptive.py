@@ -1,4 +1,4 @@
-"""DOP853 with error control from scipy, on the configuration manifold."""
+"""DOP853 with error control from scipy, for formulations in Python."""
 
 from collections.abc import Callable
 
@@ -24,12 +24,10 @@ class Adaptive:
 
     Args:
         rtol, atol: Tolerances.
-        make: The formulation of a system; None for the compiled projector.
+        make: The formulation of a system.
     """
 
-    def __init__(
-        self, rtol: float, atol: float, make: Callable[[Dynamics], Formulation] | None = None
-    ) -> None:
+    def __init__(self, rtol: float, atol: float, make: Callable[[Dynamics], Formulation]) -> None:
         self.rtol, self.atol, self.make = rtol, atol, make
         self.first_step: float | None = None
 
@@ -51,16 +49,13 @@ class Adaptive:
         """Advance from the state ``before``; what ``step`` does, without restoring it."""
         nq, nv = len(solver.q), len(solver.v)
         q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
-        formulation = None if self.make is None else self.make(FiniteTree(solver))
+        formulation = self.make(FiniteTree(solver))
 
         def derivative(t: float, y: Array) -> Array:
             u[:] = y[:nv]
             displace(solver.bodies, q0, u, 1.0, solver.q)
             solver.v[:], solver.state[-1] = y[nv:], t0 + t
-            if formulation is None:
-                vdot = solver.acceleration()
-            else:
-                vdot = formulation(solver.q.copy(), solver.v.copy(), solver.t).vdot
+            vdot = formulation(solver.q.copy(), solver.v.copy(), solver.t).vdot
             chart_rate(solver.bodies, u, solver.v, rate)
             return np.concatenate([rate, vdot])
 

@@ -51,7 +51,7 @@ from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.mixed import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row, unwhiten
-from bulletbridge.simulation.step import finish
+from bulletbridge.simulation.finish import finish
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""

@@ -10,7 +10,12 @@ from bulletbridge.errors import (
     OverconstrainedError,
     StepError,
 )
-from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
+from bulletbridge.formulations.arrays import (
+    CONTRADICTED,
+    NOT_CLOSED,
+    NOT_FINITE,
+    NOT_RESOLVED,
+)
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.redundancy import Decision
@@ -85,6 +90,12 @@ def raise_failure(solver: Solver, failure: int) -> NoReturn:
         raise StepError(
             f"{begun}: constraints contradict each other; the state before it was restored; "
             f"check the motions of driven constraints"
+        )
+    if failure == NOT_RESOLVED:
+        raise StepError(
+            f"{begun} would take sub-steps that are too short, or its implicit equations have no "
+            f"solution in reach; the state before it was restored; use a larger rtol, a smaller dt "
+            f"or another integrator, and look for forces that jump"
         )
     assert failure == NOT_CLOSED
     gap = solver.encoded.length * float(solver.control[0]["gap"])

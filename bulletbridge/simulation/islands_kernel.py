@@ -8,6 +8,7 @@ from bulletbridge.formulations.arrays import DONE, EULER, OF_ISLANDS, VECTORS, C
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
+from bulletbridge.simulation.radau_system import MATRICES
 from bulletbridge.simulation.step import STEP, put_record, run
 
 
@@ -110,7 +111,7 @@ def run_islands(
                 terms[a.terms : z.terms],
                 user_jacobian,
                 rows[3 * a.nc : 3 * z.nc].reshape((3, nc)),
-                L[a.L : z.L].reshape((2, size, size)),
+                L[a.L : z.L].reshape((MATRICES, size, size)),
                 Y[a.Y : z.Y].reshape((2, nc, size)),
                 R[a.R : z.R].reshape((2, nc, nc)),
                 vectors[a.vectors : z.vectors].reshape((VECTORS, width)),
@@ -170,6 +171,7 @@ def take_settings(c: Control, given: Control) -> None:
         c.gravity[k] = given.gravity[k]
     c.dt, c.integrator, c.implicit = given.dt, given.integrator, given.implicit
     c.directions, c.passes = given.directions, given.passes
+    c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
     if given.fresh != OF_ISLANDS:
         c.fresh = 0
 
@@ -224,7 +226,7 @@ def scatter(
 def report(controls: Records[Control], count: int, c: Control) -> None:
     """What the whole reports of a step, from what its islands do."""
     c.rank, c.filter_rank, c.correction_passes, c.guarded = 0, 0, 0, 0
-    c.margin, c.gap = 1.0, 0.0
+    c.margin, c.gap, c.taken, c.rejected = 1.0, 0.0, 0, 0
     for i in range(count):
         one = controls[i]
         c.rank += one.rank
@@ -233,3 +235,5 @@ def report(controls: Records[Control], count: int, c: Control) -> None:
         c.gap = max(c.gap, one.gap)
         c.correction_passes = max(c.correction_passes, one.correction_passes)
         c.guarded = max(c.guarded, one.guarded)
+        c.taken = max(c.taken, one.taken)
+        c.rejected = max(c.rejected, one.rejected)

@@ -156,7 +156,7 @@ def step(
     v: Array,
     tau: Array,
 ) -> None:
-    """``step.semi_implicit_euler`` and ``step.finish`` with the factors of an elimination."""
+    """``semi_implicit_euler`` and ``finish`` with the factors of an elimination."""
     c, nv = a.control, len(v)
     force, none = a.vectors[FORCE, :nv], a.vectors[RIGHT_SIDE]
     x, multipliers = a.vectors[SOLUTION, :nv], a.vectors[RIGHT_SIDE]

@@ -6,20 +6,24 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4
 from bulletbridge.numerics.records import Array
 
 Integrator = Literal[
     "semi_implicit_euler",
     "rk4",
     "dop853",
+    "radau",
     "euler",
     "heun",
     "nystrom4",
     "trapezoidal",
     "symmetric",
 ]
-COMPILED = ("semi_implicit_euler", "rk4")
+COMPILED = {"semi_implicit_euler": EULER, "rk4": RK4, "dop853": DOP8, "radau": RADAU}
 """Integrators that are compiled with the projector."""
+CONTROLLED = ("dop853", "radau")
+"""Those with error control."""
 Directions = Literal["start", "current"]
 Springs = Literal["implicit", "explicit"]
 BoundedSolver = Literal["compiled", "clarabel"]
@@ -55,6 +59,8 @@ class Status:
         passes: Correction passes.
         guarded: Whether the correction fell back to full Newton.
         gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
+        sub_steps, rejected: Sub-steps of the last call under error control, and those tried in
+            vain.
     """
 
     rows: int
@@ -63,6 +69,8 @@ class Status:
     passes: int
     guarded: bool
     gap_kept: float
+    sub_steps: int
+    rejected: int
 
 
 def check_step(dt: float) -> None:
@@ -83,6 +91,7 @@ def check_options(
     velocity_filter: bool,
     springs: str,
     bounded_solver: str,
+    rtol: float | None,
 ) -> None:
     """Refuse options that mean nothing.
 
@@ -100,8 +109,12 @@ def check_options(
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
     if passes is not None and passes < 0:
         raise ModelError(f"passes is {passes}; give zero or more, or None for round-off")
-    if integrator == "dop853" and not (passes is None and velocity_filter):
-        raise ModelError("dop853 always corrects and filters; leave passes and velocity_filter out")
+    if integrator in CONTROLLED and not (passes is None and velocity_filter):
+        raise ModelError(
+            f"{integrator} always corrects and filters; leave passes and velocity_filter out"
+        )
+    if rtol is not None and not 0.0 < rtol < 1.0:
+        raise ModelError(f"rtol is {rtol}; give a positive number below 1, or None for fixed steps")
 
 
 def check_counts(steps: int, every: int) -> None:

@@ -14,11 +14,15 @@ from bulletbridge.formulations.arrays import (
     ACCELERATION,
     CONTROL,
     DONE,
+    DOP8,
     DRIFT_PHASE,
     EULER,
     INTERRUPTED,
     NOT_CLOSED,
+    NOT_RESOLVED,
     POSITION_PHASE,
+    RADAU,
+    SCRIPT_PHASE,
     SEEN_Q,
     SEEN_V,
     VECTORS,
@@ -30,12 +34,18 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
+from bulletbridge.simulation.radau_system import MATRICES
 from bulletbridge.simulation.scripted import Script
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 REFINEMENTS = (8, 64, 512)
-"""Parts of a step whose correction fails."""
+"""Parts of a step whose correction or implicit equations fail."""
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED)
 NO_RECORD = np.zeros((0, 0))
+SETTINGS = (
+    "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"
+)  # fmt: skip
+"""What a solver is told, in its control."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class Solver:
         self.script = Script()
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
-        self.factors = np.zeros((2, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
+        self.factors = np.zeros((MATRICES, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
         self.vectors = np.zeros((VECTORS, max(nq, nv, nc)))
         self.user_size = sum(len(user.units) for user in encoded.users)
         self.user_jacobian = np.zeros((self.user_size, nv))
@@ -115,8 +125,9 @@ class Solver:
         c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
         c["mismatch"] = np.inf
         c["user_rows"] = self.user_size
+        c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        c["rtol"], c["atol"] = 1e-10, 1e-12
         if self.user_size:
-            c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
             c["driven"] = 1
         self.arrays = (
             self.bodies,
@@ -135,6 +146,7 @@ class Solver:
             self.state,
             self.control,
         )
+        self._now, self._pushed = self.still, self.tau  # what a kernel has asked for
         self.parts: Parts | None = None  # in which it steps, where that costs less
         compiled = entry_point(run, *self.arrays, self.still, self.tau, NO_RECORD, STEP, 0)
         self._run = functools.partial(compiled, *self.arrays)
@@ -148,7 +160,7 @@ class Solver:
         """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
         self.script = other.script
-        for name in ("dt", "integrator", "directions", "passes", "gravity", "implicit"):
+        for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
 
     @property
@@ -162,6 +174,8 @@ class Solver:
         Raises:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
+        if task == STEP and self._prescribe_by_call():
+            return self.finish_call(self._run(self._now, self._pushed, record, task, steps))
         targets = self._targets(steps) if self.encoded.motions else self.still
         forces = self.forces(steps)
         if self.parts is None or task != STEP:
@@ -171,6 +185,16 @@ class Solver:
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
         """Advance by steps in joint coordinates, without parts."""
         return self._run(targets, forces, record, STEP, steps)
+
+    def _prescribe_by_call(self) -> bool:
+        """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
+        c = self.control[0]
+        several = c["integrator"] in (DOP8, RADAU)
+        scripted = several and bool(self.encoded.motions or self.script.signals)
+        c["scripted"] = scripted
+        if scripted:
+            self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
+        return scripted
 
     def finish_call(self, failure: int) -> int:
         """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.
@@ -184,7 +208,7 @@ class Solver:
         return failure
 
     def advance(self, steps: int, record: Array = NO_RECORD) -> int:
-        """Advance by many steps; one that cannot be closed is tried again in finer ones.
+        """Advance by many steps; one that is too long is tried again in finer ones.
 
         Close to a singular position that the mechanism does not quite reach the motion turns
         sharply; there a step may be too long for the correction to stay on its branch.
@@ -198,14 +222,14 @@ class Solver:
             # whole records only in one call; what a refined step interrupts goes one by one
             failure = self.run(STEP, steps - done, record[done // every :] if every else record)
             done += int(self.control[0]["done"])
-            if failure != NOT_CLOSED:
+            if failure not in TOO_LONG:
                 return failure
             if self._refine():
-                return NOT_CLOSED
+                return failure
             done += 1
             while every and done % every and done < steps:
                 failure = self.run(STEP, 1)
-                if failure == NOT_CLOSED:
+                if failure in TOO_LONG:
                     failure = self._refine()
                 if failure:
                     return failure
@@ -228,7 +252,7 @@ class Solver:
                 self.state[:], c["fresh"] = before, 0
                 c["dt"] = dt / parts
                 failure = self.run(STEP, parts)
-                if failure != NOT_CLOSED:
+                if failure not in TOO_LONG:
                     break
         finally:  # a user's constraint may raise
             c["dt"], c["guarded"] = dt, 1
@@ -337,9 +361,17 @@ class Solver:
 
     def _fill_user_rows(self, phase: int) -> None:
         """Answer the kernel's call for the users' rows; exceptions are kept and raised later."""
-        assert phase in (POSITION_PHASE, DRIFT_PHASE)
+        assert phase in (POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE)
         try:
             nq, nv, t = len(self.q), len(self.v), float(self.control[0]["t"])
+            if phase == SCRIPT_PHASE:
+                times = np.array([t])
+                self._pushed[:] = self.tau
+                if self.script.signals:
+                    self._pushed += self.script.at(times)
+                if self.encoded.motions:
+                    self._now[:] = self.encoded.targets(times)
+                return
             q, v = self.vectors[SEEN_Q, :nq].copy(), self.vectors[SEEN_V, :nv].copy()
             seen = Kinematics(self.mechanism, self.poses, self.axes, q, v, t)
             self.evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)

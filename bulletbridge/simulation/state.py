@@ -139,6 +139,8 @@ class ClosedState:
             int(c["correction_passes"]),
             bool(c["guarded"]),
             float(c["gap"]),
+            int(c["taken"]),
+            int(c["rejected"]),
         )
 
     def assemble(

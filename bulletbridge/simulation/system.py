@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import AssemblyError, ModelError, WorldError
-from bulletbridge.formulations.arrays import CURRENT, EULER, RK4, START
+from bulletbridge.formulations.arrays import CURRENT, EULER, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
@@ -19,6 +19,7 @@ from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.simulation.options import (
     COMPILED,
+    CONTROLLED,
     BoundedSolver,
     Directions,
     Integrator,
@@ -35,6 +36,8 @@ from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
 from bulletbridge.simulation.step import STEP
 
+NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
+
 
 class System(BoundedState):
     """A constrained mechanism and its state.
@@ -47,11 +50,14 @@ class System(BoundedState):
             at the time of each stage, so integrators keep their order. One function, or one for
             each rate of a joint that has several.
         dt: Step [s].
-        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4);
-            ``dop853`` (order 8 with error control, slow, for reference solutions); and in Python
-            those of ``simulation.methods``: ``euler``, ``heun``, ``nystrom4``, ``trapezoidal``,
-            ``symmetric``.
-        rtol, atol: Tolerances of ``dop853``.
+        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4),
+            ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit, for stiff forces);
+            and in Python those of ``simulation.methods``: ``euler``, ``heun``, ``nystrom4``,
+            ``trapezoidal``, ``symmetric``.
+        rtol, atol: What ``dop853`` and ``radau`` may err by in a sub-step, rtol in radians or
+            lengths of the mechanism, for rates times its pace [1/s]; they divide dt into as many
+            sub-steps as that takes, so that dt is but the time between outputs. None: fixed steps
+            of dt.
         correction: Directions of the configuration correction: those at the ``start`` of the step,
             guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
         passes: Fixed number of correction passes; None for as many as round-off takes.
@@ -88,7 +94,7 @@ class System(BoundedState):
         forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator = "semi_implicit_euler",
-        rtol: float = 1e-10,
+        rtol: float | None = 1e-10,
         atol: float = 1e-12,
         correction: Directions = "start",
         passes: int | None = None,
@@ -101,7 +107,9 @@ class System(BoundedState):
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
-        check_options(dt, integrator, correction, passes, velocity_filter, springs, bounded_solver)
+        check_options(
+            dt, integrator, correction, passes, velocity_filter, springs, bounded_solver, rtol
+        )
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
         self._full.script = script(mechanism, forces or {})
@@ -109,15 +117,20 @@ class System(BoundedState):
         self.integrator: Integrator = integrator
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
-        if integrator == "dop853":
-            self._python = Adaptive(rtol, atol, None if projector else make)
+        if integrator in CONTROLLED and not projector:
+            if integrator == "radau" or rtol is None:
+                raise ModelError(NEED_PROJECTOR)
+            self._python = Adaptive(rtol, atol, make)
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
         self._filter: Filter | None = None
         if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
             raise ModelError(NEED_EULER)
         control = self._full.control[0]
-        control["dt"], control["integrator"] = dt, RK4 if integrator == "rk4" else EULER
+        control["dt"], control["integrator"] = dt, COMPILED.get(integrator, EULER)
+        if integrator in CONTROLLED:
+            control["controlled"] = rtol is not None
+            control["rtol"], control["atol"] = 1e-12 if rtol is None else rtol, atol
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
         control["implicit"] = springs == "implicit" and has_springs(self._full)

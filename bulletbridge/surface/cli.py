@@ -39,6 +39,7 @@ class IntegratorName(str, Enum):
     semi_implicit_euler = "semi_implicit_euler"
     rk4 = "rk4"
     dop853 = "dop853"
+    radau = "radau"
     euler = "euler"
     heun = "heun"
     nystrom4 = "nystrom4"
@@ -85,7 +86,7 @@ def compare(
     integrator: Annotated[
         IntegratorName, typer.Option(help="Of our solver; Bullet's is fixed.")
     ] = IntegratorName.semi_implicit_euler,
-    rtol: Annotated[float, typer.Option(help="Relative tolerance of dop853.")] = 1e-10,
+    rtol: Annotated[float, typer.Option(help="Tolerance of dop853 and radau.")] = 1e-10,
     solver: Annotated[
         list[str] | None,
         typer.Option(

@@ -41,7 +41,7 @@ class SystemOptions(TypedDict, total=False):
     forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
     dt: float
     integrator: Integrator
-    rtol: float
+    rtol: float | None
     atol: float
     correction: Literal["start", "current"]
     passes: int | None

@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.simulation.options import COMPILED, Integrator
+from bulletbridge.simulation.options import COMPILED, CONTROLLED, Integrator
 from bulletbridge.surface.load import SystemOptions
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
@@ -40,7 +40,7 @@ class Plan:
         dt: Step [s].
         duration: [s], rounded to whole steps.
         integrator: Of our solver; Bullet's is always semi-implicit Euler.
-        rtol: Relative tolerance of ``dop853``.
+        rtol: Tolerance of ``dop853`` and ``radau``.
         solvers: Names from ``EVERYTHING``.
         reference: Measure trajectories against DOP853 at tight tolerance.
     """
@@ -85,7 +85,7 @@ def options(plan: Plan, solver: str) -> SystemOptions:
     """Keyword arguments of ``System`` for one of our solvers under a plan."""
     options: SystemOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
     options["formulation"] = solver
-    if solver in BASELINES and plan.integrator != "dop853":
+    if solver in BASELINES and plan.integrator not in CONTROLLED:
         options["passes"], options["velocity_filter"] = 0, False
     return options
 
@@ -101,13 +101,13 @@ def blank(
             f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
             f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
         )
-    elif solver in BASELINES and plan.integrator != "dop853":
+    elif solver in BASELINES and plan.integrator not in CONTROLLED:
         mode, integrator = "formulation", plan.integrator
         settings = "no correction, no filter, in Python"
     else:
         mode, integrator = "exact", plan.integrator
         settings = "redundant directions dropped, gap corrected to round-off, state written back"
-        if integrator == "dop853":
+        if integrator in CONTROLLED:
             settings += f", rtol {plan.rtol:g}"
         if solver != "projector" or integrator not in COMPILED:
             settings += ", in Python"

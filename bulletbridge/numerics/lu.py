@@ -1,0 +1,96 @@
+"""Factors P A = L U of small full matrices, real or complex, in place, by partial pivoting.
+
+Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Computations, 3.4.
+"""
+
+from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.records import Array
+
+
+@helper
+def lu_real(A: Array, turns: Array) -> None:
+    """Factor A (n, n); turns (n,) receives the row that each row was exchanged with."""
+    n = A.shape[0]
+    for k in range(n):
+        best, most = k, abs(A[k, k])
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > most:
+                best, most = i, abs(A[i, k])
+        turns[k] = best
+        if best != k:
+            for j in range(n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+        for i in range(k + 1, n):
+            x = A[i, k] / A[k, k]
+            A[i, k] = x
+            if x != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= x * A[k, j]
+
+
+@helper
+def back_real(A: Array, turns: Array, b: Array) -> None:
+    """Solve with the factors for b (n,), in place."""
+    n = A.shape[0]
+    for k in range(n):
+        i = int(turns[k])
+        b[k], b[i] = b[i], b[k]
+    for i in range(n):
+        for j in range(i):
+            b[i] -= A[i, j] * b[j]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            b[i] -= A[i, j] * b[j]
+        b[i] /= A[i, i]
+
+
+@helper
+def divide(a: float, b: float, c: float, d: float) -> tuple[float, float]:
+    """(a + i b) / (c + i d)."""
+    size = c * c + d * d
+    return (a * c + b * d) / size, (b * c - a * d) / size
+
+
+@helper
+def lu_complex(A: Array, B: Array, turns: Array) -> None:
+    """Factor A + i B (n, n); turns (n,) receives the row that each row was exchanged with."""
+    n = A.shape[0]
+    for k in range(n):
+        best, most = k, abs(A[k, k]) + abs(B[k, k])
+        for i in range(k + 1, n):
+            if abs(A[i, k]) + abs(B[i, k]) > most:
+                best, most = i, abs(A[i, k]) + abs(B[i, k])
+        turns[k] = best
+        if best != k:
+            for j in range(n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+                B[k, j], B[best, j] = B[best, j], B[k, j]
+        for i in range(k + 1, n):
+            x, y = divide(A[i, k], B[i, k], A[k, k], B[k, k])
+            A[i, k], B[i, k] = x, y
+            if x != 0.0 or y != 0.0:
+                for j in range(k + 1, n):
+                    p, s = A[k, j], B[k, j]
+                    A[i, j] -= x * p - y * s
+                    B[i, j] -= x * s + y * p
+
+
+@helper
+def back_complex(A: Array, B: Array, turns: Array, b: Array, c: Array) -> None:
+    """Solve with the factors for b + i c (n,), in place."""
+    n = A.shape[0]
+    for k in range(n):
+        i = int(turns[k])
+        b[k], b[i] = b[i], b[k]
+        c[k], c[i] = c[i], c[k]
+    for i in range(n):
+        for j in range(i):
+            p, s = b[j], c[j]
+            b[i] -= A[i, j] * p - B[i, j] * s
+            c[i] -= A[i, j] * s + B[i, j] * p
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            p, s = b[j], c[j]
+            b[i] -= A[i, j] * p - B[i, j] * s
+            c[i] -= A[i, j] * s + B[i, j] * p
+        b[i], c[i] = divide(b[i], c[i], A[i, i], B[i, i])

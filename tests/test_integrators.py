@@ -1,0 +1,236 @@
+"""High-order and implicit integrators: orders, error control, singular passages, stiff forces."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from planar import four_bar, hanging, planar_chain, windows
+from test_constraints import PointOnSphere
+from test_methods import SPATIAL
+from test_step import closed_system
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError, StepError
+from bulletbridge.numerics.lu import back_complex, back_real, lu_complex, lu_real
+from bulletbridge.simulation.radau_system import M_REAL, TI, C, T
+
+ORDERS = {"dop853": 8, "radau": 5}
+STEPS = {"dop853": (0.2, 0.1, 0.05), "radau": (0.05, 0.025, 0.0125)}
+
+
+def swing(duration: float, dt: float, **options) -> np.ndarray:
+    """Joint angles of a four-bar that has swung from rest."""
+    system = four_bar(dt=dt, **options)
+    system.assemble(q={"j0": 1.2})
+    system.rollout(round(duration / dt))
+    assert system.evaluate().largest("kept_metres") < 1e-13
+    assert system.evaluate().largest("rate_metres") < 1e-13
+    return system.q
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+def test_correction_and_filter_keep_the_order(integrator):
+    reference = swing(2.0, 0.01, integrator="dop853", rtol=None)
+    errors = [
+        np.abs(swing(2.0, dt, integrator=integrator, rtol=None) - reference).max()
+        for dt in STEPS[integrator]
+    ]
+    slopes = np.diff(np.log2(errors))
+    assert_allclose(-slopes, ORDERS[integrator], atol=0.5)
+
+
+@pytest.mark.parametrize(("integrator", "steps"), [("dop853", 4), ("radau", 8)])
+def test_order_where_rotations_do_not_commute(integrator, steps):
+    """A floating chain of spherical joints with a loop: halving steps gains what the order says."""
+    ends = []
+    for n in (steps, 2 * steps, 8 * steps):
+        system = closed_system(SPATIAL, integrator=integrator, rtol=None)
+        system.set_state(v=0.3 * system.v, t=0.0)
+        for solver in (system._full, system._solver):
+            solver.control[0]["dt"] = 1.6 / n
+        system.rollout(n)
+        ends.append(system.v)
+    coarse, fine = (np.abs(end - ends[-1]).max() for end in ends[:2])
+    assert np.log2(coarse / fine) == pytest.approx(ORDERS[integrator], abs=0.8)
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+def test_error_control_keeps_to_its_tolerance(integrator, rtol):
+    """Over two seconds, that is 20 units of time of the motion at most (its pace is 10 1/s)."""
+    reference = swing(2.0, 0.01, integrator="dop853", rtol=None)
+    assert np.abs(swing(2.0, 2.0, integrator=integrator, rtol=rtol) - reference).max() < 20 * rtol
+
+
+def test_outputs_do_not_change_the_motion():
+    """Sub-steps end at outputs, each corrected and filtered."""
+    fine = swing(2.0, 0.01, integrator="dop853", rtol=1e-9)
+    coarse = swing(2.0, 1.0, integrator="dop853", rtol=1e-9)
+    assert_allclose(fine, coarse, rtol=0, atol=1e-8)
+
+
+def test_energy_and_momentum_hold_to_round_off():
+    system = hanging(gravity=0.0, integrator="dop853", rtol=None, dt=1 / 240)
+    system.assemble(v={"j0": 1.0})
+    start = system.evaluate()
+    system.rollout(480)
+    end = system.evaluate()
+    assert abs(end.energy / start.energy - 1.0) < 1e-12
+    scale = np.abs(start.momentum).max()
+    assert_allclose(end.momentum, start.momentum, rtol=0, atol=1e-12 * max(scale, 1.0))
+
+
+VARIANTS = {"equal": (1, 1.0), "heavy": (1, 3.0), "two loops": (2, 1.0)}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("integrator", ["rk4", "dop853"])
+def test_singular_passages_at_fixed_steps(variant, integrator):
+    """Ten passages in ten seconds: on the branch, closed, energy to 1e-7 of the kinetic energy."""
+    system = windows(*variant, integrator=integrator, rtol=None, dt=1 / 240)
+    start, kinetic = system.evaluate().energy, 0.0
+    for _ in range(100):
+        system.rollout(24)
+        seen = system.evaluate()
+        kinetic = max(kinetic, seen.kinetic)
+        assert abs(seen.energy - start) < 1e-7 * kinetic or kinetic < 10.0
+        assert seen.largest("metres") < 1e-12 and seen.largest("rate_metres") < 1e-12
+        cranks = system.q[::2]
+        assert_allclose(np.cos(cranks - cranks[0]), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("rtol", [1e-8, 1e-12])
+def test_error_control_does_not_resolve_singular_positions(variant, rtol):
+    """The number of sub-steps is that of a smooth motion, and the energy comes out."""
+    system = windows(*variant, integrator="dop853", rtol=rtol, dt=10.0)
+    start = system.evaluate().energy
+    system.step()
+    status = system.status
+    assert status.sub_steps < 400 and status.rejected < 60
+    assert abs(system.evaluate().energy - start) < 1e-5
+    cranks = system.q[::2]
+    assert_allclose(np.cos(cranks - cranks[0]), 1.0, atol=1e-12)
+
+
+def stiff_chain(stiffness: float, damping: float, **options) -> bb.System:
+    """Four rods, the first joint free, springs and dampers on the others, turning as one."""
+    mechanism = planar_chain([0.3] * 4, [0.5] * 4)
+    mechanism.axes["stiffness"][1:], mechanism.axes["damping"][1:] = stiffness, damping
+    mechanism = replace(mechanism, gravity=np.array([0, 0, -9.81]))
+    system = bb.System(mechanism, **options)
+    system.set_state(np.zeros(4), np.zeros(4))
+    return system
+
+
+def test_stiff_forces_at_steps_beyond_the_explicit_limit():
+    """The fastest mode decays at 4e6 1/s: explicit steps must stay below 1e-6 s."""
+    stiffness, damping = 3e6, 2e4
+    system = stiff_chain(stiffness, damping, integrator="radau", rtol=None, dt=0.01)
+    terms = system.terms()
+    limit = (
+        2.0
+        / np.abs(
+            np.linalg.eigvals(np.linalg.solve(terms.M, damping * np.eye(4)[1:].T @ np.eye(4)[1:]))
+        ).max()
+    )
+    assert system.dt > 100 * limit
+    start = system.evaluate().energy
+    system.rollout(100)
+    assert system.evaluate().energy <= start
+    fine = stiff_chain(stiffness, damping, integrator="radau", rtol=1e-9, dt=1.0)
+    fine.step()
+    assert fine.status.sub_steps < 3000
+    assert_allclose(system.q, fine.q, rtol=0, atol=1e-5)
+    rigid = bb.System(planar_chain([1.2], [2.0]), integrator="dop853", dt=1.0)
+    rigid.set_state([0.0], [0.0])
+    rigid.step()
+    assert_allclose(system.q[0], rigid.q[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+def test_driven_rows_and_scripted_forces_are_met_at_the_stages(integrator):
+    """A drive that holds its joint, and a force on a free one whose motion is known."""
+    motion = bb.Motion(z=bb.Sine(0.4, 1.3, 0.2, 1.0))
+    drive = bb.Coupling("drive", {"j0": 1.0}, motion=motion)
+    system = four_bar(extra=[drive], integrator=integrator, rtol=1e-8, dt=0.1)
+    system.assemble()
+    for _ in range(10):
+        system.step()
+        target = motion.z(system.t)
+        assert abs(system.q[0] - target[0]) < 1e-12
+        assert abs(system.v[0] - target[1]) < 1e-11
+    rod = replace(planar_chain([1.0], [3.0]), gravity=np.zeros(3))
+    free = bb.System(rod, forces={"j0": np.cos}, integrator=integrator, rtol=1e-8, dt=2.0)
+    free.set_state([0.0], [0.0])
+    free.step()
+    assert_allclose(free.q, 1.0 - np.cos(2.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+def test_users_constraints_work_and_their_exceptions_undo_the_step(integrator):
+    class Failing(PointOnSphere):
+        broken = False
+
+        def rows(self, kinematics):
+            if self.broken:
+                raise ZeroDivisionError("mine")
+            return super().rows(kinematics)
+
+    constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
+    chain = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+    system = bb.System(chain, [constraint], integrator=integrator, rtol=1e-6, dt=0.05)
+    system.assemble({"j0": 1.0, "j1": -1.0})
+    start = system.evaluate().energy
+    system.step()
+    assert abs(system.evaluate().energy - start) < 1e-4
+    q, t = system.q, system.t
+    constraint.broken = True
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        system.step()
+    assert_array_equal(system.q, q)
+    assert system.t == t
+    constraint.broken = False
+    system.step()
+
+
+@pytest.mark.parametrize("integrator", ORDERS)
+def test_forces_that_are_no_numbers_leave_the_state_as_it_was(integrator):
+    system = four_bar(integrator=integrator)
+    system.assemble()
+    q = system.q
+    system.tau[:] = np.nan
+    with pytest.raises(StepError, match="check tau"):
+        system.step()
+    assert_array_equal(system.q, q)
+
+
+def test_tolerances_that_mean_nothing_are_refused():
+    with pytest.raises(ModelError, match="rtol"):
+        four_bar(integrator="dop853", rtol=0.0)
+
+
+def test_radau_collocates_at_its_points():
+    """T and TI diagonalise the inverse of the matrix that integrates polynomials exactly."""
+    assert_allclose(T @ TI, np.eye(3), atol=1e-14)
+    powers = np.arange(1, 4)
+    inverse = np.linalg.inv(
+        (C[:, None] ** powers / powers) @ np.linalg.inv(C[:, None] ** (powers - 1))
+    )
+    assert_allclose(TI[0] @ inverse, M_REAL * TI[0], atol=1e-12)
+
+
+def test_lu_solves(rng_seed=3):
+    rng = np.random.default_rng(rng_seed)
+    A, B, b, c = (rng.normal(size=s) for s in ((6, 6), (6, 6), 6, 6))
+    A[0, 0] = 0.0
+    x = np.linalg.solve(A, b)
+    y = np.linalg.solve(A + 1j * B, b + 1j * c)
+    turns, real, here = np.zeros(6), A.copy(), b.copy()
+    lu_real(real, turns)
+    back_real(real, turns, here)
+    assert_allclose(here, x, rtol=1e-10)
+    lu_complex(A, B, turns)
+    back_complex(A, B, turns, b, c)
+    assert_allclose(b + 1j * c, y, rtol=1e-10)
