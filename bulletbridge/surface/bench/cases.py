@@ -1,20 +1,25 @@
 """The mechanisms of the comparison: bundled ones, and rows and ladders of any length."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
+import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import BulletBridgeWarning, ModelError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.bench.problem import Problem, positions, problem
-from bulletbridge.surface.load import load
-from bulletbridge.surface.models import bundled
+from bulletbridge.surface.load import load, with_forces
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.models import bundled, find
+from bulletbridge.surface.worlds import connect_direct, disconnect, make_passive
 
 CASES = {"four_bar": (2.0, 10.0), "two_arms": (1.0, 2.0), "minitaur": (2.0,)}
 """Cases by bundled name, with the horizons [s] at which their errors are taken."""
@@ -27,6 +32,8 @@ WIDTH = 0.04
 HANG = matrix_rpy(Rotation.from_euler("XZ", [np.pi / 2, -np.pi / 2]).as_matrix())
 """Joint frame whose z is -y of the world and whose x points down."""
 TURNED = (0.0, 0.0, np.pi / 2)
+STIFFNESS, FASTER = 1.0, 20.0
+"""Of Minitaur: its springs [N m/rad], and how much faster it starts than in its file."""
 ROUNDED, GRADUATION = 1e-3, np.deg2rad(5.0)
 """A file that says 1.57075 means a right angle; its angles are multiples of 5 degrees."""
 
@@ -45,12 +52,35 @@ def case(name: str) -> Problem:
             return make(int(name.removeprefix(kind)))
     if name not in bundled():
         raise ModelError(f"no case is called '{name}'; there are {', '.join(CASES)}, rowN, ladderN")
+    if name == "minitaur":
+        return minitaur()
     with load(name) as model:
         system = model.system
-        made = problem(name, system.mechanism, model.spec.constraints, system.q, system.v)
-        if name == "minitaur":
-            made = squared(made, system.mechanism.link("base_chassis_link").R)
-    return made
+        return problem(name, system.mechanism, model.spec.constraints, system.q, system.v)
+
+
+def minitaur() -> Problem:
+    """The bundled Minitaur as programs load it: inertias are those of Bullet, from its shapes.
+
+    Those in its file are far too large. Motors are held by springs of 1 N m/rad and start faster.
+    """
+    spec = read_loops(find("minitaur"))
+    client = connect_direct()
+    try:
+        body = pybullet.loadURDF(str(spec.bodies[0].urdf), physicsClientId=client)
+        make_passive(body, client)
+        pybullet.setGravity(*spec.gravity, physicsClientId=client)
+        with warnings.catch_warnings():  # that these are not the file's inertias
+            warnings.simplefilter("ignore", BulletBridgeWarning)
+            read = read_bullet(body, client).mechanism
+    finally:
+        disconnect(client)
+    mechanism = with_forces(read, [replace(force, stiffness=STIFFNESS) for force in spec.forces])
+    system = System(mechanism, spec.constraints)
+    rates = {name: FASTER * float(np.sum(rate)) for name, rate in spec.start_v.items()}
+    system.assemble(spec.start_q, rates)
+    made = problem("minitaur", mechanism, spec.constraints, system.q, system.v)
+    return squared(made, mechanism.link("base_chassis_link").R)
 
 
 def squared(made: Problem, base: Array) -> Problem:

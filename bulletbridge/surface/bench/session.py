@@ -5,13 +5,14 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+import bulletbridge
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.bench.peers.base import version_of
 from bulletbridge.surface.bench.problem import Problem
 from bulletbridge.surface.bench.settings import PACKAGES, Setting
 from bulletbridge.surface.bench.worker import PeerError, Worker
@@ -103,7 +104,7 @@ def installed(peers: Sequence[str], memory: bool) -> dict[str, Row]:
             reason = f"not installed: no module {missing[0]}; pip install 'bulletbridge[bench]'"
             row |= {"installed": False, "reason": reason}
         else:
-            row["version"] = version(package.distribution)
+            row["version"] = version_of(package.distribution) or bulletbridge.__version__
             if memory:
                 row["import_mb"] = import_memory(package.imports or ("bulletbridge",))
         found[peer] = row
@@ -131,7 +132,8 @@ def conversion(made: Problem, running: Session) -> list[Row]:
         if peer == "pinocchio" and made.name != "minitaur":
             setting = Setting(peer, "check", {"mu": 1e-8, "iterations": 100})
         try:
-            found, how = _accelerations(setting, made, running)
+            found, how, memory = _accelerations(setting, made, running)
+            row["memory_mb"] = memory
             row |= {"error": float(np.abs(found - ours).max()) / scale, "how": how}
             row["same"] = row["error"] <= package.limit
         except PeerError as error:
@@ -140,19 +142,20 @@ def conversion(made: Problem, running: Session) -> list[Row]:
     return rows
 
 
-def _accelerations(setting: Setting, made: Problem, running: Session) -> tuple[Array, str]:
-    """Accelerations at the start, and how they were found."""
+def _accelerations(setting: Setting, made: Problem, running: Session) -> tuple[Array, str, float]:
+    """Accelerations at the start, how they were found, and the memory of making the model [MB]."""
+    memory: list[float] = []
     found: list[Array] = []
     try:
         for dt in DIFFERENCES:
-            running.build(setting, made, dt)
+            memory.append(running.build(setting, made, dt))
             given = running.ask(setting, "acceleration")
             if given is not None:
-                return given, "asked for"
+                return given, "asked for", memory[0]
             first = running.ask(setting, "settled")
             _, _, v = running.ask(setting, "record", first + 1, 1)
             found.append((v[first + 1] - v[first]) / dt)
     finally:
         running.ask(setting, "drop")
     coarse, middle, fine = found
-    return (8.0 * fine - 6.0 * middle + coarse) / 3.0, "differences of velocities"
+    return (8.0 * fine - 6.0 * middle + coarse) / 3.0, "differences of velocities", memory[0]

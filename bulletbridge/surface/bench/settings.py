@@ -106,7 +106,7 @@ def _ours(label: str, tasks: tuple[Task, ...], finest: float = 1e-5, **options: 
 
 SETTINGS: tuple[Setting, ...] = (
     _ours("semi-implicit Euler", ALL, 5e-6, integrator="semi_implicit_euler"),
-    _ours("RK4", ALL, 1e-4, integrator="rk4"),
+    _ours("RK4", ALL, integrator="rk4"),
     Setting(
         "bulletbridge", "DOP853 in Python", {"integrator": "dop853"}, PRECISION, {}, "rtol", 1e-12
     ),

@@ -57,14 +57,14 @@ QUICK = Effort(3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2))
 
 
 def time_steps(made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
-    """Time per step of 1 ms of every setting, taking turns; memory of the problem."""
+    """Time per step of 1 ms of every setting, taking turns."""
     rows, counts = list[Row](), dict[tuple[int, str], int]()
     chosen = settings(running.peers, "time")
     times: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for k, setting in enumerate(chosen):
         rows.append({"case": made.name, "peer": setting.peer, "setting": setting.label})
         try:
-            rows[k]["model_mb"] = running.build(setting, made, STEPS[1])
+            running.build(setting, made, STEPS[1])
             for how in HOW:
                 counts[k, how], times[k, how] = count(setting, how, running, effort), []
         except PeerError as error:

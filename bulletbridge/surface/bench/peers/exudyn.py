@@ -85,9 +85,9 @@ class Exudyn(Stepped):
             if body["joint"] == FREE:
                 nothing = (np.zeros((3, 3)), np.zeros(3), 0.0)
                 for name in BASE:
-                    carried = inertia if name == BASE[-1] else nothing
-                    here = (getattr(kinds, name), len(links) - 1, np.eye(3), np.zeros(3))
-                    links.append((*here, *carried))
+                    J, com, mass = inertia if name == BASE[-1] else nothing
+                    kind, parent = getattr(kinds, name), len(links) - 1
+                    links.append((kind, parent, np.eye(3), np.zeros(3), J, com, mass))
                     for values in gains.values():
                         values.append(0.0)
                 continue
@@ -97,7 +97,9 @@ class Exudyn(Stepped):
             links.append((kind, *place, *inertia))
             for name, values in gains.items():
                 values.append(float(made.mechanism.axes[body["v"]][name]))
-        types, parents, R, p, J, com, mass = (list(column) for column in zip(*links, strict=True))
+        types, parents, R, p, moments, centres, masses = (
+            list(column) for column in zip(*links, strict=True)
+        )
         n = len(types)
         forced = any(any(values) for values in gains.values())
         self.node = self.system.AddNode(
@@ -115,9 +117,9 @@ class Exudyn(Stepped):
                 linkParents=parents,
                 jointTransformations=lists.Matrix3DList(R),
                 jointOffsets=lists.Vector3DList(p),
-                linkInertiasCOM=lists.Matrix3DList(J),
-                linkCOMs=lists.Vector3DList(com),
-                linkMasses=mass,
+                linkInertiasCOM=lists.Matrix3DList(moments),
+                linkCOMs=lists.Vector3DList(centres),
+                linkMasses=masses,
                 gravity=[float(x) for x in made.mechanism.gravity],
                 jointPControlVector=gains["stiffness"] if forced else [],
                 jointDControlVector=gains["damping"] if forced else [],
