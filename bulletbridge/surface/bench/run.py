@@ -1,11 +1,12 @@
 """Runs the tasks of a comparison and puts the results together."""
 
+import math
 import os
 import platform
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 from bulletbridge.errors import ModelError
 from bulletbridge.surface.bench.cases import CASES, SINGULAR, STANDARD, case
@@ -101,7 +102,17 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
                 results["standard"] += work_precision(made, exact, horizons, running, effort, say)
     results["seconds"] = time.time() - begun
     results["machine"]["load_after"] = load_average()
-    return results
+    return without_nan(results)
+
+
+def without_nan(value: Any) -> Any:
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: without_nan(part) for key, part in pairs}
+    if isinstance(value, list | tuple):
+        return [without_nan(part) for part in cast("list[Any]", value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def one_case(

@@ -15,6 +15,8 @@ LARGE = 5
 """Loops from which on the growth is fitted."""
 ROUND_OFF = 1e-12
 """Gaps [m] and rates [m/s] below this are equal to each other."""
+PASSED = 0.1
+"""Change of energy, relative to the kinetic one, up to which a singular passage counts."""
 EVEN = 1.05
 """Ratio within which two figures are the same."""
 
@@ -200,7 +202,8 @@ def passages(rows: list[Row]) -> list[Row]:
         mine = [r for r in rows if (r["peer"], r["setting"], r["dt"]) == (peer, setting, dt)]
         done = good(mine)
         line: Row = {"peer": peer, "setting": setting, "dt": dt, "of": len(mine)}
-        line["passed"] = sum(1 for row in done if row["on_branch"])
+        kept = [row for row in done if row["on_branch"] and (row["energy"] or 0.0) < PASSED]
+        line["passed"] = len(kept)
         line["on_branch"] = line["passed"] == len(mine)
         for key in ("gap_m", "rate_m", "energy"):
             complete = len(done) == len(mine)
