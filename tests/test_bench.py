@@ -13,7 +13,7 @@ from bulletbridge.surface.bench.judging import GRID, Judge, error_at, swing
 from bulletbridge.surface.bench.page import page
 from bulletbridge.surface.bench.peers.ours import Ours
 from bulletbridge.surface.bench.session import session
-from bulletbridge.surface.bench.settings import PACKAGES, Setting
+from bulletbridge.surface.bench.settings import PACKAGES, Setting, adapters
 from bulletbridge.surface.bench.summary import exponents, standing, wall_to
 from bulletbridge.surface.bench.tasks import affordable
 from bulletbridge.surface.bench.worker import PeerError
@@ -27,9 +27,9 @@ INSTALLED = [
 OTHERS = [peer for peer in INSTALLED if peer != "bulletbridge"]
 
 
-def peer_of(name, made, dt, **options):
+def peer_of(adapter, made, dt, **options):
     """An adapter in this process."""
-    module, attribute = PACKAGES[name].adapter
+    module, attribute = adapter
     return getattr(import_module(module), attribute)(made, dt, **options)
 
 
@@ -39,14 +39,14 @@ def minitaur():
     return case("minitaur")
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(name, minitaur):
+@pytest.mark.parametrize(("name", "adapter"), [(n, a) for n in OTHERS for a in adapters(n)])
+def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(name, adapter, minitaur):
     made = minitaur
     ours = Ours(made, 1e-3).acceleration()
     scale = max(1.0, np.abs(ours).max())
     velocities = []
     for dt in (4e-6, 2e-6, 1e-6):
-        peer = peer_of(name, made, dt, **PACKAGES[name].check)
+        peer = peer_of(adapter, made, dt, **PACKAGES[name].check)
         q, v = peer.state()
         assert max(np.abs(q - made.q).max(), np.abs(v - made.v).max()) < 1e-14
         given = peer.acceleration()

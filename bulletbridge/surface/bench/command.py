@@ -27,6 +27,9 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="To see that it works; the figures mean nothing.")
     ] = False,
+    cap: Annotated[
+        float, typer.Option(help="Seconds that one run of work-precision may take.")
+    ] = 2.0,
     read_file: Annotated[
         Path | None, typer.Option("--read", metavar="FILE", help="Show results; measure nothing.")
     ] = None,
@@ -50,7 +53,7 @@ def bench(
         results = read(read_file)
     else:
         tasks = cast("tuple[Task, ...]", tuple(task or TASKS))
-        choice = Choice(tasks, tuple(case or CASES), tuple(peer or PACKAGES), quick)
+        choice = Choice(tasks, tuple(case or CASES), tuple(peer or PACKAGES), quick, cap)
         with progress_bars() as progress:
             shown = progress.add_task("bench", total=None)
             results = run(choice, lambda text: progress.update(shown, description=text))

@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from bulletbridge.errors import ModelError
@@ -36,12 +36,14 @@ class Choice:
     Attributes:
         tasks, cases, peers: By name; all unless given.
         quick: A few seconds, to see that everything works; the figures mean nothing.
+        cap: Seconds that one run of work-precision may take.
     """
 
     tasks: tuple[Task, ...] = TASKS
     cases: tuple[str, ...] = tuple(CASES)
     peers: tuple[str, ...] = tuple(PACKAGES)
     quick: bool = False
+    cap: float = FULL.cap
 
     def __post_init__(self) -> None:
         """Refuse what there is not.
@@ -61,7 +63,7 @@ class Choice:
 
 def run(choice: Choice, say: Say) -> dict[str, Any]:
     """Measure; everything that the page shows, ready for JSON."""
-    effort = QUICK if choice.quick else FULL
+    effort = QUICK if choice.quick else replace(FULL, cap=choice.cap)
     begun = time.time()
     peers = tuple(dict.fromkeys(("bulletbridge", *choice.peers)))
     say("looking for simulators")

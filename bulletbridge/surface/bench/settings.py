@@ -74,6 +74,7 @@ class Setting:
         cases: Options that differ in a case.
         knob: What is varied in work-precision: the step or the relative tolerance.
         finest: Smallest value of the knob.
+        adapter: In place of the simulator's usual one.
     """
 
     peer: str
@@ -83,6 +84,7 @@ class Setting:
     cases: dict[str, dict[str, Any]] = field(default_factory=lambda: {})
     knob: Knob = "dt"
     finest: float = 1e-5
+    adapter: tuple[str, str] | None = None
 
     def options_of(self, case: str) -> dict[str, Any]:
         """The adapter's options in a case."""
@@ -96,6 +98,8 @@ REDUNDANT = {"minitaur": {"mu": 1e-4, "iterations": 30}}
 """Pinocchio's regularisation where rows are redundant in more than one loop."""
 FULL_NEWTON = {"four_bar": {"modified": False}}
 """Exudyn keeps Newton's Jacobian but in the smallest mechanism, where making it anew costs less."""
+BODIES = (HERE + "exudyn_bodies", "ExudynBodies")
+"""Exudyn in redundant coordinates, which wins where there are many loops."""
 DENSE_ALPHA = {"solver": "alpha"}
 SPARSE = {"solver": "trapezoidal", "linear": "EigenSparse"}
 
@@ -165,7 +169,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("exudyn", "generalized-alpha, index 3", DENSE_ALPHA, cases=FULL_NEWTON),
     Setting("exudyn", "trapezoidal, index 2", {"solver": "trapezoidal"}, cases=FULL_NEWTON),
     Setting("exudyn", "trapezoidal, index 2, sparse", SPARSE, ("growth",)),
+    Setting("exudyn", "trapezoidal, index 2, redundant", SPARSE, ALL, adapter=BODIES),
+    Setting(
+        "exudyn",
+        "generalized-alpha, index 3, redundant",
+        {"solver": "alpha", "linear": "EigenSparse"},
+        adapter=BODIES,
+    ),
 )
+
+
+def adapters(peer: str) -> list[tuple[str, str]]:
+    """All adapters of a simulator, its usual one first."""
+    others = [s.adapter for s in SETTINGS if s.peer == peer and s.adapter is not None]
+    return list(dict.fromkeys([PACKAGES[peer].adapter, *others]))
 
 
 def settings(peers: tuple[str, ...], task: Task) -> list[Setting]:

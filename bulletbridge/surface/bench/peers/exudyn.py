@@ -49,15 +49,6 @@ class Exudyn(Stepped):
         ground = self.system.AddObject(self.items.ObjectGround())
         for tie in made.ties:
             self._tie(tie, ground)
-        outputs = self.library.OutputVariableType
-        self.sensors = [
-            self.system.AddSensor(
-                self.items.SensorNode(
-                    nodeNumber=self.node, storeInternal=True, outputVariableType=kind
-                )
-            )
-            for kind in (outputs.Coordinates, outputs.Coordinates_t)
-        ]
         self.system.Assemble()
         settings = self.settings = self.library.SimulationSettings()
         settings.solutionSettings.writeSolutionToFile = False
@@ -127,6 +118,15 @@ class Exudyn(Stepped):
                 jointVelocityOffsetVector=[0.0] * n if forced else [],
             )
         )
+        outputs = self.library.OutputVariableType
+        self.sensors = [
+            self.system.AddSensor(
+                self.items.SensorNode(
+                    nodeNumber=self.node, storeInternal=True, outputVariableType=kind
+                )
+            )
+            for kind in (outputs.Coordinates, outputs.Coordinates_t)
+        ]
 
     def _tie(self, tie: Tie, ground: int) -> None:
         rows, R_a, R_b = [1, 1, 1, 0, 0, 0], tie.R_a, tie.R_b
