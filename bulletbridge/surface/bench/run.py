@@ -11,6 +11,7 @@ from typing import Any, cast
 from bulletbridge.errors import ModelError
 from bulletbridge.surface.bench.cases import CASES, SINGULAR, STANDARD, case
 from bulletbridge.surface.bench.judging import Reference, reference
+from bulletbridge.surface.bench.problem import Problem
 from bulletbridge.surface.bench.session import Row, Session, conversion, installed, session
 from bulletbridge.surface.bench.settings import PACKAGES, SETTINGS, TASKS, Task
 from bulletbridge.surface.bench.tasks import (
@@ -24,6 +25,7 @@ from bulletbridge.surface.bench.tasks import (
     time_steps,
     work_precision,
 )
+from bulletbridge.surface.models import bundled
 from bulletbridge.surface.results import versions
 
 SCHEMA = 1
@@ -80,28 +82,26 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
     }
     tables = ("conversion", "references", "time", "accuracy", "work_precision")
     results |= {name: [] for name in (*tables, "growth", "singular", "standard")}
-    for name in choice.cases:
+    of_cases = {"time", "accuracy", "work-precision"} & set(choice.tasks)
+    for name in choice.cases if of_cases else ():
         with session(there) as running:
             one_case(name, CASES[name], choice.tasks, running, effort, say, results)
     if "growth" in choice.tasks:
         with session(there) as running:
             for kind in ("row", "ladder"):
-                results["conversion"] += conversion(case(f"{kind}3"), running)
+                running.peers = there
+                results["conversion"] += agreeing(case(f"{kind}3"), running)
                 results["growth"] += growth(kind, running, effort, say)
     if "singular" in choice.tasks:
         with session(there) as running:
             for name in SINGULAR[:1] if choice.quick else SINGULAR:
-                made = case(name)
-                results["conversion"] += conversion(made, running)
+                made, running.peers = case(name), there
+                results["conversion"] += agreeing(made, running)
                 results["singular"] += singular(made, running, effort, say)
     if "standard" in choice.tasks:
-        for name, horizons in STANDARD.items():
+        for name in [name for name in STANDARD if name in bundled()]:
             with session(there) as running:
-                made = case(name)
-                exact = reference(made, horizons, running)
-                results["conversion"] += conversion(made, running)
-                results["references"].append(exact.row)
-                results["standard"] += work_precision(made, exact, horizons, running, effort, say)
+                standard(name, running, effort, say, results)
     results["seconds"] = time.time() - begun
     results["machine"]["load_after"] = load_average()
     return without_nan(results)
@@ -132,7 +132,7 @@ def one_case(
         horizons = (effort.duration,)
     exact: Reference | None = None
     say(f"{name}: the same model everywhere?")
-    rows: dict[str, list[Row]] = {"conversion": conversion(made, running)}
+    rows: dict[str, list[Row]] = {"conversion": agreeing(made, running)}
     if "time" in tasks:
         rows["time"] = time_steps(made, running, effort, say)
     if {"accuracy", "work-precision"} & set(tasks):
@@ -146,6 +146,27 @@ def one_case(
             rows["work_precision"] = found
     for table, lines in rows.items():
         results[table] += lines
+
+
+def standard(
+    name: str, running: Session, effort: Effort, say: Say, results: dict[str, Any]
+) -> None:
+    """Work-precision of a standard problem."""
+    made = case(name)
+    horizons = (effort.duration,) if effort is QUICK else STANDARD[name]
+    results["conversion"] += agreeing(made, running)
+    say(f"{name}: reference")
+    exact = reference(made, horizons, running)
+    results["references"].append(exact.row)
+    results["standard"] += work_precision(made, exact, horizons, running, effort, say)
+
+
+def agreeing(made: Problem, running: Session) -> list[Row]:
+    """Compare accelerations, and go on without the simulators that have another model."""
+    rows = conversion(made, running)
+    same = {row["peer"] for row in rows if row.get("same")}
+    running.peers = tuple(peer for peer in running.peers if peer in same)
+    return rows
 
 
 def machine() -> Row:

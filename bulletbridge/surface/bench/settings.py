@@ -4,7 +4,9 @@ A new integrator of ours, or another setting of a peer, is one more line in ``SE
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from bulletbridge.simulation.options import Integrator
 
 Knob = Literal["dt", "rtol"]
 Task = Literal["time", "accuracy", "work-precision", "growth", "singular", "standard"]
@@ -108,11 +110,15 @@ def _ours(label: str, tasks: tuple[Task, ...], finest: float = 1e-5, **options: 
     return Setting("bulletbridge", label, options, tasks, {}, "dt", finest)
 
 
+CONTROLLED = tuple(name for name in ("dop853", "radau") if name in get_args(Integrator))
+"""Our integrators with error control, whose step is that between states."""
+
 SETTINGS: tuple[Setting, ...] = (
     _ours("semi-implicit Euler", ALL, 5e-6, integrator="semi_implicit_euler"),
     _ours("RK4", ALL, integrator="rk4"),
-    Setting(
-        "bulletbridge", "DOP853 in Python", {"integrator": "dop853"}, PRECISION, {}, "rtol", 1e-12
+    *(
+        Setting("bulletbridge", name, {"integrator": name}, PRECISION, {}, "rtol", 1e-12)
+        for name in CONTROLLED
     ),
     _ours("symmetric", ("accuracy", "singular"), integrator="symmetric"),
     *(
