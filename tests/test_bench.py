@@ -27,10 +27,19 @@ INSTALLED = [
 OTHERS = [peer for peer in INSTALLED if peer != "bulletbridge"]
 
 
-def peer_of(adapter, made, dt, **options):
-    """An adapter in this process."""
-    module, attribute = adapter
-    return getattr(import_module(module), attribute)(made, dt, **options)
+@pytest.fixture
+def peer_of():
+    """Makes adapters in this process, and closes them after the test."""
+    made = []
+
+    def make(adapter, problem, dt, **options):
+        module, attribute = adapter
+        made.append(getattr(import_module(module), attribute)(problem, dt, **options))
+        return made[-1]
+
+    yield make
+    for peer in made:
+        peer.close()
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +49,9 @@ def minitaur():
 
 
 @pytest.mark.parametrize(("name", "adapter"), [(n, a) for n in OTHERS for a in adapters(n)])
-def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(name, adapter, minitaur):
+def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(
+    name, adapter, minitaur, peer_of
+):
     made = minitaur
     ours = Ours(made, 1e-3).acceleration()
     scale = max(1.0, np.abs(ours).max())

@@ -44,13 +44,16 @@ class Bench:
     def build(self, key: str, adapter: tuple[str, str], *arguments: Any, **options: Any) -> float:
         """Make a problem in a simulator; what that takes [MB]."""
         make = getattr(import_module(adapter[0]), adapter[1])
+        self.drop(key)
         before = resident()
         self.built[key] = make(*arguments, **options)
         return resident() - before
 
     def drop(self, key: str) -> None:
         """Forget it."""
-        self.built.pop(key, None)
+        peer = self.built.pop(key, None)
+        if peer is not None:
+            peer.close()
 
     def time(self, key: str, steps: int, how: str) -> tuple[float, float]:
         """Wall and processor time [µs] of each of so many steps from the start."""

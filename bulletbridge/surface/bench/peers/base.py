@@ -37,6 +37,9 @@ class Stepped:
         """q and v now."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Give back what it holds."""
+
     def loop(self, steps: int) -> None:
         """Advance by so many steps."""
         self.call(steps)

@@ -61,6 +61,10 @@ class Bullet(Stepped):
         """Go back to the start."""
         self.world.bodies.write(self.problem.q, self.problem.v)
 
+    def close(self) -> None:
+        """Close the world."""
+        self.world.close()
+
     def call(self, steps: int) -> None:
         """A Python call a step; three with springs."""
         step, client = pybullet.stepSimulation, self.world.client
