@@ -9,19 +9,25 @@ the state in Bullet. Every figure is the median of batches that take turns.
 import argparse
 import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are smaller than a thread
 
 from rich.console import Console
 from rich.table import Table
-from step_time import Job, measure
 
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.surface.load import load
+
+BATCHES, BATCH_SECONDS = 41, 4e-3
+Job = tuple[Callable[[], object], int]
+"""What to time, and the steps that it does."""
 
 
 def times(model: str, dt: float) -> dict[str, tuple[float, float] | str]:
@@ -52,6 +58,25 @@ def times(model: str, dt: float) -> dict[str, tuple[float, float] | str]:
         if label in jobs
     }
     return figures | refused
+
+
+def measure(jobs: dict[str, Job]) -> dict[str, float]:
+    """Microseconds a step: median over batches, the jobs taking turns."""
+    counts: dict[str, int] = {}
+    for name, (job, _) in jobs.items():
+        job()
+        begun = perf_counter()
+        for _ in range(20):
+            job()
+        counts[name] = max(1, round(20 * BATCH_SECONDS / (perf_counter() - begun)))
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(BATCHES):
+        for name, (job, steps) in jobs.items():
+            begun = perf_counter()
+            for _ in range(counts[name]):
+                job()
+            times[name].append(1e6 * (perf_counter() - begun) / (counts[name] * steps))
+    return {name: median(values) for name, values in times.items()}
 
 
 def main() -> None:

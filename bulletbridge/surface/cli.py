@@ -1,4 +1,4 @@
-"""The command line: compare, run, inspect, models, inertia, flexible, demo.
+"""The command line: compare, run, inspect, models, inertia, flexible, bench, demo.
 
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
@@ -20,6 +20,7 @@ from bulletbridge.errors import (
     MissingExtraError,
     ModelError,
 )
+from bulletbridge.surface.bench.command import bench
 from bulletbridge.surface.output import deliver, progress_bars, require_places
 from bulletbridge.surface.quiet import quiet_bullet
 from bulletbridge.surface.urdf_commands import flexible, inertia
@@ -215,7 +216,7 @@ def models() -> None:
         print(f"{name:20} {path}")
 
 
-for command in (inertia, flexible):
+for command in (inertia, flexible, bench):
     app.command()(command)
 
 

@@ -62,7 +62,7 @@ def gap_figure(runs: Sequence[Run]) -> str:
                 axes.semilogy(t, y, "--", color=_colour(run))
         axes.set_ylabel(f"gap [{'m' if in_metres else 'rad'}]")
 
-    return _figure(draw)
+    return svg_figure(draw)
 
 
 def energy_figure(runs: Sequence[Run]) -> str:
@@ -75,7 +75,7 @@ def energy_figure(runs: Sequence[Run]) -> str:
             axes.plot(t, y, color=_colour(run), label=_label(run))
         axes.set_ylabel("change of energy [J]")
 
-    return _figure(draw)
+    return svg_figure(draw)
 
 
 def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[str]) -> str:
@@ -94,7 +94,7 @@ def joints_figure(runs: Sequence[Run], mechanism: Mechanism, actuated: Sequence[
                 axes.plot(t, y, style, color=tone, label=label, linewidth=1.2)
         axes.set_ylabel("position [rad or m]")
 
-    return _figure(draw)
+    return svg_figure(draw)
 
 
 def coordinates(
@@ -147,10 +147,10 @@ def time_figure(runs: Sequence[Run]) -> str:
             axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
             axes.minorticks_off()
 
-    return _figure(draw, "")
+    return svg_figure(draw, "")
 
 
-def _figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
+def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
     """One figure as SVG text without metadata."""
     try:
         from matplotlib import rc_context

@@ -1,0 +1,1 @@
+"""Our solver beside those that users would pick instead, on the same mechanisms."""

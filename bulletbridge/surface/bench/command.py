@@ -1,0 +1,85 @@
+"""``bulletbridge bench``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from bulletbridge.surface.bench.settings import Task
+
+Several = list[str] | None
+
+
+def bench(
+    task: Annotated[
+        Several,
+        typer.Option(
+            help="time, accuracy, work-precision, growth, singular, standard; repeat for several. "
+            "All unless given."
+        ),
+    ] = None,
+    case: Annotated[Several, typer.Option(help="four_bar, two_arms, minitaur.")] = None,
+    peer: Annotated[
+        Several, typer.Option(help="bullet, mujoco, drake, pinocchio, exudyn; those installed.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="To see that it works; the figures mean nothing.")
+    ] = False,
+    cap: Annotated[
+        float, typer.Option(help="Seconds that one run of work-precision may take.")
+    ] = 2.0,
+    read_file: Annotated[
+        Path | None, typer.Option("--read", metavar="FILE", help="Show results; measure nothing.")
+    ] = None,
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="Write DIR/benchmarks.md and its plots."),
+    ] = None,
+) -> None:
+    """Measure our solver beside other simulators on the same mechanisms; about a quarter hour."""
+    from bulletbridge.surface.bench.cases import CASES
+    from bulletbridge.surface.bench.page import read, write
+    from bulletbridge.surface.bench.run import Choice, run
+    from bulletbridge.surface.bench.settings import PACKAGES, TASKS
+    from bulletbridge.surface.output import deliver, progress_bars, require_places
+
+    require_places(json_file, report)
+    if read_file is not None:
+        results = read(read_file)
+    else:
+        tasks = cast("tuple[Task, ...]", tuple(task or TASKS))
+        choice = Choice(tasks, tuple(case or CASES), tuple(peer or PACKAGES), quick, cap)
+        with progress_bars() as progress:
+            shown = progress.add_task("bench", total=None)
+            results = run(choice, lambda text: progress.update(shown, description=text))
+    deliver(json_file, results, lambda: _show(results))
+    if report is not None:
+        path = write(results, report)
+        print(f"report: {path}", file=sys.stderr if json_file == "-" else sys.stdout)
+
+
+def _show(results: dict[str, Any]) -> None:
+    """Who is ahead, in the terminal."""
+    from rich.table import Table
+
+    from bulletbridge.surface.bench.page import best, number
+    from bulletbridge.surface.bench.settings import PACKAGES
+    from bulletbridge.surface.bench.summary import standings
+    from bulletbridge.surface.terminal import wide_console
+
+    console = wide_console()
+    for peer in results["peers"].values():
+        console.print(f"{peer['name']}: {peer['version'] if peer['installed'] else peer['reason']}")
+    for task, lines in standings(results).items():
+        if lines:
+            table = Table(task.replace("_", "-"), "ours", "best other", "", "ratio")
+            for line in lines:
+                name = PACKAGES[line.peer].name if line.peer else ""
+                figures = best(line.ours, line.unit), best(line.theirs, line.unit)
+                table.add_row(line.measure, *figures, name, number(line.ratio))
+            console.print(table)

@@ -1,0 +1,180 @@
+"""The comparison with other simulators: same models, right measures, honest summaries."""
+
+import json
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from bulletbridge.errors import ModelError
+from bulletbridge.surface.bench.cases import SINGULAR, case, pendulum
+from bulletbridge.surface.bench.judging import GRID, Judge, error_at, swing
+from bulletbridge.surface.bench.page import page
+from bulletbridge.surface.bench.peers.ours import Ours
+from bulletbridge.surface.bench.session import session
+from bulletbridge.surface.bench.settings import PACKAGES, Setting, adapters
+from bulletbridge.surface.bench.summary import exponents, standing, wall_to
+from bulletbridge.surface.bench.tasks import affordable
+from bulletbridge.surface.bench.worker import PeerError
+from bulletbridge.surface.cli import run
+
+INSTALLED = [
+    peer
+    for peer, package in PACKAGES.items()
+    if all(find_spec(name.split(".")[0]) for name in package.imports)
+]
+OTHERS = [peer for peer in INSTALLED if peer != "bulletbridge"]
+
+
+@pytest.fixture
+def peer_of():
+    """Makes adapters in this process, and closes them after the test."""
+    made = []
+
+    def make(adapter, problem, dt, **options):
+        module, attribute = adapter
+        made.append(getattr(import_module(module), attribute)(problem, dt, **options))
+        return made[-1]
+
+    yield make
+    for peer in made:
+        peer.close()
+
+
+@pytest.fixture(scope="module")
+def minitaur():
+    """Free base, springs, planar loops, rates."""
+    return case("minitaur")
+
+
+@pytest.mark.parametrize(("name", "adapter"), [(n, a) for n in OTHERS for a in adapters(n)])
+def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(
+    name, adapter, minitaur, peer_of
+):
+    made = minitaur
+    ours = Ours(made, 1e-3).acceleration()
+    scale = max(1.0, np.abs(ours).max())
+    velocities = []
+    for dt in (4e-6, 2e-6, 1e-6):
+        peer = peer_of(adapter, made, dt, **PACKAGES[name].check)
+        q, v = peer.state()
+        assert max(np.abs(q - made.q).max(), np.abs(v - made.v).max()) < 1e-14
+        given = peer.acceleration()
+        if given is not None:
+            assert np.abs(given - ours).max() < PACKAGES[name].limit * scale
+            return
+        first = peer.settled
+        _, _, v = peer.record(first + 1, 1)
+        velocities.append((v[first + 1] - v[first]) / dt)
+    coarse, middle, fine = velocities
+    found = (8 * fine - 6 * middle + coarse) / 3
+    assert np.abs(found - ours).max() < PACKAGES[name].limit * scale
+
+
+def test_minitaurs_legs_close_once_its_angles_are_exact(minitaur):
+    made = minitaur
+    seen = Judge(made).system.evaluate(made.q, made.v, 0.0)
+    assert seen.largest("metres") < 1e-15 and seen.largest("rate_metres") < 1e-15
+    assert all(tie.normal is not None for tie in made.ties)
+
+
+def test_rows_swing_as_the_pendulum_that_they_are():
+    made = case("row2")
+    ours = Ours(made, 1e-3, integrator="rk4")
+    _, q, v = ours.record(1000, 100)
+    angle, kinetic = swing(made, 0.1 * np.arange(11))
+    assert np.abs(q[:, 0] - angle).max() < 1e-10  # (dt w)^4 / 120 over four radians
+    seen = Judge(made).drift(q, v, kinetic)
+    assert seen["gap_m"] < 1e-14 and seen["energy"] < 1e-10
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_singular_passages_start_upright_and_closed(name):
+    made = case(name)
+    inertia, torque = pendulum(made)
+    seen = Judge(made).system.evaluate(made.q, made.v, 0.0)
+    assert seen.largest("metres") < 1e-15 and seen.largest("rate_metres") < 1e-15
+    assert seen.kinetic == pytest.approx(0.5 * inertia, rel=1e-14)
+    assert torque > 0.0
+
+
+def test_a_state_that_diverged_has_no_error():
+    made = case("row1")
+    exact = np.tile(made.q, (round(1.0 / GRID) + 1, 1))
+    assert error_at(made, exact + 1e-3, exact, 1.0) == pytest.approx(1e-3)
+    assert error_at(made, np.full_like(exact, np.nan), exact, 1.0) is None
+    assert error_at(made, exact[:5], exact, 1.0) is None
+
+
+def test_a_level_reached_by_chance_does_not_count():
+    def rows(*pairs):
+        return [{"errors": {"2": {"error": e, "wall": w}}} for e, w in pairs]
+
+    chance = rows((1e-7, 0.1), (1e-4, 0.2), (1e-7, 0.4), (1e-8, 0.8))
+    assert wall_to(chance, "2", 1e-6) == 0.4
+    assert wall_to(chance, "2", 1e-9) is None
+
+
+def test_the_summary_says_where_others_are_ahead():
+    figures = [("bulletbridge", "a", 3.0), ("bulletbridge", "b", 2.0), ("mujoco", "c", 1.0)]
+    lost = standing("x", "s", figures)
+    assert (lost.ahead, lost.peer, lost.ratio, lost.ours.setting) == ("peer", "mujoco", 0.5, "b")
+    assert standing("x", "s", [("mujoco", "c", 1.0)]).ahead == "peer"
+    assert (
+        standing("x", "m", [("bulletbridge", "a", 1e-16), ("exudyn", "c", 1e-14)]).ahead == "even"
+    )
+    assert standing("x", "s", [("bulletbridge", "a", None)]).ahead == "nobody"
+
+
+def test_growth_is_fitted_to_large_mechanisms():
+    rows = [
+        {"kind": "row", "peer": "drake", "setting": "s", "loops": n, "loop": {"median": t}}
+        for n, t in ((1, 100.0), (5, 25.0), (10, 100.0), (20, 400.0))
+    ]
+    assert exponents(rows)[0]["exponent"] == pytest.approx(2.0)
+
+
+def test_a_simulator_that_dies_or_refuses_fails_alone():
+    with session(("bulletbridge",)) as running:
+        setting = Setting("bulletbridge", "s", {"integrator": "rk4"})
+        with pytest.raises(PeerError, match="unknown integrator"):
+            running.build(setting, case("row1"), 1e-3, integrator="none")
+        running.build(setting, case("row1"), 1e-3)
+        with pytest.raises(PeerError, match="left out"):
+            affordable(setting, 1e12, 1.0, running)
+        running.workers["bulletbridge"].process.kill()
+        with pytest.raises(PeerError, match="ended"):
+            running.ask(setting, "acceleration")
+
+
+def test_bench_measures_and_writes_the_page_from_its_results(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "bulletbridge.surface.bench.session.find_spec",
+        lambda name: None if name == "pydrake" else find_spec(name),
+    )
+    file = tmp_path / "results.json"
+    peers = [f"--peer={peer}" for peer in ("bullet", "drake")]
+    choice = ["--case=four_bar", *peers, *(f"--task={t}" for t in ("time", "work-precision"))]
+    assert run(["bench", "--quick", *choice, "--json", str(file)]) == 0
+    results = json.loads(file.read_text())
+    assert [row["same"] for row in results["conversion"]] == [True, True]
+    assert not results["peers"]["drake"]["installed"]
+    assert {row["peer"] for row in results["time"]} == {"bulletbridge", "bullet"}
+    assert all(row["loop"]["low"] <= row["loop"]["high"] for row in results["time"])
+    errors = [row["errors"] for row in results["work_precision"] if row["setting"] == "RK4"]
+    assert all(run["error"] < 1e-3 for of_run in errors for run in of_run.values())
+    assert run(["bench", "--read", str(file), "--report", str(tmp_path / "docs")]) == 0
+    text = (tmp_path / "docs" / "benchmarks.md").read_text()
+    assert text == page(results)
+    assert "Drake | not installed" in text and "the figures mean nothing" in text
+    assert list((tmp_path / "docs" / "benchmarks").glob("work_precision_four_bar_*.svg"))
+
+
+def test_bench_refuses_what_it_does_not_know(tmp_path):
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text("{}")
+    assert run(["bench", "--peer", "ode"]) == 2
+    assert run(["bench", "--read", str(wrong)]) == 2
+    with pytest.raises(ModelError, match="no case"):
+        case("trebuchet")
