@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.simulation.islands import find_parts, islands_of, work
 from bulletbridge.simulation.links import Links, Plan, lay_out, make_plan
 from bulletbridge.simulation.redundancy import Decision
@@ -9,19 +10,19 @@ from bulletbridge.simulation.solver import Parts, Solver
 
 PER_BODY, PER_OPERATION = 0.2, 8e-5
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
-PER_FRONT, PER_ENTRY = 0.25, 4e-3
-"""Cost of a step in link coordinates [µs]: of a front, of one entry of its matrix."""
+AT_ALL, PER_FRONT, PER_ENTRY = 1.0, 0.25, 4e-3
+"""Cost of a step in link coordinates [µs], of a front, of one entry of its matrix."""
 
 
 def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     """The way that costs least, from estimates measured on ladders of four-bars; None for as one.
 
     Link coordinates win from twenty loops on that share links, from thirty that are stacked.
-    Couplings, beams, a user's rows and springs between links, whose stiffness an implicit step adds
-    to the masses, stay in joint coordinates.
+    Couplings, beams, a user's rows and force elements join bodies in ways that link coordinates do
+    not know, and stay in joint coordinates.
     """
     islands = islands_of(whole, decision)
-    others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.lumps["stiffness"])
+    others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.lumps["kind"] != DRAG)
     if whole.user_size or any(others):
         return islands
     parts = find_parts(whole.mechanism, whole.encoded)
@@ -40,4 +41,4 @@ def cost_in_links(whole: Solver, plan: Plan) -> float:
     for front in fronts:
         rows = joins["rows"][front["join"] : front["join"] + front["joins"]].sum() + 1
         entries += float(front["size"] + front["own"] + front["span"] + rows) ** 2
-    return PER_FRONT * len(fronts) + PER_ENTRY * entries
+    return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries
