@@ -173,12 +173,17 @@ def test_each_order_is_the_rate_of_the_one_before(name, rng):
         displace(mechanism.bodies, q, v, s, there)
         return solver.terms(there, v, t + s)
 
-    later, earlier = moved(FD_STEP), moved(-FD_STEP)
-    rate = (later.g - earlier.g) / (2 * FD_STEP)
+    def rate_of(value):
+        """Extrapolated, since third derivatives of some mechanisms are large."""
+        near, far = (
+            (value(moved(s)) - value(moved(-s))) / (2 * s) for s in (FD_STEP, 2 * FD_STEP)
+        )
+        return (4 * near - far) / 3
+
     holds = solver.encoded.has_position
+    rate = rate_of(lambda at: at.g)
     assert_allclose(rate[holds], (now.J @ v + now.g_t)[holds], atol=FD_ATOL)
-    speeds = [at.J @ v + at.g_t for at in (earlier, later)]
-    assert_allclose((speeds[1] - speeds[0]) / (2 * FD_STEP), now.gamma, atol=FD_ATOL)
+    assert_allclose(rate_of(lambda at: at.J @ v + at.g_t), now.gamma, atol=FD_ATOL)
 
 
 @pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)

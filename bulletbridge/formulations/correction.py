@@ -68,6 +68,7 @@ def tolerance(a: Arrays, q: Array) -> float:
     """Gap that counts as closed: round-off grows with distances and with angles of many turns."""
     extent = a.control.length
     for i in range(len(a.loops)):
+        extent = max(extent, norm(vec(a.poses[a.loops[i].body_a].p)))
         extent = max(extent, norm(vec(a.poses[a.loops[i].body_b].p)))
     largest = 0.0
     for k in range(len(a.axes)):
