@@ -74,7 +74,8 @@ def tolerance(a: Arrays, q: Array) -> float:
     for k in range(len(a.axes)):
         if a.axes[k].q >= 0:
             largest = max(largest, abs(q[a.axes[k].q]))
-    return a.control.gap_tolerance * extent / a.control.length + EPS * largest
+    far = 8.0 * EPS * extent / a.control.length
+    return max(a.control.gap_tolerance, far) + EPS * largest
 
 
 @inlined
