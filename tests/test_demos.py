@@ -61,6 +61,10 @@ CHECKED = {
     "ball_on_plate": (0.0, 1e-4),
     # round-off of 24 rows
     "walk": (0.0, 1e-12),
+    # contacts are those of a configuration that is ahead by 1e-4 m of the motors and g dt² of the
+    # weight, 2.7e-4 m: of the lever arm, 5.5 cm long and 16 degrees from the vertical, 1.4e-3,
+    # which friction has too
+    "gripper": (0.0, 3e-3),
 }
 
 
@@ -174,6 +178,15 @@ def test_a_box_is_held_by_friction(demo):
     assert found.creep < 1e-9
     assert found.load < 1e-2
     assert found.gap < PROMISE
+
+
+def test_a_gripper_presses_as_its_linkage_says_and_holds(demo):
+    found = demo("gripper").measure()
+    assert found.force < 1.4e-3  # of the lever arm, as above
+    assert found.tilt < 4e-8  # cosines of Bullet's link frames have an epsilon, angles its root
+    assert found.gap < PROMISE
+    assert found.creep < 1e-5 / 60  # per second
+    assert found.native[0] > 100 * found.creep
 
 
 def test_a_ball_rolls_without_slip(demo):

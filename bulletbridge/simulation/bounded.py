@@ -123,15 +123,32 @@ class BoundedStep:
             # a mean over steps: where loads are not determined, guesses from the last one alternate
             last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
             self._exerted += REMEMBERED * (last - self._exerted)
-            dt, free = float(solver.control[0]["dt"]), self._predict(targets, *now, tau)
+            free = self._predict(targets, *now, tau)
             gained = self._predict(targets, *now, tau + self._exerted) - free
-            # no body is faster than if the lightest had all of the energy
-            speed = np.sqrt(max(0.0, dt * float(self._exerted @ gained)) / self._lightest)
-            if dt * speed > LEAD:
-                self._predict(targets, *now, tau + LEAD / (dt * speed) * self._exerted)
+            leading = self._leading(free - solver.v, gained)
+            if np.any(leading < 1.0):
+                self._predict(targets, *now, tau + leading * self._exerted)
         else:
             self._predict(targets, *now, tau)
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
+
+    def _leading(self, free: Array, gained: Array) -> Array:
+        """Parts (nv,) of the motor forces that lead no further than ``LEAD``.
+
+        Motors that hold a weight lead nowhere. A body is at most as fast as the lightest one would
+        be with all of the energy: s e (free + s gained) dt = m (LEAD/dt)² gives the part s.
+
+        Args:
+            free: (nv,) velocities that forces without the motors give in the step.
+            gained: (nv,) velocities that the motors give.
+        """
+        dt = float(self.solver.control[0]["dt"])
+        most = self._lightest * (LEAD / dt) ** 2 / dt
+        A, B = self._exerted * gained, self._exerted * free
+        driving = A > 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = (np.sqrt(B * B + 4.0 * A * most) - B) / (2.0 * A)
+        return np.where(driving, np.minimum(part, 1.0), 1.0)
 
     def _predict(self, *now: Array) -> Array:
         """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""
