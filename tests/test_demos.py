@@ -67,6 +67,9 @@ CHECKED = {
     # weight, 2.7e-4 m: of the lever arm, 5.5 cm long and 16 degrees from the vertical, 1.4e-3,
     # which friction has too
     "gripper": (0.0, 3e-3),
+    # the same 2.7e-4 m turn the crank of 0.3 m by 9.4e-4 rad; with friction 0.3 on both faces its
+    # lever arm changes by 0.9 of that
+    "edge": (0.0, 8.4e-4),
 }
 
 
@@ -191,6 +194,15 @@ def test_a_gripper_presses_as_its_linkage_says_and_holds(demo):
     assert found.gap < PROMISE
     assert found.creep < 1e-5 / 60  # per second
     assert found.native[0] > 100 * found.creep
+
+
+def test_a_hand_slides_along_an_edge_as_coulomb_says(demo):
+    found = demo("edge").measure()
+    assert found.side < 1e-9  # force of its drive, which nothing else opposes
+    assert found.friction < 1e-9
+    assert found.drawn < 1e-9
+    assert found.gap < PROMISE
+    assert found.after == 0.0
 
 
 def test_a_ball_rolls_without_slip(demo):
