@@ -244,6 +244,15 @@ def test_models_are_listed(capsys):
     assert {"four_bar", "stewart", "minitaur"} <= set(capsys.readouterr().out.split())
 
 
+def test_a_demo_without_a_model_of_its_own_is_run(monkeypatch, capfd):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert run(["demo", "particle"]) == 0
+    out, err = capfd.readouterr()
+    assert out.count("\n") == 1 and "no display" in err
+    assert run(["demo", "particel"]) == 2
+
+
 def test_version(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.strip()

@@ -61,6 +61,15 @@ CHECKED = {
     "ball_on_plate": (0.0, 1e-4),
     # round-off of 24 rows
     "walk": (0.0, 1e-12),
+    # round-off of 50 N, as for the two before
+    "squeeze": (0.0, 1e-11),
+    # contacts are those of a configuration that is ahead by 1e-4 m of the motors and g dt² of the
+    # weight, 2.7e-4 m: of the lever arm, 5.5 cm long and 16 degrees from the vertical, 1.4e-3,
+    # which friction has too
+    "gripper": (0.0, 3e-3),
+    # the same 2.7e-4 m turn the crank of 0.3 m by 9.4e-4 rad; with friction 0.3 on both faces its
+    # lever arm changes by 0.9 of that
+    "edge": (0.0, 8.4e-4),
 }
 
 
@@ -161,9 +170,11 @@ def test_two_arms_hold_still_and_do_not_slip(demo):
     assert slip < PROMISE
 
 
-@pytest.mark.parametrize(("name", "coarse"), [("polishing", 5.3e-4), ("carried_bar", 3.5e-4)])
+@pytest.mark.parametrize(
+    ("name", "coarse"), [("polishing", 5.3e-4), ("carried_bar", 3.5e-4), ("squeeze", 5.0e-4)]
+)
 def test_controlled_arms_follow_their_paths(name, coarse, demo):
-    force, path, gap = demo(name).measure(dt=5e-3)
+    force, path, gap, *_ = demo(name).measure(dt=5e-3)
     assert force < 1e-3  # what is asked for; round-off by the number above
     assert path < 1.2 * coarse / 2  # torques held for a step: order one, coarse at 10 ms
     assert gap < PROMISE
@@ -174,6 +185,24 @@ def test_a_box_is_held_by_friction(demo):
     assert found.creep < 1e-9
     assert found.load < 1e-2
     assert found.gap < PROMISE
+
+
+def test_a_gripper_presses_as_its_linkage_says_and_holds(demo):
+    found = demo("gripper").measure()
+    assert found.force < 1.4e-3  # of the lever arm, as above
+    assert found.tilt < 4e-8  # cosines of Bullet's link frames have an epsilon, angles its root
+    assert found.gap < PROMISE
+    assert found.creep < 1e-5 / 60  # per second
+    assert found.native[0] > 100 * found.creep
+
+
+def test_a_hand_slides_along_an_edge_as_coulomb_says(demo):
+    found = demo("edge").measure()
+    assert found.side < 1e-9  # force of its drive, which nothing else opposes
+    assert found.friction < 1e-9
+    assert found.drawn < 1e-9
+    assert found.gap < PROMISE
+    assert found.after == 0.0
 
 
 def test_a_ball_rolls_without_slip(demo):

@@ -161,6 +161,7 @@ def setJointMotorControl2(
     jointIndex: int,
     controlMode: int,
     *,
+    targetVelocity: float = ...,
     force: float = ...,
     physicsClientId: int = 0,
 ) -> None: ...

@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from generator import arms, planar, platforms, sliders, spatial  # noqa: E402
+from generator import arms, grippers, planar, platforms, sliders, spatial  # noqa: E402
 from generator.table import readme  # noqa: E402
 from generator.urdf_writer import Model, write  # noqa: E402
 
@@ -31,6 +31,7 @@ def models() -> list[Model]:
         spatial.ball_chain(),
         spatial.minitaur(),
         arms.two_arms(),
+        grippers.gripper(),
     ]
 
 

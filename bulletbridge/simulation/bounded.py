@@ -44,6 +44,8 @@ ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 5
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
+LEAD = 1e-4
+"""How far motors lead bodies there at most [m]: Bullet's contacts are sure from 1e-6 on."""
 Finder = Callable[[Array, Array], Array]
 
 
@@ -75,6 +77,8 @@ class BoundedStep:
         self.solver, self.drives, self.stops, self.bounds = solver, drives, stops, bounds
         self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
         self._exerted = np.zeros(solver.mechanism.nv)
+        mass = solver.mechanism.bodies["mass"]
+        self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
         self._end = np.full(len(solver.state), np.nan)
         self.dt = float(solver.control[0]["dt"])
         self._reference = reference
@@ -108,7 +112,8 @@ class BoundedStep:
         """Configuration (nq,) to which forces and the motors as they were would lead in one step.
 
         There contacts are found: what motors press together is found in every step, as what
-        weight does. Constraints that give way count as motors.
+        weight does. Constraints that give way count as motors. They lead no further than ``LEAD``:
+        what is light would go far through what stops it, and contacts would be those of there.
         """
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
@@ -118,9 +123,38 @@ class BoundedStep:
             # a mean over steps: where loads are not determined, guesses from the last one alternate
             last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
             self._exerted += REMEMBERED * (last - self._exerted)
-            tau = tau + self._exerted
-        solver.finish_call(self._run(targets, *now, tau, NO_TOUCHES, self.report, 0, PREDICT, 0))
+            free = self._predict(targets, *now, tau)
+            gained = self._predict(targets, *now, tau + self._exerted) - free
+            leading = self._leading(free - solver.v, gained)
+            if np.any(leading < 1.0):
+                self._predict(targets, *now, tau + leading * self._exerted)
+        else:
+            self._predict(targets, *now, tau)
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
+
+    def _leading(self, free: Array, gained: Array) -> Array:
+        """Parts (nv,) of the motor forces that lead no further than ``LEAD``.
+
+        Motors that hold a weight lead nowhere. A body is at most as fast as the lightest one would
+        be with all of the energy: s e (free + s gained) dt = m (LEAD/dt)² gives the part s.
+
+        Args:
+            free: (nv,) velocities that forces without the motors give in the step.
+            gained: (nv,) velocities that the motors give.
+        """
+        dt = float(self.solver.control[0]["dt"])
+        most = self._lightest * (LEAD / dt) ** 2 / dt
+        A, B = self._exerted * gained, self._exerted * free
+        driving = A > 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = (np.sqrt(B * B + 4.0 * A * most) - B) / (2.0 * A)
+        return np.where(driving, np.minimum(part, 1.0), 1.0)
+
+    def _predict(self, *now: Array) -> Array:
+        """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""
+        solver = self.solver
+        solver.finish_call(self._run(*now, NO_TOUCHES, self.report, 0, PREDICT, 0))
+        return self.impulses[MOVING, : solver.mechanism.nv].copy()
 
     def step(self, touches: Array = NO_TOUCHES) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.

@@ -221,9 +221,13 @@ for command in (inertia, flexible, bench):
 
 
 @app.command()
-def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> None:
-    """Show a model in Bullet's window under both solvers; without a display, print the numbers."""
+def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> Callable[[], int] | None:
+    """Show a model in Bullet's window under both solvers; without a display, print the numbers.
+
+    Demos without a model of their own, such as lift, have steps and duration of their own.
+    """
     from bulletbridge.errors import WorldError
+    from bulletbridge.surface.demos import demos, run_demo
     from bulletbridge.surface.viewer import require_display
 
     try:
@@ -232,7 +236,11 @@ def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> None:
     except WorldError:
         print("no display: the numbers only", file=sys.stderr)
         gui = False
+    script = demos().get(name)
+    if script is not None:
+        return lambda: run_demo(script, gui)
     compare([name], dt=dt, duration=duration, gui=gui)
+    return None
 
 
 def run(arguments: list[str] | None = None) -> int:

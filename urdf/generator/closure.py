@@ -153,6 +153,10 @@ class Loops:
         poses = self.tree.poses(state)
         parts = [np.zeros(0)]
         for entry in self.entries:
+            if entry["type"] == "gear":
+                turns = [factor * state[name][0] for name, factor in entry["joints"].items()]
+                parts.append(np.array([sum(turns) - entry.get("offset", 0.0)]))
+                continue
             (Ra, pa), (Rb, pb) = (_frame(poses, entry[side]) for side in "ab")
             parts.append(ROWS[entry["type"]](Ra.T @ (pb - pa), Ra.T @ Rb, entry))
         return np.concatenate(parts)

@@ -21,8 +21,10 @@ of joints and rank.
 
 - All joints that `start:` does not name are zero there, and closed: zero is the drawn position.
 - Planar models move in the x-z plane and turn about -y, counter-clockwise seen from -y.
-- No link has a collision shape: neighbours overlap at their pins, and contact between them would
-  disturb comparisons with Bullet. Joints have no limits that matter.
+- No link but the pads of `gripper` has a collision shape: neighbours overlap at their pins, and contact
+  between them would disturb comparisons with Bullet. Joints have no limits that matter.
+- `gripper` closes by positive angles of both drivers. Its coupler is fixed to the driver: the joint between
+  them, which lets a real one wrap its fingers round things, is left out.
 - Where a source gives masses and inertias they are used, whatever the meshes look like.
 - `minitaur` is PyBullet's own file; nothing of it is copied. `two_arms` uses the kinematics and
   inertias of the iiwa in PyBullet's data; the notice is in its URDF.

@@ -50,12 +50,21 @@ class Inertial:
 
 
 @dataclass(frozen=True)
+class Touch:
+    """A box that others can touch: edges and centre [m]."""
+
+    size: Triple
+    xyz: Triple
+
+
+@dataclass(frozen=True)
 class Link:
-    """A link, with its inertia and what it looks like."""
+    """A link, with its inertia, what it looks like and where it can be touched."""
 
     name: str
     inertial: Inertial
     parts: tuple[Part, ...]
+    touches: tuple[Touch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +162,13 @@ def _link_xml(link: Link) -> list[str]:
             f'      <material name="{part.colour}"><color rgba="{rgba}"/></material>',
             "    </visual>",
         ]
+    for touch in link.touches:
+        lines += [
+            "    <collision>",
+            f'      <origin xyz="{numbers(touch.xyz)}" rpy="0 0 0"/>',
+            f'      <geometry><box size="{numbers(touch.size)}"/></geometry>',
+            "    </collision>",
+        ]
     return [*lines, "  </link>"]
 
 
@@ -175,10 +191,11 @@ def _joint_xml(joint: Joint) -> list[str]:
 
 def to_urdf(model: Model) -> str:
     """URDF text of a model's tree."""
+    which = "No" if not any(link.touches for link in model.links) else "Few"
     lines = ['<?xml version="1.0"?>']
     lines += [
         f"<!-- {model.name}: written by make_models.py, loops in {model.name}.loops.yaml. -->",
-        "<!-- No collision shapes: contact between neighbours would disturb comparisons. -->",
+        f"<!-- {which} collision shapes: contact between neighbours would disturb comparisons. -->",
     ]
     if model.notice:
         lines += ["<!--", model.notice.strip(), "-->"]

@@ -1,0 +1,99 @@
+"""Two arms carry one payload round a circle and squeeze it by a force that varies.
+
+The squeeze is the internal force of the grasp: half of the difference of what the arms exert on the
+payload, both taken to its centre of mass; half of the sum moves it. Both are commanded, and checked
+by Bullet's own inverse dynamics of each arm, which knows no constraint: what the motors do not
+explain, the payload does.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from _drawn import plotted, run
+from _path import closed_path
+from _payload import ENDS, MIDDLE, MODEL, axes, internal, load, seen_by_bullet
+from _show import play, window
+from numpy.typing import NDArray
+
+import bulletbridge as bb
+
+RADIUS, PERIOD = 0.06, 2.0  # [m], [s]
+DT, DURATION, SETTLED = 5e-3, 2.5, 1.25  # [s]
+K_P, K_D = 12.0, 30.0  # [1/s]
+
+Array = NDArray[np.float64]
+
+
+class Errors(NamedTuple):
+    """Largest of each; the path's once the error of the start has decayed."""
+
+    internal: float  # of the internal force and moment [N or N m]
+    path: float  # of the payload [m]
+    gap: float  # of the loops [m]
+    torque: float  # of the motors, not an error [N m]
+
+
+def squeeze(t: float) -> float:
+    """Wanted internal force by time [N]."""
+    return 30.0 + 20.0 * float(np.sin(2 * np.pi * t / 0.8))
+
+
+def measure(gui: bool = False, plot: Path | None = None, dt: float = DT) -> Errors:
+    """Carry for a circle and a quarter, from rest."""
+    rows, path, error, gap, torque = list[tuple[float, ...]](), list[float](), 0.0, 0.0, 0.0
+    with window(gui, str(MODEL)) as client:
+        model = bb.load(MODEL, client, dt=dt)
+        system, base = model.system, model.system.mechanism.joint("payload/base")
+        start = system.q[base.q][:3]
+
+        def circle(t: float) -> Array:
+            angle = 2 * np.pi * t / PERIOD
+            return start + RADIUS * np.array([0.0, np.sin(angle), 1.0 - np.cos(angle)])
+
+        held = {f"{arm}/lbr_iiwa_joint_3": 0.0 for arm in ("left", "right")}
+        joints = closed_path(system, MIDDLE, circle, np.eye(3), held, PERIOD)
+
+        def motion(t: float) -> bb.Desired:  # the payload's quaternion does not change
+            q, v, vdot = joints(t)
+            return bb.Desired(q, *(np.r_[x[:14], np.zeros(3), x[14:17]] for x in (v, vdot)))
+
+        def wanted(t: float) -> Array:  # of the left grasp: taken from the centre to the end
+            found = load(system) / 2 + internal(system, squeeze(t))
+            found[:3] -= np.cross(axes(system) @ ENDS["left"], found[3:])
+            return bb.multipliers(system, {"left_grasp": found})
+
+        moving = bb.Tracking(bb.plant_of(system), motion, K_P, K_D)
+        pressing = bb.Tracking(bb.plant_of(system), motion, K_P, K_D, forces=wanted)
+        while system.t < DURATION:
+            now = system.q, system.v, system.t
+            system.tau[:] = moving(*now)  # and so the acceleration is known
+            system.tau[:] = pressing(*now)
+            arms = [
+                seen_by_bullet(system, arm, model.ids[arm], client) for arm in ("left", "right")
+            ]
+            found, asked = (arms[0] - arms[1]) / 2, internal(system, squeeze(system.t))
+            error = max(error, float(np.abs(found - asked).max()))
+            rows.append((system.t, float(found[3:] @ axes(system)[:, 0]), squeeze(system.t)))
+            torque = max(torque, float(np.abs(system.tau).max()))
+            play(system, dt, gui)
+            gap = max(gap, system.evaluate().largest("kept_metres"))
+            if system.t > SETTLED:
+                path.append(float(np.linalg.norm(system.q[base.q][:3] - circle(system.t))))
+    t, found, asked = np.array(rows).T
+    plotted(plot, "squeeze [N]", {"internal force": (t, found), "wanted": (t, asked)})
+    return Errors(error, max(path), gap, torque)
+
+
+def main(gui: bool = False, plot: Path | None = None) -> float:
+    """Carry the payload round; return the largest error of the internal wrench [N or N m]."""
+    found = measure(gui, plot)
+    print(
+        f"internal force {found.internal:.0e} N, path {found.path:.1e} m, gap {found.gap:.0e} m,"
+        f" torques up to {found.torque:.0f} N m"
+    )
+    return found.internal
+
+
+if __name__ == "__main__":
+    run(main, __doc__)
