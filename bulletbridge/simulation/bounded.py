@@ -18,6 +18,7 @@ from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.bounded_kernel import (
+    BUDGET,
     IMPULSES,
     LEFT,
     MOVING,
@@ -31,6 +32,7 @@ from bulletbridge.simulation.bounded_kernel import (
     ROWS,
     STEP,
     SWEEPS,
+    TAKEN,
     WORK,
     X,
     run_bounded,
@@ -80,6 +82,7 @@ class BoundedStep:
         mass = solver.mechanism.bodies["mass"]
         self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
         self._end = np.full(len(solver.state), np.nan)
+        self._known = 0.0, b""  # step and state that the energy budget belongs to
         self.dt = float(solver.control[0]["dt"])
         self._reference = reference
         self._interruption: BaseException | None = None
@@ -100,8 +103,8 @@ class BoundedStep:
     def complementarity(self) -> Complementarity:
         """How the last step went."""
         rows, sweeps, newton = (int(self.report[k]) for k in (ROWS, SWEEPS, NEWTONS))
-        residual, work = float(self.report[RESIDUAL]), float(self.report[WORK])
-        return Complementarity(rows, residual, sweeps, newton, work)
+        residual, work, taken = (float(self.report[k]) for k in (RESIDUAL, WORK, TAKEN))
+        return Complementarity(rows, residual, sweeps, newton, work, taken)
 
     def motor_forces(self) -> Array:
         """What each drive exerted in the last step (n,) [N or N m]."""
@@ -173,6 +176,8 @@ class BoundedStep:
         if solver.encoded.motions:
             targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
         self.tau[:], self.touches = solver.tau[0], touches
+        if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
+            self.report[BUDGET], self._known = np.nan, known
         rest = targets, *self._now(), touches, self.report, self._address
         failure = solver.finish_call(self._run(*rest, STEP, 1))
         if self._interruption is not None:
@@ -181,6 +186,7 @@ class BoundedStep:
             self.impulses[X] = 0.0
             raise error
         self.dt, self._end[:] = dt, solver.state
+        self._known = dt, solver.state.tobytes()
         if failure != DONE:
             self._end[:] = np.nan
             if not np.isfinite(self.impulses[X]).all():  # they would be the next start

@@ -15,6 +15,7 @@ from bulletbridge.formulations.arrays import (
     OF_THE_WHOLE,
     PREDICTED_Q,
     RATE,
+    SOLUTION,
     START_Q,
     START_V,
     Arrays,
@@ -23,6 +24,12 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.bounded import Along, Bounded, Soft, bound, solve_bounded
+from bulletbridge.formulations.energy import (
+    accountable,
+    keep_budget,
+    kept_energy,
+    work,
+)
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import push, refresh, take_springs
@@ -47,19 +54,20 @@ from bulletbridge.mechanism.layout import (
     Spot,
     Station,
 )
-from bulletbridge.numerics.jit import inlined, kernel
+from bulletbridge.numerics.jit import helper, inlined, kernel
 from bulletbridge.numerics.mixed import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.split import Row, unwhiten
+from bulletbridge.numerics.split import Row, inner, unwhiten, whiten_velocity
 from bulletbridge.simulation.finish import finish
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, REPORT = range(9)
+RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, TAKEN, REPORT = range(11)
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
-apart, first row of constraints that give way, residual that a solver in Python leaves."""
+apart, first row of constraints that give way, residual that a solver in Python leaves, energy that
+may not be exceeded and what was taken for it [J]; a budget that is not a number begins anew."""
 (
     X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
     RECOVER, PUSHED, RATES, IMPULSES,
@@ -208,8 +216,15 @@ def run_bounded(
         for j in range(nv):
             vectors[START_V, j] = v[j]
         keep(v, impulses[RATES])
-        push_freely(a, f, q, v, tau[min(n, len(tau) - 1)])
+        force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
+        if accounted and math.isnan(report[BUDGET]):
+            report[BUDGET] = kept_energy(a, f, v)
+        push_freely(a, f, q, v, force)
+        given = work(a, before, v, force) if accounted else 0.0
         stuck = bounded_impulses(a, f, h, q, v, held, report)
+        if accounted:  # limits and contacts give nothing, whatever their rows do within a step
+            pressing = int(report[PULLED]) + len(soft_rows)
+            given += min(report[WORK], 0.0) + impulsive_work(a, f, h, pressing, before, v)
         keep(v, impulses[PUSHED])
         if report[APART] > 0.0:
             for j in range(nv):
@@ -239,6 +254,10 @@ def run_bounded(
                 v[j] = vectors[START_V, j]
             c.fresh = 0
             return c.failure
+        report[TAKEN] = 0.0
+        if accounted:
+            report[BUDGET] += given
+            report[TAKEN] = keep_budget(a, f, v, report[BUDGET])
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure
@@ -259,6 +278,18 @@ def forget(multipliers: Array, points: Array) -> None:
             multipliers[n, i] = 0.0
         for i in range(points.shape[1]):
             points[n, i] = 0.0
+
+
+@helper
+def impulsive_work(a: Arrays, f: Factors, h: Bounded, n: int, before: Array, after: Array) -> float:
+    """Of the first n bounded rows [J]: impulses along the mean of the velocities of the step."""
+    y, total = a.vectors[SOLUTION, : len(after)], 0.0
+    for k in range(len(after)):
+        y[k] = 0.5 * (before[k] + after[k])
+    whiten_velocity(f.L, y)
+    for i in range(n):
+        total += h.problem.x[i] * inner(h.C, i, y)
+    return total
 
 
 @inlined

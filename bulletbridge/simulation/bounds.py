@@ -23,6 +23,8 @@ class Complementarity:
         newton: Steps of Newton's method after them.
         work: What limits and contacts did to the energy [J], never above round-off unless forces
             turn a motion round within the step.
+        taken: Energy [J] that the step would have given by its length alone, taken from the
+            velocity.
     """
 
     rows: int
@@ -30,6 +32,7 @@ class Complementarity:
     sweeps: int
     newton: int
     work: float = 0.0
+    taken: float = 0.0
 
 
 @dataclass(frozen=True)
