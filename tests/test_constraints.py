@@ -175,9 +175,7 @@ def test_each_order_is_the_rate_of_the_one_before(name, rng):
 
     def rate_of(value):
         """Extrapolated, since third derivatives of some mechanisms are large."""
-        near, far = (
-            (value(moved(s)) - value(moved(-s))) / (2 * s) for s in (FD_STEP, 2 * FD_STEP)
-        )
+        near, far = ((value(moved(s)) - value(moved(-s))) / (2 * s) for s in (FD_STEP, 2 * FD_STEP))
         return (4 * near - far) / 3
 
     holds = solver.encoded.has_position
