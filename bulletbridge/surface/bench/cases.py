@@ -65,7 +65,8 @@ def case(name: str) -> Problem:
         return minitaur()
     with load(name) as model:
         system = model.system
-        return problem(name, system.mechanism, model.spec.constraints, system.q, system.v)
+        acting = (*model.spec.constraints, *model.spec.elements)
+        return problem(name, system.mechanism, acting, system.q, system.v)
 
 
 def minitaur() -> Problem:

@@ -59,13 +59,14 @@ class ExudynBodies(Exudyn):
                 markerNumbers=markers, constrainedAxes=REVOLUTE_ROWS, **turned
             )
         )
-        if axis["stiffness"] or axis["damping"]:
+        if axis["stiffness"] or axis["damping"] or axis["torque"]:
             self.system.AddObject(
                 self.items.ObjectConnectorTorsionalSpringDamper(
                     markerNumbers=markers,
                     stiffness=float(axis["stiffness"]),
                     damping=float(axis["damping"]),
                     offset=float(axis["rest"]),
+                    torque=-float(axis["torque"]),
                     **turned,
                 )
             )
