@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.surface.bench.session import Row
+from bulletbridge.surface.bench.settings import LEVELS
 
 OURS = "bulletbridge"
-LEVELS = (1e-3, 1e-6, 1e-9)
-"""Errors [rad] whose wall time is compared."""
 LARGE = 5
 """Loops from which on the growth is fitted."""
 ROUND_OFF = 1e-12

@@ -107,9 +107,7 @@ class Drake(Stepped):
             self.plant.AddDistanceConstraint(a, how.p_a, b, how.p_b, *given)
             return
         given = (how.length, how.stiffness, how.damping)
-        self.plant.AddForceElement(
-            self.tree.LinearSpringDamper(a, how.p_a, b, how.p_b, *given)
-        )
+        self.plant.AddForceElement(self.tree.LinearSpringDamper(a, how.p_a, b, how.p_b, *given))
 
     def _end(self, body: int) -> Any:
         if body:

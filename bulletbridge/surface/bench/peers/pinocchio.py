@@ -62,7 +62,6 @@ class Pinocchio(Stepped):
         torque, skip = axes["torque"] + stiffness * rest, self.base
         angles = slice(skip + 1 if skip else 0, None)
 
-
         def loaded(q: Array, v: Array) -> Array:
             tau = torque - damping * v
             if ends:
