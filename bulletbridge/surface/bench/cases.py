@@ -111,7 +111,7 @@ def squared(made: Problem, base: Array) -> Problem:
     tree = System(mechanism)
     tree.set_state(made.q, made.v)
     kinematics, ties = tree.kinematics(), list(made.ties)
-    for k, (tie, loop) in enumerate(zip(made.ties, flat.constraints, strict=True)):
+    for k, (tie, loop) in enumerate(zip(made.ties, flat.loops, strict=True)):
         if tie.normal is not None:
             a, b = kinematics.point(loop.a), kinematics.point(loop.b)
             normal = np.round(tie.normal)

@@ -77,7 +77,7 @@ def reference(made: Problem, horizons: tuple[float, ...], running: Session) -> R
 
 
 def _errors(made: Problem, q: Array, exact: Array, horizons: tuple[float, ...]) -> Row:
-    times = GRID * np.arange(len(q))
+    times = GRID * np.arange(len(q), dtype=np.float64)
     return {f"{horizon:g}": error_at(made, times, q, exact, horizon) for horizon in horizons}
 
 
@@ -86,7 +86,8 @@ def error_at(made: Problem, times: Array, q: Array, exact: Array, horizon: float
 
     Args:
         made: The problem.
-        times, q: States (n, nq) at times (n,).
+        times: (n,) [s]
+        q: (n, nq) states then.
         exact: Those of a reference, every ``GRID`` seconds.
         horizon: Up to it the last states count; None if the run ended before.
     """

@@ -21,8 +21,10 @@ from bulletbridge.surface.standard_problems import standard_problems
 
 SHORT, REPEATS = 0.1, 5
 """Runs of less [s] are medians of so many."""
-GAIN = 0.8
-"""A setting whose error has not shrunk by this factor in two refinements has come to its end."""
+FIRST = 10.0
+"""Caps that the first run of a setting may take, so that each one shows up."""
+GAIN, TRIED = 0.8, 3
+"""A setting whose error has not shrunk by this factor in so many refinements is at its end."""
 READ, READ_FAST = 0.1, 1e-3
 """Seconds between states of a standard problem that are read; of A03, which is over in 0.05 s."""
 SPARSE = 0.5
@@ -55,7 +57,7 @@ def work_precision(
     """Error against wall time of every setting, from coarse to fine."""
     rows: list[Row] = []
     marks = [h - GRID * k for h in horizons for k in range(LAST)]
-    times = np.unique(np.round([t for t in marks if t > 0.5 * GRID], 9))
+    times: Array = np.unique(np.round([t for t in marks if t > 0.5 * GRID], 9))
     for setting in running.settings("work-precision"):
         say(f"{made.name}: work-precision, {setting.peer}, {setting.label}")
 
@@ -79,9 +81,10 @@ def standard(name: str, made: Problem, running: Session, effort: Effort, say: Sa
     problem, judge_of, rows = standard_problems()[name], Judge(made), list[Row]()
     until = problem.times[0] if effort.quick else problem.duration
     grid = READ_FAST if problem.duration < READ else READ
-    regular = SPARSE * np.arange(1, round(until / SPARSE) + 1)
+    regular = SPARSE * np.arange(1, round(until / SPARSE) + 1, dtype=np.float64)
     reference_times = problem.times[problem.times <= until]
-    times = np.unique(np.round(np.concatenate([regular, reference_times]), 9))
+    together = np.concatenate([regular, reference_times])
+    times = np.unique(np.round(together, 9)).astype(np.float64)
     measure = compared(problem)
     for setting in running.settings("standard"):
         if setting.only and name not in setting.only:
@@ -164,7 +167,7 @@ def _refine(
         row |= {"knob": setting.knob, "value": value, "errors": {}}
         error = None
         try:
-            run = _run(setting, made, value, reading, None if last else 4.0 * cap, running)
+            run = _run(setting, made, value, reading, None if last else FIRST * cap, running)
             error = judge(row, run)
             last = (float(run.seconds[-1]), value) if error is not None else None
         except PeerError as failure:
@@ -174,8 +177,9 @@ def _refine(
             break
         if error is not None:
             errors.append(error)
-            done = len(errors) > 1 and max(errors[-2:]) <= LEVELS[-1]
-            if done or (len(errors) > 2 and error > GAIN * min(errors[:-2]) and error < 0.1):
+            if len(errors) > 1 and max(errors[-2:]) <= LEVELS[-1]:
+                break
+            if len(errors) > TRIED and min(errors[-TRIED:]) > GAIN * min(errors[:-TRIED]):
                 break
 
 
@@ -205,17 +209,18 @@ def _run(
             affordable(setting, end / value, cap, running)
         every = round(grid / value)
         steps = every * round(end / grid)
-        warm, asked = ("record", every, every), ("record", steps, every)
-        times = grid * np.arange(round(end / grid) + 1)
+        how, warm, asked = "record", (every, every), (steps, every)
+        times = grid * np.arange(round(end / grid) + 1, dtype=np.float64)
     else:
         running.build(setting, made, grid, rtol=value, atol=0.1 * value)
-        warm, asked = ("visit", times[:1]), ("visit", times)
-        times = np.concatenate([[0.0], times])
+        how, warm, asked = "visit", (times[:1],), (times,)
+        times = np.concatenate([np.zeros(1), times])
     runs: list[Array] = []
-    running.ask(setting, *warm)
+    running.ask(setting, how, *warm)
     while True:
-        seconds, q, v = running.ask(setting, *asked)
+        seconds, q, v = running.ask(setting, how, *asked)
         runs.append(seconds)
         if len(runs) == REPEATS or seconds[-1] > SHORT or len(seconds) != len(runs[0]):
             kept = [run for run in runs if len(run) == len(runs[0])]
-            return Run(times[: len(q)], np.median(kept, axis=0)[: len(q)], q, v)
+            seconds = np.array(np.median(kept, axis=0), np.float64)
+            return Run(times[: len(q)], seconds[: len(q)], q, v)

@@ -159,17 +159,17 @@ def problem(
         known = rod or loop["variable"] == NO_VARIABLE_ROW
         if kind is None or not known or loop["target"] >= 0:
             raise UnsupportedError(f"loop '{constraint.name}' is no ball, hinge, weld or rod")
-        frames = {key: np.array(loop[key]) for key in ("R_a", "p_a", "R_b", "p_b")}
-        ends = {"a": int(loop["body_a"]), "b": int(loop["body_b"])}
-        ties.append(Tie(constraint.name, kind, **ends, **frames, length=float(loop["length"])))
+        R_a, p_a, R_b, p_b = (np.array(loop[key]) for key in ("R_a", "p_a", "R_b", "p_b"))
+        ends = (int(loop["body_a"]), R_a, p_a, int(loop["body_b"]), R_b, p_b)
+        ties.append(Tie(constraint.name, kind, *ends, length=float(loop["length"])))
     struts: list[Strut] = []
     for record, spring in zip(encoded.elements, springs, strict=True):
         if spring.force:
             raise UnsupportedError(f"spring '{spring.name}' has a force of its own")
-        a, b = (int(record[key]) for key in ("body_a", "body_b"))
-        points = {"p_a": np.array(record["p_a"]), "p_b": np.array(record["p_b"])}
-        how = {key: getattr(spring, key) for key in ("stiffness", "damping", "length")}
-        struts.append(Strut(spring.name, a=a, b=b, **points, **how))
+        a, b = int(record["body_a"]), int(record["body_b"])
+        p_a, p_b = np.array(record["p_a"]), np.array(record["p_b"])
+        how = spring.stiffness, spring.damping, spring.length
+        struts.append(Strut(spring.name, a, p_a, b, p_b, *how))
     made = Problem(name, replace(mechanism, links=links), tuple(ties), q, v, tuple(struts))
     return replace(made, ties=tuple(_with_normals(made)))
 

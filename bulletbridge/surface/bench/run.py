@@ -86,7 +86,7 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
         "settings": [asdict(s) for s in SETTINGS if s.peer in there],
         **{name: [] for name in TABLES},
     }
-    part = machine() | {"tasks": choice.tasks, "cases": choice.cases, "spent": {}}
+    part: Row = machine() | {"tasks": choice.tasks, "cases": choice.cases, "spent": {}}
     of_cases = {"time", "accuracy", "work-precision"} & set(choice.tasks)
     chosen = [name for name in CASES if name in choice.cases] if of_cases else []
     for name in chosen:

@@ -3,7 +3,7 @@
 A new integrator of ours, or another setting of a peer, is one more line in ``SETTINGS``.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Knob = Literal["dt", "rtol"]
@@ -111,7 +111,10 @@ class Setting:
 
 ALL: tuple[Task, ...] = TASKS
 FIXED: tuple[Task, ...] = ("time", "accuracy", "singular")
-PRECISION: tuple[Task, ...] = ("work-precision", "standard")
+WORK: tuple[Task, ...] = ("work-precision",)
+PRECISION: tuple[Task, ...] = (*WORK, "standard")
+BOTH: tuple[Task, ...] = (*FIXED, *PRECISION)
+FIXED_AND_WORK: tuple[Task, ...] = (*FIXED, *WORK)
 REDUNDANT = {"minitaur": {"mu": 1e-4, "iterations": 30}}
 """Pinocchio's regularisation where rows are redundant in more than one loop."""
 EXUDYN = {"four_bar": {"modified": False}, "bricard": DEPENDENT}
@@ -131,14 +134,14 @@ def _ours(
     label: str, tasks: tuple[Task, ...], order: int, finest: float = 1e-5, **options: Any
 ) -> Setting:
     coarsest = 0.05 if order > 4 else 1 / 60
-    given = {"coarsest": coarsest, "order": order}
-    return Setting("bulletbridge", label, options, tasks, {}, "dt", finest, **given)
+    made = Setting("bulletbridge", label, options, tasks, {}, "dt", finest)
+    return replace(made, coarsest=coarsest, order=order)
 
 
 def _controlled(name: str, order: int) -> Setting:
     """With error control, whose step is that between states."""
-    options, given = {"integrator": name}, {"coarsest": 1.0, "order": order}
-    return Setting("bulletbridge", f"{name}, rtol", options, PRECISION, {}, "rtol", 1e-12, **given)
+    made = Setting("bulletbridge", f"{name}, rtol", {"integrator": name}, PRECISION)
+    return replace(made, knob="rtol", finest=1e-12, coarsest=1.0, order=order)
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -151,9 +154,12 @@ SETTINGS: tuple[Setting, ...] = (
         only=STIFF,
     ),
     _ours("RK4", ALL, 4, integrator="rk4"),
-    _ours("dop853, fixed steps", (*FIXED, *PRECISION), 8, 1e-3, integrator="dop853", rtol=None),
+    _ours("dop853, fixed steps", BOTH, 8, 1e-3, integrator="dop853", rtol=None),
     _controlled("dop853", 8),
-    _ours("radau, fixed steps", ("time", "accuracy", "standard"), 5, integrator="radau", rtol=None),
+    _ours("radau, fixed steps", ("time", "accuracy"), 5, integrator="radau", rtol=None),
+    replace(
+        _ours("radau, fixed steps", ("standard",), 5, integrator="radau", rtol=None), only=STIFF
+    ),
     _controlled("radau", 5),
     _ours("symmetric", ("accuracy",), 2, integrator="symmetric"),
     *(
@@ -180,7 +186,7 @@ SETTINGS: tuple[Setting, ...] = (
             ("RK4", {}, FIXED),
             ("RK4, stiff 2 dt", {"stiff": 2.0}, PRECISION),
             ("RK4, stiff 4 dt", {"stiff": 4.0}, ALL),
-            ("RK4, stiff 8 dt", {"stiff": 8.0}, ("work-precision",)),
+            ("RK4, stiff 8 dt", {"stiff": 8.0}, WORK),
             ("RK4, stiff 4 dt, exact diagonal", {"stiff": 4.0, "exact_diagonal": True}, PRECISION),
         )
     ),
@@ -191,12 +197,12 @@ SETTINGS: tuple[Setting, ...] = (
         Setting("pinocchio", label, options, tasks, REDUNDANT, finest=1e-4, order=4)
         for label, options, tasks in (
             ("RK4", {"scheme": "rk4"}, ALL),
-            ("RK4, kp 0.01/dt²", {"scheme": "rk4", "per_step": 0.01}, (*FIXED, *PRECISION)),
+            ("RK4, kp 0.01/dt²", {"scheme": "rk4", "per_step": 0.01}, BOTH),
             ("RK4, kp 100", {"scheme": "rk4", "gain": 100.0}, PRECISION),
             (
                 "lcaba, RK4",
                 {"algorithm": "lcaba", "scheme": "rk4", "mu": 1e-6},
-                (*FIXED, "work-precision"),
+                FIXED_AND_WORK,
             ),
         )
     ),
@@ -205,15 +211,15 @@ SETTINGS: tuple[Setting, ...] = (
     *(
         Setting("exudyn", label, options, tasks, cases, "dt", 1e-5, adapter, coarsest=0.05, order=2)
         for adapter, cases, label, options, tasks in (
-            (None, EXUDYN, "generalized-alpha, index 3", ALPHA, (*FIXED, *PRECISION)),
-            (None, EXUDYN, "trapezoidal, index 2", TRAPEZOIDAL, (*FIXED, *PRECISION)),
+            (None, EXUDYN, "generalized-alpha, index 3", ALPHA, BOTH),
+            (None, EXUDYN, "trapezoidal, index 2", TRAPEZOIDAL, BOTH),
             (BODIES, MANY, "trapezoidal, index 2, redundant", SPARSE, ALL),
             (
                 BODIES,
                 MANY,
                 "generalized-alpha, index 3, redundant",
                 SPARSE_ALPHA,
-                (*FIXED, *PRECISION),
+                BOTH,
             ),
         )
     ),

@@ -144,7 +144,7 @@ def affordable(setting: Setting, steps: float, seconds: float, running: Session)
     Raises:
         PeerError: They are not.
     """
-    wall, _ = running.ask(setting, "time", 5, "call")
+    wall, _ = running.ask(setting, "time", 20, "loop")
     if 1e-6 * wall * steps > seconds:
         raise PeerError(f"left out: takes {1e-6 * wall * steps:.0f} s")
 
@@ -156,7 +156,7 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
     for loops in effort.loops:
         say(f"{kind}s of {loops}")
         made = case(f"{kind}{loops}")
-        alive: list[tuple[Row, Setting, int, list[float]]] = []
+        alive: list[tuple[Row, Setting, int, dict[str, list[float]]]] = []
         for setting in running.settings("growth"):
             row: Row = {
                 "kind": kind,
@@ -174,18 +174,19 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
                 if 1e-6 * wall > effort.slowest:
                     too_slow.add(name)
                 steps = int(np.clip(1e6 * effort.batch / wall, 2, 5000))
-                alive.append((row, setting, steps, []))
+                alive.append((row, setting, steps, {how: [] for how in HOW}))
             except PeerError as error:
                 row["failed"] = str(error)
         for _ in range(min(7, effort.batches)):
             for row, setting, steps, values in alive:
                 try:
-                    values.append(running.ask(setting, "time", steps, "loop")[0])
+                    for how in HOW:
+                        values[how].append(running.ask(setting, "time", steps, how)[0])
                 except PeerError as error:
                     row["failed"] = str(error)
         for row, setting, _, values in alive:
             if "failed" not in row:
-                row["loop"] = spread(values)
+                row |= {how: spread(times) for how, times in values.items()}
                 running.ask(setting, "drop")
     return rows
 
