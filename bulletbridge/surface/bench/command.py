@@ -34,8 +34,11 @@ def bench(
         bool, typer.Option("--quick", help="To see that it works; the figures mean nothing.")
     ] = False,
     cap: Annotated[
-        float, typer.Option(help="Seconds that one run of work-precision may take.")
-    ] = 1.0,
+        float,
+        typer.Option(
+            help="Seconds that one run of work-precision or of a standard problem may take."
+        ),
+    ] = 0.5,
     read_file: Annotated[
         list[Path] | None,
         typer.Option(

@@ -106,7 +106,7 @@ def standard(name: str, made: Problem, running: Session, effort: Effort, say: Sa
         fixed = tuple(grid * value for value in effort.shares)
         values = fixed if setting.knob == "dt" else effort.rtols
         finest = setting.finest * (grid / READ if setting.knob == "dt" else 1.0)
-        limits = effort.standard_cap, finest
+        limits = effort.cap, finest
         rows += _refine(setting, made, values, limits, (grid, times), running, judge)
     return rows
 

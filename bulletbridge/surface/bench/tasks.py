@@ -39,7 +39,7 @@ class Effort:
     batches: int = 15
     batch: float = 6e-3
     duration: float = 10.0
-    cap: float = 1.0
+    cap: float = 0.5
     dts: tuple[float, ...] = (
         0.05, 0.025, 1 / 60, 0.01, 0.005, 1 / 240, 0.002, 1e-3, 5e-4, 2.5e-4, 1e-4, 5e-5, 2e-5,
         1e-5, 5e-6,
@@ -51,11 +51,6 @@ class Effort:
         0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
     )  # fmt: skip
     quick: bool = False
-
-    @property
-    def standard_cap(self) -> float:
-        """Seconds that a run of a standard problem may take."""
-        return 0.5 * self.cap
 
 
 FULL = Effort()

@@ -49,7 +49,7 @@ class ExudynBodies(Exudyn):
     def _joint(self, k: int) -> None:
         body = self.problem.mechanism.bodies[k]
         if body["joint"] == PRISMATIC:
-            raise UnsupportedError("no prismatic joints in this adapter")
+            raise UnsupportedError("no prismatic joints in redundant coordinates here")
         R, axis = np.array(body["R"]), self.problem.mechanism.axes[body["v"]]
         ends = [(int(body["parent"]), np.array(body["p"])), (k, np.zeros(3))]
         markers = [self._marker(*end, 0) for end in ends]
