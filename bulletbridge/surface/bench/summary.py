@@ -198,7 +198,7 @@ def standings(results: dict[str, Any]) -> dict[str, list[Standing]]:
         standing(
             f"{loops} loops, {kind}, {words}",
             "µs",
-            [(r["peer"], r["setting"], r[how]["median"]) for r in rows],
+            [(r["peer"], r["setting"], r[how]["median"]) for r in rows if how in r],
         )
         for how, words in HOW
         for kind in unique(results["growth"], "kind")

@@ -46,7 +46,7 @@ class Effort:
     )  # fmt: skip
     rtols: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12)
     loops: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
-    slowest: float = 0.05
+    slowest: float = 0.02
     shares: tuple[float, ...] = (
         0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
     )  # fmt: skip
@@ -169,13 +169,14 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
                 if 1e-6 * wall > effort.slowest:
                     too_slow.add(name)
                 steps = int(np.clip(1e6 * effort.batch / wall, 2, 5000))
-                alive.append((row, setting, steps, {how: [] for how in HOW}))
+                hows = ("loop",) if name in too_slow else HOW
+                alive.append((row, setting, steps, {how: [] for how in hows}))
             except PeerError as error:
                 row["failed"] = str(error)
         for _ in range(min(7, effort.batches)):
             for row, setting, steps, values in alive:
                 try:
-                    for how in HOW:
+                    for how in values:
                         values[how].append(running.ask(setting, "time", steps, how)[0])
                 except PeerError as error:
                     row["failed"] = str(error)
