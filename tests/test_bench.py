@@ -1,23 +1,30 @@
 """The comparison with other simulators: same models, right measures, honest summaries."""
 
 import json
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.surface.bench.cases import SINGULAR, case, pendulum
 from bulletbridge.surface.bench.judging import GRID, Judge, error_at, swing
+from bulletbridge.surface.bench.merge import merged
 from bulletbridge.surface.bench.page import page
 from bulletbridge.surface.bench.peers.ours import Ours
+from bulletbridge.surface.bench.precision import Run, compared
+from bulletbridge.surface.bench.problem import stirred
+from bulletbridge.surface.bench.run import TABLES
 from bulletbridge.surface.bench.session import session
 from bulletbridge.surface.bench.settings import PACKAGES, Setting, adapters
 from bulletbridge.surface.bench.summary import exponents, standing, wall_to
+from bulletbridge.surface.bench.targets import targets
 from bulletbridge.surface.bench.tasks import affordable
 from bulletbridge.surface.bench.worker import PeerError
 from bulletbridge.surface.cli import run
+from bulletbridge.surface.standard_problems import standard_problems
 
 INSTALLED = [
     peer
@@ -48,6 +55,7 @@ def minitaur():
     return case("minitaur")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Exudyns rename their settings
 @pytest.mark.parametrize(("name", "adapter"), [(n, a) for n in OTHERS for a in adapters(n)])
 def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(
     name, adapter, minitaur, peer_of
@@ -55,21 +63,58 @@ def test_every_simulator_starts_from_the_same_state_and_accelerates_alike(
     made = minitaur
     ours = Ours(made, 1e-3).acceleration()
     scale = max(1.0, np.abs(ours).max())
+    found = start(lambda dt: peer_of(adapter, made, dt, **PACKAGES[name].check_of("minitaur")))
+    assert np.abs(found - ours).max() < PACKAGES[name].limit * scale
+
+
+def start(make):
+    """Accelerations at the start, from one simulator or extrapolated from three step sizes."""
     velocities = []
     for dt in (4e-6, 2e-6, 1e-6):
-        peer = peer_of(adapter, made, dt, **PACKAGES[name].check)
+        peer = make(dt)
         q, v = peer.state()
-        assert max(np.abs(q - made.q).max(), np.abs(v - made.v).max()) < 1e-14
+        made = peer.problem
+        assert max(np.abs(q - made.q).max(), np.abs(v - made.v).max()) < 1e-13
         given = peer.acceleration()
         if given is not None:
-            assert np.abs(given - ours).max() < PACKAGES[name].limit * scale
-            return
+            return given
         first = peer.settled
         _, _, v = peer.record(first + 1, 1)
         velocities.append((v[first + 1] - v[first]) / dt)
     coarse, middle, fine = velocities
-    found = (8 * fine - 6 * middle + coarse) / 3
-    assert np.abs(found - ours).max() < PACKAGES[name].limit * scale
+    return (8 * fine - 6 * middle + coarse) / 3
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name != "exudyn"])
+@pytest.mark.parametrize("problem", ["a03_andrews", "a05_governor", "stewart"])
+def test_springs_and_torques_push_alike_everywhere(name, problem, peer_of):
+    made = stirred(case(problem))
+    ours = Ours(made, 1e-3).acceleration()
+    axes = made.mechanism.axes.copy()
+    axes["stiffness"] = axes["torque"] = 0.0
+    bare = replace(made, struts=(), mechanism=replace(made.mechanism, axes=axes))
+    limit = PACKAGES[name].limit * np.abs(ours).max()
+    assert np.abs(ours - Ours(bare, 1e-3).acceleration()).max() > 3.0 * limit
+    adapter, options = PACKAGES[name].adapter, PACKAGES[name].check_of(problem)
+    found = start(lambda dt: peer_of(adapter, made, dt, **options))
+    assert np.abs(found - ours).max() < limit
+
+
+@pytest.mark.parametrize("name", sorted(set(OTHERS) & {"bullet", "pinocchio"}))
+def test_who_has_no_rods_says_so(name, peer_of):
+    with pytest.raises(BulletBridgeError, match="no distance constraint"):
+        peer_of(PACKAGES[name].adapter, case("a01_pendulum"), 1e-3)
+
+
+def test_our_standard_runs_are_judged_by_the_references():
+    made, problem = case("a05_governor"), standard_problems()["a05_governor"]
+    peer = Ours(made, 0.1, integrator="radau", rtol=1e-6, atol=1e-7)
+    times = np.array([0.1, 1.0])
+    seconds, q, v = peer.visit(times)
+    run = Run(np.array([0.0, *times]), seconds, q, v)
+    assert compared(problem)(run) < 1e-5  # a sub-step's 1e-6, a few times
+    assert run.at(1.0) == 2 and run.at(5.0) is None
+    assert np.all(np.diff(seconds) > 0.0)
 
 
 def test_minitaurs_legs_close_once_its_angles_are_exact(minitaur):
@@ -102,9 +147,10 @@ def test_singular_passages_start_upright_and_closed(name):
 def test_a_state_that_diverged_has_no_error():
     made = case("row1")
     exact = np.tile(made.q, (round(1.0 / GRID) + 1, 1))
-    assert error_at(made, exact + 1e-3, exact, 1.0) == pytest.approx(1e-3)
-    assert error_at(made, np.full_like(exact, np.nan), exact, 1.0) is None
-    assert error_at(made, exact[:5], exact, 1.0) is None
+    times = GRID * np.arange(len(exact))
+    assert error_at(made, times, exact + 1e-3, exact, 1.0) == pytest.approx(1e-3)
+    assert error_at(made, times, np.full_like(exact, np.nan), exact, 1.0) is None
+    assert error_at(made, times[:5], exact[:5], exact, 1.0) is None
 
 
 def test_a_level_reached_by_chance_does_not_count():
@@ -125,6 +171,42 @@ def test_the_summary_says_where_others_are_ahead():
         standing("x", "m", [("bulletbridge", "a", 1e-16), ("exudyn", "c", 1e-14)]).ahead == "even"
     )
     assert standing("x", "s", [("bulletbridge", "a", None)]).ahead == "nobody"
+
+
+def test_targets_are_met_only_by_figures():
+    def row(peer, order, **figures):
+        return {"case": "four_bar", "peer": peer, "setting": f"{order}", "dt": 1e-3} | figures
+
+    orders = [("bulletbridge", 4), ("bulletbridge", 8), ("pinocchio", 4), ("exudyn", 2)]
+    tables = ("time", "accuracy", "work_precision", "growth", "singular", "standard")
+    results = {name: [] for name in tables} | {
+        "settings": [{"peer": p, "label": f"{o}", "order": o} for p, o in orders],
+        "accuracy": [row(p, o, energy=e, gap_m=0.0, rate_m=0.0)
+                     for (p, o), e in zip(orders, (2e-8, 1e-12, 1e-8, 1e-6), strict=True)],
+        "time": [row(p, 1, call={"median": t})
+                 for p, t in (("bulletbridge", 4.0), ("mujoco", 8.0))],
+    }  # fmt: skip
+    found = {target.what: target for target in targets(results)}
+    order = next(t for what, t in found.items() if "of order 4" in what)
+    assert not order.met and order.found == pytest.approx(2.0)
+    assert not any("of order 8" in what or "of order 2" in what for what in found)
+    step = next(t for what, t in found.items() if "mj_step" in what)
+    assert step.met and step.found == pytest.approx(0.5)
+
+
+def test_results_are_put_together_piece_by_piece():
+    def part(version, *times):
+        rows = [{"case": c, "peer": "mujoco", "setting": "s", "t": t} for c, t in times]
+        return dict.fromkeys(TABLES, []) | {
+            "quick": False, "effort": {}, "time": rows, "parts": [{}], "settings": [],
+            "peers": {"mujoco": {"name": "MuJoCo", "installed": True, "version": version}},
+        }  # fmt: skip
+
+    whole = merged([part("1", ("a", 1), ("b", 2)), part("1", ("b", 3), ("c", 4))])
+    assert [(row["case"], row["t"]) for row in whole["time"]] == [("a", 1), ("b", 3), ("c", 4)]
+    assert len(whole["parts"]) == 2
+    with pytest.raises(ModelError, match="do not mix"):
+        merged([part("1"), part("2")])
 
 
 def test_growth_is_fitted_to_large_mechanisms():

@@ -24,17 +24,15 @@ from bulletbridge.surface.worlds import connect_direct, disconnect, make_passive
 CASES = {"four_bar": (2.0, 10.0), "two_arms": (1.0, 2.0), "minitaur": (2.0,)}
 """Cases by bundled name, with the horizons [s] at which their errors are taken."""
 SINGULAR = ("parallelogram", "parallelogram_heavy", "parallelogram_two")
-STANDARD: dict[str, tuple[float, ...]] = {
-    "a01_pendulum": (10.0,),
-    "a02_windows_2": (10.0,),
-    "a02_windows_40": (10.0,),
-    "a03_andrews": (0.05,),
-    "bricard": (2.0, 10.0),
-    "a05_governor_rigid": (10.0,),
-    "a05_governor": (10.0,),
-}
-"""Standard problems of the field (IFToMM A01 to A05; Bricard's is A04) by bundled name, with their
-horizons [s]; those that are not bundled are left out."""
+STANDARD = (
+    "a01_pendulum", "a02_windows_2", "a02_windows_40", "a03_andrews", "bricard", "a05_governor",
+    "a05_governor_rigid", "stewart",
+)  # fmt: skip
+"""Standard problems of the field, by bundled name: IFToMM A01 to A05 (Bricard's is A04), and a
+Stewart-Gough platform."""
+GROWING = ("row", "ladder")
+ALL = (*CASES, *STANDARD, *GROWING, *SINGULAR)
+"""Whatever can be chosen."""
 EARTH = (0.0, 0.0, -9.81)
 WIDTH = 0.04
 """Of bars [m]."""
@@ -65,7 +63,8 @@ def case(name: str) -> Problem:
         return minitaur()
     with load(name) as model:
         system = model.system
-        return problem(name, system.mechanism, model.spec.constraints, system.q, system.v)
+        acting = (*model.spec.constraints, *model.spec.elements)
+        return problem(name, system.mechanism, acting, system.q, system.v)
 
 
 def minitaur() -> Problem:
@@ -112,7 +111,7 @@ def squared(made: Problem, base: Array) -> Problem:
     tree = System(mechanism)
     tree.set_state(made.q, made.v)
     kinematics, ties = tree.kinematics(), list(made.ties)
-    for k, (tie, loop) in enumerate(zip(made.ties, flat.constraints, strict=True)):
+    for k, (tie, loop) in enumerate(zip(made.ties, flat.loops, strict=True)):
         if tie.normal is not None:
             a, b = kinematics.point(loop.a), kinematics.point(loop.b)
             normal = np.round(tie.normal)

@@ -20,7 +20,13 @@ def bench(
             "All unless given."
         ),
     ] = None,
-    case: Annotated[Several, typer.Option(help="four_bar, two_arms, minitaur.")] = None,
+    case: Annotated[
+        Several,
+        typer.Option(
+            help="four_bar, two_arms, minitaur; row, ladder; parallelogram, parallelogram_heavy, "
+            "parallelogram_two; a01_pendulum and the other standard problems. All unless given."
+        ),
+    ] = None,
     peer: Annotated[
         Several, typer.Option(help="bullet, mujoco, drake, pinocchio, exudyn; those installed.")
     ] = None,
@@ -28,10 +34,19 @@ def bench(
         bool, typer.Option("--quick", help="To see that it works; the figures mean nothing.")
     ] = False,
     cap: Annotated[
-        float, typer.Option(help="Seconds that one run of work-precision may take.")
-    ] = 2.0,
+        float,
+        typer.Option(
+            help="Seconds that one run of work-precision or of a standard problem may take."
+        ),
+    ] = 0.5,
     read_file: Annotated[
-        Path | None, typer.Option("--read", metavar="FILE", help="Show results; measure nothing.")
+        list[Path] | None,
+        typer.Option(
+            "--read",
+            metavar="FILE",
+            help="Show results; measure nothing. Repeat to put several together: where two have "
+            "the same, the later one counts.",
+        ),
     ] = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
@@ -41,19 +56,20 @@ def bench(
         typer.Option("--report", metavar="DIR", help="Write DIR/benchmarks.md and its plots."),
     ] = None,
 ) -> None:
-    """Measure our solver beside other simulators on the same mechanisms; about a quarter hour."""
-    from bulletbridge.surface.bench.cases import CASES
+    """Measure our solver beside other simulators on the same mechanisms; about eight minutes."""
+    from bulletbridge.surface.bench.cases import ALL
+    from bulletbridge.surface.bench.merge import merged
     from bulletbridge.surface.bench.page import read, write
     from bulletbridge.surface.bench.run import Choice, run
     from bulletbridge.surface.bench.settings import PACKAGES, TASKS
     from bulletbridge.surface.output import deliver, progress_bars, require_places
 
     require_places(json_file, report)
-    if read_file is not None:
-        results = read(read_file)
+    if read_file:
+        results = merged([read(file) for file in read_file])
     else:
         tasks = cast("tuple[Task, ...]", tuple(task or TASKS))
-        choice = Choice(tasks, tuple(case or CASES), tuple(peer or PACKAGES), quick, cap)
+        choice = Choice(tasks, tuple(case or ALL), tuple(peer or PACKAGES), quick, cap)
         with progress_bars() as progress:
             shown = progress.add_task("bench", total=None)
             results = run(choice, lambda text: progress.update(shown, description=text))

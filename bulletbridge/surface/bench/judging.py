@@ -77,16 +77,28 @@ def reference(made: Problem, horizons: tuple[float, ...], running: Session) -> R
 
 
 def _errors(made: Problem, q: Array, exact: Array, horizons: tuple[float, ...]) -> Row:
-    return {f"{horizon:g}": error_at(made, q, exact, horizon) for horizon in horizons}
+    times = GRID * np.arange(len(q), dtype=np.float64)
+    return {f"{horizon:g}": error_at(made, times, q, exact, horizon) for horizon in horizons}
 
 
-def error_at(made: Problem, q: Array, exact: Array, horizon: float) -> float | None:
-    """Largest error [rad] of joints and of a base's rotation shortly before a horizon [s]."""
+def error_at(made: Problem, times: Array, q: Array, exact: Array, horizon: float) -> float | None:
+    """Largest error [rad] of joints and of a base's rotation shortly before a horizon [s].
+
+    Args:
+        made: The problem.
+        times: (n,) [s]
+        q: (n, nq) states then.
+        exact: Those of a reference, every ``GRID`` seconds.
+        horizon: Up to it the last states count; None if the run ended before.
+    """
     end = round(horizon / GRID)
-    if len(q) <= end:
-        return None
-    part = slice(max(1, end - LAST + 1), end + 1)
-    return finite(float(max(_error(made, a, b) for a, b in zip(q[part], exact[part], strict=True))))
+    found: list[float] = []
+    for k in range(max(1, end - LAST + 1), end + 1):
+        at = np.flatnonzero(np.abs(times - GRID * k) < 1e-9)
+        if not len(at):
+            return None
+        found.append(_error(made, q[at[0]], exact[k]))
+    return finite(max(found))
 
 
 def _error(made: Problem, q: Array, exact: Array) -> float:

@@ -10,6 +10,7 @@ from bulletbridge.surface.bench import figures, summary
 from bulletbridge.surface.bench.run import SCHEMA
 from bulletbridge.surface.bench.settings import PACKAGES
 from bulletbridge.surface.bench.summary import Best, good, unique
+from bulletbridge.surface.bench.targets import FASTER, by_order, targets
 
 NAME = "benchmarks"
 
@@ -94,6 +95,12 @@ def page(results: dict[str, Any]) -> str:
         exponents=summary.exponents,
         passages=summary.passages,
         standings=summary.standings(results),
+        targets=targets(results),
+        by_order=by_order(results),
+        ratio=summary.ratio,
+        unit_of=summary.unit_of,
+        faster=FASTER,
+        library=summary.LIBRARY,
         horizons=horizons,
         picture=picture,
         good=good,

@@ -4,16 +4,18 @@ import math
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from bulletbridge.errors import ModelError
-from bulletbridge.surface.bench.cases import CASES, SINGULAR, STANDARD, case
+from bulletbridge.surface.bench.cases import ALL, CASES, GROWING, SINGULAR, STANDARD, case
 from bulletbridge.surface.bench.judging import Reference, reference
+from bulletbridge.surface.bench.precision import standard, work_precision
 from bulletbridge.surface.bench.problem import Problem
 from bulletbridge.surface.bench.session import Row, Session, conversion, installed, session
-from bulletbridge.surface.bench.settings import PACKAGES, SETTINGS, TASKS, Task
+from bulletbridge.surface.bench.settings import PACKAGES, SETTINGS, TASKS, Task, adapters
 from bulletbridge.surface.bench.tasks import (
     FULL,
     QUICK,
@@ -23,12 +25,15 @@ from bulletbridge.surface.bench.tasks import (
     growth,
     singular,
     time_steps,
-    work_precision,
 )
-from bulletbridge.surface.models import bundled
 from bulletbridge.surface.results import versions
 
-SCHEMA = 1
+SCHEMA = 2
+TABLES = (
+    "conversion", "references", "time", "accuracy", "work_precision", "growth", "singular",
+    "standard",
+)  # fmt: skip
+"""Of the results, each a list of rows."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,14 @@ class Choice:
     """What to measure.
 
     Attributes:
-        tasks, cases, peers: By name; all unless given.
+        tasks, cases, peers: By name; all unless given. A task does those of its cases that are
+            among them.
         quick: A few seconds, to see that everything works; the figures mean nothing.
         cap: Seconds that one run of work-precision may take.
     """
 
     tasks: tuple[Task, ...] = TASKS
-    cases: tuple[str, ...] = tuple(CASES)
+    cases: tuple[str, ...] = ALL
     peers: tuple[str, ...] = tuple(PACKAGES)
     quick: bool = False
     cap: float = FULL.cap
@@ -55,7 +61,7 @@ class Choice:
         """
         for what, given, known in (
             ("task", self.tasks, TASKS),
-            ("case", self.cases, tuple(CASES)),
+            ("case", self.cases, ALL),
             ("peer", self.peers, tuple(PACKAGES)),
         ):
             for name in given:
@@ -74,37 +80,49 @@ def run(choice: Choice, say: Say) -> dict[str, Any]:
     results: dict[str, Any] = {
         "schema": SCHEMA,
         "versions": versions(),
-        "machine": machine(),
         "quick": choice.quick,
         "effort": asdict(effort),
         "peers": found,
         "settings": [asdict(s) for s in SETTINGS if s.peer in there],
+        **{name: [] for name in TABLES},
     }
-    tables = ("conversion", "references", "time", "accuracy", "work_precision")
-    results |= {name: [] for name in (*tables, "growth", "singular", "standard")}
+    part: Row = machine() | {"tasks": choice.tasks, "cases": choice.cases, "spent": {}}
     of_cases = {"time", "accuracy", "work-precision"} & set(choice.tasks)
-    for name in choice.cases if of_cases else ():
-        with session(there) as running:
+    chosen = [name for name in CASES if name in choice.cases] if of_cases else []
+    for name in chosen:
+        with clock(part, name), session(there) as running:
             one_case(name, CASES[name], choice.tasks, running, effort, say, results)
     if "growth" in choice.tasks:
-        with session(there) as running:
-            for kind in ("row", "ladder"):
-                running.peers = there
-                results["conversion"] += agreeing(case(f"{kind}3"), running)
+        for kind in [kind for kind in GROWING if kind in choice.cases]:
+            with clock(part, kind), session(there) as running:
+                results["conversion"] += agreeing(case(f"{kind}3"), running, there)
                 results["growth"] += growth(kind, running, effort, say)
     if "singular" in choice.tasks:
-        with session(there) as running:
-            for name in SINGULAR[:1] if choice.quick else SINGULAR:
-                made, running.peers = case(name), there
-                results["conversion"] += agreeing(made, running)
+        singulars = [name for name in SINGULAR if name in choice.cases]
+        with clock(part, "singular"), session(there) as running:
+            for name in singulars[:1] if choice.quick else singulars:
+                made = case(name)
+                results["conversion"] += agreeing(made, running, there)
                 results["singular"] += singular(made, running, effort, say)
     if "standard" in choice.tasks:
-        for name in [name for name in STANDARD if name in bundled()]:
-            with session(there) as running:
-                standard(name, running, effort, say, results)
-    results["seconds"] = time.time() - begun
-    results["machine"]["load_after"] = load_average()
+        standards = [name for name in STANDARD if name in choice.cases]
+        for name in standards[:1] if choice.quick else standards:
+            with clock(part, name), session(there) as running:
+                made = case(name)
+                say(f"{name}: the same model everywhere?")
+                results["conversion"] += agreeing(made, running, there)
+                results["standard"] += standard(name, made, running, effort, say)
+    part |= {"seconds": time.time() - begun, "load_after": load_average()}
+    results["parts"] = [part]
     return without_nan(results)
+
+
+@contextmanager
+def clock(part: Row, what: str) -> Generator[None]:
+    """Write down how long something takes [s]."""
+    begun = time.perf_counter()
+    yield
+    part["spent"][what] = round(time.perf_counter() - begun, 1)
 
 
 def without_nan(value: Any) -> Any:
@@ -132,7 +150,7 @@ def one_case(
         horizons = (effort.duration,)
     exact: Reference | None = None
     say(f"{name}: the same model everywhere?")
-    rows: dict[str, list[Row]] = {"conversion": agreeing(made, running)}
+    rows: dict[str, list[Row]] = {"conversion": agreeing(made, running, running.peers)}
     if "time" in tasks:
         rows["time"] = time_steps(made, running, effort, say)
     if {"accuracy", "work-precision"} & set(tasks):
@@ -148,24 +166,11 @@ def one_case(
         results[table] += lines
 
 
-def standard(
-    name: str, running: Session, effort: Effort, say: Say, results: dict[str, Any]
-) -> None:
-    """Work-precision of a standard problem."""
-    made = case(name)
-    horizons = (effort.duration,) if effort is QUICK else STANDARD[name]
-    results["conversion"] += agreeing(made, running)
-    say(f"{name}: reference")
-    exact = reference(made, horizons, running)
-    results["references"].append(exact.row)
-    results["standard"] += work_precision(made, exact, horizons, running, effort, say)
-
-
-def agreeing(made: Problem, running: Session) -> list[Row]:
+def agreeing(made: Problem, running: Session, there: tuple[str, ...]) -> list[Row]:
     """Compare accelerations, and go on without the simulators that have another model."""
+    running.peers, running.refused = there, set()
     rows = conversion(made, running)
-    same = {row["peer"] for row in rows if row.get("same")}
-    running.peers = tuple(peer for peer in running.peers if peer in same)
+    running.peers = tuple(p for p in there if set(adapters(p)) - running.refused)
     return rows
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 import bulletbridge
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.bench.peers.base import version_of
-from bulletbridge.surface.bench.problem import Problem
-from bulletbridge.surface.bench.settings import PACKAGES, Setting, adapters
+from bulletbridge.surface.bench.problem import Problem, stirred
+from bulletbridge.surface.bench.settings import PACKAGES, Setting, Task, adapters, settings
 from bulletbridge.surface.bench.worker import PeerError, Worker
 
 Row = dict[str, Any]
@@ -38,10 +38,20 @@ class Session:
 
     Attributes:
         peers: Keys of ``PACKAGES``.
+        refused: Their adapters that do not have the present model.
     """
 
     peers: tuple[str, ...]
     workers: dict[str, Worker] = field(default_factory=lambda: {})
+    refused: set[tuple[str, str]] = field(default_factory=lambda: set())
+
+    def settings(self, task: Task) -> list[Setting]:
+        """Settings that take part in a task."""
+        return [
+            setting
+            for setting in settings(self.peers, task)
+            if (setting.adapter or PACKAGES[setting.peer].adapter) not in self.refused
+        ]
 
     def worker(self, peer: str) -> Worker:
         """The process of a simulator; a new one if the last one is gone.
@@ -121,27 +131,38 @@ def import_memory(modules: tuple[str, ...]) -> float | None:
 
 
 def conversion(made: Problem, running: Session) -> list[Row]:
-    """Accelerations at the start in every simulator beside ours, relative to the largest."""
-    ours = _accelerations(Setting("bulletbridge", "check", {}), made, running)[0]
+    """Accelerations at the start in every simulator beside ours, relative to the largest.
+
+    Springs and dampers at rest would hide there, so those are compared a little way on. Adapters
+    that refuse the model, or have another one, are left out of the session.
+    """
+    moved = stirred(made)
+    ours = _accelerations(Setting("bulletbridge", "check", {}), moved, running)[0]
     scale = max(1.0, float(np.abs(ours).max()))
     rows: list[Row] = []
     for peer in running.peers:
         package = PACKAGES[peer]
         row: Row = {"case": made.name, "peer": peer, "limit": package.limit}
-        setting = Setting(peer, "check", package.check)
-        if peer == "pinocchio" and made.name != "minitaur":
-            setting = Setting(peer, "check", {"mu": 1e-8, "iterations": 100})
-        try:
-            errors: list[float] = []
-            for adapter in adapters(peer):
-                one = replace(setting, adapter=adapter)
-                found, row["how"], memory = _accelerations(one, made, running)
+        errors: list[float] = []
+        refused: list[str] = []
+        for adapter in adapters(peer):
+            setting = Setting(peer, "check", package.check_of(made.name), adapter=adapter)
+            try:
+                found, row["how"], memory = _accelerations(setting, moved, running)
                 row.setdefault("memory_mb", memory)
                 errors.append(float(np.abs(found - ours).max()) / scale)
+                if not errors[-1] <= package.limit:
+                    running.refused.add(adapter)
+            except PeerError as error:
+                running.refused.add(adapter)
+                refused.append(str(error))
+        if refused:
+            row["refused"] = refused
+        if errors:
             row["error"] = max(errors)
             row["same"] = row["error"] <= package.limit
-        except PeerError as error:
-            row["failed"] = str(error)
+        else:
+            row["failed"] = refused[0]
         rows.append(row)
     return rows
 

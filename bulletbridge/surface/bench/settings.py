@@ -3,13 +3,13 @@
 A new integrator of ours, or another setting of a peer, is one more line in ``SETTINGS``.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
-
-from bulletbridge.simulation.options import Integrator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 Knob = Literal["dt", "rtol"]
 Task = Literal["time", "accuracy", "work-precision", "growth", "singular", "standard"]
+LEVELS = (1e-3, 1e-6, 1e-9)
+"""Errors [rad, or m of some standard problems] whose wall time is compared."""
 TASKS: tuple[Task, ...] = ("time", "accuracy", "work-precision", "growth", "singular", "standard")
 
 
@@ -24,6 +24,7 @@ class Package:
         distribution: As it is installed with pip.
         check: Options under which its accelerations are compared with ours.
         limit: Largest difference from ours, relative to the largest acceleration.
+        checks: Options of that comparison that differ in a case.
     """
 
     name: str
@@ -32,11 +33,18 @@ class Package:
     distribution: str
     check: dict[str, Any] = field(default_factory=lambda: {})
     limit: float = 1e-9
+    checks: dict[str, dict[str, Any]] = field(default_factory=lambda: {})
+
+    def check_of(self, case: str) -> dict[str, Any]:
+        """Options under which accelerations are compared in a case."""
+        return self.check | self.checks.get(case, {})
 
 
 HERE = "bulletbridge.surface.bench.peers."
 CONVERGED = {"iterations": 1000, "residual": 0.0, "erp": 0.0}
 """Of Bullet; with an erp it would correct the gap of the step before."""
+DEPENDENT = {"linear": "EigenDense", "redundant": True}
+"""Exudyn where rows are dependent everywhere."""
 PACKAGES: dict[str, Package] = {
     "bulletbridge": Package("bulletbridge", (HERE + "ours", "Ours"), (), "bulletbridge"),
     "bullet": Package(
@@ -51,7 +59,8 @@ PACKAGES: dict[str, Package] = {
         (HERE + "pinocchio", "Pinocchio"),
         ("pinocchio",),
         "pin",
-        {"mu": 1e-4, "iterations": 100},
+        {"mu": 1e-8, "iterations": 100},
+        checks={"minitaur": {"mu": 1e-4}},
     ),
     "exudyn": Package(
         "Exudyn",
@@ -60,6 +69,7 @@ PACKAGES: dict[str, Package] = {
         "exudyn",
         {"solver": "trapezoidal", "modified": False},
         1e-5,
+        {"bricard": DEPENDENT},
     ),
 }
 
@@ -75,7 +85,10 @@ class Setting:
         tasks: Where it takes part.
         cases: Options that differ in a case.
         knob: What is varied in work-precision: the step or the relative tolerance.
-        finest: Smallest value of the knob.
+        coarsest, finest: Largest and smallest value of the knob; steps count in seconds where
+            the motion is of seconds.
+        order: Of the integrator.
+        only: The standard problems in which it takes part; all unless given.
         adapter: In place of the simulator's usual one.
     """
 
@@ -87,6 +100,9 @@ class Setting:
     knob: Knob = "dt"
     finest: float = 1e-5
     adapter: tuple[str, str] | None = None
+    coarsest: float = 1 / 60
+    order: int = 1
+    only: tuple[str, ...] = ()
 
     def options_of(self, case: str) -> dict[str, Any]:
         """The adapter's options in a case."""
@@ -95,92 +111,117 @@ class Setting:
 
 ALL: tuple[Task, ...] = TASKS
 FIXED: tuple[Task, ...] = ("time", "accuracy", "singular")
-PRECISION: tuple[Task, ...] = ("work-precision", "standard")
+WORK: tuple[Task, ...] = ("work-precision",)
+PRECISION: tuple[Task, ...] = (*WORK, "standard")
+BOTH: tuple[Task, ...] = (*FIXED, *PRECISION)
+FIXED_AND_WORK: tuple[Task, ...] = (*FIXED, *WORK)
 REDUNDANT = {"minitaur": {"mu": 1e-4, "iterations": 30}}
 """Pinocchio's regularisation where rows are redundant in more than one loop."""
-FULL_NEWTON = {"four_bar": {"modified": False}}
+EXUDYN = {"four_bar": {"modified": False}, "bricard": DEPENDENT}
 """Exudyn keeps Newton's Jacobian but in the smallest mechanism, where making it anew costs less."""
 BODIES = (HERE + "exudyn_bodies", "ExudynBodies")
 """Exudyn in redundant coordinates, which wins where there are many loops."""
-DENSE_ALPHA = {"solver": "alpha"}
+ALPHA, TRAPEZOIDAL = {"solver": "alpha"}, {"solver": "trapezoidal"}
+MANY = {"bricard": DEPENDENT}
 SPARSE = {"solver": "trapezoidal", "linear": "EigenSparse"}
+SPARSE_ALPHA = {"solver": "alpha", "linear": "EigenSparse"}
 
 
-def _ours(label: str, tasks: tuple[Task, ...], finest: float = 1e-5, **options: Any) -> Setting:
-    return Setting("bulletbridge", label, options, tasks, {}, "dt", finest)
+STIFF = ("a05_governor",)
 
 
-CONTROLLED = tuple(name for name in ("dop853", "radau") if name in get_args(Integrator))
-"""Our integrators with error control, whose step is that between states."""
+def _ours(
+    label: str, tasks: tuple[Task, ...], order: int, finest: float = 1e-5, **options: Any
+) -> Setting:
+    coarsest = 0.05 if order > 4 else 1 / 60
+    made = Setting("bulletbridge", label, options, tasks, {}, "dt", finest)
+    return replace(made, coarsest=coarsest, order=order)
+
+
+def _controlled(name: str, order: int) -> Setting:
+    """With error control, whose step is that between states."""
+    made = Setting("bulletbridge", f"{name}, rtol", {"integrator": name}, PRECISION)
+    return replace(made, knob="rtol", finest=1e-12, coarsest=1.0, order=order)
+
 
 SETTINGS: tuple[Setting, ...] = (
-    _ours("semi-implicit Euler", ALL, 5e-6, integrator="semi_implicit_euler"),
-    _ours("RK4", ALL, integrator="rk4"),
-    *(
-        Setting("bulletbridge", name, {"integrator": name}, PRECISION, {}, "rtol", 1e-12)
-        for name in CONTROLLED
+    _ours("semi-implicit Euler", ALL, 1, 5e-6, integrator="semi_implicit_euler"),
+    Setting(
+        "bulletbridge",
+        "semi-implicit Euler, springs implicit",
+        {"integrator": "semi_implicit_euler", "springs": "implicit"},
+        ("standard",),
+        only=STIFF,
     ),
-    _ours("symmetric", ("accuracy", "singular"), integrator="symmetric"),
+    _ours("RK4", ALL, 4, integrator="rk4"),
+    _ours("dop853, fixed steps", BOTH, 8, 1e-3, integrator="dop853", rtol=None),
+    _controlled("dop853", 8),
+    _ours("radau, fixed steps", ("time", "accuracy"), 5, integrator="radau", rtol=None),
+    replace(
+        _ours("radau, fixed steps", ("standard",), 5, integrator="radau", rtol=None), only=STIFF
+    ),
+    _controlled("radau", 5),
+    _ours("symmetric", ("accuracy",), 2, integrator="symmetric"),
     *(
-        _ours(f"RK4, {name.replace('_', ' ')}", ("time",), integrator="rk4", formulation=name)
+        _ours(f"RK4, {name.replace('_', ' ')}", ("time",), 4, integrator="rk4", formulation=name)
         for name in ("elimination", "quasi_velocities", "tangent_space", "multipliers", "proximal")
     ),
-    Setting("bullet", "default", {}, ALL, finest=1e-5),
+    Setting("bullet", "default", {}, ALL),
     Setting(
         "bullet",
         "200 iterations, erp 0.8",
         {"iterations": 200, "erp": 0.8, "residual": 0.0},
         ALL,
-        finest=1e-5,
     ),
     Setting("mujoco", "default (Euler)", {}, ALL, finest=1e-4),
-    Setting("mujoco", "implicitfast, stiff 2 dt", {"integrator": "IMPLICITFAST", "stiff": 2.0}),
-    Setting("mujoco", "RK4", {"integrator": "RK4"}, FIXED),
-    Setting("mujoco", "RK4, stiff 2 dt", {"integrator": "RK4", "stiff": 2.0}, PRECISION),
-    Setting("mujoco", "RK4, stiff 4 dt", {"integrator": "RK4", "stiff": 4.0}, ALL),
-    Setting("mujoco", "RK4, stiff 8 dt", {"integrator": "RK4", "stiff": 8.0}, PRECISION),
     Setting(
         "mujoco",
-        "RK4, stiff 4 dt, exact diagonal",
-        {"integrator": "RK4", "stiff": 4.0, "exact_diagonal": True},
-        PRECISION,
+        "implicitfast, stiff 2 dt",
+        {"integrator": "IMPLICITFAST", "stiff": 2.0},
+        coarsest=0.05,
     ),
-    Setting("drake", "SAP", {}, ALL, finest=1e-5),
+    *(
+        Setting("mujoco", label, {"integrator": "RK4"} | options, tasks, order=4)
+        for label, options, tasks in (
+            ("RK4", {}, FIXED),
+            ("RK4, stiff 2 dt", {"stiff": 2.0}, PRECISION),
+            ("RK4, stiff 4 dt", {"stiff": 4.0}, ALL),
+            ("RK4, stiff 8 dt", {"stiff": 8.0}, WORK),
+            ("RK4, stiff 4 dt, exact diagonal", {"stiff": 4.0, "exact_diagonal": True}, PRECISION),
+        )
+    ),
+    Setting("drake", "SAP", {}, ALL, coarsest=0.05),
     Setting("pinocchio", "semi-implicit", {}, FIXED, REDUNDANT),
     Setting("pinocchio", "semi-implicit, kp 0.1/dt²", {"per_step": 0.1}, ALL, REDUNDANT),
-    Setting("pinocchio", "RK4", {"scheme": "rk4"}, ALL, REDUNDANT, finest=1e-4),
-    Setting(
-        "pinocchio",
-        "RK4, kp 0.01/dt²",
-        {"scheme": "rk4", "per_step": 0.01},
-        cases=REDUNDANT,
-        finest=1e-4,
-    ),
-    Setting(
-        "pinocchio",
-        "RK4, kp 100",
-        {"scheme": "rk4", "gain": 100.0},
-        PRECISION,
-        REDUNDANT,
-        finest=1e-4,
-    ),
-    Setting(
-        "pinocchio",
-        "lcaba, RK4",
-        {"algorithm": "lcaba", "scheme": "rk4", "mu": 1e-6},
-        cases=REDUNDANT,
-        finest=1e-4,
+    *(
+        Setting("pinocchio", label, options, tasks, REDUNDANT, finest=1e-4, order=4)
+        for label, options, tasks in (
+            ("RK4", {"scheme": "rk4"}, ALL),
+            ("RK4, kp 0.01/dt²", {"scheme": "rk4", "per_step": 0.01}, BOTH),
+            ("RK4, kp 100", {"scheme": "rk4", "gain": 100.0}, PRECISION),
+            (
+                "lcaba, RK4",
+                {"algorithm": "lcaba", "scheme": "rk4", "mu": 1e-6},
+                FIXED_AND_WORK,
+            ),
+        )
     ),
     Setting("pinocchio", "lcaba, semi-implicit", {"algorithm": "lcaba", "mu": 1e-6}, ("growth",)),
-    Setting("exudyn", "generalized-alpha, index 3", DENSE_ALPHA, cases=FULL_NEWTON),
-    Setting("exudyn", "trapezoidal, index 2", {"solver": "trapezoidal"}, cases=FULL_NEWTON),
-    Setting("exudyn", "trapezoidal, index 2, sparse", SPARSE, ("growth",)),
-    Setting("exudyn", "trapezoidal, index 2, redundant", SPARSE, ALL, adapter=BODIES),
-    Setting(
-        "exudyn",
-        "generalized-alpha, index 3, redundant",
-        {"solver": "alpha", "linear": "EigenSparse"},
-        adapter=BODIES,
+    Setting("exudyn", "trapezoidal, index 2, sparse", SPARSE, ("growth",), order=2),
+    *(
+        Setting("exudyn", label, options, tasks, cases, "dt", 1e-5, adapter, coarsest=0.05, order=2)
+        for adapter, cases, label, options, tasks in (
+            (None, EXUDYN, "generalized-alpha, index 3", ALPHA, BOTH),
+            (None, EXUDYN, "trapezoidal, index 2", TRAPEZOIDAL, BOTH),
+            (BODIES, MANY, "trapezoidal, index 2, redundant", SPARSE, ALL),
+            (
+                BODIES,
+                MANY,
+                "generalized-alpha, index 3, redundant",
+                SPARSE_ALPHA,
+                BOTH,
+            ),
+        )
     ),
 )
 

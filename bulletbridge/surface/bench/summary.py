@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.surface.bench.session import Row
+from bulletbridge.surface.bench.settings import LEVELS
+from bulletbridge.surface.standard_problems import POINTS
 
 OURS = "bulletbridge"
-LEVELS = (1e-3, 1e-6, 1e-9)
-"""Errors [rad] whose wall time is compared."""
 LARGE = 5
 """Loops from which on the growth is fitted."""
 ROUND_OFF = 1e-12
 """Gaps [m] and rates [m/s] below this are equal to each other."""
 PASSED = 0.1
 """Change of energy, relative to the kinetic one, up to which a singular passage counts."""
+LIBRARY = 5e-5
+"""Change of energy [J] that the library of standard problems allows in A01."""
+HOW = (("call", "one Python call a step"), ("loop", "many steps a call"))
 EVEN = 1.05
 """Ratio within which two figures are the same."""
 
@@ -96,6 +99,39 @@ def wall_to(rows: Iterable[Row], horizon: str, level: float) -> float | None:
     return min(found, default=None)
 
 
+def wall_to_energy(rows: list[Row]) -> float | None:
+    """The same to the change of energy that A01 allows; None where energy does not stay."""
+    found: list[float] = []
+    for k, row in enumerate(rows):
+        finer = rows[min(k + 1, len(rows) - 1)]
+        small = all(r.get("energy") is not None and r["energy"] <= LIBRARY for r in (row, finer))
+        if small:
+            found += [entry["wall"] for entry in row["errors"].values()]
+    return min(found, default=None)
+
+
+def unit_of(case: str) -> str:
+    """Of the errors of a mechanism."""
+    return "m" if case in POINTS else "rad"
+
+
+def fastest(times: Iterable[tuple[float | None, str]]) -> Best | None:
+    """Of wall times [s] and settings, those that there are."""
+    reached = [(wall, setting) for wall, setting in times if wall is not None]
+    return Best(*min(reached)) if reached else None
+
+
+def ratio(lines: list[Row], key: int | str) -> float | None:
+    """Wall time of the best other over ours, in lines of ``precision`` of one mechanism."""
+    figures = [(line["peer"], at(line, key)) for line in lines]
+    return standing("", "s", [(p, f.setting, f.value) for p, f in figures if f]).ratio
+
+
+def at(line: Row, key: int | str) -> Best | None:
+    """Least wall time to a level by its number, or to the change of energy."""
+    return line["levels"][key] if isinstance(key, int) else line[key]
+
+
 def precision(rows: list[Row]) -> list[Row]:
     """Per case, horizon and simulator: the least wall time to each level, the least error."""
     table: list[Row] = []
@@ -108,8 +144,8 @@ def precision(rows: list[Row]) -> list[Row]:
                 runs = {s: good(mine, peer=peer, setting=s) for s in settings}
                 for level in LEVELS:
                     times = [(wall_to(r, horizon, level), s) for s, r in runs.items()]
-                    reached = [(wall, setting) for wall, setting in times if wall is not None]
-                    line["levels"].append(Best(*min(reached)) if reached else None)
+                    line["levels"].append(fastest(times))
+                line["energy"] = fastest((wall_to_energy(r), s) for s, r in runs.items())
                 errors = [
                     (row["errors"][horizon]["error"], row["setting"])
                     for row in good(mine, peer=peer)
@@ -125,7 +161,7 @@ def standings(results: dict[str, Any]) -> dict[str, list[Standing]]:
     found: dict[str, list[Standing]] = {}
     times = found["time"] = []
     for case in unique(results["time"], "case"):
-        for how, words in (("call", "one Python call a step"), ("loop", "many steps a call")):
+        for how, words in HOW:
             rows = good(results["time"], case=case)
             figures = [(r["peer"], r["setting"], r[how]["median"]) for r in rows if how in r]
             times.append(standing(f"{case}, {words}", "µs", figures))
@@ -149,14 +185,22 @@ def standings(results: dict[str, Any]) -> dict[str, list[Standing]]:
                     for line in lines
                     if line["levels"][k]
                 ]
-                words = f"{case}, {level:.0e} rad at {horizon} s"
+                words = f"{case}, {level:.0e} {unit_of(case)} at {horizon} s"
+                found[task].append(standing(words, "s", figures))
+            if task == "standard" and any(
+                row.get("energy") for row in good(results[task], case=case)
+            ):
+                kept = [(line["peer"], line["energy"]) for line in lines if line["energy"]]
+                figures = [(peer, figure.setting, figure.value) for peer, figure in kept]
+                words = f"{case}, energy to {LIBRARY:.0e} J at {horizon} s"
                 found[task].append(standing(words, "s", figures))
     found["growth"] = [
         standing(
-            f"{loops} loops, {kind}",
+            f"{loops} loops, {kind}, {words}",
             "µs",
-            [(r["peer"], r["setting"], r["loop"]["median"]) for r in rows],
+            [(r["peer"], r["setting"], r[how]["median"]) for r in rows if how in r],
         )
+        for how, words in HOW
         for kind in unique(results["growth"], "kind")
         for loops in unique(results["growth"], "loops")
         if (rows := good(results["growth"], kind=kind, loops=loops))

@@ -7,21 +7,16 @@ from statistics import quantiles
 import numpy as np
 
 from bulletbridge.surface.bench.cases import case
-from bulletbridge.surface.bench.judging import (
-    GRID,
-    Judge,
-    Reference,
-    error_at,
-    finite,
-    swing,
-)
+from bulletbridge.surface.bench.judging import Judge, Reference, finite, swing
 from bulletbridge.surface.bench.problem import Problem
 from bulletbridge.surface.bench.session import PeerError, Row, Session
-from bulletbridge.surface.bench.settings import Setting, settings
+from bulletbridge.surface.bench.settings import Setting
 
 STEPS = (1 / 240, 1e-3)
 """Of the accuracy tables [s]: Bullet's default and a usual small one."""
 HOW = ("call", "loop")
+SEEN = 0.025
+"""Seconds between states whose gaps and energy are taken."""
 Say = Callable[[str], None]
 
 
@@ -35,6 +30,8 @@ class Effort:
         duration: Of the runs whose gaps and energy are taken [s].
         cap: Seconds that a single run may take; finer steps are left out.
         dts, rtols: Of work-precision.
+        shares: Steps of standard problems, in units of the time between states.
+        quick: Whether the figures mean nothing.
         loops: Of the growth.
         slowest: Seconds of a step from which on larger mechanisms are left out.
     """
@@ -42,24 +39,28 @@ class Effort:
     batches: int = 15
     batch: float = 6e-3
     duration: float = 10.0
-    cap: float = 2.0
+    cap: float = 0.5
     dts: tuple[float, ...] = (
-        1 / 60, 0.01, 1 / 120, 0.005, 1 / 240, 0.002, 1e-3, 5e-4, 2.5e-4, 1e-4, 5e-5, 2e-5, 1e-5,
-        5e-6,
+        0.05, 0.025, 1 / 60, 0.01, 0.005, 1 / 240, 0.002, 1e-3, 5e-4, 2.5e-4, 1e-4, 5e-5, 2e-5,
+        1e-5, 5e-6,
     )  # fmt: skip
     rtols: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12)
     loops: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
-    slowest: float = 0.05
+    slowest: float = 0.02
+    shares: tuple[float, ...] = (
+        0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
+    )  # fmt: skip
+    quick: bool = False
 
 
 FULL = Effort()
-QUICK = Effort(3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2))
+QUICK = Effort(3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2), shares=(0.1, 0.02), quick=True)
 
 
 def time_steps(made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
     """Time per step of 1 ms of every setting, taking turns."""
     rows, counts = list[Row](), dict[tuple[int, str], int]()
-    chosen = settings(running.peers, "time")
+    chosen = running.settings("time")
     times: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for k, setting in enumerate(chosen):
         rows.append({"case": made.name, "peer": setting.peer, "setting": setting.label})
@@ -109,7 +110,7 @@ def accuracy(
 ) -> list[Row]:
     """Gaps and energy of every setting at usual steps."""
     judge, rows = Judge(made), list[Row]()
-    for setting in settings(running.peers, "accuracy"):
+    for setting in running.settings("accuracy"):
         say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
@@ -124,7 +125,7 @@ def drift(
     try:
         running.build(setting, judge.problem, dt)
         affordable(setting, effort.duration / dt, 10.0 * effort.cap, running)
-        every = max(1, round(0.008 / dt))
+        every = max(1, round(SEEN / dt))
         steps = every * round(effort.duration / (every * dt))
         _, q, v = running.ask(setting, "record", steps, every)
     except PeerError as error:
@@ -138,69 +139,9 @@ def affordable(setting: Setting, steps: float, seconds: float, running: Session)
     Raises:
         PeerError: They are not.
     """
-    wall, _ = running.ask(setting, "time", 5, "call")
+    wall, _ = running.ask(setting, "time", 20, "loop")
     if 1e-6 * wall * steps > seconds:
         raise PeerError(f"left out: takes {1e-6 * wall * steps:.0f} s")
-
-
-def work_precision(
-    made: Problem,
-    exact: Reference,
-    horizons: tuple[float, ...],
-    running: Session,
-    effort: Effort,
-    say: Say,
-) -> list[Row]:
-    """Error against wall time of every setting, from coarse to fine."""
-    rows: list[Row] = []
-    for setting in settings(running.peers, "work-precision"):
-        say(f"{made.name}: work-precision, {setting.peer}, {setting.label}")
-        last: tuple[float, float] | None = None
-        for value in effort.dts if setting.knob == "dt" else effort.rtols:
-            if value < 0.99 * setting.finest:
-                break
-            finer = 0.0 if last is None else last[0] * (last[1] / value) ** _power(setting)
-            if finer > effort.cap:
-                break
-            row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label}
-            row |= {"knob": setting.knob, "value": value, "errors": {}}
-            try:
-                seconds, q = _run(setting, made, value, horizons, running)
-                last = (float(seconds[-1]), value)
-                for horizon in horizons:
-                    error = error_at(made, q, exact.q, horizon)
-                    if error is not None:
-                        wall = float(seconds[round(horizon / GRID)])
-                        row["errors"][f"{horizon:g}"] = {"error": error, "wall": wall}
-            except PeerError as failure:
-                row["failed"] = str(failure)
-            rows.append(row)
-    return rows
-
-
-def _power(setting: Setting) -> float:
-    """How the work grows with the knob: one over it, or with an order of eight."""
-    return 1.0 if setting.knob == "dt" else 1 / 8
-
-
-def _run(
-    setting: Setting, made: Problem, value: float, horizons: tuple[float, ...], running: Session
-) -> tuple[np.ndarray, np.ndarray]:
-    """Median seconds up to each state, and the states; short runs are repeated."""
-    if setting.knob == "dt":
-        running.build(setting, made, value)
-        every = round(GRID / value)
-    else:
-        running.build(setting, made, GRID, rtol=value, atol=0.1 * value)
-        every = 1
-    steps = every * round(max(horizons) / GRID)
-    runs: list[np.ndarray] = []
-    running.ask(setting, "record", every, every)
-    while True:
-        seconds, q, _ = running.ask(setting, "record", steps, every)
-        runs.append(seconds)
-        if len(runs) == 5 or seconds[-1] > 0.1 or len(seconds) != len(runs[0]):
-            return np.median([run for run in runs if len(run) == len(runs[0])], axis=0), q
 
 
 def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
@@ -210,8 +151,8 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
     for loops in effort.loops:
         say(f"{kind}s of {loops}")
         made = case(f"{kind}{loops}")
-        alive: list[tuple[Row, Setting, int, list[float]]] = []
-        for setting in settings(running.peers, "growth"):
+        alive: list[tuple[Row, Setting, int, dict[str, list[float]]]] = []
+        for setting in running.settings("growth"):
             row: Row = {
                 "kind": kind,
                 "loops": loops,
@@ -228,18 +169,20 @@ def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
                 if 1e-6 * wall > effort.slowest:
                     too_slow.add(name)
                 steps = int(np.clip(1e6 * effort.batch / wall, 2, 5000))
-                alive.append((row, setting, steps, []))
+                hows = ("loop",) if name in too_slow else HOW
+                alive.append((row, setting, steps, {how: [] for how in hows}))
             except PeerError as error:
                 row["failed"] = str(error)
         for _ in range(min(7, effort.batches)):
             for row, setting, steps, values in alive:
                 try:
-                    values.append(running.ask(setting, "time", steps, "loop")[0])
+                    for how in values:
+                        values[how].append(running.ask(setting, "time", steps, how)[0])
                 except PeerError as error:
                     row["failed"] = str(error)
         for row, setting, _, values in alive:
             if "failed" not in row:
-                row["loop"] = spread(values)
+                row |= {how: spread(times) for how, times in values.items()}
                 running.ask(setting, "drop")
     return rows
 
@@ -248,7 +191,7 @@ def singular(made: Problem, running: Session, effort: Effort, say: Say) -> list[
     """Passing flat configurations: gap, energy, and whether the parallelograms stay such."""
     judge, rows = Judge(made), list[Row]()
     signs = np.where(made.mechanism.bodies["parent"][1:] == 0, 1.0, -1.0)
-    for setting in settings(running.peers, "singular"):
+    for setting in running.settings("singular"):
         say(f"{made.name}: {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
@@ -256,7 +199,7 @@ def singular(made: Problem, running: Session, effort: Effort, say: Say) -> list[
             try:
                 running.build(setting, made, dt)
                 affordable(setting, effort.duration / dt, 10.0 * effort.cap, running)
-                every = max(1, round(0.008 / dt))
+                every = max(1, round(SEEN / dt))
                 steps = every * round(effort.duration / (every * dt))
                 _, q, v = running.ask(setting, "record", steps, every)
             except PeerError as error:

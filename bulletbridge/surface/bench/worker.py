@@ -69,6 +69,10 @@ class Bench:
         """Times and states from the start."""
         return self.built[key].record(steps, every)
 
+    def visit(self, key: str, times: Any) -> Any:
+        """Seconds and states at the start and at these times."""
+        return self.built[key].visit(times)
+
     def acceleration(self, key: str) -> Any:
         """At the start, if it says."""
         return self.built[key].acceleration()

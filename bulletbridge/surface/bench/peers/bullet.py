@@ -14,6 +14,7 @@ from bulletbridge.surface.bench.peers.urdf import urdf
 from bulletbridge.surface.bench.problem import Problem
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec
 from bulletbridge.surface.native import NativeSettings, NativeWorld
+from bulletbridge.surface.native_springs import SpringTorques
 from bulletbridge.surface.worlds import joint_ids
 
 MOST_RATES = 121
@@ -21,7 +22,9 @@ MOST_RATES = 121
 
 
 class Bullet(Stepped):
-    """Loops by ``createConstraint``, joint springs as torques from Python before each step.
+    """Loops by ``createConstraint``, springs as torques from Python before each step.
+
+    It has no distance constraint between links.
 
     Args:
         made: The problem.
@@ -40,7 +43,7 @@ class Bullet(Stepped):
             path.write_text(urdf(made), encoding="utf-8")
             body = BodySpec("robot", path, not made.floating)
             x, y, z = (float(value) for value in made.mechanism.gravity)
-            spec = ModelSpec(made.name, path, (body,), made.constraints, gravity=(x, y, z))
+            spec = ModelSpec(made.name, path, (body,), made.loops, gravity=(x, y, z))
             self.world = NativeWorld(spec, made.q, made.v, dt, NativeSettings(**settings))
         read = self.world.bodies.mechanism
         order = [
@@ -56,6 +59,10 @@ class Bullet(Stepped):
         self.sprung = [ids[names[int(k)]][1] for k in pushed]
         self.stiffness, self.rest = axes["stiffness"][pushed], axes["rest"][pushed]
         self.torque = axes["torque"][pushed]
+        self.struts: SpringTorques | None = None
+        if made.springs:
+            self.struts = SpringTorques(read, made.springs)
+            self.every = [ids[names[k]][1] for k in range(made.mechanism.nv)]
 
     def reset(self) -> None:
         """Go back to the start."""
@@ -66,24 +73,37 @@ class Bullet(Stepped):
         self.world.close()
 
     def call(self, steps: int) -> None:
-        """A Python call a step; three with springs."""
+        """A Python call a step; more with springs."""
         step, client = pybullet.stepSimulation, self.world.client
-        if not self.sprung:
+        if not self.sprung and self.struts is None:
             for _ in range(steps):
                 step(client)
             return
         body = self.world.ids["robot"]
         for _ in range(steps):
-            states = pybullet.getJointStates(body, self.sprung, physicsClientId=client)
-            push = self.torque - self.stiffness * (np.array([s[0] for s in states]) - self.rest)
-            pybullet.setJointMotorControlArray(
-                body,
-                self.sprung,
-                pybullet.TORQUE_CONTROL,
-                forces=push.tolist(),
-                physicsClientId=client,
-            )
+            if self.struts is not None:
+                pybullet.setJointMotorControlArray(
+                    body,
+                    self.every,
+                    pybullet.TORQUE_CONTROL,
+                    forces=self.struts(*self.state(), 0.0).tolist(),
+                    physicsClientId=client,
+                )
+            if self.sprung:
+                self._push_joints(body, client)
             step(client)
+
+    def _push_joints(self, body: int, client: int) -> None:
+        """Springs and constant torques of joints."""
+        states = pybullet.getJointStates(body, self.sprung, physicsClientId=client)
+        push = self.torque - self.stiffness * (np.array([s[0] for s in states]) - self.rest)
+        pybullet.setJointMotorControlArray(
+            body,
+            self.sprung,
+            pybullet.TORQUE_CONTROL,
+            forces=push.tolist(),
+            physicsClientId=client,
+        )
 
     def state(self) -> tuple[Array, Array]:
         """q and v now; not finite when Bullet has diverged."""

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.layout import PRISMATIC
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.bench.peers.base import Stepped, library, require_joints
-from bulletbridge.surface.bench.problem import Problem, Tie
+from bulletbridge.surface.bench.problem import Problem, Strut, Tie
 
 
 class Drake(Stepped):
@@ -29,8 +28,6 @@ class Drake(Stepped):
     def __init__(self, made: Problem, dt: float, near_rigid: float | None = None) -> None:
         super().__init__(made, dt)
         require_joints(made, "this adapter")
-        if np.any(made.mechanism.axes["torque"]):
-            raise UnsupportedError("no constant torques in this adapter")
         self.tree: Any = library("pydrake.multibody.tree")
         self.math: Any = library("pydrake.math")
         multibody = library("pydrake.multibody.plant")
@@ -41,14 +38,19 @@ class Drake(Stepped):
         plant.mutable_gravity_field().set_gravity_vector(np.array(made.mechanism.gravity))
         self.bodies: list[Any] = [plant.world_body()]
         self.joints: list[Any] = []
+        self.torques: list[float] = []
         for k in range(1, len(made.mechanism.bodies)):
             self._body(k)
         self.ground: Any = None
         for tie in made.ties:
             self._tie(tie)
+        for strut in made.struts:
+            self._strut(strut)
         plant.Finalize()
         self.simulator: Any = library("pydrake.systems.analysis").Simulator(plant)
         self.context = self.simulator.get_mutable_context()
+        if self.torques:
+            plant.get_actuation_input_port().FixValue(self.context, np.array(self.torques))
         self.done = 0
         self.reset()
 
@@ -68,10 +70,13 @@ class Drake(Stepped):
         joint = kind(name, frame, body.body_frame(), z, -np.inf, np.inf, float(axis["damping"]))
         self.joints.append(plant.AddJoint(joint))
         if axis["stiffness"]:
-            if record["joint"] == PRISMATIC:
-                raise UnsupportedError("no springs of prismatic joints in this adapter")
             spring = (self.joints[-1], float(axis["rest"]), float(axis["stiffness"]))
-            plant.AddForceElement(tree.RevoluteSpring(*spring))
+            slides = record["joint"] == PRISMATIC
+            element = tree.PrismaticSpring if slides else tree.RevoluteSpring
+            plant.AddForceElement(element(*spring))
+        if axis["torque"]:
+            plant.AddJointActuator(f"motor{k}", self.joints[-1])
+            self.torques.append(float(axis["torque"]))
 
     def _frame(self, body: int, R: Array, p: Array) -> Any:
         place = self._pose(R, p)
@@ -88,8 +93,21 @@ class Drake(Stepped):
             ends = (a, self._pose(tie.R_a, tie.p_a), b, self._pose(tie.R_b, tie.p_b))
             self.plant.AddWeldConstraint(*ends)
             return
+        if tie.kind == "rod":
+            self.plant.AddDistanceConstraint(a, tie.p_a, b, tie.p_b, tie.length)
+            return
         for p_a, p_b in tie.points():
             self.plant.AddBallConstraint(a, p_a, b, p_b)
+
+    def _strut(self, strut: Strut) -> None:
+        """A compliant row, which is implicit, where it is damped; otherwise a force element."""
+        (a, b), how = (self._end(body) for body in (strut.a, strut.b)), strut
+        if how.damping:
+            given = (how.length, how.stiffness, how.damping)
+            self.plant.AddDistanceConstraint(a, how.p_a, b, how.p_b, *given)
+            return
+        given = (how.length, how.stiffness, how.damping)
+        self.plant.AddForceElement(self.tree.LinearSpringDamper(a, how.p_a, b, how.p_b, *given))
 
     def _end(self, body: int) -> Any:
         if body:

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.mechanism.layout import FREE, PRISMATIC
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.bench.peers.base import Stepped, library, require_joints
-from bulletbridge.surface.bench.problem import Problem, Tie
+from bulletbridge.surface.bench.problem import Problem, Strut, Tie
 
 BASE = ("PrismaticX", "PrismaticY", "PrismaticZ", "RevoluteX", "RevoluteY", "RevoluteZ")
 """Joints of a free base; all but the last one carry nothing."""
@@ -29,6 +29,7 @@ class Exudyn(Stepped):
         radius: Spectral radius of generalized-alpha.
         modified: Whether Newton's Jacobian is kept over steps.
         linear: Linear solver.
+        redundant: Whether rows may be dependent, which a full pivoting solver passes over.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Exudyn(Stepped):
         radius: float = 0.9,
         modified: bool = True,
         linear: str = "EXUdense",
+        redundant: bool = False,
     ) -> None:
         super().__init__(made, dt)
         require_joints(made, "this adapter")
@@ -49,12 +51,15 @@ class Exudyn(Stepped):
         ground = self.system.AddObject(self.items.ObjectGround())
         for tie in made.ties:
             self._tie(tie, ground)
+        for strut in made.struts:
+            self._strut(strut, ground)
         self.system.Assemble()
         settings = self.settings = self.library.SimulationSettings()
         settings.solutionSettings.writeSolutionToFile = False
         settings.solutionSettings.sensorsWritePeriod = NEVER
         settings.displayStatistics = settings.displayComputationTime = False
         settings.linearSolver.solverType = getattr(self.library.LinearSolverType, linear)
+        settings.linearSolver.ignoreSingularJacobian = redundant
         time = settings.timeIntegration
         time.verboseMode, time.adaptiveStep = 0, False
         time.newton.useModifiedNewton = modified
@@ -70,7 +75,7 @@ class Exudyn(Stepped):
         lists, made, kinds = self.library, self.problem, self.library.JointType
         self.skip = len(BASE) - 1 if made.floating else 0
         links: list[tuple[Any, int, Array, Array, Array, Array, float]] = []
-        gains = dict[str, list[float]](stiffness=[], damping=[], rest=[])
+        gains = dict[str, list[float]](stiffness=[], damping=[], rest=[], torque=[])
         for body in made.mechanism.bodies[1:]:
             inertia = (np.array(body["J"]), np.array(body["com"]), float(body["mass"]))
             if body["joint"] == FREE:
@@ -116,6 +121,7 @@ class Exudyn(Stepped):
                 jointDControlVector=gains["damping"] if forced else [],
                 jointPositionOffsetVector=gains["rest"] if forced else [],
                 jointVelocityOffsetVector=[0.0] * n if forced else [],
+                jointForceVector=gains["torque"] if forced else [],
             )
         )
         outputs = self.library.OutputVariableType
@@ -140,10 +146,25 @@ class Exudyn(Stepped):
             x /= np.linalg.norm(x)
             rows, R_a = [1, 1, 0, 0, 0, 0], np.column_stack([x, np.cross(z, x), z])
         markers = [self._marker(*end, ground) for end in ((tie.a, tie.p_a), (tie.b, tie.p_b))]
+        if tie.kind == "rod":
+            rod = self.items.ObjectConnectorDistance(markerNumbers=markers, distance=tie.length)
+            self.system.AddObject(rod)
+            return
         joint = self.items.ObjectJointGeneric(
             markerNumbers=markers, constrainedAxes=rows, rotationMarker0=R_a, rotationMarker1=R_b
         )
         self.system.AddObject(joint)
+
+    def _strut(self, strut: Strut, ground: int) -> None:
+        ends = ((strut.a, strut.p_a), (strut.b, strut.p_b))
+        self.system.AddObject(
+            self.items.ObjectConnectorSpringDamper(
+                markerNumbers=[self._marker(*end, ground) for end in ends],
+                referenceLength=strut.length,
+                stiffness=strut.stiffness,
+                damping=strut.damping,
+            )
+        )
 
     def _marker(self, body: int, p: Array, ground: int) -> int:
         if not body:

@@ -49,7 +49,7 @@ class ExudynBodies(Exudyn):
     def _joint(self, k: int) -> None:
         body = self.problem.mechanism.bodies[k]
         if body["joint"] == PRISMATIC:
-            raise UnsupportedError("no prismatic joints in this adapter")
+            raise UnsupportedError("no prismatic joints in redundant coordinates here")
         R, axis = np.array(body["R"]), self.problem.mechanism.axes[body["v"]]
         ends = [(int(body["parent"]), np.array(body["p"])), (k, np.zeros(3))]
         markers = [self._marker(*end, 0) for end in ends]
@@ -59,13 +59,14 @@ class ExudynBodies(Exudyn):
                 markerNumbers=markers, constrainedAxes=REVOLUTE_ROWS, **turned
             )
         )
-        if axis["stiffness"] or axis["damping"]:
+        if axis["stiffness"] or axis["damping"] or axis["torque"]:
             self.system.AddObject(
                 self.items.ObjectConnectorTorsionalSpringDamper(
                     markerNumbers=markers,
                     stiffness=float(axis["stiffness"]),
                     damping=float(axis["damping"]),
                     offset=float(axis["rest"]),
+                    torque=-float(axis["torque"]),
                     **turned,
                 )
             )

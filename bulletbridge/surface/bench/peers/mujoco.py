@@ -50,6 +50,8 @@ class Mujoco(Stepped):
             option.tolerance = STIFF_TOLERANCE
         if exact_diagonal:
             option.enableflags |= self.library.mjtEnableBit.mjENBL_DIAGEXACT
+        rods = [tie.length for tie in made.ties if tie.kind == "rod"]
+        self.model.tendon_length0[: len(rods)] = rods
         self.data: Any = self.library.MjData(self.model)
         joints = made.mechanism.joints.values()
         self.quats = [j.q.stop - 4 for j in joints if j.kind in ("free", "spherical")]
@@ -65,6 +67,8 @@ class Mujoco(Stepped):
         for k in self.quats:
             q[k : k + 4] = np.roll(q[k : k + 4], 1)
         self.data.qpos[:], self.data.qvel[:] = q, v
+        if not self.problem.floating:
+            self.data.qfrc_applied[:] = self.problem.mechanism.axes["torque"]
         self.library.mj_forward(self.model, self.data)
 
     def call(self, steps: int) -> None:
@@ -101,7 +105,8 @@ class Mujoco(Stepped):
 def mjcf(made: Problem, softness: dict[str, str]) -> str:
     """XML with joints in the mechanism's order; attributes of all equality constraints.
 
-    A revolute loop is two connects, as MuJoCo's documentation advises.
+    A revolute loop is two connects, as MuJoCo's documentation advises; a rod is a tendon of
+    constant length, a spring one with stiffness. Rods come first.
     """
     mechanism = made.mechanism
     root = Xml.Element("mujoco")
@@ -131,17 +136,46 @@ def mjcf(made: Problem, softness: dict[str, str]) -> str:
             kind = JOINTS[int(record["joint"])]
             Xml.SubElement(body, "joint", {"type": kind, "axis": "0 0 1", **given})
         elements.append(body)
+    tendons = Xml.Element("tendon")
     equality = Xml.SubElement(root, "equality")
     for n, tie in enumerate(made.ties):
+        sites: dict[str, str] = {}
         for k, (p_a, p_b) in enumerate(tie.points()):
-            sites: dict[str, str] = {}
             for side, (on, R, p) in enumerate(((tie.a, tie.R_a, p_a), (tie.b, tie.R_b, p_b)), 1):
-                name = sites[f"site{side}"] = f"site{n}_{k}_{side}"
-                place = {"name": name, "pos": numbers(p), "quat": _quaternion(R)}
-                Xml.SubElement(elements[on], "site", place)
+                sites[f"site{side}"] = _site(elements[on], f"site{n}_{k}_{side}", p, R)
+            if tie.kind == "rod":
+                rod = _tendon(tendons, f"rod{n}", sites)
+                Xml.SubElement(equality, "tendon", {"tendon1": rod, **softness})
+                continue
             kind = "weld" if tie.kind == "weld" else "connect"
             Xml.SubElement(equality, kind, {**sites, **softness})
+    for n, strut in enumerate(made.struts):
+        ends = ((strut.a, strut.p_a), (strut.b, strut.p_b))
+        sites = {
+            f"site{side}": _site(elements[on], f"strut{n}_{side}", p, np.eye(3))
+            for side, (on, p) in enumerate(ends, 1)
+        }
+        given = {"stiffness": strut.stiffness, "damping": strut.damping}
+        given["springlength"] = strut.length
+        _tendon(tendons, f"strut{n}", sites, {key: repr(value) for key, value in given.items()})
+    if len(tendons):
+        root.append(tendons)
     return Xml.tostring(root, encoding="unicode")
+
+
+def _site(on: Xml.Element, name: str, p: Array, R: Array) -> str:
+    Xml.SubElement(on, "site", {"name": name, "pos": numbers(p), "quat": _quaternion(R)})
+    return name
+
+
+def _tendon(
+    tendons: Xml.Element, name: str, sites: dict[str, str], given: dict[str, str] | None = None
+) -> str:
+    """A straight line between two sites."""
+    made = Xml.SubElement(tendons, "spatial", {"name": name, **(given or {})})
+    for site in sites.values():
+        Xml.SubElement(made, "site", site=site)
+    return name
 
 
 def _quaternion(R: Array) -> str:

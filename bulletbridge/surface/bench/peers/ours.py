@@ -1,6 +1,9 @@
 """bulletbridge itself, any integrator and formulation by name."""
 
+from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
@@ -34,6 +37,20 @@ class Ours(Stepped):
     def loop(self, steps: int) -> None:
         """Many steps in one call."""
         self.system.rollout(steps, every=steps)
+
+    def visit(self, times: Array) -> tuple[Array, Array, Array]:
+        """Seconds and states at the start and at times (n,), under error control in between."""
+        self.reset()
+        seconds, states, last = [0.0], [self.state()], 0.0
+        for t in times.tolist():
+            begun = perf_counter()
+            self.system.dt = t - last
+            self.system.rollout(1)
+            seconds.append(seconds[-1] + perf_counter() - begun)
+            states.append(self.state())
+            last = t
+        q, v = zip(*states, strict=True)
+        return np.array(seconds), np.array(q), np.array(v)
 
     def state(self) -> tuple[Array, Array]:
         """q and v now."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.layout import FREE, PRISMATIC
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.bench.peers.base import Stepped, library, require_joints
@@ -40,6 +41,7 @@ class Pinocchio(Stepped):
         self.library: Any = library("pinocchio")
         self.scheme, self.base = scheme, 6 if made.floating else 0
         self.model, joints = self._tree()
+        ends = self._ends(joints)
         data = self.model.createData()
         models, datas = self._loops(joints, gain + per_step / dt**2)
         settings = self.library.ProximalSettings(1e-14, 1e-14, mu, iterations)
@@ -49,7 +51,8 @@ class Pinocchio(Stepped):
             self.library.initConstraintDynamics(self.model, data, models, datas)
         solve: Callable[..., Array] = getattr(self.library, algorithm)
         axes = made.mechanism.axes
-        self.passive = not any(np.any(axes[key]) for key in ("damping", "stiffness", "torque"))
+        acting = [axes[key] for key in ("damping", "stiffness", "torque")]
+        self.passive = not (made.struts or any(map(np.any, acting)))
         none = np.zeros(made.mechanism.nv)
 
         def free(q: Array, v: Array) -> Array:
@@ -61,6 +64,8 @@ class Pinocchio(Stepped):
 
         def loaded(q: Array, v: Array) -> Array:
             tau = torque - damping * v
+            if ends:
+                tau += self._pushed(data, ends, q, v)
             tau[skip:] -= stiffness[skip:] * q[angles]
             return solve(self.model, data, q, v, tau, models, datas, settings)
 
@@ -83,8 +88,49 @@ class Pinocchio(Stepped):
             model.appendBodyToJoint(joints[-1], inertia, pin.SE3.Identity())
         return model, joints
 
+    def _ends(self, joints: list[int]) -> list[list[int]]:
+        """Frames at the ends of each spring."""
+        pin = self.library
+        return [
+            [
+                self.model.addFrame(
+                    pin.Frame(
+                        f"{strut.name}{body}",
+                        joints[body],
+                        pin.SE3(np.eye(3), p),
+                        pin.FrameType.OP_FRAME,
+                    )
+                )
+                for body, p in ((strut.a, strut.p_a), (strut.b, strut.p_b))
+            ]
+            for strut in self.problem.struts
+        ]
+
+    def _pushed(self, data: Any, ends: list[list[int]], q: Array, v: Array) -> Array:
+        """Forces (nv,) of springs, from the Jacobians of their ends, as users write them."""
+        pin, tau = self.library, np.zeros(len(v))
+        pin.computeJointJacobians(self.model, data, q)
+        pin.updateFramePlacements(self.model, data)
+        for strut, (a, b) in zip(self.problem.struts, ends, strict=True):
+            apart = data.oMf[b].translation - data.oMf[a].translation
+            distance = np.sqrt(apart @ apart)
+            along = [
+                (apart / distance)
+                @ pin.getFrameJacobian(
+                    self.model, data, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+                )[:3]
+                for frame in (a, b)
+            ]
+            row = along[1] - along[0]
+            tau -= row * (
+                strut.stiffness * (distance - strut.length) + strut.damping * float(row @ v)
+            )
+        return tau
+
     def _loops(self, joints: list[int], gain: float) -> tuple[Any, Any]:
         pin = self.library
+        if any(tie.kind == "rod" for tie in self.problem.ties):
+            raise UnsupportedError("Pinocchio has no distance constraint")
         models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
         for tie in self.problem.ties:
             weld = tie.kind == "weld"

@@ -46,6 +46,7 @@ def urdf(made: Problem) -> str:
             Xml.SubElement(joint, "limit", lower="0", upper="-1", effort="1e9", velocity="1e9")
         damping = repr(float(mechanism.axes[record["v"]]["damping"]))
         Xml.SubElement(joint, "dynamics", damping=damping, friction="0")
+    Xml.indent(root)  # Bullet breaks lines of more than 8 kB in the middle of a word
     return Xml.tostring(root, encoding="unicode")
 
 
