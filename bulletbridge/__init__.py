@@ -23,6 +23,7 @@ from bulletbridge.simulation.contact_motion import ContactMotion
 from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
 from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.simulation.plant import Desired, plant_of
+from bulletbridge.simulation.rollouts import rollout
 from bulletbridge.simulation.sliding import Friction, sliding
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
@@ -73,6 +74,7 @@ __all__ = [
     "multipliers",
     "plant_of",
     "plot",
+    "rollout",
     "sliding",
 ]
 
