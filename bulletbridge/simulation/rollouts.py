@@ -234,6 +234,12 @@ def worlds_of(
     return Worlds(start, speed, np.broadcast_to(times, (n,)), forces)
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return allowed or 1
+
+
 def threads_of(source: Solver, wanted: int | None, worlds: int) -> int:
     """How many threads to use.
 
@@ -242,8 +248,7 @@ def threads_of(source: Solver, wanted: int | None, worlds: int) -> int:
     """
     python = source.user_size > 0
     if wanted is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        wanted = 1 if python else (cores or 1)
+        wanted = 1 if python else cores()
     elif wanted < 1 or (python and wanted > 1):
         why = "constraints written in Python take one" if python else "no thread"
         raise ModelError(f"threads is {wanted}: {why}; leave threads out")

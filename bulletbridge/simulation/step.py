@@ -62,8 +62,8 @@ def run(
     targets (times, targets): at the start of each step, with Runge-Kutta at its middle too, and at
     the end of the last. tau (times, nv): one line a step, with Runge-Kutta three, at its start, its
     middle and its end, so that forces may jump from step to step. Of both one line for all times if
-    they are constant, or if ``control.scripted``. record (steps // every, nq + nv + 4) receives states, rank, margin,
-    passes; empty for none.
+    they are constant, or if ``control.scripted``. record (steps // every, nq + nv + 4) receives
+    states, rank, margin, passes; empty for none.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
