@@ -156,7 +156,7 @@ def on_cluster(function: Function, points: Mapping[int, Parameters], address: st
     with client:
         window = 4 * max(1, sum(client.nthreads().values()))
         waiting, running = iter(points), dict[Any, int]()
-        finished = distributed.as_completed()
+        finished = distributed.as_completed(loop=client.loop)
 
         def submit_next() -> None:
             run = next(waiting, None)
