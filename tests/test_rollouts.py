@@ -1,5 +1,8 @@
 """Many worlds at once: each is the rollout that the system makes of it alone."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from test_islands import several
@@ -115,6 +118,18 @@ def test_controls_are_held_over_each_step(monkeypatch, rng, kind, integrator):
             np.testing.assert_allclose(worlds.v[n, k], system.v, rtol=0.0, atol=1e-11)
 
 
+def test_settings_of_the_next_rollout_are_those_of_the_system():
+    with bb.load("four_bar", dt=DT) as loaded:
+        system = loaded.system
+        q, v, t = states(system, 2)
+        before = bb.rollout(system, q, v, steps=STEPS, every=EVERY, threads=2)
+        system.gravity = (0.0, 0.0, -3.7)
+        system.tau[:] = 0.3
+        worlds = bb.rollout(system, q, v, steps=STEPS, every=EVERY, threads=2, t=t)
+        assert_same(system, worlds, alone(system, q, v, t))
+        assert np.abs(worlds.q - before.q).max() > 1e-3
+
+
 def test_controls_go_with_error_control():
     """The forces of a step act in all its sub-steps, and only there."""
     with bb.load("four_bar", dt=0.05, integrator="dop853", rtol=1e-8) as loaded:
@@ -183,6 +198,15 @@ def test_constraints_in_python_take_one_thread():
     assert_same(system, worlds, alone(system, q, v, t))
     with pytest.raises(ModelError, match="threads is 2: constraints written in Python take one"):
         bb.rollout(system, q, steps=1, threads=2)
+
+
+def test_the_page_prints_what_it_says(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "rollouts.md").read_text()
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S).groups()
+    said: dict = {}
+    exec(compile(code, "rollouts.md", "exec"), said)
+    said["model"].close()
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize(

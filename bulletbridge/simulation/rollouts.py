@@ -3,10 +3,12 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Event
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,11 +19,14 @@ from bulletbridge.simulation.failures import check_finite, explain
 from bulletbridge.simulation.options import CONTROLLED, check_counts
 from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.recording import Recording, from_table
+from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.scripted import Held
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.step import PROJECT
 from bulletbridge.simulation.system import System
 
+_spare: WeakKeyDictionary[Solver, list[Solver]] = WeakKeyDictionary()
+"""Copies of solvers for the next rollout: to make one costs as much as hundreds of steps."""
 MOST_NAMED = 5
 """Worlds that an error tells about."""
 
@@ -138,9 +143,7 @@ def rollout(
     allowed = system.closing_allowance
     table = np.full((len(worlds.q), steps // every, len(source.state) + 3), np.nan)
     done, failures = np.zeros(len(worlds.q), np.int64), dict[int, str]()
-    solvers = [copy_of(source, decision) for _ in range(threads_of(source, threads, len(table)))]
-    for solver in solvers:
-        solver.tau = np.zeros((1, system.mechanism.nv))  # not the one that they took over
+    solvers = borrow(source, decision, threads_of(source, threads, len(table)))
     numbers, stop = count(), Event()
 
     def work(solver: Solver) -> None:
@@ -166,7 +169,21 @@ def rollout(
                     finished.result()
             finally:
                 stop.set()
+    _spare[source] += solvers
     return Rollout(system.mechanism, table, done, dict(sorted(failures.items())))
+
+
+def borrow(source: Solver, decision: Decision, count: int) -> list[Solver]:
+    """As many copies of a solver, those of earlier rollouts first, with its present settings."""
+    spare, solvers = _spare.setdefault(source, []), list[Solver]()
+    for _ in range(count):
+        with suppress(IndexError):
+            solvers.append(spare.pop())
+    solvers += [copy_of(source, decision) for _ in range(count - len(solvers))]
+    for solver in solvers:
+        solver.apply_settings(source)
+        solver.tau, solver.held = np.zeros((1, len(source.v))), None
+    return solvers
 
 
 def run_world(
@@ -174,12 +191,12 @@ def run_world(
 ) -> str:
     """Trajectory of world n into its table; why it failed, or nothing."""
     c, tau = solver.control[0], worlds.tau[n]
-    solver.q[:], solver.v[:], solver.state[-1] = worlds.q[n], worlds.v[n], worlds.t[n]
+    solver.put(worlds.q[n], worlds.v[n], float(worlds.t[n]))
     if tau.ndim == 2:
         solver.held = Held(tau, float(worlds.t[n]), float(c["dt"]))
     else:
         solver.tau[0] = tau
-    c["fresh"], c["opened"] = 0, 0.0
+    c["opened"] = 0.0
     failure = solver.run(PROJECT)
     if failure or c["opened"] > allowed:
         solver.state[-1] = worlds.t[n]

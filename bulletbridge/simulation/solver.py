@@ -170,6 +170,12 @@ class Solver:
         """Time of the state [s]."""
         return float(self.state[-1])
 
+    def put(self, q: Array, v: Array, t: float) -> None:
+        """Take a state, and forget what was known at another: factors, lengths of sub-steps."""
+        c = self.control[0]
+        self.q[:], self.v[:], self.state[-1] = q, v, t
+        c["fresh"] = c["next_dt"] = c["reach"] = c["clear"] = c["slope"] = 0
+
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step.run`` on the state; return the failure that stopped it, or DONE.
 

@@ -320,8 +320,7 @@ class ClosedState:
         """Take a state that closes the loops and trim it to round-off."""
         solver = self._solver
         before = solver.state.copy()
-        solver.q[:], solver.v[:], solver.state[-1] = q, v, t
-        solver.control[0]["fresh"] = 0
+        solver.put(q, v, t)
         if self._decision is not None:
             if solver.run(PROJECT):
                 solver.state[:] = before
