@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from bulletbridge.surface.bench.cases import case
 from bulletbridge.surface.bench.peers.mujoco import Mujoco
 from bulletbridge.surface.bench.peers.ours import Ours
 
-MODELS, THREADS, TURNS = ("four_bar", "two_arms"), (1, 2), 15
+MODELS, THREADS, TURNS, REST = ("four_bar", "two_arms"), (1, 2), 61, 0.02
 
 
 def start_states(system: System, worlds: int) -> tuple[Array, Array]:
@@ -75,6 +75,7 @@ def measure(name: str, dt: float, worlds: int, steps: int) -> dict[str, dict[str
         job()
     for _ in range(TURNS):
         for job, call in turns.items():
+            sleep(REST)
             begun = perf_counter()
             call()
             seconds[job].append(perf_counter() - begun)
@@ -89,8 +90,8 @@ def main() -> None:
     """Measure and show."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dt", type=float, default=1 / 240)
-    parser.add_argument("--worlds", type=int, default=256)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--worlds", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     results = {name: measure(name, given.dt, given.worlds, given.steps) for name in MODELS}
