@@ -23,6 +23,7 @@ from bulletbridge.simulation.contact_motion import ContactMotion
 from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
 from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.simulation.plant import Desired, plant_of
+from bulletbridge.simulation.rollouts import rollout
 from bulletbridge.simulation.sliding import Friction, sliding
 from bulletbridge.simulation.solver import Tolerances
 from bulletbridge.simulation.system import System
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from bulletbridge.surface.drop_in.client import BulletClient
     from bulletbridge.surface.load import load
     from bulletbridge.surface.plot import plot
+    from bulletbridge.surface.sweep.figures import plot_study
+    from bulletbridge.surface.sweep.journal import read_study
+    from bulletbridge.surface.sweep.measures import ModelRun
+    from bulletbridge.surface.sweep.run import sweep
 
 __version__ = "0.1.0"
 
@@ -50,6 +55,7 @@ __all__ = [
     "JointModel",
     "Kinematics",
     "LoopJoint",
+    "ModelRun",
     "Motion",
     "Motor",
     "PartTracking",
@@ -73,14 +79,25 @@ __all__ = [
     "multipliers",
     "plant_of",
     "plot",
+    "plot_study",
+    "read_study",
+    "rollout",
     "sliding",
+    "sweep",
 ]
+
+SWEEP = {
+    "ModelRun": "measures", "plot_study": "figures", "read_study": "journal", "sweep": "run",
+}  # fmt: skip
+"""Where names of parameter studies are."""
 
 
 def __getattr__(name: str) -> Any:
     """What needs PyBullet, which greets on stderr when it is imported."""
     if name == "BulletClient":
         return import_module("bulletbridge.surface.drop_in.client").BulletClient
+    if name in SWEEP:
+        return getattr(import_module(f"bulletbridge.surface.sweep.{SWEEP[name]}"), name)
     if name in ("attach", "load", "plot"):
         return getattr(import_module(f"bulletbridge.surface.{name}"), name)
     raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")

@@ -42,6 +42,7 @@ class Control:
     filter_rank: Int
     margin: Real  # weakest kept row over the strongest
     gap: Real  # largest kept row after the last correction
+    opened: Real  # largest row before the last Newton correction
     correction_passes: Int
     guarded: Int  # whether the last step fell back to full Newton
     failure: Int

@@ -128,6 +128,8 @@ def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, lim
         refresh(a, f, moment, q, v)
         rank = a.control.rank
         gap = kept_gap(a, f, rank)
+        if n == 0:
+            a.control.opened = max(gap, dependent_gap(f, rank))
         if gap <= enough:
             return n
         if n == MOST_NEWTON_PASSES or not gap < math.inf:

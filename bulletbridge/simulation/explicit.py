@@ -59,8 +59,8 @@ def later_stages(
 ) -> float:
     """All stages but the first from START_Q, START_V, then q and v; the smallest margin of them.
 
-    Targets and forces of the start, the middle and the end stand from line ``first`` on, or in the
-    last line.
+    Targets of the start, the middle and the end stand from line ``first`` on, or in the last line;
+    forces in the lines of tau, or in the last.
     """
     nq, nv, c = len(q), len(v), a.control
     A, C = (A8, C8) if c.integrator == DOP8 else (A4, C4)
@@ -71,9 +71,9 @@ def later_stages(
     for s in range(1, count):
         combine(a, A[s], s, dt, u, vs)
         displace(a.bodies, q0, u, 1.0, qs)
-        time, line = t + C[s] * dt, first + int(2.0 * C[s])
+        time, line = t + C[s] * dt, int(2.0 * C[s])
         prescribe(a, time)
-        moment = Moment(time, targets[min(line, len(targets) - 1)])
+        moment = Moment(time, targets[min(first + line, len(targets) - 1)])
         accelerate_at(a, stage, moment, qs, vs, tau[min(line, len(tau) - 1)], vdot)
         weakest = min(weakest, distance(c))
         chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + s, :nv])

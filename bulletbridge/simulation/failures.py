@@ -74,33 +74,38 @@ def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
     )
 
 
-def raise_failure(solver: Solver, failure: int) -> NoReturn:
-    """Say why a step could not be finished.
-
-    Raises:
-        StepError: Always.
-    """
+def explain(solver: Solver, failure: int) -> str:
+    """Why a step could not be finished, and what to try."""
     begun = f"step at t = {solver.t:.6g} s"
     if failure == NOT_FINITE:
-        raise StepError(
+        return (
             f"{begun} gave numbers that are not finite; the state before it was restored; "
             f"check tau for NaN and masses for zero, or use a smaller dt"
         )
     if failure == CONTRADICTED:
-        raise StepError(
+        return (
             f"{begun}: constraints contradict each other; the state before it was restored; "
             f"check the motions of driven constraints"
         )
     if failure == NOT_RESOLVED:
-        raise StepError(
+        return (
             f"{begun} would take sub-steps that are too short, or its implicit equations have no "
             f"solution in reach; the state before it was restored; use a larger rtol, a smaller dt "
             f"or another integrator, and look for forces that jump"
         )
     assert failure == NOT_CLOSED
     gap = solver.encoded.length * float(solver.control[0]["gap"])
-    raise StepError(
+    return (
         f"{begun}: loops stay open by {gap:.3g} m or rad after the last correction pass; the state "
         f"before it was restored; use a smaller dt, or check whether the mechanism has reached a "
         f"position it cannot pass"
     )
+
+
+def raise_failure(solver: Solver, failure: int) -> NoReturn:
+    """Say why a step could not be finished.
+
+    Raises:
+        StepError: Always.
+    """
+    raise StepError(explain(solver, failure))

@@ -34,6 +34,16 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     return Links(whole, plan) if cost_in_links(whole, plan) < cost else islands
 
 
+def copy_of(settings: Solver, decision: Decision) -> Solver:
+    """A solver of the rows that were kept, with settings and state of another."""
+    solver = Solver(settings.mechanism, decision.encoded, settings.tolerances)
+    solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
+    solver.apply_settings(settings)
+    solver.state[:] = settings.state
+    solver.parts = parts_of(solver, decision)
+    return solver
+
+
 def cost_in_links(whole: Solver, plan: Plan) -> float:
     """Cost of a step in link coordinates [µs], with one row passed on by each front."""
     fronts, joins, _, _ = lay_out(whole.mechanism, whole.encoded, plan, 0)

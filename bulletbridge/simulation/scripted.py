@@ -41,6 +41,26 @@ class Script:
         return forces
 
 
+@dataclass(frozen=True)
+class Held:
+    """Forces that stay over a step and jump from one to the next.
+
+    Attributes:
+        forces: (steps, nv) [N m or N].
+        begun: Start of the first step [s].
+        dt: Step [s].
+    """
+
+    forces: Array
+    begun: float
+    dt: float
+
+    def within(self, times: Array) -> Array:
+        """Forces (len(times), nv) at times [s] inside steps, not on the border of two."""
+        steps = np.floor((times - self.begun) / self.dt).astype(np.int64)
+        return self.forces[np.clip(steps, 0, len(self.forces) - 1)]
+
+
 def values(signal: ForceSignal, times: Array) -> Array:
     """A signal at times [s]."""
     if isinstance(signal, Formula):

@@ -22,6 +22,7 @@ from bulletbridge.formulations.arrays import (
     NOT_RESOLVED,
     POSITION_PHASE,
     RADAU,
+    RK4,
     SCRIPT_PHASE,
     SEEN_Q,
     SEEN_V,
@@ -35,7 +36,7 @@ from bulletbridge.numerics.jit import Callback, entry_point
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.radau_system import MATRICES
-from bulletbridge.simulation.scripted import Script
+from bulletbridge.simulation.scripted import Held, Script
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 REFINEMENTS = (8, 64, 512)
@@ -106,6 +107,7 @@ class Solver:
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau = np.zeros((1, nv))
         self.script = Script()
+        self.held: Held | None = None  # controls of a rollout, besides tau
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
         self.factors = np.zeros((MATRICES, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
@@ -168,6 +170,12 @@ class Solver:
         """Time of the state [s]."""
         return float(self.state[-1])
 
+    def put(self, q: Array, v: Array, t: float) -> None:
+        """Take a state, and forget what was known at another: factors, lengths of sub-steps."""
+        c = self.control[0]
+        self.q[:], self.v[:], self.state[-1] = q, v, t
+        c["fresh"] = c["next_dt"] = c["reach"] = c["clear"] = c["slope"] = 0
+
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step.run`` on the state; return the failure that stopped it, or DONE.
 
@@ -190,11 +198,16 @@ class Solver:
         """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
         c = self.control[0]
         several = c["integrator"] in (DOP8, RADAU)
-        scripted = several and bool(self.encoded.motions or self.script.signals)
+        scripted = several and self.is_prescribed
         c["scripted"] = scripted
         if scripted:
             self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
         return scripted
+
+    @property
+    def is_prescribed(self) -> bool:
+        """Whether motions or forces are functions of time."""
+        return bool(self.encoded.motions or self.script.signals)
 
     def finish_call(self, failure: int) -> int:
         """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.
@@ -206,6 +219,16 @@ class Solver:
             error, self._interruption = self._interruption, None
             raise error
         return failure
+
+    def roll(self, steps: int, every: int, table: Array) -> int:
+        """Advance by steps and keep one state in ``every``, as lines of the table.
+
+        Returns:
+            The failure that stopped it, with the state before that step restored, or DONE.
+        """
+        whole = steps - steps % every
+        failure = self.advance(whole, table)
+        return failure or (self.advance(steps % every) if steps % every else DONE)
 
     def advance(self, steps: int, record: Array = NO_RECORD) -> int:
         """Advance by many steps; one that is too long is tried again in finer ones.
@@ -338,10 +361,19 @@ class Solver:
         return self.encoded.targets(self._stage_times(steps)) if steps else self.targets_now()
 
     def forces(self, steps: int) -> Array:
-        """Forces (1 or times, nv) on the rates at every time that the kernel will ask for."""
-        if not self.script.signals:
+        """Forces (1 or times, nv) on the rates, in as many lines as the kernel asks for."""
+        if not self.script.signals and self.held is None:
             return self.tau
-        return self.tau + self.script.at(self._stage_times(steps))
+        c, forces = self.control[0], self.tau
+        lines = 3 if c["integrator"] == RK4 and steps else 1
+        if self.script.signals:
+            scripted = self.script.at(self._stage_times(steps))
+            stages = np.arange(max(steps, 1))[:, None] * max(lines - 1, 1) + np.arange(lines)
+            forces = forces + scripted[stages.ravel()]
+        if self.held is not None:
+            middles = self.t + (np.arange(max(steps, 1), dtype=np.float64) + 0.5) * float(c["dt"])
+            forces = forces + np.repeat(self.held.within(middles), lines, axis=0)
+        return forces
 
     def _stage_times(self, steps: int) -> Array:
         """Times [s] of the stages of steps from now on, each once; now alone for no steps."""

@@ -34,7 +34,7 @@ from bulletbridge.simulation.evaluation import (
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
 from bulletbridge.simulation.modes import Modes, free_modes
 from bulletbridge.simulation.options import Status
-from bulletbridge.simulation.parts import parts_of
+from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver, Terms, Tolerances
 from bulletbridge.simulation.step import PROJECT
@@ -198,12 +198,7 @@ class ClosedState:
         decision = decide(self.mechanism, full.encoded, closed, t, self.tolerances)
         if not self._allow_structure:
             require_freedom(self.mechanism, decision)
-        solver = Solver(self.mechanism, decision.encoded, self.tolerances)
-        solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
-        solver.apply_settings(full)
-        solver.state[:] = full.state
-        solver.parts = parts_of(solver, decision)
-        return solver, decision, closed, iterations
+        return copy_of(full, decision), decision, closed, iterations
 
     def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
         """Put frame a of a loop elsewhere on its link; the state is not touched.
@@ -246,7 +241,7 @@ class ClosedState:
             )
         check_finite(new_q, new_v)
         new_t = self.t if t is None else float(t)
-        require_closed(self._full, new_q, new_t, ASSEMBLED + self._full_mismatch())
+        require_closed(self._full, new_q, new_t, self.closing_allowance)
         self._set(new_q, new_v, new_t)
 
     def acceleration(self) -> Array:
@@ -325,8 +320,7 @@ class ClosedState:
         """Take a state that closes the loops and trim it to round-off."""
         solver = self._solver
         before = solver.state.copy()
-        solver.q[:], solver.v[:], solver.state[-1] = q, v, t
-        solver.control[0]["fresh"] = 0
+        solver.put(q, v, t)
         if self._decision is not None:
             if solver.run(PROJECT):
                 solver.state[:] = before
@@ -337,6 +331,11 @@ class ClosedState:
         require_closed(self._full, self.q, self.t, ASSEMBLED)
         free = np.zeros(self.mechanism.nv, bool)
         self._assemble(self.q, free, self.v, free)
+
+    @property
+    def closing_allowance(self) -> float:
+        """Gap that ``set_state`` closes, in mechanism lengths or radians."""
+        return ASSEMBLED + self._full_mismatch()
 
     def _full_mismatch(self) -> float:
         """Gap that redundant rows may keep, in mechanism lengths or radians."""

@@ -12,6 +12,7 @@ from bulletbridge.formulations.arrays import (
     DONE,
     EULER,
     OF_THE_WHOLE,
+    RK4,
     Arrays,
     Control,
     Factors,
@@ -58,10 +59,11 @@ def run(
     rows (3, nc): two sets for the factors, one for the user's rows. L (7, nv, nv), Y (2, nc, nv),
     R (2, nc, nc): two sets of factors, contiguous, so that their loops vectorise; the other
     matrices of L are those of an implicit method, and there for that alone. state (nq + nv + 1).
-    targets (times, targets) and tau (times, nv): at the start of each step, with Runge-Kutta at its
-    middle too, and at the end of the last; one line for all times if they are constant, or if
-    ``control.scripted``. record (steps // every, nq + nv + 4) receives states, rank, margin,
-    passes; empty for none.
+    targets (times, targets): at the start of each step, with Runge-Kutta at its middle too, and at
+    the end of the last. tau (times, nv): one line a step, with Runge-Kutta three, at its start, its
+    middle and its end, so that forces may jump from step to step. Of both one line for all times if
+    they are constant, or if ``control.scripted``. record (steps // every, nq + nv + 4) receives
+    states, rank, margin, passes; empty for none.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -93,6 +95,7 @@ def run(
         project(a, f, Moment(t0, targets[0]), q, v)
         return c.failure
     each = 1 if c.integrator == EULER else 2  # times of targets a step
+    lines = 3 if c.integrator == RK4 and len(tau) > 1 else 1  # of forces a step
     every = steps // len(record) if len(record) > 0 else 0
     dt, c.taken, c.rejected = c.dt, 0, 0
     if c.fresh != OF_THE_WHOLE:
@@ -100,7 +103,9 @@ def run(
     for n in range(steps):
         keep(vectors[BEFORE_Q], q)
         keep(vectors[BEFORE_V], v)
-        sub_steps(a, f, stage, L, t0 + n * dt, t0 + (n + 1) * dt, q, v, targets, tau, each * n)
+        k = min(lines * n, len(tau) - lines)
+        force = tau[k : k + lines]
+        sub_steps(a, f, stage, L, t0 + n * dt, t0 + (n + 1) * dt, q, v, targets, force, each * n)
         c.dt = dt
         if c.failure != DONE:
             keep(q, vectors[BEFORE_Q])

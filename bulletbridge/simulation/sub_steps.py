@@ -66,12 +66,11 @@ def sub_steps(
 ) -> None:
     """One step from time ``begun`` to ``ended`` [s], or as many as the error control asks for.
 
-    Meanwhile ``control.dt`` is the length of the sub-step. Targets and forces of the whole step
-    stand from line ``first`` on, or in the last line.
+    Meanwhile ``control.dt`` is the length of the sub-step. Targets of the whole step stand from
+    line ``first`` on, or in the last line; its forces are all of tau.
     """
     c, whole, t, again, last, landed = a.control, a.control.dt, begun, 0, 0, 0
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
-    force = tau[min(first, len(tau) - 1)]
     while last == 0:
         last = 1
         start = Moment(t, targets[min(first, len(targets) - 1)])
@@ -82,10 +81,10 @@ def sub_steps(
             if c.fresh != OF_THE_WHOLE:
                 refresh(a, f, start, q, v)
         if c.integrator == EULER:
-            semi_implicit_euler(a, f, q, v, force)
+            semi_implicit_euler(a, f, q, v, tau[0])
         else:
             if again == 0:
-                first_stage(a, f, start, q, v, force)
+                first_stage(a, f, start, q, v, tau[0])
             vdot = a.vectors[STAGE_VDOTS, : len(v)]
             if not finite(vdot):
                 c.failure = NOT_FINITE

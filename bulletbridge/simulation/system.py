@@ -31,8 +31,9 @@ from bulletbridge.simulation.options import (
 )
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
+from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.scripted import ForceSignal, script
-from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.solver import Solver, Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
 from bulletbridge.simulation.step import STEP
 
@@ -197,13 +198,27 @@ class System(BoundedState):
                     line = [*self._solver.state, s.rank, s.margin, s.passes]
                     table[(n + 1) // every - 1] = line
         else:
-            whole = steps - steps % every
-            failure = self._solver.advance(whole, table)
-            if not failure and steps % every:
-                failure = self._solver.advance(steps % every)
+            failure = self._solver.roll(steps, every, table)
             if failure:
                 raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)
+
+    def compiled(self) -> tuple[Solver, Decision]:
+        """What steps without Python, and its rank.
+
+        Raises:
+            ModelError: The system steps in Python.
+            AssemblyError: The loops are open; call ``assemble`` first.
+        """
+        if self._python is not None or self._has_bounded:
+            raise ModelError(
+                "rollouts of many worlds are for the compiled step, without motors, joint friction,"
+                " limits, contacts and force limits, with the projector and one of"
+                f" {', '.join(COMPILED)}; set the states one by one, or sweep over processes"
+            )
+        if self._decision is None:
+            self._trim()
+        return self._solver, self.decision
 
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.

@@ -1,4 +1,4 @@
-"""The command line: compare, run, inspect, models, inertia, flexible, bench, demo.
+"""The command line: compare, run, inspect, models, inertia, flexible, bench, sweep, demo.
 
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
@@ -23,6 +23,7 @@ from bulletbridge.errors import (
 from bulletbridge.surface.bench.command import bench
 from bulletbridge.surface.output import deliver, progress_bars, require_places
 from bulletbridge.surface.quiet import quiet_bullet
+from bulletbridge.surface.sweep.command import sweep
 from bulletbridge.surface.urdf_commands import flexible, inertia
 
 FAILED, WRONG_INPUT = 1, 2
@@ -216,7 +217,7 @@ def models() -> None:
         print(f"{name:20} {path}")
 
 
-for command in (inertia, flexible, bench):
+for command in (inertia, flexible, bench, sweep):
     app.command()(command)
 
 

@@ -102,6 +102,8 @@ class LoadedModel:
 def load(
     model: str | Path | ModelSpec,
     client: int | None = None,
+    *,
+    adjust: Callable[[Mechanism], Mechanism] | None = None,
     **system_options: Unpack[SystemOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
@@ -109,6 +111,7 @@ def load(
     Args:
         model: Bundled name, path of a loops file, or what was read from one.
         client: Bullet client to load into; None for a new one without a window.
+        adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
         system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
             too stiff for that at the start.
 
@@ -132,6 +135,8 @@ def load(
         bodies = read_world(spec, ids, client)
         spec = without_chains(spec, bodies.mechanism)
         mechanism = with_forces(bodies.mechanism, spec.forces)
+        if adjust is not None:
+            mechanism = adjust(mechanism)
         options: SystemOptions = {"springs": "explicit", **system_options}
         options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)

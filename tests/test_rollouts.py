@@ -1,0 +1,234 @@
+"""Many worlds at once: each is the rollout that the system makes of it alone."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_islands import several
+
+import bulletbridge as bb
+from bulletbridge.constraints.motion import Sine
+from bulletbridge.errors import ModelError, StepError
+from bulletbridge.simulation import islands, parts
+from bulletbridge.simulation.islands import Islands
+from bulletbridge.simulation.links import Links
+
+DT, STEPS, EVERY = 2e-3, 47, 5
+
+
+def states(system, n, stride=7):
+    """Closed states (n,) along a motion of the system, which starts again from the first."""
+    start = system.q, system.v, system.t
+    found = [start]
+    for _ in range(n - 1):
+        system.rollout(stride, stride)
+        found.append((system.q, system.v, system.t))
+    system.set_state(*start)
+    return tuple(np.array(x) for x in zip(*found, strict=True))
+
+
+def alone(system, q, v, t, tau=None):
+    """The same worlds one by one."""
+    tables, forces = [], system.tau.copy()
+    for n in range(len(q)):
+        system.set_state(q[n], v[n], t[n])
+        if tau is not None:
+            system.tau[:] = tau[n]
+        run = system.rollout(STEPS, EVERY)
+        tables.append(np.column_stack([run.q, run.v, run.t]))
+    system.tau[:] = forces
+    return np.array(tables)
+
+
+def assert_same(system, rollout, expected):
+    found = np.concatenate([rollout.q, rollout.v, rollout.t[..., None]], axis=-1)
+    assert found.shape == expected.shape == (len(rollout), STEPS // EVERY, expected.shape[2])
+    # a projection of the start is all that is done otherwise: round-off
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)
+    assert not rollout.failures and np.all(rollout.done == STEPS) and rollout.check() is rollout
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "model, options",
+    [("four_bar", {}), ("two_arms", {"integrator": "rk4"}), ("four_bar", {"integrator": "dop853"})],
+)
+def test_worlds_are_those_of_the_system_one_by_one(model, options, threads):
+    with bb.load(model, dt=DT, **options) as loaded:
+        system = loaded.system
+        q, v, t = states(system, 7)
+        tau = np.linspace(-1.0, 1.0, 7 * system.mechanism.nv).reshape(7, -1)
+        before = system.q, system.v, system.t, system.tau.copy()
+        worlds = bb.rollout(system, q, v, tau, steps=STEPS, every=EVERY, threads=threads, t=t)
+        for x, y in zip(before, (system.q, system.v, system.t, system.tau), strict=True):
+            assert np.array_equal(x, y)
+        assert_same(system, worlds, alone(system, q, v, t, tau))
+        assert np.array_equal(worlds[2].position("crank" if model == "four_bar" else
+                                                 next(iter(system.mechanism.joints))),
+                              worlds.q[2, :, 0])  # fmt: skip
+
+
+def in_parts(monkeypatch, kind, integrator="semi_implicit_euler"):
+    """A system with forces and motions that are functions of time, stepped in this way."""
+    monkeypatch.setattr(islands, "LEAST_GAIN", -np.inf if kind is Islands else np.inf)
+    if kind is Links:
+        monkeypatch.setattr(parts, "cost_in_links", lambda *_: -np.inf)
+    mechanism, constraints = several()
+    if kind is Links:  # which has no place for couplings and beams
+        with bb.load("four_bar", dt=DT, forces={"crank": Sine(0.4, 0.7)}) as loaded:
+            system = loaded.system
+    else:
+        forces = {"crank1": Sine(0.4, 0.7), "rocker2": Sine(0.2, 1.1)}
+        system = bb.System(mechanism, constraints, dt=DT, forces=forces, integrator=integrator)
+        system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
+    assert isinstance(system._solver.parts, kind)
+    return system
+
+
+@pytest.mark.parametrize(
+    "kind, integrator",
+    [(Islands, "semi_implicit_euler"), (Islands, "rk4"), (type(None), "rk4"),
+     (Links, "semi_implicit_euler")],
+)  # fmt: skip
+def test_every_way_of_stepping_with_functions_of_time(monkeypatch, kind, integrator):
+    system = in_parts(monkeypatch, kind, integrator)
+    q, v, t = states(system, 4)
+    worlds = bb.rollout(system, q, v, steps=STEPS, every=EVERY, threads=2, t=t)
+    assert_same(system, worlds, alone(system, q, v, t))
+
+
+@pytest.mark.parametrize(
+    "kind, integrator",
+    [(type(None), "semi_implicit_euler"), (type(None), "rk4"), (Islands, "rk4"),
+     (Links, "semi_implicit_euler")],
+)  # fmt: skip
+def test_controls_are_held_over_each_step(monkeypatch, rng, kind, integrator):
+    """As if the forces were set before each step, which is how a controller acts on a plant."""
+    system = in_parts(monkeypatch, kind, integrator)
+    q, v, t = states(system, 3)
+    tau = rng.uniform(-1.0, 1.0, (3, STEPS, system.mechanism.nv))
+    worlds = bb.rollout(system, q, v, tau, steps=STEPS, threads=2, t=t)
+    for n in range(3):
+        system.set_state(q[n], v[n], t[n])
+        for k in range(STEPS):
+            system.tau[:] = tau[n, k]
+            system.step(write=False)
+            np.testing.assert_allclose(worlds.q[n, k], system.q, rtol=0.0, atol=1e-12)
+            np.testing.assert_allclose(worlds.v[n, k], system.v, rtol=0.0, atol=1e-11)
+
+
+def test_settings_of_the_next_rollout_are_those_of_the_system():
+    with bb.load("four_bar", dt=DT) as loaded:
+        system = loaded.system
+        q, v, t = states(system, 2)
+        before = bb.rollout(system, q, v, steps=STEPS, every=EVERY, threads=2)
+        system.gravity = (0.0, 0.0, -3.7)
+        system.tau[:] = 0.3
+        worlds = bb.rollout(system, q, v, steps=STEPS, every=EVERY, threads=2, t=t)
+        assert_same(system, worlds, alone(system, q, v, t))
+        assert np.abs(worlds.q - before.q).max() > 1e-3
+
+
+def test_controls_go_with_error_control():
+    """The forces of a step act in all its sub-steps, and only there."""
+    with bb.load("four_bar", dt=0.05, integrator="dop853", rtol=1e-8) as loaded:
+        system = loaded.system
+        start = system.q, system.v, system.t
+        tau = np.zeros((1, 4, 3))
+        tau[0, :, 0] = [2.0, -5.0, 3.0, 0.0]
+        worlds = bb.rollout(system, [start[0]], None, tau, steps=4)
+        for k in range(4):
+            system.tau[:] = tau[0, k]
+            system.step(write=False)
+            np.testing.assert_allclose(worlds.q[0, k], system.q, rtol=0.0, atol=1e-7)
+
+
+def test_a_world_that_fails_leaves_the_others_alone():
+    with bb.load("four_bar", dt=DT) as loaded:
+        system = loaded.system
+        q, v, t = states(system, 5)
+        open_q = q.copy()
+        open_q[1, 2] += 0.1  # the rocker's tip, 0.7 m away, leaves its pin by 0.07 m
+        open_q[2, 0] += 1e-9  # closed at the start
+        fast = v.copy()
+        fast[3] *= 1e200
+        worlds = bb.rollout(system, open_q, fast, steps=STEPS, every=EVERY, threads=2, t=t)
+        expected = alone(system, q, v, t)
+    assert list(worlds.failures) == [1, 3] and list(worlds.done[[1, 3]]) == [0, 0]
+    assert "open by 0.0699 m" in worlds.failures[1]
+    assert "not finite" in worlds.failures[3]
+    assert np.isnan(worlds.q[[1, 3]]).all() and len(worlds[3].t) == 0
+    np.testing.assert_allclose(worlds.q[[0, 4]], expected[[0, 4], :, :3], rtol=0.0, atol=1e-12)
+    # an error of 1e-9 in angles of a smooth motion of 0.1 s
+    np.testing.assert_allclose(worlds.q[2], expected[2, :, :3], rtol=0.0, atol=1e-8)
+    with pytest.raises(StepError, match=r"2 of 5 worlds failed; world 1: the loops .*; world 3: "):
+        worlds.check()
+
+
+def test_one_world_fails_half_way():
+    """What it had reached stays, and the number of its steps."""
+    with bb.load("four_bar", dt=DT) as loaded:
+        system = loaded.system
+        tau = np.zeros((2, STEPS, 3))
+        tau[1, 23] = np.nan
+        worlds = bb.rollout(system, [system.q] * 2, tau=tau, steps=STEPS, every=EVERY)
+    assert list(worlds.done) == [STEPS, 23] and list(worlds.failures) == [1]
+    assert np.isfinite(worlds.q[1, :4]).all() and np.isnan(worlds.q[1, 4:]).all()
+    assert len(worlds[1].t) == 4 and np.array_equal(worlds.q[0, :4], worlds.q[1, :4])
+
+
+class Belt:
+    """The coupler keeps its direction: crank + coupler stays, one row in Python."""
+
+    name, units = "belt", ("rad",)
+
+    def rows(self, kinematics):
+        J = np.array([[1.0, 1.0, 0.0]])
+        zero = np.zeros(1)
+        return bb.Rows(J @ kinematics.q - 1.0, J, zero, zero)
+
+
+def test_constraints_in_python_take_one_thread():
+    with bb.load("four_bar") as loaded:
+        system = bb.System(loaded.system.mechanism, [Belt()], dt=DT)
+    system.assemble({"crank": 0.3})
+    q, v, t = states(system, 2)
+    worlds = bb.rollout(system, q, v, steps=STEPS, every=EVERY, t=t)
+    assert_same(system, worlds, alone(system, q, v, t))
+    with pytest.raises(ModelError, match="threads is 2: constraints written in Python take one"):
+        bb.rollout(system, q, steps=1, threads=2)
+
+
+def test_the_page_prints_what_it_says(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "rollouts.md").read_text()
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S).groups()
+    said: dict = {}
+    exec(compile(code, "rollouts.md", "exec"), said)
+    said["model"].close()
+    assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"q": np.zeros(3)}, "the positions and rates of n worlds"),
+        ({"v": np.zeros((1, 3))}, "the positions and rates of n worlds"),
+        ({"tau": np.zeros((2, 4, 3))}, r"tau \(2, 4, 3\) is none of \(3,\), \(2, 3\) and"),
+        ({"t": np.zeros(3)}, "neither one time"),
+        ({"v": np.full((2, 3), np.nan)}, "not finite"),
+        ({"threads": 0}, "threads is 0"),
+        ({"steps": 0}, "steps is 0"),
+    ],
+)
+def test_wrong_input_is_refused(change, said):
+    with bb.load("four_bar", dt=DT) as loaded:
+        given = {"q": [loaded.system.q] * 2, "steps": 5} | change
+        with pytest.raises(ModelError, match=said):
+            bb.rollout(loaded.system, **given)
+
+
+def test_what_steps_in_python_is_refused():
+    with bb.load("four_bar", limits=True) as loaded:
+        with pytest.raises(ModelError, match="sweep over processes"):
+            bb.rollout(loaded.system, [loaded.system.q], steps=1)
