@@ -28,6 +28,8 @@ from bulletbridge.formulations.energy import (
     accountable,
     keep_budget,
     kept_energy,
+    kinetic_energy,
+    power_of_weights,
     work,
 )
 from bulletbridge.formulations.filtering import filter_state
@@ -64,10 +66,13 @@ PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, TAKEN, REPORT = range(11)
+RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, LARGEST, TAKEN, REPORT = range(
+    12
+)
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints that give way, residual that a solver in Python leaves, energy that
-may not be exceeded and what was taken for it [J]; a budget that is not a number begins anew."""
+may not be exceeded, largest kinetic energy, and what was taken [J]; a budget that is not a number
+begins with the end of the step."""
 (
     X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
     RECOVER, PUSHED, RATES, IMPULSES,
@@ -217,18 +222,20 @@ def run_bounded(
             vectors[START_V, j] = v[j]
         keep(v, impulses[RATES])
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
-        if accounted and math.isnan(report[BUDGET]):
-            report[BUDGET] = kept_energy(a, f, v)
         push_freely(a, f, q, v, force)
         given = work(a, before, v, force) if accounted else 0.0
         stuck = bounded_impulses(a, f, h, q, v, held, report)
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
-            pressing = int(report[PULLED]) + len(soft_rows)
-            given += min(report[WORK], 0.0) + impulsive_work(a, f, h, pressing, before, v)
+            pressing, found = int(report[PULLED]) + len(soft_rows), int(report[ROWS])
+            met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
+            given += min(met, 0.0) + impulsive_work(a, f, h, 0, pressing, before, v)
         keep(v, impulses[PUSHED])
         if report[APART] > 0.0:
             for j in range(nv):
                 moving[j] += v[j]
+            if accounted:  # what is moved out of what it is in may rise against its weight
+                rise = power_of_weights(a, v) - power_of_weights(a, moving)
+                given += max(c.dt * rise, 0.0)
             displace(bodies, q, moving, c.dt, q)
         else:
             displace(bodies, q, v, c.dt, q)
@@ -255,9 +262,12 @@ def run_bounded(
             c.fresh = 0
             return c.failure
         report[TAKEN] = 0.0
-        if accounted:
+        if accounted and math.isnan(report[BUDGET]):
+            report[BUDGET], report[LARGEST] = kept_energy(a, f, v), kinetic_energy(a, f, v)
+        elif accounted:
             report[BUDGET] += given
-            report[TAKEN] = keep_budget(a, f, v, report[BUDGET])
+            report[LARGEST] = max(report[LARGEST], kinetic_energy(a, f, v))
+            report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure
@@ -281,13 +291,15 @@ def forget(multipliers: Array, points: Array) -> None:
 
 
 @helper
-def impulsive_work(a: Arrays, f: Factors, h: Bounded, n: int, before: Array, after: Array) -> float:
-    """Of the first n bounded rows [J]: impulses along the mean of the velocities of the step."""
+def impulsive_work(
+    a: Arrays, f: Factors, h: Bounded, first: int, last: int, before: Array, after: Array
+) -> float:
+    """Of bounded rows up to ``last`` [J]: impulses along the mean of the velocities of the step."""
     y, total = a.vectors[SOLUTION, : len(after)], 0.0
     for k in range(len(after)):
         y[k] = 0.5 * (before[k] + after[k])
     whiten_velocity(f.L, y)
-    for i in range(n):
+    for i in range(first, last):
         total += h.problem.x[i] * inner(h.C, i, y)
     return total
 
