@@ -60,7 +60,7 @@ CHECKED = {
     # Bullet's normals of a ball on a box are good to 4e-6 rad, of a slope of 0.05
     "ball_on_plate": (0.0, 1e-4),
     # round-off of 24 rows
-    "walk": (0.0, 1e-12),
+    "walk": (0.0, 1e-11),
     # round-off of 50 N, as for the two before
     "squeeze": (0.0, 1e-11),
     # contacts are those of a configuration that is ahead by 1e-4 m of the motors and g dt² of the
