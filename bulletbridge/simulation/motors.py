@@ -41,6 +41,7 @@ class Motors:
         self.records["axis"] = 2 * self._axes
         self.exerted: Callable[[], Array] | None = None  # once a step has been made
         self.records["row"] = -1
+        self._on: set[int] = set()  # records with a force
         friction = self.records[len(axes) :]
         friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
         for name, joint in joints.items():
@@ -53,7 +54,7 @@ class Motors:
     @property
     def any_on(self) -> bool:
         """Whether any motor is on, or any joint rubs."""
-        return bool(self.records["force"].any())
+        return bool(self._on)
 
     def set(
         self,
@@ -95,6 +96,7 @@ class Motors:
         # one assignment: field by field costs ten times as much
         numbers = velocity, target, velocity_gain, gain, fastest, force
         self.records[i] = self._axes[i], self.records[i]["row"], *numbers
+        self._note(i, force)
 
     def set_friction(self, joint: str, force: float) -> None:
         """Give a joint Coulomb friction, which sticks and slides.
@@ -112,6 +114,7 @@ class Motors:
                 f"friction of '{joint}' is {force}; give a finite number that is not negative"
             )
         self.records[len(self._index) + index]["force"] = force
+        self._note(len(self._index) + index, force)
 
     @property
     def forces(self) -> Array:
@@ -146,6 +149,14 @@ class Motors:
             ModelError: No such joint.
         """
         self.records[self._find(joint)]["force"] = 0.0
+        self._note(self._find(joint), 0.0)
+
+    def _note(self, i: int, force: float) -> None:
+        """Keep in mind whether a record has a force, which every step asks."""
+        if force > 0.0:
+            self._on.add(i)
+        else:
+            self._on.discard(i)
 
     def _find(self, joint: str) -> int:
         if joint not in self._index:

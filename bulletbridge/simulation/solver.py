@@ -149,6 +149,7 @@ class Solver:
             self.control,
         )
         self._now, self._pushed = self.still, self.tau  # what a kernel has asked for
+        self._by_call = False  # whether the last call had it ask
         self.parts: Parts | None = None  # in which it steps, where that costs less
         compiled = entry_point(run, *self.arrays, self.still, self.tau, NO_RECORD, STEP, 0)
         self._run = functools.partial(compiled, *self.arrays)
@@ -196,10 +197,12 @@ class Solver:
 
     def _prescribe_by_call(self) -> bool:
         """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
+        if not (self._by_call or self.is_prescribed):
+            return False
         c = self.control[0]
         several = c["integrator"] in (DOP8, RADAU)
         scripted = several and self.is_prescribed
-        c["scripted"] = scripted
+        c["scripted"] = self._by_call = scripted
         if scripted:
             self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
         return scripted
