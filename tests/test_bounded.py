@@ -16,7 +16,8 @@ from bulletbridge import Freedom, Motor
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.layout import TOUCH_COLUMNS
-from bulletbridge.numerics.mixed import BOUND, solve_mixed_problem
+from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.simulation.bounded_kernel import PUSHED
 from bulletbridge.surface.describe import loop_reports
 from bulletbridge.surface.drop_in.session import session_of

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from bulletbridge.numerics.mixed import BOUND, solve_mixed_problem
+from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed_rows import BOUND
 
 ENOUGH = 1e-12  # residual, velocities being of order one
 

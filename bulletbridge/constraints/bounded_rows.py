@@ -31,7 +31,7 @@ from bulletbridge.mechanism.layout import (
 )
 from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
 from bulletbridge.numerics.jit import helper
-from bulletbridge.numerics.mixed import Bound
+from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.split import Row
 

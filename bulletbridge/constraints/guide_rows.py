@@ -14,7 +14,7 @@ from bulletbridge.constraints.rows import frames, jacobian, position_in, residua
 from bulletbridge.mechanism.layout import Axis, Pose
 from bulletbridge.numerics.algebra import add, apply, cross, dot, mul, sub, transpose, vec
 from bulletbridge.numerics.jit import helper
-from bulletbridge.numerics.mixed import Bound
+from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.split import Row
 

@@ -13,8 +13,10 @@ from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, T
 from bulletbridge.formulations.arrays import PREDICTED_Q, Arrays, Factors
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.numerics.jit import call_back, helper, inlined
-from bulletbridge.numerics.mixed import Mixed, Outcome, solve_mixed
+from bulletbridge.numerics.mixed import Outcome
+from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.rest import Rest, solve_resting
 from bulletbridge.numerics.split import (
     Row,
     add_row,
@@ -67,6 +69,7 @@ class Bounded(NamedTuple):
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     asked: Asked
     problem: Mixed
+    rest: Rest
     callback: int  # address of what solves in place of the compiled solver, or 0
     report: Array  # (1,) residual that it leaves
 
@@ -153,7 +156,7 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int
 def solve(h: Bounded, n: int, tolerance: float) -> Outcome:
     """Solve the mixed problem, here or in Python."""
     if h.callback == 0:
-        return solve_mixed(h.problem, n, tolerance)
+        return solve_resting(h.problem, h.rest, n, tolerance)
     call_back(h.callback, n)
     return Outcome(h.report[0], 0, 0)
 

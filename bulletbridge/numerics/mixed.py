@@ -19,21 +19,17 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
-
-
-class Bound:
-    """One row; those of a cone follow each other."""
-
-    lower: Real  # of the impulse, for rows of no cone
-    upper: Real
-    owner: Int  # row whose impulse is the cone's radius, or -1 for a bounded row
-    first: Int  # whether a cone begins here
-    count: Int  # rows of that cone, 1 or 2
-    mu: Real  # semi-axis of the cone in this row, per impulse of its owner
-
-
-BOUND = dtype_of(Bound)
+from bulletbridge.numerics.mixed_rows import (
+    Bound,
+    Mixed,
+    clip,
+    cone_scale,
+    residual_at,
+    scaled,
+    sweep,
+    velocities,
+)
+from bulletbridge.numerics.records import Array, Records
 
 SWEEPS = 8
 """Of Gauss-Seidel before each attempt with Newton."""
@@ -44,131 +40,12 @@ STEADY = 1e-11
 """Share of the largest diagonal that is added for dependent rows; the solution is not changed."""
 
 
-class Mixed(NamedTuple):
-    """A problem and the room to solve it in."""
-
-    D: Array  # (n, n)
-    b: Array  # (n,)
-    bounds: Records[Bound]
-    x: Array  # (n,) warm start, solution
-    w: Array  # (n,) velocities D x + b
-    A: Array  # (n, n) scratch of Newton's method
-    step: Array  # (n,)
-    best: Array  # (n,)
-    diagonal: Array  # (n,) of D
-    right: Array  # (n,) b
-
-
 class Outcome(NamedTuple):
     """How a solve went."""
 
     residual: float  # largest violation, in units of w
     sweeps: int
     newton: int
-
-
-@helper
-def velocity(p: Mixed, i: int, n: int) -> float:
-    """Velocity of row i at x."""
-    total = p.b[i]
-    for j in range(n):
-        total += p.D[i, j] * p.x[j]
-    return total
-
-
-@helper
-def cone_scale(p: Mixed, i: int) -> float:
-    """d of the natural map of the cone that begins at row i, in its scaled coordinates."""
-    d = p.bounds[i].mu ** 2 * p.D[i, i]
-    if p.bounds[i].count == 2:
-        other = p.bounds[i + 1].mu ** 2 * p.D[i + 1, i + 1]
-        between = p.bounds[i].mu * p.bounds[i + 1].mu * p.D[i, i + 1]
-        d = 0.5 * (d + other + math.hypot(d - other, 2.0 * between))
-    return d
-
-
-@helper
-def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float, float]:
-    """x/mu - mu w/d of a cone's two rows (the second zero for one), and its length."""
-    mu = p.bounds[i].mu
-    first = x[i] / mu - mu * w[i] / d if mu > 0.0 else 0.0
-    second = 0.0
-    if p.bounds[i].count == 2:
-        mu = p.bounds[i + 1].mu
-        second = x[i + 1] / mu - mu * w[i + 1] / d if mu > 0.0 else 0.0
-    return first, second, math.hypot(first, second)
-
-
-@helper
-def clip(bound: Bound, x: float) -> float:
-    """The nearest impulse that a bounded row allows."""
-    return min(max(x, bound.lower), bound.upper)
-
-
-@helper
-def sweep(p: Mixed, n: int) -> None:
-    """One Gauss-Seidel pass, in place; w is refreshed on the way."""
-    i = 0
-    while i < n:
-        bound = p.bounds[i]
-        p.w[i] = velocity(p, i, n)
-        if bound.owner < 0:
-            if p.D[i, i] > 0.0:
-                p.x[i] = clip(bound, p.x[i] - p.w[i] / p.D[i, i])
-            i += 1
-            continue
-        if bound.count == 2:
-            p.w[i + 1] = velocity(p, i + 1, n)
-        d = cone_scale(p, i)
-        radius = max(0.0, p.x[bound.owner])
-        if d > 0.0:
-            first, second, length = scaled(p, i, d, p.x, p.w)
-            share = radius / length if length > radius else 1.0
-            p.x[i] = bound.mu * share * first
-            if bound.count == 2:
-                p.x[i + 1] = p.bounds[i + 1].mu * share * second
-        else:
-            p.x[i] = 0.0
-            if bound.count == 2:
-                p.x[i + 1] = 0.0
-        i += bound.count
-
-
-@helper
-def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
-    """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count."""
-    worst = 0.0
-    i = 0
-    while i < n:
-        bound = p.bounds[i]
-        if bound.owner < 0:
-            d = p.D[i, i]
-            if d > 0.0:
-                worst = max(worst, d * math.fabs(x[i] - clip(bound, x[i] - w[i] / d)))
-            i += 1
-            continue
-        d = cone_scale(p, i)
-        if d > 0.0:
-            first, second, length = scaled(p, i, d, x, w)
-            radius = max(0.0, x[bound.owner])
-            share = radius / length if length > radius else 1.0
-            mu = bound.mu
-            worst = max(worst, d * math.fabs(x[i] / mu - share * first) / mu if mu > 0.0 else 0.0)
-            if bound.count == 2 and p.bounds[i + 1].mu > 0.0:
-                mu = p.bounds[i + 1].mu
-                worst = max(worst, d * math.fabs(x[i + 1] / mu - share * second) / mu)
-        i += bound.count
-    return worst
-
-
-@helper
-def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
-    """w = D x + b."""
-    for i in range(n):
-        total = p.b[i]
-        for j in range(n):
-            total += p.D[i, j] * x[j]
-        w[i] = total
 
 
 @helper

@@ -13,8 +13,8 @@ from bulletbridge.mechanism.layout import (
     TOUCH_COLUMNS,
 )
 from bulletbridge.numerics.jit import Callback, entry_point
-from bulletbridge.numerics.mixed import BOUND
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
+from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
 from bulletbridge.simulation.bounded_kernel import (
@@ -46,7 +46,7 @@ ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 5
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
-LEAD = 2e-4
+LEAD = 1e-4
 """How far motors lead bodies there at most [m]: Bullet's contacts are sure from 1e-6 on."""
 Finder = Callable[[Array, Array], Array]
 

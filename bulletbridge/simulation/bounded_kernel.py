@@ -57,8 +57,9 @@ from bulletbridge.mechanism.layout import (
     Station,
 )
 from bulletbridge.numerics.jit import helper, inlined, kernel
-from bulletbridge.numerics.mixed import Bound, Mixed
+from bulletbridge.numerics.mixed_rows import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.rest import Rest
 from bulletbridge.numerics.split import Row, inner, unwhiten, whiten_velocity
 from bulletbridge.simulation.finish import finish
 
@@ -75,11 +76,11 @@ may not be exceeded, largest kinetic energy, and what was taken [J]; a budget th
 begins with the end of the step."""
 (
     X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
-    RECOVER, PUSHED, RATES, IMPULSES,
-) = range(17)  # fmt: skip
+    RECOVER, PUSHED, RATES, WARM, FOUND, IMPULSES,
+) = range(19)  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, scratch (4), velocities that
 they gave and of the prediction, impulses without restitution, what is asked of the rows (4),
-velocity before the loops are closed, velocity at the start."""
+velocity before the loops are closed, velocity at the start, warm start, first solution."""
 
 
 @kernel
@@ -194,6 +195,7 @@ def run_bounded(
         impulses[RESTING],
         asked,
         problem,
+        Rest(impulses[START], impulses[WARM], impulses[FOUND]),
         callback,
         report[LEFT:],
     )

@@ -14,7 +14,8 @@ from bulletbridge.constraints.contact import Contact, Touch
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.stabilise import FILTER_RTOL
-from bulletbridge.numerics.mixed import BOUND, solve_mixed_problem
+from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.numerics.records import Array
 
 ACCURATE, ACCEPTED = 1e-13, 1e-9

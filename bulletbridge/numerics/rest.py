@@ -1,0 +1,88 @@
+"""Which solution of Coulomb's law a step takes, where there are several: rest after rest.
+
+Where the sharing of loads is not determined, all contacts may slide in one solution of a mixed
+problem and none in another. What rests has no reason to begin, if the same load can hold it: rest
+that takes more, squeezed out of rigid bodies by themselves, is not looked for.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.mixed import Outcome, solve_mixed
+from bulletbridge.numerics.mixed_rows import Mixed, relaxed_sweep, velocities
+from bulletbridge.numerics.records import Array
+
+AT_REST = 1e-4
+"""Slip [m/s or rad/s] up to which a contact counts as resting at the start of a step."""
+STARTS = 1e-9
+"""Slip above which it has begun to slide."""
+RELAXED_SWEEPS = 32
+SAME_LOAD = 1e-6
+"""Share of the sum of all normal impulses by which rest may have more of them."""
+
+
+class Rest(NamedTuple):
+    """What is known of the start of a step, and room."""
+
+    start: Array  # (n,) velocities of the rows at the start
+    warm: Array  # (n,) impulses of the last step
+    found: Array  # (n,) impulses of the first solution
+
+
+@helper
+def slip_after_rest(p: Mixed, rest: Rest, n: int) -> float:
+    """Largest slip at the end of a step among contacts that rested under load before it."""
+    most, i = 0.0, 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner >= 0:
+            before, after = math.fabs(rest.start[i]), math.fabs(p.w[i])
+            if bound.count == 2:
+                before = math.hypot(before, rest.start[i + 1])
+                after = math.hypot(after, p.w[i + 1])
+            if before <= AT_REST and rest.warm[bound.owner] > 0.0:
+                most = max(most, after)
+        i += bound.count
+    return most
+
+
+@helper
+def load(p: Mixed, n: int) -> float:
+    """Sum of the normal impulses."""
+    total = 0.0
+    for i in range(n):
+        if p.bounds[i].owner >= 0 and p.bounds[i].owner == i - 1:
+            total += p.x[i - 1]
+    return total
+
+
+@helper
+def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
+    """``solve_mixed``; where resting contacts begin to slide, once more in search of rest.
+
+    The second attempt starts where the convex relaxation leads from the impulses of the last step,
+    and counts if it solves as well, less begins to slide, and the load is no greater.
+    """
+    for i in range(n):
+        rest.warm[i] = p.x[i]
+    residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
+    for attempt in range(2):
+        outcome = solve_mixed(p, n, tolerance)
+        sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
+        slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
+        better = outcome.residual <= max(residual, tolerance) and slipping < 0.5 * slip
+        if attempt == 0 or (better and loaded <= most):
+            residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
+        else:
+            for i in range(n):
+                p.x[i] = rest.found[i]
+            velocities(p, p.x, p.w, n)
+        if attempt == 1 or slip <= STARTS:
+            break
+        for i in range(n):
+            rest.found[i], p.x[i] = p.x[i], rest.warm[i]
+        for _ in range(RELAXED_SWEEPS):
+            relaxed_sweep(p, n)
+        sweeps += RELAXED_SWEEPS
+    return Outcome(residual, sweeps, newtons)

@@ -1,0 +1,76 @@
+"""Which of several solutions of Coulomb's law is taken: contacts that rest stay at rest."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pybullet
+import pytest
+from planar import planar_chain
+
+import bulletbridge as bb
+from bulletbridge.mechanism.layout import TOUCH_COLUMNS
+from bulletbridge.simulation import bounded
+from bulletbridge.surface.drop_in.client import BulletClient
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+DT = 1 / 240
+
+
+@pytest.mark.parametrize("lead", [2e-5, 1e-4, 2e-4, 1e-3])
+def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
+    """28 rows of rank 10: from some of their solutions of a step all contacts slide.
+
+    Which ones come up depends on how far ahead contacts are found, and the hold must not.
+    """
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    sys.modules.pop("contact_cost", None)
+    import contact_cost
+
+    monkeypatch.setattr(bounded, "LEAD", lead)
+    client = BulletClient(pybullet.DIRECT)
+    try:
+        box = contact_cost.holding(client)
+        client.setBridgeMode("exact")
+        for _ in range(contact_cost.GRIPPED):
+            client.stepSimulation()
+        way, gap = contact_cost.creep(client, box, 30.0, True)
+    finally:
+        client.disconnect()
+    # 7200 steps that leave velocities of 1e-13 m/s each
+    assert way < 7200 * 1e-13 * DT
+    assert gap < 1e-12
+
+
+class Slot:
+    """A world with one contact at each side of a block, at its centre; no room between."""
+
+    def state(self):
+        return np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)
+
+    def write(self, q, v):
+        pass
+
+    def check(self):
+        pass
+
+    def touches(self, q, v):
+        touch = np.zeros((2, TOUCH_COLUMNS))
+        for k, normal in enumerate((1.0, -1.0)):
+            touch[k] = 0, 1, *q[:3], normal, 0, 0, normal * q[0], 0.5, 0, 0, 0, 0.5, 0, 0, 1
+        return touch
+
+
+@pytest.mark.parametrize(("aside", "falls"), [(-6.0, 0.0), (-1.0, 1.5), (0.0, 2.0)])
+def test_rest_is_not_bought_by_squeezing(aside, falls):
+    """A block rests on one wall; gravity turns. Both walls could squeeze it: nothing makes them."""
+    mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([-6.0, 0.0, -2.0]))
+    system = bb.System(mechanism, world=Slot(), contacts=True, dt=DT)
+    for _ in range(10):
+        system.step()
+    assert np.abs(system.v).max() < 1e-14
+    system.gravity = (aside, 0.0, -2.0)
+    for _ in range(10):
+        system.step()
+    assert system.v[5] == pytest.approx(-10 * DT * falls, abs=1e-13)
