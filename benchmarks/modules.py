@@ -22,7 +22,7 @@ from bulletbridge.formulations.weighted import Projector
 from bulletbridge.mechanism.layout import FREE, REVOLUTE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.connecting import where_it_is
+from bulletbridge.simulation.carrying import where_it_is
 from bulletbridge.simulation.solver import Solver, Tolerances
 from bulletbridge.simulation.tree import Tree
 

@@ -23,7 +23,7 @@ from bulletbridge.surface.describe import loop_reports
 from bulletbridge.surface.drop_in.session import session_of
 from bulletbridge.surface.loops_file import read_loops, write_loops
 from bulletbridge.surface.models import find
-from bulletbridge.surface.native import NoNativeTwinError, require_native_twin
+from bulletbridge.surface.native_twins import NoNativeTwinError, require_native_twin
 
 G = 9.81
 DT = 1 / 240

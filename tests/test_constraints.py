@@ -10,7 +10,8 @@ from mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.encode import VARIABLE, encode, free_twists, joint_axis
+from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.joint_geometry import VARIABLE, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
     HELD_FORCES,
     dual_bases,
@@ -31,7 +32,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.connecting import SURFACES
+from bulletbridge.simulation.carrying import SURFACES
 from bulletbridge.simulation.solver import Solver, Tolerances
 
 EPS = np.finfo(float).eps

@@ -16,7 +16,7 @@ from bulletbridge.classics.flexible_trees import tree_of
 from bulletbridge.errors import LoopFileError, ModelError, UnsupportedError
 from bulletbridge.surface.loops_file import read_loops, write_loops
 from bulletbridge.surface.models import bundled
-from bulletbridge.surface.native import NoNativeTwinError, require_native_twin
+from bulletbridge.surface.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.surface.worlds import link_ids
 
 ROOT = Path(__file__).parents[1]

@@ -151,3 +151,19 @@ def test_a_solution_is_kept(seed):
     x, _, _ = solve(*problem)
     again, _, _ = solve(*problem, x)
     assert np.array_equal(again, x)
+
+
+@pytest.mark.parametrize("mu", [2.0, 3.0, 6.0])
+def test_friction_that_feeds_its_normal_ends_in_the_sliding_solution(mu):
+    """The tip of a chain of rods meets a floor aslant, faster aside than down.
+
+    To stick it would have to pull; sliding forwards, where x_t = mu x_n, the normal alone decides:
+    (D_nn + mu D_nt) x_n = -b_n. Row after row the sweeps go back and forth between zero and more.
+    """
+    D = np.array([[2.098, 2.713, 0.0], [2.713, 4.57, 0.0], [0.0, 0.0, 0.0]])
+    b = np.array([-0.186, -0.751, 0.0])
+    x, w, residual = solve(D, b, bounds_of(1, mu))
+    normal = 0.186 / (2.098 + mu * 2.713)
+    assert residual <= ENOUGH
+    assert x == pytest.approx([normal, mu * normal, 0.0], abs=1e-12)
+    assert w[1] < 0.0

@@ -15,7 +15,7 @@ from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.modular import Modular, by_modules, eliminate, solve_modular
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.mechanism.layout import FREE
-from bulletbridge.simulation.connecting import where_it_is
+from bulletbridge.simulation.carrying import where_it_is
 from bulletbridge.simulation.modules import modules_of
 from bulletbridge.simulation.solver import Solver, Tolerances
 from bulletbridge.simulation.tree import Tree

@@ -14,7 +14,8 @@ from bulletbridge.constraints.motion import Motion, Sine
 from bulletbridge.surface.load import LoadedModel, load
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.model_spec import JointForce, ModelSpec
-from bulletbridge.surface.native import TUNED, NativeWorld, NoNativeTwinError
+from bulletbridge.surface.native import TUNED, NativeWorld
+from bulletbridge.surface.native_twins import NoNativeTwinError
 
 NATIVE_MODELS = ("ball", "revolute")
 SPACE = (0.3, -0.2, 0.4)

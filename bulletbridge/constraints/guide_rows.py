@@ -6,11 +6,10 @@ whose rows have bounded forces, as Bullet's ``changeConstraint(maxForce=)`` defi
 by itself, along the axes of the world where it holds a point.
 """
 
-import math
-
 from bulletbridge.constraints.bounded_rows import put_bounded, rate_along
 from bulletbridge.constraints.layout import Coupling, Loop, Pull, Target, Term
-from bulletbridge.constraints.rows import frames, jacobian, position_in, residuals
+from bulletbridge.constraints.placements import frames, position_in, turn_about_z
+from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.mechanism.layout import Axis, Pose
 from bulletbridge.numerics.algebra import add, apply, cross, dot, mul, sub, transpose, vec
 from bulletbridge.numerics.jit import helper
@@ -26,10 +25,8 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
     s, turns = position_in(a, b), vec(loop.turns)
     if loop.force[0, 2] != 0.0:
         return s[2]
-    relative = mul(transpose(a[0]), b[0])
-    turn = math.atan2(relative[1][0] - relative[0][1], relative[0][0] + relative[1][1])
     near = dot(turns, s) if dot(turns, turns) != 0.0 else last
-    return turn + 2.0 * math.pi * round((near - turn) / (2.0 * math.pi))
+    return turn_about_z(mul(transpose(a[0]), b[0]), near)
 
 
 @helper

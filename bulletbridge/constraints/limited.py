@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded, encode
+from bulletbridge.constraints.encode import Constraint, encode
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.layout import NO_VARIABLE_ROW, PULL
 from bulletbridge.constraints.loop import Coupling, Distance, Freedom, JointModel, LoopJoint
 from bulletbridge.errors import ModelError

@@ -7,7 +7,8 @@ the constraints stay satisfied: they do not depend on how far the inequality sol
 import math
 from typing import NamedTuple
 
-from bulletbridge.constraints.bounded_rows import Asked, contact_rows, drive_rows, stop_rows
+from bulletbridge.constraints.bounded_rows import Asked, drive_rows, stop_rows
+from bulletbridge.constraints.contact_rows import contact_rows
 from bulletbridge.constraints.guide_rows import guide_rows, pull_rows
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import PREDICTED_Q, Arrays, Factors

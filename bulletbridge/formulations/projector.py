@@ -5,7 +5,8 @@ rest follows from the constraints: v̇ = P M⁻¹ (tau - h) - J⁺ gamma. Redund
 nothing special. Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 """
 
-from bulletbridge.constraints.rows import drift, jacobian, residuals
+from bulletbridge.constraints.drift import drift
+from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.formulations.arrays import (
     BIAS,
     CHART,

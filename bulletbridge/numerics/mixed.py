@@ -196,10 +196,10 @@ def anchor(p: Mixed, n: int, rho: float) -> None:
 
 
 @helper
-def attempt(p: Mixed, n: int, tolerance: float, sweeps: int) -> tuple[float, int]:
+def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
-    for _ in range(sweeps):
-        sweep(p, n)
+    for _ in range(SWEEPS):
+        sweep(p, n, along)
     velocities(p, p.x, p.w, n)
     return newton(p, n, tolerance, residual_at(p, p.x, p.w, n))
 
@@ -223,13 +223,16 @@ def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     residual = residual_at(p, p.x, p.w, n)
     if residual <= tolerance:
         return Outcome(residual, 0, 0)
-    residual, newtons = attempt(p, n, tolerance, SWEEPS)
+    residual, newtons = attempt(p, n, tolerance, False)
     sweeps, rho = SWEEPS, SOFTEST
-    for _ in range(MOST_STAGES):
+    if residual > tolerance:
+        residual, steps = attempt(p, n, tolerance, True)
+        sweeps, newtons = sweeps + SWEEPS, newtons + steps
+    for stage in range(MOST_STAGES):
         if residual <= tolerance:
             break
         anchor(p, n, rho)
-        _, steps = attempt(p, n, 0.1 * tolerance, SWEEPS)
+        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
         anchor(p, n, 0.0)
         velocities(p, p.x, p.w, n)
         new = residual_at(p, p.x, p.w, n)

@@ -21,6 +21,10 @@ class Bound:
 BOUND = dtype_of(Bound)
 
 
+LEAST_ALONG = 1e-3
+"""Share of a normal's own diagonal that its friction must leave of it."""
+
+
 class Mixed(NamedTuple):
     """A problem and the room to solve it in."""
 
@@ -75,17 +79,36 @@ def clip(bound: Bound, x: float) -> float:
 
 
 @helper
-def sweep(p: Mixed, n: int) -> None:
-    """One Gauss-Seidel pass, in place; w is refreshed on the way."""
+def sweep(p: Mixed, n: int, along: bool) -> None:
+    """One Gauss-Seidel pass, in place; w is refreshed on the way.
+
+    Where friction feeds a normal it may throw row after row back and forth between two states:
+    ``along`` lets a normal carry its friction with it.
+    """
     i = 0
     while i < n:
         bound = p.bounds[i]
-        if bound.owner < 0:
-            put_within(p, i, n)
-            i += 1
-        else:
+        if bound.owner >= 0:
             put_on_cone(p, i, n)
-            i += bound.count
+        elif along and i + 1 < n and p.bounds[i + 1].owner == i and p.x[i] > 0.0:
+            put_along(p, i, n)
+        else:
+            put_within(p, i, n)
+        i += bound.count
+
+
+@helper
+def put_along(p: Mixed, i: int, n: int) -> None:
+    """Nearest impulse of normal i with the cone after it in proportion to that which stops it."""
+    cone, d, share = i + 1, p.D[i, i], 0.0
+    p.w[i] = velocity(p, i, n)
+    for k in range(p.bounds[cone].count):
+        d += p.D[i, cone + k] * p.x[cone + k] / p.x[i]
+    if d > LEAST_ALONG * p.D[i, i]:
+        share = max(1.0 - p.w[i] / (d * p.x[i]), 0.0)
+    p.x[i] *= share
+    for k in range(p.bounds[cone].count):
+        p.x[cone + k] *= share
 
 
 @helper

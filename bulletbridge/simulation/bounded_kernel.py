@@ -10,12 +10,10 @@ import math
 from bulletbridge.constraints.bounded_rows import Asked
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import (
-    ACCELERATION,
     DONE,
     OF_THE_WHOLE,
     PREDICTED_Q,
     RATE,
-    SOLUTION,
     START_Q,
     START_V,
     Arrays,
@@ -24,6 +22,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.bounded import Along, Bounded, Soft, bound, solve_bounded
+from bulletbridge.formulations.bounded_step import impulsive_work, list_sticking, push_freely
 from bulletbridge.formulations.energy import (
     accountable,
     keep_budget,
@@ -34,20 +33,9 @@ from bulletbridge.formulations.energy import (
 )
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
-from bulletbridge.formulations.projector import push, refresh, take_springs
+from bulletbridge.formulations.projector import refresh, take_springs
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import (
-    HELD_A,
-    HELD_B,
-    HELD_COUNT,
-    HELD_NORMAL,
-    HELD_POINT,
-    TOUCH_A,
-    TOUCH_B,
-    TOUCH_FRICTION,
-    TOUCH_NORMAL,
-    TOUCH_POINT,
-    TOUCH_SECOND,
     Axis,
     Beam,
     Body,
@@ -56,17 +44,15 @@ from bulletbridge.mechanism.layout import (
     Spot,
     Station,
 )
-from bulletbridge.numerics.jit import helper, inlined, kernel
+from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.mixed_rows import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest
-from bulletbridge.numerics.split import Row, inner, unwhiten, whiten_velocity
+from bulletbridge.numerics.split import Row
 from bulletbridge.simulation.finish import finish
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
-STICKING = 0.999
-"""Share of the largest friction up to which a contact is held while the loops are closed."""
 RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, LARGEST, TAKEN, REPORT = range(
     12
 )
@@ -292,30 +278,6 @@ def forget(multipliers: Array, points: Array) -> None:
             points[n, i] = 0.0
 
 
-@helper
-def impulsive_work(
-    a: Arrays, f: Factors, h: Bounded, first: int, last: int, before: Array, after: Array
-) -> float:
-    """Of bounded rows up to ``last`` [J]: impulses along the mean of the velocities of the step."""
-    y, total = a.vectors[SOLUTION, : len(after)], 0.0
-    for k in range(len(after)):
-        y[k] = 0.5 * (before[k] + after[k])
-    whiten_velocity(f.L, y)
-    for i in range(first, last):
-        total += h.problem.x[i] * inner(h.C, i, y)
-    return total
-
-
-@inlined
-def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """Velocities that forces and constraints alone would give at the end of the step."""
-    vdot = a.vectors[ACCELERATION, : len(v)]
-    push(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
-    for k in range(len(v)):
-        v[k] += a.control.dt * vdot[k]
-
-
 @inlined
 def bounded_impulses(
     a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
@@ -334,24 +296,3 @@ def bounded_impulses(
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     return list_sticking(h, held)
-
-
-@inlined
-def list_sticking(h: Bounded, held: Array) -> int:
-    """Contacts that carry load and do not slide, as points that the filter holds; their number."""
-    count = 0
-    x = h.problem.x
-    for i in range(len(h.touches)):
-        touch, row = h.touches[i], int(h.first[i])
-        mu, second = touch[TOUCH_FRICTION], touch[TOUCH_SECOND]
-        if not x[row] > 0.0 or not mu > 0.0 or not second > 0.0:
-            continue
-        if math.hypot(x[row + 1] / mu, x[row + 2] / second) > STICKING * x[row]:
-            continue
-        point = held[count]
-        point[HELD_A], point[HELD_B], point[HELD_COUNT] = touch[TOUCH_A], touch[TOUCH_B], 3.0
-        for k in range(3):
-            point[HELD_POINT + k] = touch[TOUCH_POINT + k]
-            point[HELD_NORMAL + k] = touch[TOUCH_NORMAL + k]
-        count += 1
-    return count

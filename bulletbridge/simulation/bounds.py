@@ -6,7 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Constraint, Encoded
+from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.layout import STOP
 from bulletbridge.constraints.limited import Guides, encode_guides, encode_pulls
 from bulletbridge.mechanism.model import Mechanism

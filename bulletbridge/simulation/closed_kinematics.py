@@ -5,18 +5,19 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.encode import Encoded, encode
+from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.assembly import Values, close, put_values, round_off
 from bulletbridge.simulation.failures import check_finite, require_closed
 from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.state import ClosedState
+from bulletbridge.simulation.state_queries import QueriedState
 from bulletbridge.simulation.tree import Tree
 
 
-def forward_kinematics(system: ClosedState, q: Values, guess: Values | None = None) -> Array:
+def forward_kinematics(system: QueriedState, q: Values, guess: Values | None = None) -> Array:
     """Configuration that closes all loops where some joints have given positions.
 
     Of several, the one that continues the present state, or the guess; where the given joints do
@@ -38,7 +39,7 @@ def forward_kinematics(system: ClosedState, q: Values, guess: Values | None = No
 
 
 def inverse_kinematics(
-    system: ClosedState,
+    system: QueriedState,
     frame: Frame,
     position: Array | Triple,
     orientation: Array | None = None,
@@ -102,13 +103,13 @@ def with_loop(encoded: Encoded, task: Encoded) -> Encoded:
     )
 
 
-def _solver(system: ClosedState) -> Solver:
+def _solver(system: QueriedState) -> Solver:
     tree = system.dynamics
     assert isinstance(tree, Tree)
     return tree.solver
 
 
-def _close(system: ClosedState, solver: Solver, q: Values, guess: Values | None) -> Array:
+def _close(system: QueriedState, solver: Solver, q: Values, guess: Values | None) -> Array:
     start = system.q
     put_values(system.mechanism, guess or {}, start, "q")
     held = put_values(system.mechanism, q, start, "q")

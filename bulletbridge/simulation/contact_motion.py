@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from bulletbridge.constraints.contact import Contact, Mode, Touch, touch
+from bulletbridge.constraints.contact import Contact, Mode, Touch
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import BulletBridgeError, ModelError, StepError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.contact_modes import FORCE_RTOL, ContactModes, Force
 from bulletbridge.simulation.impact import impact
 from bulletbridge.simulation.options import Integrator
-from bulletbridge.simulation.sliding import STILL, Friction, Sliding, sliding
-from bulletbridge.simulation.system import System
-from bulletbridge.simulation.tree import Tree
+from bulletbridge.simulation.sliding import STILL
 
 CLOSED = 1e-9
 """Gap [mechanism lengths] at which a contact counts as closed."""
@@ -29,8 +27,6 @@ MOST_EVENTS = 500
 SHORTEST = 1e-13
 """Step [s] that is not worth taking."""
 HALVINGS = 40
-FORCE_RTOL = 1e-9
-"""Share of the largest contact force that counts as none."""
 
 
 class Event(NamedTuple):
@@ -40,13 +36,6 @@ class Event(NamedTuple):
     contact: str
     what: str  # lift-off, slide, stick, land or bounce
     energy_lost: float = 0.0  # [J], by an impact
-
-
-class Force(NamedTuple):
-    """Of a closed contact on the link of b [N]."""
-
-    normal: float
-    tangential: Array  # (2,) along ``Touch.tangents``; zero while it slides
 
 
 class ContactMotion:
@@ -63,7 +52,6 @@ class ContactMotion:
     Attributes:
         system: The system between events; set its state before the first step, or call ``start``
             afterwards.
-        mode: Of each contact, by name.
         events: So far.
     """
 
@@ -80,22 +68,21 @@ class ContactMotion:
         if {"formulation", "contacts"} & options.keys():
             raise ModelError("contacts bring their own formulation; leave out what options name it")
         self.contacts = {contact.name: contact for contact in contacts}
-        self._others, self._resting = tuple(constraints), resting
-        names = [c.name for c in self._others]
+        names, self._resting = [c.name for c in constraints], resting
         taken = [name for name in self.contacts if name in names]
         if taken:
             raise ModelError(f"a constraint is called '{taken[0]}' like a contact; rename one")
-        self._friction = {
-            name: Friction(c.joint(Mode.SLIDE), c.friction, bilateral=False)
-            for name, c in self.contacts.items()
-        }
-        make = sliding(*self._friction.values())
-        self.system = System(
-            mechanism, self._others, integrator=integrator, formulation=make, **options
+        self._modes = ContactModes(
+            mechanism, constraints, self.contacts, integrator=integrator, **options
         )
-        self.mode = dict.fromkeys(self.contacts, Mode.OPEN)
+        self.system = self._modes.system
         self.events: list[Event] = []
         self._started = False
+
+    @property
+    def mode(self) -> dict[str, Mode]:
+        """Of each contact, by name."""
+        return self._modes.now
 
     def start(self) -> None:
         """Find the modes that belong to the state of the system.
@@ -103,10 +90,10 @@ class ContactMotion:
         Raises:
             ModelError: A ball is in its plane.
         """
-        self._set_modes(dict.fromkeys(self.contacts, Mode.OPEN))
+        self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
         if self.system.decision.cap >= self.system.mechanism.nv:
             raise ModelError("the constraints leave no freedom; contacts have nothing to hold")
-        here, length = self._touches(), self.system.encoded.length
+        here, length = self._modes.touches(), self.system.encoded.length
         for name, at in here.items():
             if at.gap < -CLOSED * length:
                 raise ModelError(
@@ -128,7 +115,7 @@ class ContactMotion:
         if not self._started:
             self.start()
         system, dt = self.system, self.system.dt
-        before, modes, count = self._state(), dict(self.mode), len(self.events)
+        before, modes, count = self._modes.state(), dict(self._modes.now), len(self.events)
         end = system.t + dt
         try:
             for _ in range(MOST_EVENTS):
@@ -141,9 +128,9 @@ class ContactMotion:
                 )
         except BulletBridgeError:
             del self.events[count:]
-            self._set_modes(dict.fromkeys(self.contacts, Mode.OPEN))
+            self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
             system.set_state(*before)
-            self._set_modes(modes)
+            self._modes.take(modes)
             raise
         finally:
             system.dt = dt
@@ -158,76 +145,19 @@ class ContactMotion:
         """Contact forces at the state, of the contacts that are closed."""
         if not self._started:
             self.start()
-        return self._forces()
-
-    def _state(self) -> tuple[Array, Array, float]:
-        return self.system.q, self.system.v, self.system.t
-
-    def _touches(self) -> dict[str, Touch]:
-        """Geometry of all contacts at the state."""
-        seen = self.system.kinematics()
-        return {name: touch(c.joint(Mode.SLIDE), seen) for name, c in self.contacts.items()}
-
-    def _set_modes(self, modes: dict[str, Mode]) -> None:
-        """Take modes, and the loop joints that they stand for."""
-        self.mode = modes
-        for name, friction in self._friction.items():
-            friction.slides = modes[name] is Mode.SLIDE
-        closed = (c.joint(modes[n]) for n, c in self.contacts.items() if modes[n] is not Mode.OPEN)
-        self.system.exchange((*self._others, *closed))
-
-    def _change(self, name: str, mode: Mode) -> None:
-        self._set_modes(self.mode | {name: mode})
-
-    def _forces(self) -> dict[str, Force]:
-        """Contact forces at the state, as its modes have it."""
-        dynamics = self.system.dynamics
-        assert isinstance(dynamics, Tree)
-        solver, (q, v, t) = dynamics.solver, self._state()
-        lam = Sliding(dynamics, self._friction.values())(q, v, t).lam
-        terms, names = solver.terms(q, v, t), list(solver.encoded.rows)
-        found: dict[str, Force] = {}
-        for name, at in self._touches().items():
-            if self.mode[name] is not Mode.OPEN:
-                _, rows = solver.wrench_rows(terms, names.index(name), t)
-                force = lam[solver.encoded.rows[name]] @ rows[:, 3:]
-                found[name] = Force(float(force @ at.normal), at.tangents @ force)
-        return found
-
-    def _margins(self) -> dict[tuple[str, Mode], float]:
-        """What must not become negative, by contact and the mode that then follows."""
-        found: dict[tuple[str, Mode], float] = {}
-        forces, v = self._forces(), self.system.v
-        for name, at in self._touches().items():
-            if self.mode[name] is Mode.OPEN:
-                found[name, Mode.STICK] = at.gap
-                continue
-            found[name, Mode.OPEN] = forces[name].normal
-            friction = self._friction[name]
-            if self.mode[name] is Mode.STICK:
-                found[name, Mode.SLIDE] = self._reserve(name, forces[name])
-            elif friction.coefficient > 0.0 and friction.reference is not None:
-                along = float(at.tangents @ at.jacobian @ v @ friction.reference)
-                # what the normal alone locks has slip of round-off
-                found[name, Mode.STICK] = along if abs(along) > STILL else 0.0
-        return found
-
-    def _reserve(self, name: str, force: Force) -> float:
-        """Friction that a contact which sticks has left [N]."""
-        size = float(np.linalg.norm(force.tangential))
-        return self.contacts[name].friction * force.normal - size
+        return self._modes.forces()
 
     def _advance(self, h: float) -> bool:
         """Advance by h [s], or to the first event, which is handled; whether there was none."""
-        self._refer()
-        before, at_start = self._state(), self._margins()
+        self._modes.refer()
+        before, at_start = self._modes.state(), self._modes.margins()
 
         def after(x: float) -> dict[tuple[str, Mode], float]:
             self.system.set_state(*before)
             if x > SHORTEST:
                 self.system.dt = x
                 self.system.step(write=False)
-            return self._margins()
+            return self._modes.margins()
 
         at_end = after(h)
         crossed = [key for key, value in at_end.items() if value < 0.0]
@@ -249,19 +179,10 @@ class ContactMotion:
         self._handle(name, mode)
         return False
 
-    def _refer(self) -> None:
-        """Let friction remember the way that slip goes now."""
-        v = self.system.v
-        for name, at in self._touches().items():
-            slip = at.tangents @ at.jacobian @ v
-            size = float(np.linalg.norm(slip))
-            if self.mode[name] is Mode.SLIDE and size > STILL:
-                self._friction[name].reference = slip / size
-
     def _handle(self, name: str, mode: Mode) -> None:
         """Change modes at an event."""
-        here = self._touches()
-        if self.mode[name] is Mode.OPEN:
+        here = self._modes.touches()
+        if self._modes.now[name] is Mode.OPEN:
             self._touch(here, name)
             return
         if mode is Mode.STICK:
@@ -270,25 +191,22 @@ class ContactMotion:
             if float(np.linalg.norm(slip)) > 1e3 * STILL:
                 return  # it has turned by a right angle, not stopped
         if mode is Mode.SLIDE:
-            self._slip_from(name, self._forces()[name])
-        self._change(name, mode)
+            self._modes.slip_from(name, self._modes.forces()[name])
+        self._modes.change(name, mode)
         said = {Mode.OPEN: "lift-off", Mode.SLIDE: "slide", Mode.STICK: "stick"}[mode]
         self.events.append(Event(self.system.t, name, said))
-        self._settle()
-
-    def _slip_from(self, name: str, force: Force) -> None:
-        """A contact that sticks no more will slip against the friction that it had."""
-        size = float(np.linalg.norm(force.tangential))
-        self._friction[name].reference = -force.tangential / size if size > 0.0 else None
+        self._modes.settle()
 
     def _touch(self, here: dict[str, Touch], new: str = "") -> None:
         """Impact of the contacts that are closed, at the state."""
         near = CLOSED * self.system.encoded.length
         closed = [n for n, at in here.items() if n == new or at.gap <= near]
-        closed += [n for n, mode in self.mode.items() if mode is not Mode.OPEN and n not in closed]
-        was = dict(self.mode)
-        self._set_modes(dict.fromkeys(self.contacts, Mode.OPEN))
-        q, v, t = self._state()
+        closed += [
+            n for n, mode in self._modes.now.items() if mode is not Mode.OPEN and n not in closed
+        ]
+        was = dict(self._modes.now)
+        self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
+        q, v, t = self._modes.state()
         e, touches = (
             self.system.dynamics.equations(q, v, t),
             [(self.contacts[n], here[n]) for n in closed],
@@ -304,41 +222,12 @@ class ContactMotion:
             else:
                 held = self.contacts[n].friction > 0.0 and size <= 1e3 * STILL
                 modes[n] = Mode.STICK if held else Mode.SLIDE
-                self._friction[n].reference = None if size <= STILL else slip / size
+                self._modes.friction[n].reference = None if size <= STILL else slip / size
                 said = "" if was[n] is not Mode.OPEN else "land"
             if said:
                 self.events.append(Event(t, n, said, -after.work))
-        self._set_modes(modes)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Change modes until the forces at the state agree with them.
-
-        Raises:
-            StepError: They never do.
-        """
-        for _ in range(4 * len(self.contacts) + 2):
-            forces = self._forces()
-            size = max((abs(f.normal) for f in forces.values()), default=0.0)
-            enough = -FORCE_RTOL * size
-            pulls = [n for n, f in forces.items() if f.normal < enough]
-            slips = [
-                n
-                for n, f in forces.items()
-                if self.mode[n] is Mode.STICK and self._reserve(n, f) < enough
-            ]
-            if pulls:
-                self._change(min(pulls, key=lambda n: forces[n].normal), Mode.OPEN)
-            elif slips:
-                name = min(slips, key=lambda n: self._reserve(n, forces[n]))
-                self._slip_from(name, forces[name])
-                self._change(name, Mode.SLIDE)
-            else:
-                return
-        raise StepError(
-            f"no modes of the contacts agree with their forces at t = {self.system.t:.6g} s; use a "
-            f"smaller friction, or System(contacts=True), which steps through it"
-        )
+        self._modes.take(modes)
+        self._modes.settle()
 
 
 def first_root(margin: Callable[[float], float], h: float, at_end: float) -> float:

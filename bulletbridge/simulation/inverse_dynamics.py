@@ -20,7 +20,7 @@ from bulletbridge.simulation.distribution import (
     joint_names,
     row_names,
 )
-from bulletbridge.simulation.state import ClosedState
+from bulletbridge.simulation.state_queries import QueriedState
 from bulletbridge.simulation.tree import Tree
 
 
@@ -34,7 +34,7 @@ class Undriven(Tree):
         return e._replace(f=e.f - self.solver.tau[0])
 
 
-def undriven(system: ClosedState) -> Undriven:
+def undriven(system: QueriedState) -> Undriven:
     """The equations of motion of a system, its ``tau`` left out."""
     tree = system.dynamics
     assert isinstance(tree, Tree)
@@ -42,7 +42,7 @@ def undriven(system: ClosedState) -> Undriven:
 
 
 def distribution(
-    system: ClosedState,
+    system: QueriedState,
     actuated: Collection[str] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> Distribution:
@@ -74,7 +74,7 @@ def distribution(
 
 
 def inverse_dynamics(
-    system: ClosedState,
+    system: QueriedState,
     vdot: Array | Values,
     *,
     actuated: Collection[str] | None = None,
@@ -124,7 +124,7 @@ def inverse_dynamics(
     return share.forces(e, basis, np.eye(len(missing)), missing, lam)
 
 
-def multipliers(system: ClosedState, reactions: Mapping[str, Array]) -> Array:
+def multipliers(system: QueriedState, reactions: Mapping[str, Array]) -> Array:
     """Multipliers (nc,) of the kept rows for wrenches by constraint; NaN where none is given.
 
     Args:

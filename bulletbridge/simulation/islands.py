@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Encoded
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.formulations.arrays import CONTROL, VECTORS
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import entry_point

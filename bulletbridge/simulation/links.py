@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Encoded
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.formulations.arrays import DONE, EULER, HANDED_OVER, START
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import POSE

@@ -8,14 +8,14 @@ ranks and guards hold for both.
 import math
 
 from bulletbridge.constraints.layout import Coupling, Loop, Target, Term
-from bulletbridge.constraints.rows import (
+from bulletbridge.constraints.placements import (
     constant_rows,
     frames,
     position_in,
-    prescribed_rates,
-    residuals,
     variable_direction,
 )
+from bulletbridge.constraints.prescribed import prescribed_rates
+from bulletbridge.constraints.rows import residuals
 from bulletbridge.formulations.arrays import (
     CONTRADICTED,
     CORRECTION,

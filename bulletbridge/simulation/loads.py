@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from bulletbridge.constraints.bounded_rows import tangents
-from bulletbridge.constraints.encode import Encoded
+from bulletbridge.constraints.contact_rows import tangents
+from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.formulations.bounded_step import STICKING
 from bulletbridge.formulations.equations import split_of
 from bulletbridge.mechanism.layout import (
     TOUCH_A,
@@ -24,7 +25,7 @@ from bulletbridge.mechanism.layout import (
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.bounded import BoundedStep
-from bulletbridge.simulation.bounded_kernel import APART, MOVING, PULLED, ROWS, STICKING, X
+from bulletbridge.simulation.bounded_kernel import APART, MOVING, PULLED, ROWS, X
 from bulletbridge.simulation.evaluation import Reaction, reactions
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.redundancy import Redundancy

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.encode import VARIABLE, Constraint, free_twists, joint_axis
+from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.joint_geometry import VARIABLE, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import HELD_FORCES, dual_bases
 from bulletbridge.constraints.loop import LoopJoint
 from bulletbridge.constraints.user import Kinematics

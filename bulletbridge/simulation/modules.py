@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.rows import block_jacobian, drift, residuals
+from bulletbridge.constraints.drift import drift
+from bulletbridge.constraints.rows import block_jacobian, residuals
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.formulations.modular import (
     Block,

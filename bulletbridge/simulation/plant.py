@@ -14,7 +14,7 @@ from bulletbridge.mechanism.model import Joint
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.distribution import Distribution, Names
 from bulletbridge.simulation.inverse_dynamics import distribution, undriven
-from bulletbridge.simulation.state import ClosedState
+from bulletbridge.simulation.state_queries import QueriedState
 
 
 class Desired(NamedTuple):
@@ -54,7 +54,7 @@ class Plant:
 
 
 def plant_of(
-    system: ClosedState,
+    system: QueriedState,
     actuated: Collection[str] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> Plant:

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Encoded
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.arrays import NOT_CLOSED
 from bulletbridge.mechanism.kinematics import displace

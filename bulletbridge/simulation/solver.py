@@ -7,8 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bulletbridge.constraints.encode import Encoded
-from bulletbridge.constraints.rows import drift, jacobian, residuals
+from bulletbridge.constraints.drift import drift
+from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.formulations.arrays import (
     ACCELERATION,

@@ -18,7 +18,7 @@ from bulletbridge.surface.describe import (
 )
 from bulletbridge.surface.load import LoadedModel, load
 from bulletbridge.surface.model_spec import ModelSpec
-from bulletbridge.surface.native import NoNativeTwinError, require_native_twin
+from bulletbridge.surface.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.surface.results import SCHEMA, versions
 from bulletbridge.surface.traps import traps
 

@@ -8,13 +8,14 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint, Triple
-from bulletbridge.errors import ModelError, StepError, WorldError
+from bulletbridge.errors import StepError, WorldError
 from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native_springs import SpringTorques
+from bulletbridge.surface.native_twins import require_native_twin
 from bulletbridge.surface.worlds import (
     connect_direct,
     disconnect,
@@ -26,25 +27,6 @@ from bulletbridge.surface.worlds import (
 
 HINGE_HALF_SPAN = 0.1
 """Half the distance [m] of the two point constraints that make a revolute joint."""
-
-NO_TWIN = {
-    JointModel.UNIVERSAL: "Bullet has no universal constraint between links",
-    JointModel.CYLINDRICAL: "Bullet has no cylindrical constraint between links",
-    JointModel.PLANAR: "createConstraint refuses JOINT_PLANAR",
-    JointModel.SCREW: "Bullet has no screw constraint",
-    JointModel.POINT_ON_LINE: "Bullet has no constraint of a point to a line",
-    JointModel.POINT_ON_PLANE: "Bullet has no constraint of a point to a plane",
-    JointModel.POINT_ON_SPHERE: "Bullet has no constraint of a point to a sphere",
-    JointModel.POINT_ON_CYLINDER: "Bullet has no constraint of a point to a cylinder",
-    JointModel.SOFT_FINGER: "Bullet has no soft finger",
-    JointModel.ROLLING: "Bullet has no rolling constraint",
-    JointModel.PURE_ROLLING: "Bullet has no rolling constraint",
-    JointModel.GENERAL: "Bullet has no constraint with free motions of one's own",
-}
-
-
-class NoNativeTwinError(ModelError):
-    """Bullet has no constraint of its own for something in the model."""
 
 
 @dataclass(frozen=True)
@@ -266,43 +248,3 @@ class NativeWorld:
 
 def _shifted(anchor: Anchor, offset: Array) -> Anchor:
     return Anchor(anchor.body, anchor.link, anchor.R, anchor.p + anchor.R @ offset)
-
-
-def require_native_twin(spec: ModelSpec) -> None:
-    """Raise unless Bullet has a constraint for each of the model's.
-
-    Raises:
-        NoNativeTwinError: It has not; the message names the constraint and the reason.
-    """
-    for beam in spec.beams:
-        raise NoNativeTwinError(
-            f"'{beam.joint}' has no native twin: Bullet has no flexible beams; without 'beams' it "
-            "can be compared as a chain of segments"
-        )
-    if spec.elements and any(not body.fixed_base for body in spec.bodies):
-        raise NoNativeTwinError(
-            f"'{spec.elements[0].name}' has no native twin: springs are compared as torques on the "
-            "joints of robots with a fixed base"
-        )
-    for constraint in spec.constraints:
-        reason = _missing_twin(constraint)
-        if reason:
-            raise NoNativeTwinError(f"'{constraint.name}' has no native twin: {reason}")
-
-
-def _missing_twin(constraint: LoopJoint | Distance | Coupling) -> str:
-    """Why Bullet has no such constraint; empty if it has."""
-    if constraint.motion is not None:
-        return "Bullet's constraints cannot be driven along a prescribed motion"
-    if constraint.max_force is not None:
-        return "its force limit is compared in the drop-in client only"
-    if isinstance(constraint, Distance):
-        return "Bullet has no distance constraint between links"
-    if isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel):
-        return "Bullet's constraints have no motors, limits or friction"
-    if isinstance(constraint, Coupling):
-        used = {name: c for name, c in constraint.coefficients.items() if c != 0.0}
-        if len(used) != 2 or len(constraint.coefficients) != 2:
-            return f"JOINT_GEAR couples two joints, not {len(used)}"
-        return ""
-    return NO_TWIN.get(constraint.model, "")

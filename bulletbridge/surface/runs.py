@@ -11,7 +11,8 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.surface.judge import judge
 from bulletbridge.surface.load import LoadedModel, load
 from bulletbridge.surface.model_spec import ModelSpec
-from bulletbridge.surface.native import NativeWorld, NoNativeTwinError
+from bulletbridge.surface.native import NativeWorld
+from bulletbridge.surface.native_twins import NoNativeTwinError
 from bulletbridge.surface.plan import NATIVE, Plan, Progress, blank, options
 from bulletbridge.surface.results import Corrections, Rank, Result
 from bulletbridge.surface.trajectory import Trace, observe

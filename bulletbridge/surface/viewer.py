@@ -18,7 +18,8 @@ from bulletbridge.simulation.system import System
 from bulletbridge.surface.load import load
 from bulletbridge.surface.modal import read_world
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec
-from bulletbridge.surface.native import DEFAULT, NativeWorld, NoNativeTwinError
+from bulletbridge.surface.native import DEFAULT, NativeWorld
+from bulletbridge.surface.native_twins import NoNativeTwinError
 from bulletbridge.surface.overlay import Mark, Overlay, marks_of, not_rendered, put_text, weight_of
 from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.surface.plan import Plan

@@ -1,0 +1,114 @@
+"""Accelerations of constraints at zero joint accelerations."""
+
+from bulletbridge.constraints.layout import (
+    PERPENDICULAR,
+    ROD,
+    Coupling,
+    Loop,
+    Target,
+)
+from bulletbridge.constraints.placements import (
+    Z,
+    arm,
+    constant_rows,
+    frames,
+    position_in,
+    variable_direction,
+)
+from bulletbridge.constraints.prescribed import (
+    prescribed_acceleration,
+    prescribed_rate,
+)
+from bulletbridge.mechanism.inertias import rigid_acceleration
+from bulletbridge.mechanism.kinematics import pose_twist
+from bulletbridge.mechanism.layout import Pose
+from bulletbridge.numerics.algebra import (
+    add,
+    apply,
+    cross,
+    dot,
+    mul,
+    norm,
+    scale,
+    sub,
+    transpose,
+    vec,
+    velocity_at,
+)
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Records
+from bulletbridge.numerics.split import Row
+
+
+@kernel
+def drift(
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    poses: Records[Pose],
+    targets: Records[Target],
+    rows: Records[Row],
+) -> None:
+    """Acceleration of every constraint at zero joint accelerations, into rows .gamma.
+
+    Takes twists and accelerations of the bodies from ``bias``; gravity cancels between a and b.
+    """
+    for i in range(len(loops)):
+        put_loop_drift(loops[i], poses, targets, rows)
+    for i in range(len(couplings)):
+        coupling = couplings[i]
+        rows[coupling.row].gamma = 0.0
+        if coupling.target >= 0:
+            rows[coupling.row].gamma = -targets[coupling.target].a[2]
+
+
+@helper
+def put_loop_drift(
+    loop: Loop, poses: Records[Pose], targets: Records[Target], rows: Records[Row]
+) -> None:
+    """Write gamma of the rows of one loop."""
+    a, b = frames(loop, poses, targets)
+    up = transpose(a[0])
+    relative, s = mul(up, b[0]), position_in(a, b)
+    body_a, body_b = poses[loop.body_a], poses[loop.body_b]
+    twist_a, twist_b = pose_twist(body_a), pose_twist(body_b)
+    bias_a, bias_b = (vec(body_a.aw), vec(body_a.av)), (vec(body_b.aw), vec(body_b.av))
+
+    # twist of b relative to the body of a at b's origin, and its rate, in world axes
+    w = sub(twist_b[0], twist_a[0])
+    u = sub(velocity_at(twist_b, b[1]), velocity_at(twist_a, b[1]))
+    w_rate = sub(bias_b[0], bias_a[0])
+    u_rate = sub(
+        rigid_acceleration(twist_b, bias_b, b[1]), rigid_acceleration(twist_a, bias_a, b[1])
+    )
+    u_rate = sub(u_rate, cross(twist_a[0], u))
+
+    # the same in the turning axes of a'
+    turning = twist_a[0]
+    driven = loop.target >= 0 and loop.variable != ROD
+    if driven:
+        turning = add(turning, apply(a[0], scale(targets[loop.target].rate, vec(loop.turn))))
+    angular, linear = apply(up, w), apply(up, u)
+    angular_rate = apply(up, sub(w_rate, cross(turning, w)))
+    linear_rate = apply(up, sub(u_rate, cross(turning, u)))
+    if driven:
+        target = targets[loop.target]
+        taken = prescribed_rate(loop, target, s)
+        angular, linear = sub(angular, taken[0]), sub(linear, taken[1])
+        taken = prescribed_acceleration(loop, target, s, linear)
+        angular_rate, linear_rate = sub(angular_rate, taken[0]), sub(linear_rate, taken[1])
+
+    for i in range(constant_rows(loop)):
+        gamma = dot(vec(loop.moment[i]), angular_rate) + dot(vec(loop.force[i]), linear_rate)
+        rows[loop.row + i].gamma = gamma
+    if loop.variable > 0:
+        moment, force = variable_direction(loop, relative, s)
+        gamma = dot(moment, angular_rate) + dot(force, linear_rate)
+        if loop.variable == PERPENDICULAR:
+            z = transpose(relative)[2]
+            gamma += dot(cross(cross(angular, z), Z), angular)
+        else:
+            along, across = dot(force, linear), arm(loop, linear)
+            gamma += (dot(across, across) - along * along) / norm(arm(loop, s))
+            if loop.variable == ROD and loop.target >= 0:
+                gamma -= targets[loop.target].a[2]
+        rows[loop.row + loop.rows - 1].gamma = gamma

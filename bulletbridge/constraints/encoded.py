@@ -1,0 +1,120 @@
+"""Constraints as the arrays that kernels read."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bulletbridge.constraints.layout import (
+    TARGET,
+)
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.user import UserConstraint
+from bulletbridge.mechanism.layout import LUMP
+from bulletbridge.numerics.records import Array, Mask
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Constraints as arrays, and who owns which row.
+
+    Attributes:
+        loops, couplings, terms: Records for the kernels.
+        rows: Rows of each constraint by name, in their order.
+        in_metres: (nc,) whether a row's unit is the metre (otherwise the radian).
+        scale: (nc,) factor that brings each row to one unit.
+        motions: Prescribed motions, each with the rotation of the encoded frame a (z along the
+            joint's axis) in frame a; targets are their values at a time.
+        users: Constraints in plain Python; their rows are the last ones.
+        length: Characteristic length [m] of the mechanism.
+        elements: Records of force elements, which have no rows, and their names.
+    """
+
+    loops: np.ndarray
+    couplings: np.ndarray
+    terms: np.ndarray
+    rows: dict[str, slice]
+    in_metres: np.ndarray
+    scale: Array
+    motions: tuple[tuple[Motion, Array], ...]
+    users: tuple[UserConstraint, ...]
+    length: float
+    elements: np.ndarray = field(default_factory=lambda: np.zeros(0, LUMP))
+    element_names: tuple[str, ...] = ()
+
+    @property
+    def nc(self) -> int:
+        """Number of rows."""
+        return len(self.scale)
+
+    @property
+    def has_position(self) -> Mask:
+        """(nc,) whether a row has a position level: those that forbid slip have none."""
+        mask = np.ones(self.nc, bool)
+        for loop in self.loops:
+            constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
+            mask[loop["row"] + loop["held"] : loop["row"] + constant] = False
+        return mask
+
+    def targets(self, times: Array) -> np.ndarray:
+        """Records (times, targets) of the prescribed motions."""
+        table = np.zeros((len(times), len(self.motions)), TARGET)
+        for k, (motion, R) in enumerate(self.motions):
+            values, target = motion.over(times), table[:, k]
+            for n, (moved, turned) in enumerate(
+                (("p", "angle"), ("v", "rate"), ("a", "acceleration"))
+            ):
+                target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
+        return table
+
+    def without(self, name: str, kept: Array, held: int) -> "Encoded":
+        """The same with kept (k, rows) times the constant rows of loop ``name`` in their place.
+
+        The first ``held`` of them hold positions.
+        """
+        index = [n for n in self.rows if self._is_loop(n)].index(name)
+        loops = self.loops.copy()
+        loop = loops[index]
+        constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
+        dropped = constant - len(kept)
+        for part in ("moment", "force"):
+            loop[part][: len(kept)] = kept @ loop[part][:constant]
+            loop[part][len(kept) :] = 0.0
+        loop["rows"] -= dropped
+        loop["held"] = held
+        loops["row"][index + 1 :] -= dropped
+        couplings = self.couplings.copy()
+        couplings["row"] -= dropped
+        rows: dict[str, slice] = {}
+        for n, old in self.rows.items():
+            start = sum(r.stop - r.start for r in rows.values())
+            rows[n] = slice(start, start + old.stop - old.start - (dropped if n == name else 0))
+        first = self.rows[name].start
+        gone = list(range(first + len(kept), first + constant))
+        # a kept combination of rows in metres and radians counts in metres
+        in_metres = np.delete(self.in_metres, gone)
+        for k in range(len(kept)):
+            in_metres[rows[name].start + k] = bool(np.any(loop["force"][k]))
+        scale = np.where(in_metres, 1.0 / self.length, np.delete(self.scale, gone))
+        return replace(
+            self, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
+        )
+
+    def place(self, name: str, R: Array, p: Array, turn: Array) -> None:
+        """Put frame a of a loop elsewhere on its body, in place.
+
+        Args:
+            name: The loop.
+            R: (3, 3) of the frame as encoded, z along the joint's axis, in the body.
+            p: (3,) its origin there [m].
+            turn: (3,) unit axis in the frame of its prescribed turn.
+        """
+        loop = self.loops[[n for n in self.rows if self._is_loop(n)].index(name)]
+        loop["R_a"], loop["p_a"], loop["turn"] = R, p, turn
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset, in place."""
+        start = self.rows[name].start
+        self.couplings["offset"][self.couplings["row"] == start] = offset
+
+    def _is_loop(self, name: str) -> bool:
+        return self.rows[name].start < sum(self.loops["rows"])
