@@ -16,6 +16,7 @@ from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.bench.problem import Problem, positions, problem
+from bulletbridge.surface.bench.walkers import walker
 from bulletbridge.surface.load import load, with_forces
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.models import bundled, find
@@ -30,7 +31,8 @@ STANDARD = (
 )  # fmt: skip
 """Standard problems of the field, by bundled name: IFToMM A01 to A05 (Bricard's is A04), and a
 Stewart-Gough platform."""
-GROWING = ("row", "ladder")
+GROWING = {"row": 1, "ladder": 1, "walker": 3}
+"""Mechanisms of any size, and the loops of each unit: of a leg of Jansen's."""
 ALL = (*CASES, *STANDARD, *GROWING, *SINGULAR)
 """Whatever can be chosen."""
 EARTH = (0.0, 0.0, -9.81)
@@ -46,7 +48,7 @@ ROUNDED, GRADUATION = 1e-3, np.deg2rad(5.0)
 
 
 def case(name: str) -> Problem:
-    """A problem by name: a bundled model, a parallelogram, ``rowN`` or ``ladderN``.
+    """A problem by name: a bundled model, a parallelogram, ``rowN``, ``ladderN``, ``walkerN``.
 
     Raises:
         ModelError: There is none.
@@ -54,11 +56,13 @@ def case(name: str) -> Problem:
     if name in SINGULAR:
         loops, mass = (2, 1.0) if name.endswith("two") else (1, 1.0 + 2.0 * name.endswith("heavy"))
         return replace(row(loops, np.pi, 1.0, mass), name=name)
-    for kind, make in (("row", row), ("ladder", ladder)):
+    for kind, make in (("row", row), ("ladder", ladder), ("walker", walker)):
         if name.startswith(kind) and name.removeprefix(kind).isdigit():
             return make(int(name.removeprefix(kind)))
     if name not in bundled():
-        raise ModelError(f"no case is called '{name}'; there are {', '.join(CASES)}, rowN, ladderN")
+        raise ModelError(
+            f"no case is called '{name}'; there are {', '.join(CASES)}, rowN, ladderN, walkerN"
+        )
     if name == "minitaur":
         return minitaur()
     with load(name) as model:

@@ -23,8 +23,8 @@ def bench(
     case: Annotated[
         Several,
         typer.Option(
-            help="four_bar, two_arms, minitaur; row, ladder; parallelogram, parallelogram_heavy, "
-            "parallelogram_two; a01_pendulum and the other standard problems. All unless given."
+            help="four_bar, two_arms, minitaur; row, ladder, walker; parallelogram, "
+            "parallelogram_heavy, parallelogram_two; a01_pendulum and the other standard problems. All unless given."
         ),
     ] = None,
     peer: Annotated[

@@ -19,7 +19,7 @@ from bulletbridge.surface.bench.summary import (
 
 FASTER = (2.0, 5.0, 10.0)
 """How many times less wall time than the best other to each of ``LEVELS``."""
-EXPONENTS = {"row": 1.1, "ladder": 1.3}
+EXPONENTS = {"row": 1.1, "ladder": 1.3, "walker": 1.1}
 """Of the time per step with the number of loops."""
 PASSAGE = 3.8e-6
 """Change of energy, relative to the kinetic one, over singular passages."""

@@ -6,7 +6,7 @@ from statistics import quantiles
 
 import numpy as np
 
-from bulletbridge.surface.bench.cases import case
+from bulletbridge.surface.bench.cases import GROWING, case
 from bulletbridge.surface.bench.judging import Judge, Reference, finite, swing
 from bulletbridge.surface.bench.problem import Problem
 from bulletbridge.surface.bench.session import PeerError, Row, Session
@@ -145,12 +145,14 @@ def affordable(setting: Setting, steps: float, seconds: float, running: Session)
 
 
 def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
-    """Time per step of 1 ms with the number of loops, of ``row`` or ``ladder``."""
+    """Time per step of 1 ms with the number of loops, of one kind of ``GROWING``."""
     rows: list[Row] = []
     too_slow: set[str] = set()
-    for loops in effort.loops:
+    each = GROWING[kind]
+    for units in dict.fromkeys(max(1, round(loops / each)) for loops in effort.loops):
+        loops = each * units
         say(f"{kind}s of {loops}")
-        made = case(f"{kind}{loops}")
+        made = case(f"{kind}{units}")
         alive: list[tuple[Row, Setting, int, dict[str, list[float]]]] = []
         for setting in running.settings("growth"):
             row: Row = {
