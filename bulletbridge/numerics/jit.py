@@ -148,14 +148,35 @@ def _call_address(_context: Any, address: Any, phase: Any) -> Any:
     return types.void(address, phase), generate
 
 
+@intrinsic
+def _add_one(_context: Any, counter: Any) -> Any:
+    """Add one to the first entry at one go, whatever other threads do; what it was before."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        data = context.make_array(counter)(context, builder, arguments[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(counter), generate
+
+
 if settings.DISABLE_JIT:
 
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address``."""
         Callback(address)(phase)
+
+    def take_number(counter: Any) -> int:
+        """Next number of a counter (1,) int64."""
+        counter[0] += 1
+        return int(counter[0]) - 1
 else:
 
     @helper
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address`` from compiled code."""
         _call_address(address, phase)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def take_number(counter: Any) -> int:
+        """Next number of a counter (1,) int64 that threads share."""
+        return _add_one(counter)  # pyright: ignore[reportCallIssue]

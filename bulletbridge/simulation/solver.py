@@ -2,7 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -217,6 +217,11 @@ class Solver:
         if scripted:
             self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
         return scripted
+
+    @property
+    def stored_run(self) -> Any:
+        """``step.run`` on the arrays, as ``stored_calls.call_stored`` takes it."""
+        return self._bound.block
 
     @property
     def is_prescribed(self) -> bool:
