@@ -1,4 +1,4 @@
-"""How kernels are compiled; the only module that imports numba.
+"""How kernels are compiled; with ``stored_calls`` the only module that imports numba.
 
 numba keeps compiled functions per source file and does not notice a change in a *callee* that lives
 in another file. Each cache directory therefore carries a hash over a file and every package file it
@@ -105,18 +105,14 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], compiled)
 
 
-def entry_point(function: Callable[P, R], *arguments: Any) -> Callable[P, R]:
-    """The compiled kernel for arguments of these types, without numba's type dispatch.
+def compiled(function: Any, *arguments: Any) -> Any:
+    """What numba has compiled, now or before, for arguments of these types.
 
-    A call costs a quarter of a dispatched one. Nothing is checked: every later call must pass
-    arguments of the same types and layouts, as an object that owns its arrays can promise.
+    Its entry point does without numba's dispatch by types, three quarters of a call.
     """
-    overloads = getattr(function, "overloads", None)
-    if overloads is None:  # plain Python under NUMBA_DISABLE_JIT
-        return function
     signature = tuple(numba.typeof(argument) for argument in arguments)
-    getattr(function, "compile")(signature)  # noqa: B009  numba's, unknown to the type
-    return cast(Callable[P, R], overloads[signature].entry_point)
+    function.compile(signature)
+    return function.overloads[signature]
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
@@ -152,14 +148,35 @@ def _call_address(_context: Any, address: Any, phase: Any) -> Any:
     return types.void(address, phase), generate
 
 
+@intrinsic
+def _add_one(_context: Any, counter: Any) -> Any:
+    """Add one to the first entry at one go, whatever other threads do; what it was before."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        data = context.make_array(counter)(context, builder, arguments[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(counter), generate
+
+
 if settings.DISABLE_JIT:
 
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address``."""
         Callback(address)(phase)
+
+    def take_number(counter: Any) -> int:
+        """Next number of a counter (1,) int64."""
+        counter[0] += 1
+        return int(counter[0]) - 1
 else:
 
     @helper
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address`` from compiled code."""
         _call_address(address, phase)  # pyright: ignore[reportCallIssue]
+
+    @helper
+    def take_number(counter: Any) -> int:
+        """Next number of a counter (1,) int64 that threads share."""
+        return _add_one(counter)  # pyright: ignore[reportCallIssue]

@@ -1,7 +1,6 @@
 """Steps with motors, joint limits and contacts, solved where the loops stay closed."""
 
 import ctypes
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -12,11 +11,12 @@ from bulletbridge.mechanism.layout import (
     SPOT,
     TOUCH_COLUMNS,
 )
-from bulletbridge.numerics.jit import Callback, entry_point
+from bulletbridge.numerics.jit import Callback
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
+from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.bounded_kernel import (
     BUDGET,
     IMPULSES,
@@ -156,7 +156,7 @@ class BoundedStep:
     def _predict(self, *now: Array) -> Array:
         """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""
         solver = self.solver
-        solver.finish_call(self._run(*now, NO_TOUCHES, self.report, 0, PREDICT, 0))
+        solver.finish_call(self._run((*now, NO_TOUCHES, self.report, 0, PREDICT, 0)))
         return self.impulses[MOVING, : solver.mechanism.nv].copy()
 
     def step(self, touches: Array = NO_TOUCHES) -> int:
@@ -179,7 +179,7 @@ class BoundedStep:
         if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
             self.report[BUDGET], self._known = np.nan, known
         rest = targets, *self._now(), touches, self.report, self._address
-        failure = solver.finish_call(self._run(*rest, STEP, 1))
+        failure = solver.finish_call(self._run((*rest, STEP, 1)))
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             self._end[:] = np.nan
@@ -300,5 +300,4 @@ class BoundedStep:
         )
         rest = solver.still, *self._now(), NO_TOUCHES, self.report, self._address, STEP, 1
         with announce_compilation(run_bounded):
-            compiled = entry_point(run_bounded, *arrays, *rest)
-        self._run: Callable[..., int] = functools.partial(compiled, *arrays)
+            self._run = StoredCall(run_bounded, arrays, rest).call

@@ -53,6 +53,7 @@ class BoundedState(Reconfigurable):
         self._write = world.write if world is not None else None
         self._touching, self._limits = contacts, limits
         self._bounds = bounds_of(self.mechanism, self.constraints)
+        self._always_bounded = contacts or limits or self._bounds.any
         self.motors = Motors(self.mechanism, self._bounds.guides)
         self._bounded: BoundedStep | None = None
         self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
@@ -60,7 +61,7 @@ class BoundedState(Reconfigurable):
     @property
     def _has_bounded(self) -> bool:
         """Whether anything has bounded forces."""
-        return self._touching or self._limits or self._bounds.any or self.motors.any_on
+        return self._always_bounded or self.motors.any_on
 
     @property
     def complementarity(self) -> Complementarity | None:

@@ -1,7 +1,5 @@
 """Bringing a state that somebody else has advanced onto the loops, and what that took."""
 
-import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +8,9 @@ from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
 from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.layout import HELD_COLUMNS, SPOT
-from bulletbridge.numerics.jit import entry_point
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
+from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.redundancy import Decision, structural_rank
 from bulletbridge.simulation.solver import Solver
@@ -139,7 +137,7 @@ class Filter:
         try:
             self._leave_out(names)
             targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = solver.finish_call(self._run(targets, held))
+            failure = solver.finish_call(self._run((targets, held)))
         finally:
             self._put_back(names)
             if failure != DONE:
@@ -171,8 +169,7 @@ class Filter:
             self._points,
         )
         with announce_compilation(run_filter):
-            compiled = entry_point(run_filter, *arrays, solver.still, NOTHING_HELD)
-        self._run: Callable[[np.ndarray, Array], int] = functools.partial(compiled, *arrays)
+            self._run = StoredCall(run_filter, arrays, (solver.still, NOTHING_HELD)).call
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""

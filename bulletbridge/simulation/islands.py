@@ -1,7 +1,5 @@
 """Parts of a system that nothing joins, each stepped by itself."""
 
-import functools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,8 +8,8 @@ import numpy as np
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.formulations.arrays import CONTROL, VECTORS
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.jit import entry_point
 from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.islands_kernel import ISLAND, run_islands
 from bulletbridge.simulation.redundancy import Decision, structural_rank
 from bulletbridge.simulation.solver import NO_RECORD, Solver
@@ -246,14 +244,11 @@ class Islands:
         assert VECTORS == len(solvers[0].vectors)
         self.count = len(parts)
         with announce_compilation(run_islands):
-            compiled = entry_point(run_islands, *arrays, whole.still, whole.tau, NO_RECORD, 0)
-        self._run: Callable[[np.ndarray, Array, Array, int], int] = functools.partial(
-            compiled, *arrays
-        )
+            self._run = StoredCall(run_islands, arrays, (whole.still, whole.tau, NO_RECORD, 0)).call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
-        return self._run(targets, tau, record, steps)
+        return self._run((targets, tau, record, steps))
 
 
 def in_a_row(arrays: list[np.ndarray]) -> np.ndarray:

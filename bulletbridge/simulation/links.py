@@ -1,7 +1,5 @@
 """Plan of an elimination in link coordinates, and steps by it."""
 
-import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +10,8 @@ from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import POSE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.fronts import FRONT, JOIN, OWN
-from bulletbridge.numerics.jit import entry_point
 from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.links_kernel import run_links
 from bulletbridge.simulation.solver import NO_RECORD, Solver
 from bulletbridge.simulation.warm_up import announce_compilation
@@ -146,8 +144,9 @@ class Links:
             whole.control,
         )
         with announce_compilation(run_links):
-            compiled = entry_point(run_links, *arrays, whole.still, whole.tau, NO_RECORD, 0, 0)
-        self._run: Callable[..., int] = functools.partial(compiled, *arrays)
+            self._run = StoredCall(
+                run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0)
+            ).call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""
@@ -155,7 +154,7 @@ class Links:
         if not (c["integrator"] == EULER and c["passes"] < 0 and c["directions"] == START):
             return self._whole.run_whole(targets, tau, record, steps)
         while True:
-            failure = self._run(targets, tau, record, first, steps)
+            failure = self._run((targets, tau, record, first, steps))
             if failure != HANDED_OVER:
                 return failure
             first = int(c["done"])

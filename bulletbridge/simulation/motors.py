@@ -28,6 +28,7 @@ class Motors:
 
     Attributes:
         records: (2 n,) of ``constraints.layout.Drive``: motors, then frictions.
+        on: Numbers of those that have a force.
     """
 
     def __init__(self, mechanism: Mechanism, guides: Guides) -> None:
@@ -41,7 +42,7 @@ class Motors:
         self.records["axis"] = 2 * self._axes
         self.exerted: Callable[[], Array] | None = None  # once a step has been made
         self.records["row"] = -1
-        self._on: set[int] = set()  # records with a force
+        self.on: set[int] = set()
         friction = self.records[len(axes) :]
         friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
         for name, joint in joints.items():
@@ -54,7 +55,7 @@ class Motors:
     @property
     def any_on(self) -> bool:
         """Whether any motor is on, or any joint rubs."""
-        return bool(self._on)
+        return bool(self.on)
 
     def set(
         self,
@@ -154,9 +155,9 @@ class Motors:
     def _note(self, i: int, force: float) -> None:
         """Keep in mind whether a record has a force, which every step asks."""
         if force > 0.0:
-            self._on.add(i)
+            self.on.add(i)
         else:
-            self._on.discard(i)
+            self.on.discard(i)
 
     def _find(self, joint: str) -> int:
         if joint not in self._index:

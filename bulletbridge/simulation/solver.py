@@ -1,9 +1,8 @@
 """The compiled step and the arrays it works on."""
 
 import ctypes
-import functools
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,9 +32,10 @@ from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import AXIS, DRAG, LUMP, POSE
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.jit import Callback, entry_point
+from bulletbridge.numerics.jit import Callback
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW
+from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.radau_system import MATRICES
 from bulletbridge.simulation.scripted import Held, Script
 from bulletbridge.simulation.step import ACCELERATE, STEP, run
@@ -152,8 +152,10 @@ class Solver:
         self._now, self._pushed = self.still, self.tau  # what a kernel has asked for
         self._by_call = False  # whether the last call had it ask
         self.parts: Parts | None = None  # in which it steps, where that costs less
-        compiled = entry_point(run, *self.arrays, self.still, self.tau, NO_RECORD, STEP, 0)
-        self._run = functools.partial(compiled, *self.arrays)
+        self._bound = StoredCall(run, self.arrays, (self.still, self.tau, NO_RECORD, STEP, 0))
+        self._run = self._bound.call
+        self._step, self._step_tau = self._run, NO_RECORD  # one step with forces that stay
+        self._asked = bool(encoded.motions) or self.user_size > 0
 
     def decide_rank(self, cap: int, scale: Array, mismatch: float) -> None:
         """Hold what was found at closed poses: how many rows, their sizes, what they leave open."""
@@ -185,16 +187,25 @@ class Solver:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
         if task == STEP and self._prescribe_by_call():
-            return self.finish_call(self._run(self._now, self._pushed, record, task, steps))
+            return self.finish_call(self._run((self._now, self._pushed, record, task, steps)))
         targets = self._targets(steps) if self.encoded.motions else self.still
         forces = self.forces(steps)
         if self.parts is None or task != STEP:
-            return self.finish_call(self._run(targets, forces, record, task, steps))
+            return self.finish_call(self._run((targets, forces, record, task, steps)))
         return self.parts.run(targets, forces, record, steps)
+
+    def step(self) -> int:
+        """``advance(1)``; in a call that takes nothing where all that acts is tau."""
+        if self._asked or self._by_call or self.script.signals or self.parts or self.held:
+            return self.advance(1)
+        if self._step_tau is not self.tau:
+            rest = self.still, self.tau, NO_RECORD, STEP, 1
+            self._step, self._step_tau = self._bound.with_rest(rest), self.tau
+        return self._step(()) and self.advance(1)
 
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
         """Advance by steps in joint coordinates, without parts."""
-        return self._run(targets, forces, record, STEP, steps)
+        return self._run((targets, forces, record, STEP, steps))
 
     def _prescribe_by_call(self) -> bool:
         """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
@@ -207,6 +218,11 @@ class Solver:
         if scripted:
             self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
         return scripted
+
+    @property
+    def stored_run(self) -> Any:
+        """``step.run`` on the arrays, as ``stored_calls.call_stored`` takes it."""
+        return self._bound.block
 
     @property
     def is_prescribed(self) -> bool:

@@ -35,7 +35,6 @@ from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Solver, Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
-from bulletbridge.simulation.step import STEP
 
 NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
 
@@ -167,12 +166,12 @@ class System(BoundedState):
             self.world.check()
         if self._decision is None:
             self._trim()
-        if self._has_bounded:
+        if self._always_bounded or self.motors.on:
             failure = self._bounded_step()
         elif self._python is not None:
             failure = self._python.step(self._solver, self.dt)
         else:
-            failure = self._solver.run(STEP, 1) and self._solver.advance(1)
+            failure = self._solver.step()
         if failure:
             raise_failure(self._solver, failure)
         if write and self._write is not None:

@@ -24,7 +24,8 @@ def bench(
         Several,
         typer.Option(
             help="four_bar, two_arms, minitaur; row, ladder, walker; parallelogram, "
-            "parallelogram_heavy, parallelogram_two; a01_pendulum and the other standard problems. All unless given."
+            "parallelogram_heavy, parallelogram_two; a01_pendulum and the other standard "
+            "problems. All unless given."
         ),
     ] = None,
     peer: Annotated[

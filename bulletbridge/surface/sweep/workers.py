@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
-from bulletbridge.simulation.rollouts import cores
+from bulletbridge.simulation.workers import cores
 from bulletbridge.surface.quiet import quiet_bullet
 from bulletbridge.surface.sweep.journal import Outcome
 from bulletbridge.surface.sweep.study import Parameters
