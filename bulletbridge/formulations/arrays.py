@@ -101,6 +101,14 @@ class Factors(NamedTuple):
     rows: Records[Row]
 
 
+class FactorPair(NamedTuple):
+    """Factors at the start and at the stages of a step."""
+
+    f: Factors
+    stage: Factors
+    L: Array  # (matrices, nv, nv): what the factors have, and those of an implicit method
+
+
 class Moment(NamedTuple):
     """What is prescribed at one time."""
 
