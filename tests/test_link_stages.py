@@ -1,4 +1,4 @@
-"""Runge-Kutta methods in link coordinates: order, prescribed motions, singular positions."""
+"""Runge-Kutta methods in link coordinates: order, prescribed motions, error control."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,22 @@ def test_energy_of_many_loops(monkeypatch, make, options):
     assert abs(energies[0] - energies[1]) < 1e-8
 
 
-@fixed_steps
+@pytest.mark.parametrize("rtol", [1e-6, 1e-10])
+def test_error_control_in_link_coordinates(monkeypatch, rtol):
+    """Sub-steps are those of joint coordinates, up to what round-off does to the estimate."""
+    options = {"integrator": "dop853", "rtol": rtol, "atol": 0.1 * rtol, "dt": 0.1}
+    one, other = both(monkeypatch, lambda: driven_ladder(**options))
+    alone(one, monkeypatch)
+    for _ in range(5):
+        one.step()
+        other.step()
+        assert one.status.sub_steps == other.status.sub_steps
+        assert one.status.rejected == other.status.rejected
+        assert one.evaluate().largest("metres") < 1e-12
+    np.testing.assert_allclose(one.q, other.q, atol=rtol)
+
+
+@pytest.mark.parametrize("options", [*FIXED.values(), {"integrator": "dop853", "rtol": 1e-8}])
 @pytest.mark.parametrize("count", [1, 2])
 def test_singular_passages(monkeypatch, count, options):
     """Two passages in two seconds: on the branch, and energy as exact as in joint coordinates."""

@@ -166,8 +166,7 @@ class Links:
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""
         c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
-        controlled = c["integrator"] == RADAU or c["controlled"]
-        if controlled or c["passes"] >= 0 or c["directions"] != START:
+        if c["integrator"] == RADAU or c["passes"] >= 0 or c["directions"] != START:
             return self._whole.run_whole(targets, tau, record, steps)
         each = 1 if c["integrator"] == EULER else 2
         lines = 3 if c["integrator"] == RK4 else 1

@@ -9,9 +9,13 @@ from bulletbridge.formulations.arrays import (
     DONE,
     DOP8,
     EULER,
+    HANDED_OVER,
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
+    OF_LINKS,
+    OF_NOTHING,
+    OF_THE_WHOLE,
     RADAU,
     RK4,
     STAGE_RATES,
@@ -84,8 +88,7 @@ def stepping(way: Way) -> Callable[..., int]:
         every = steps // len(record) if len(record) > 0 else 0
         whole, t0 = c.dt, state[nq + nv] - first * c.dt
         take_springs(c, whole if c.integrator == EULER and c.implicit else 0.0)
-        if c.fresh != fresh:
-            c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
+        other = take_control(c, fresh)
         c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
         for n in range(first, steps):
             keep(a.vectors[BEFORE_Q], q)
@@ -93,6 +96,7 @@ def stepping(way: Way) -> Callable[..., int]:
             k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
             force = tau[k : k + lines]
             t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
+            known = -1.0  # margin at the start of the step
             while last == 0:
                 last = 1
                 start = Moment(t, targets[line])
@@ -104,6 +108,10 @@ def stepping(way: Way) -> Callable[..., int]:
                         refresh(a, s.f, start, q, v)
                     if c.failure != DONE:
                         break
+                    if other > 0.0:
+                        c.clear, other = c.clear * distance(c) / other, 0.0
+                    if known < 0.0:
+                        known = distance(c)
                 if c.integrator == EULER:
                     semi_implicit_euler(respond, a, s.f, q, v, force[0])
                 else:
@@ -165,7 +173,9 @@ def stepping(way: Way) -> Callable[..., int]:
             if c.failure != DONE:
                 keep(q, a.vectors[BEFORE_Q])
                 keep(v, a.vectors[BEFORE_V])
-                c.fresh = 0
+                c.fresh = OF_NOTHING
+                if c.failure == HANDED_OVER and known > 0.0:  # for who takes over
+                    c.fresh, c.filter_rank, c.margin = fresh, c.cap, known
                 return c.failure
             state[nq + nv] = ended
             c.done = n + 1
@@ -174,6 +184,21 @@ def stepping(way: Way) -> Callable[..., int]:
         return DONE
 
     return advance
+
+
+@helper
+def take_control(c: Control, fresh: int) -> float:
+    """Keep what the error control knows of earlier steps, if they led here.
+
+    Margins by other factors differ by some number. If the largest one met was by such, return the
+    margin by them here, for a comparison, or else 0.
+    """
+    here = c.fresh == OF_THE_WHOLE or c.fresh == OF_LINKS
+    other = distance(c) if here and c.fresh == c.judged and c.judged != fresh else 0.0
+    if not here or (c.judged != fresh and other == 0.0):
+        c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
+    c.judged = fresh
+    return other
 
 
 @helper
