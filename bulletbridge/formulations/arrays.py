@@ -50,6 +50,7 @@ class Control:
     next_dt: Real  # [s] of the next sub-step, as the error control would have it; 0: unknown
     reach: Real  # the last sub-step away from singular positions times the pace there
     clear: Real  # the largest margin met
+    judged: Int  # of which factors it is one, as in fresh
     slope: Int  # whether an implicit method has derivatives that may do
     taken: Int  # sub-steps of the last call
     rejected: Int  # and those tried in vain
@@ -99,6 +100,14 @@ class Factors(NamedTuple):
     Y: Array  # (nc, nv) orthonormal in its leading rows
     R: Array  # (nc, nc)
     rows: Records[Row]
+
+
+class FactorPair(NamedTuple):
+    """Factors at the start and at the stages of a step."""
+
+    f: Factors
+    stage: Factors
+    L: Array  # (matrices, nv, nv): what the factors have, and those of an implicit method
 
 
 class Moment(NamedTuple):

@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods in the chart of the exponential maps, and their error control.
+"""Semi-implicit Euler; explicit Runge-Kutta methods in the chart of the exponential maps.
 
 The tables of order 8 are those of scipy's DOP853. Stages are not corrected: the acceleration is
 defined off the constraints too, and a stage costs one factorisation.
@@ -8,6 +8,8 @@ Nørsett and Wanner, Solving Ordinary Differential Equations I, II.4 and II.5.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.integrate import DOP853
@@ -15,6 +17,7 @@ from scipy.integrate import DOP853
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     CHART,
+    DONE,
     DOP8,
     STAGE_Q,
     STAGE_RATES,
@@ -23,10 +26,8 @@ from bulletbridge.formulations.arrays import (
     START_Q,
     START_V,
     Arrays,
-    Factors,
     Moment,
 )
-from bulletbridge.formulations.projector import accelerate, accelerate_at
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array
@@ -42,25 +43,51 @@ A4 = np.array(
 C4 = np.array([0.0, 0.5, 0.5, 1.0])
 
 
-@helper
-def first_stage(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array) -> None:
-    """Rates of the chart and accelerations at the start of a step, whose factors are known."""
-    nv = len(v)
-    vdot = a.vectors[ACCELERATION, :nv]
-    accelerate(a, f, moment, q, v, tau, vdot)
-    for k in range(nv):
-        a.vectors[STAGE_RATES, k] = v[k]
-        a.vectors[STAGE_VDOTS, k] = vdot[k]
+@inlined
+def semi_implicit_euler(
+    respond: Callable[..., None], a: Arrays, f: Any, q: Array, v: Array, tau: Array
+) -> None:
+    """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
+
+    With ``control.implicit`` joint springs, and dampers beside them, push as at the step's end,
+    -D v₁ - K (q + dt v₁ - rest): M + dt D + dt² K is the metric of the whole step. Its correction
+    then is an impulse under which springs give way; its filter may gain kinetic energy, but no more
+    than the implicit Euler method has taken from the springs, ½ |dt v₁|² in the metric of K.
+
+    The curvature of the constraints is not evaluated. What the correction moves q by is an impulse
+    too: ``finish`` adds it, over dt, to the velocity before the filter. So q moves along the chord
+    between two closed configurations, which makes equal angles with the constraints at both ends,
+    and no energy is lost or gained to first order (SHAKE; Hairer, Lubich, Wanner, VII.1.4). Near
+    singular positions nothing grows without bound.
+    """
+    dt, vdot = a.control.dt, a.vectors[ACCELERATION, : len(v)]
+    respond(a, f, q, v, tau, vdot)
+    for k in range(len(v)):
+        v[k] += dt * vdot[k]
+    displace(a.bodies, q, v, dt, q)
 
 
 @inlined
-def later_stages(
-    a: Arrays, stage: Factors, t: float, q: Array, v: Array, targets: Array, tau: Array, first: int
-) -> float:
-    """All stages but the first from START_Q, START_V, then q and v; the smallest margin of them.
+def explicit_stages(
+    accelerate_at: Callable[..., None],
+    a: Arrays,
+    stage: Any,
+    t: float,
+    w: float,
+    q: Array,
+    v: Array,
+    targets: Array,
+    tau: Array,
+    first: int,
+) -> tuple[float, float]:
+    """All stages but the first from START_Q, START_V, then q and v, at pace w [1/s].
 
     Targets of the start, the middle and the end stand from line ``first`` on, or in the last line;
-    forces in the lines of tau, or in the last.
+    forces in the lines of tau, or in the last. Accelerations are those of
+    ``projector.accelerate_at``, by factors of the kind of ``stage``.
+
+    Returns:
+        Error over what is tolerated, 0 without control, and the smallest margin of the stages.
     """
     nq, nv, c = len(q), len(v), a.control
     A, C = (A8, C8) if c.integrator == DOP8 else (A4, C4)
@@ -75,13 +102,15 @@ def later_stages(
         prescribe(a, time)
         moment = Moment(time, targets[min(first + line, len(targets) - 1)])
         accelerate_at(a, stage, moment, qs, vs, tau[min(line, len(tau) - 1)], vdot)
+        if c.failure != DONE:
+            return math.inf, weakest
         weakest = min(weakest, distance(c))
         chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + s, :nv])
         for k in range(nv):
             a.vectors[STAGE_VDOTS + s, k] = vdot[k]
     combine(a, A[count], count, dt, u, v)
     displace(a.bodies, q0, u, 1.0, q)
-    return weakest
+    return error8(a, nv, w) if c.controlled else 0.0, weakest
 
 
 @helper
@@ -123,17 +152,3 @@ def error8(a: Arrays, nv: int, w: float) -> float:
             third += (e3 / allowed) ** 2
     bottom = fifth + 0.01 * third
     return c.dt * fifth / math.sqrt(bottom * 2 * nv) if bottom > 0.0 else 0.0
-
-
-@helper
-def take_factors(f: Factors, stage: Factors) -> None:
-    """The factors of the last stage, at the end of the step, for its correction."""
-    for i in range(f.L.shape[0]):
-        for j in range(i + 1):
-            f.L[i, j] = stage.L[i, j]
-    for i in range(f.Y.shape[0]):
-        for j in range(f.Y.shape[1]):
-            f.Y[i, j] = stage.Y[i, j]
-        for j in range(i + 1):
-            f.R[i, j] = stage.R[i, j]
-        f.rows[i].pivot = stage.rows[i].pivot

@@ -188,6 +188,8 @@ class Islands:
         parts: Its islands.
     """
 
+    by_call = False
+
     def __init__(self, whole: Solver, decision: Decision, parts: list[Part]) -> None:
         solvers = [cut(whole, decision, part) for part in parts]
         counts = [

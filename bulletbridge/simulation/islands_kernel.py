@@ -9,7 +9,8 @@ from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
 from bulletbridge.simulation.radau_system import MATRICES
-from bulletbridge.simulation.step import STEP, put_record, run
+from bulletbridge.simulation.stages import put_record
+from bulletbridge.simulation.step import STEP, run
 
 
 class Island:

@@ -5,7 +5,16 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.constraints.encoded import Encoded
-from bulletbridge.formulations.arrays import DONE, EULER, HANDED_OVER, START
+from bulletbridge.formulations.arrays import (
+    DONE,
+    EULER,
+    HANDED_OVER,
+    NOT_FINITE,
+    NOT_RESOLVED,
+    RADAU,
+    RK4,
+    START,
+)
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import POSE
 from bulletbridge.mechanism.model import Mechanism
@@ -18,6 +27,9 @@ from bulletbridge.simulation.warm_up import announce_compilation
 
 PARALLEL = 1e-12
 """Sine of the angle up to which axes count as parallel."""
+
+LEFT_TO_JOINTS = (HANDED_OVER, NOT_FINITE, NOT_RESOLVED)
+"""Failures of a step that is then tried in joint coordinates."""
 
 
 class Plan(NamedTuple):
@@ -100,6 +112,8 @@ class Links:
         plan: Who is eliminated when.
     """
 
+    by_call = True
+
     def __init__(self, whole: Solver, plan: Plan) -> None:
         self._whole = whole
         mechanism, encoded, k = whole.mechanism, whole.encoded, len(plan.basis)
@@ -109,20 +123,20 @@ class Links:
         last = fronts[-1]
         widest = int((fronts["size"] + fronts["most"] + fronts["span"] + k).max())
         arrays = (
-            fronts,
+            np.array([fronts, fronts]),
             np.array([body for bodies in plan.around for body in bodies], np.int64),
             widths,
             places,
             joins,
-            np.zeros(int(last["row"] + last["most"]), np.int64),
-            np.ones(nc, np.int64),
+            np.zeros((2, int(last["row"] + last["most"])), np.int64),
+            np.ones((2, nc), np.int64),
             plan.basis,
-            np.zeros((nv, k)),
-            np.zeros((nb, k, k)),
-            np.zeros(nv),
-            np.zeros((nc, 2, k)),
+            np.zeros((2, nv, k)),
+            np.zeros((2, nb, k, k)),
+            np.zeros((2, nv)),
+            np.zeros((2, nc, 2, k)),
             np.zeros(int(last["left"]) + left_size(last)),
-            np.zeros(int(last["factor"]) + factor_size(last)),
+            np.zeros((2, int(last["factor"]) + factor_size(last))),
             np.zeros((widest, widest)),
             np.zeros(max(widest, k)),
             np.zeros(widest),
@@ -150,24 +164,37 @@ class Links:
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""
-        c, every, first = self._whole.control[0], steps // max(len(record), 1), 0
-        if not (c["integrator"] == EULER and c["passes"] < 0 and c["directions"] == START):
+        c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
+        if c["integrator"] == RADAU or c["passes"] >= 0 or c["directions"] != START:
             return self._whole.run_whole(targets, tau, record, steps)
+        each = 1 if c["integrator"] == EULER else 2
+        lines = 3 if c["integrator"] == RK4 else 1
         while True:
             failure = self._run((targets, tau, record, first, steps))
-            if failure != HANDED_OVER:
-                return failure
             first = int(c["done"])
-            due = len(record) > 0 and (first + 1) % every == 0
-            line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
-            now = [
-                lines if len(lines) == 1 else lines[first : first + 2] for lines in (targets, tau)
-            ]
-            failure = self._whole.run_whole(now[0], now[1], line, 1)
-            first += int(c["done"])
+            count(c, taken)
+            if failure in LEFT_TO_JOINTS:
+                due = len(record) > 0 and (first + 1) % every == 0
+                line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
+                now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
+                failure = self._whole.run_whole(*now, line, 1)
+                first += int(c["done"])
+                count(c, taken)
             c["done"] = first
             if failure != DONE or first == steps:
                 return failure
+
+
+def count(c: np.void, taken: list[int]) -> None:
+    """Add the sub-steps of the last call to those of the calls before."""
+    taken[0] += int(c["taken"])
+    taken[1] += int(c["rejected"])
+    c["taken"], c["rejected"] = taken
+
+
+def part(lines: np.ndarray, first: int, count: int) -> np.ndarray:
+    """Lines of one step, of those of all steps, or the one line for all times."""
+    return lines if len(lines) == 1 else lines[first : first + count]
 
 
 def lay_out(

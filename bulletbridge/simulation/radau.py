@@ -17,6 +17,7 @@ from bulletbridge.formulations.arrays import (
     START_Q,
     START_V,
     Arrays,
+    FactorPair,
     Factors,
     Moment,
 )
@@ -53,11 +54,10 @@ FD_STEP = 2.0**-26
 @helper
 def radau_stages(
     a: Arrays,
-    stage: Factors,
-    L: Array,
+    s: FactorPair,
     t: float,
     w: float,
-    again: int,
+    again: bool,
     q: Array,
     v: Array,
     targets: Array,
@@ -65,14 +65,14 @@ def radau_stages(
 ) -> tuple[float, float]:
     """Solve for q and v after ``control.dt`` from START_Q, START_V, whose stage is known.
 
-    L (7, nv, nv) has the matrices of the method; t [s] is the start, w [1/s] its ``pace``; again
-    is 1 if the sub-step before was rejected; targets and tau have one line.
+    s.L (7, nv, nv) has the matrices of the method; t [s] is the start, w [1/s] its ``pace``; again
+    whether the sub-step before was rejected; targets and tau have one line.
 
     Returns:
         Error over what is tolerated, infinite if Newton's iteration does not converge, and the
         smallest margin of the stages.
     """
-    c, nv, new = a.control, len(v), False
+    c, nv, new, stage, L = a.control, len(v), False, s.stage, s.L
     iterations, weakest = 0, 1.0
     while iterations == 0:
         if c.slope == 0:
@@ -244,7 +244,7 @@ def estimate(
     L: Array,
     t: float,
     w: float,
-    again: int,
+    again: bool,
     targets: Array,
     tau: Array,
     nq: int,
@@ -255,7 +255,7 @@ def estimate(
     for trial in range(2):
         base_out = 0
         if trial == 1:
-            if not (again == 1 and size > 1.0):
+            if not (again and size > 1.0):
                 break
             derivative(a, stage, t, SIDE, VALUES, targets, tau, nq, nv)
             base_out = VALUES

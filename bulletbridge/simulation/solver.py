@@ -68,7 +68,13 @@ class Tolerances:
 
 
 class Parts(Protocol):
-    """Steps of a system part by part: island by island, or link by link."""
+    """Steps of a system part by part: island by island, or link by link.
+
+    Attributes:
+        by_call: Whether its kernel can ask Python for what is prescribed, time by time.
+    """
+
+    by_call: bool
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
@@ -186,13 +192,16 @@ class Solver:
         Raises:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
+        parts = self.parts if task == STEP else None
         if task == STEP and self._prescribe_by_call():
-            return self.finish_call(self._run((self._now, self._pushed, record, task, steps)))
-        targets = self._targets(steps) if self.encoded.motions else self.still
-        forces = self.forces(steps)
-        if self.parts is None or task != STEP:
+            targets, forces = self._now, self._pushed
+            parts = parts if parts is not None and parts.by_call else None
+        else:
+            targets = self._targets(steps) if self.encoded.motions else self.still
+            forces = self.forces(steps)
+        if parts is None:
             return self.finish_call(self._run((targets, forces, record, task, steps)))
-        return self.parts.run(targets, forces, record, steps)
+        return self.finish_call(parts.run(targets, forces, record, steps))
 
     def step(self) -> int:
         """``advance(1)``; in a call that takes nothing where all that acts is tau."""

@@ -16,6 +16,13 @@ def prescribe(a: Arrays, t: float) -> None:
         call_back(a.control.callback, SCRIPT_PHASE)
 
 
+@inlined
+def keep(place: Array, x: Array) -> None:
+    """Copy x, or as much of it as there is place for."""
+    for k in range(min(len(place), len(x))):
+        place[k] = x[k]
+
+
 @helper
 def distance(c: Control) -> float:
     """How far the last factors are from a singular position: weakest row over the strongest."""
@@ -50,3 +57,13 @@ def tolerated(a: Arrays, k: int, level: int, w: float) -> float:
     """
     unit = unit_of(a, k) * (w if level else 1.0)
     return a.control.atol + a.control.rtol * unit
+
+
+@inlined
+def put_record(line: Array, state: Array, c: Control) -> None:
+    """Keep a state and how it was reached."""
+    for j in range(len(state)):
+        line[j] = state[j]
+    line[len(state)] = c.rank
+    line[len(state) + 1] = c.margin
+    line[len(state) + 2] = c.correction_passes

@@ -7,26 +7,45 @@ acceleration of the next one, and its correction uses them as a chord method.
 from bulletbridge.constraints.layout import Coupling, Loop, Term
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
-    BEFORE_Q,
-    BEFORE_V,
     DONE,
-    EULER,
+    DOP8,
     OF_THE_WHOLE,
-    RK4,
     Arrays,
     Control,
+    FactorPair,
     Factors,
     Moment,
 )
-from bulletbridge.formulations.projector import accelerate_at, take_springs
+from bulletbridge.formulations.projector import (
+    accelerate,
+    accelerate_at,
+    push,
+    refresh,
+    take_springs,
+)
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.simulation.finish import project
-from bulletbridge.simulation.sub_steps import keep, sub_steps
+from bulletbridge.numerics.split import unwhiten
+from bulletbridge.simulation.finish import finish, project
+from bulletbridge.simulation.radau import radau_stages
+from bulletbridge.simulation.sub_steps import stepping
+from bulletbridge.simulation.ways import Way
 
 STEP, ACCELERATE, PROJECT = 0, 1, 2
 """Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place."""
+
+
+@inlined
+def respond(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+    """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
+    push(a, f, q, v, tau, vdot)
+    unwhiten(f.L, vdot)
+
+
+advance = stepping(
+    Way(OF_THE_WHOLE, refresh, respond, accelerate, accelerate_at, radau_stages, finish)
+)
 
 
 @kernel
@@ -82,48 +101,19 @@ def run(
         vectors,
         c,
     )
-    f, stage = Factors(L[0], Y[0], R[0], rows[0]), Factors(L[1], Y[1], R[1], rows[1])
     q, v = state[:nq], state[nq : nq + nv]
-    t0 = state[nq + nv]
+    now = Moment(state[nq + nv], targets[0])
+    other = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
+    s = FactorPair(
+        Factors(L[0], Y[0], R[0], rows[0]), Factors(L[other], Y[other], R[other], rows[other]), L
+    )
+    if task == STEP:
+        return advance(a, s, state, targets, tau, record, 0, steps)
     c.failure, c.done = DONE, 0
-    take_springs(c, c.dt if task == STEP and c.integrator == EULER and c.implicit else 0.0)
+    take_springs(c, 0.0)
     if task == ACCELERATE:
-        accelerate_at(a, f, Moment(t0, targets[0]), q, v, tau[0], vectors[ACCELERATION, :nv])
-        c.fresh = 1
-        return c.failure
-    if task == PROJECT:
-        project(a, f, Moment(t0, targets[0]), q, v)
-        return c.failure
-    each = 1 if c.integrator == EULER else 2  # times of targets a step
-    lines = 3 if c.integrator == RK4 and len(tau) > 1 else 1  # of forces a step
-    every = steps // len(record) if len(record) > 0 else 0
-    dt, c.taken, c.rejected = c.dt, 0, 0
-    if c.fresh != OF_THE_WHOLE:
-        c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
-    for n in range(steps):
-        keep(vectors[BEFORE_Q], q)
-        keep(vectors[BEFORE_V], v)
-        k = min(lines * n, len(tau) - lines)
-        force = tau[k : k + lines]
-        sub_steps(a, f, stage, L, t0 + n * dt, t0 + (n + 1) * dt, q, v, targets, force, each * n)
-        c.dt = dt
-        if c.failure != DONE:
-            keep(q, vectors[BEFORE_Q])
-            keep(v, vectors[BEFORE_V])
-            c.fresh = 0
-            return c.failure
-        state[nq + nv] = t0 + (n + 1) * dt
-        c.done = n + 1
-        if every > 0 and (n + 1) % every == 0:
-            put_record(record[(n + 1) // every - 1], state, c)
+        accelerate_at(a, s.f, now, q, v, tau[0], vectors[ACCELERATION, :nv])
+        c.fresh = OF_THE_WHOLE
+    else:
+        project(a, s.f, now, q, v)
     return c.failure
-
-
-@inlined
-def put_record(line: Array, state: Array, c: Control) -> None:
-    """Keep a state and how it was reached."""
-    for j in range(len(state)):
-        line[j] = state[j]
-    line[len(state)] = c.rank
-    line[len(state) + 1] = c.margin
-    line[len(state) + 2] = c.correction_passes

@@ -1,35 +1,38 @@
 """Sub-steps: each predicts by an integrator, corrects, filters; their lengths, if controlled."""
 
 import math
+from collections.abc import Callable
 
 from bulletbridge.formulations.arrays import (
-    ACCELERATION,
+    BEFORE_Q,
+    BEFORE_V,
     DONE,
     DOP8,
     EULER,
+    HANDED_OVER,
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
+    OF_LINKS,
+    OF_NOTHING,
     OF_THE_WHOLE,
     RADAU,
+    RK4,
+    STAGE_RATES,
     STAGE_VDOTS,
     START_Q,
     START_V,
     Arrays,
     Control,
-    Factors,
     Moment,
 )
 from bulletbridge.formulations.correction import finite
-from bulletbridge.formulations.projector import push, refresh
-from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.formulations.projector import take_springs
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import unwhiten
-from bulletbridge.simulation.explicit import error8, first_stage, later_stages, take_factors
-from bulletbridge.simulation.finish import finish
-from bulletbridge.simulation.radau import radau_stages
-from bulletbridge.simulation.stages import distance, pace, prescribe
+from bulletbridge.simulation.explicit import explicit_stages, semi_implicit_euler
+from bulletbridge.simulation.stages import distance, keep, pace, prescribe, put_record
+from bulletbridge.simulation.ways import Pair, Way
 
 SAFETY, MOST_SHRINKING, MOST_GROWTH = 0.9, 0.2, 6.0
 NEAR_SINGULAR = 0.1
@@ -50,94 +53,152 @@ SMALLEST = 1e-10
 """Of the step: a sub-step that would have to be shorter is an error."""
 
 
-@helper
-def sub_steps(
-    a: Arrays,
-    f: Factors,
-    stage: Factors,
-    L: Array,
-    begun: float,
-    ended: float,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-    first: int,
-) -> None:
-    """One step from time ``begun`` to ``ended`` [s], or as many as the error control asks for.
+def stepping(way: Way) -> Callable[..., int]:
+    """The helper that does steps with factors of one kind.
 
-    Meanwhile ``control.dt`` is the length of the sub-step. Targets of the whole step stand from
-    line ``first`` on, or in the last line; its forces are all of tau.
+    numba resolves the functions that it closes over when it compiles it; as arguments they would
+    keep a kernel from being kept on disk.
     """
-    c, whole, t, again, last, landed = a.control, a.control.dt, begun, 0, 0, 0
-    q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
-    while last == 0:
-        last = 1
-        start = Moment(t, targets[min(first, len(targets) - 1)])
-        if again == 0:
-            keep(q0, q)
-            keep(v0, v)
-            prescribe(a, t)
-            if c.fresh != OF_THE_WHOLE:
-                refresh(a, f, start, q, v)
-        if c.integrator == EULER:
-            semi_implicit_euler(a, f, q, v, tau[0])
-        else:
-            if again == 0:
-                first_stage(a, f, start, q, v, tau[0])
-            vdot = a.vectors[STAGE_VDOTS, : len(v)]
-            if not finite(vdot):
-                c.failure = NOT_FINITE
-                return
-            w = pace(a, v0, vdot)
-            if c.controlled:
-                last = choose_length(c, ended - t, w)
-            rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
-            if c.integrator == RADAU:
-                error, weakest = radau_stages(a, stage, L, t, w, again, q, v, targets, tau)
-            else:
-                weakest = later_stages(a, stage, t, q, v, targets, tau, first)
-                error = error8(a, len(v), w) if c.controlled else 0.0
-            if not accepted(c, error, w, min(weakest, here), again):
-                c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
-                if c.failure == DONE and not c.dt > SMALLEST * whole:
-                    c.failure = NOT_RESOLVED
+    fresh, refresh, respond, accelerate, accelerate_at, implicit_stages, finish = way
+
+    @helper
+    def advance(
+        a: Arrays,
+        s: Pair,
+        state: Array,
+        targets: Array,
+        tau: Array,
+        record: Array,
+        first: int,
+        steps: int,
+    ) -> int:
+        """Do steps ``first`` to ``steps``, each in as many sub-steps as the error control asks for.
+
+        The arrays are those of ``step.run``, of all steps from step 0 on. Meanwhile ``control.dt``
+        is the length of the sub-step.
+
+        Returns:
+            The failure that stopped it, with the state before that step restored, or DONE.
+        """
+        c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
+        q, v = state[:nq], state[nq : nq + nv]
+        q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+        each = 1 if c.integrator == EULER else 2  # times of targets a step
+        lines = 3 if c.integrator == RK4 and len(tau) > 1 else 1  # of forces a step
+        every = steps // len(record) if len(record) > 0 else 0
+        whole, t0 = c.dt, state[nq + nv] - first * c.dt
+        take_springs(c, whole if c.integrator == EULER and c.implicit else 0.0)
+        other = take_control(c, fresh)
+        c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
+        for n in range(first, steps):
+            keep(a.vectors[BEFORE_Q], q)
+            keep(a.vectors[BEFORE_V], v)
+            k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
+            force = tau[k : k + lines]
+            t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
+            known = -1.0  # margin at the start of the step
+            while last == 0:
+                last = 1
+                start = Moment(t, targets[line])
+                if again == 0:
+                    keep(q0, q)
+                    keep(v0, v)
+                    prescribe(a, t)
+                    if c.fresh != fresh:
+                        refresh(a, s.f, start, q, v)
+                    if c.failure != DONE:
+                        break
+                    if other > 0.0:
+                        c.clear, other = c.clear * distance(c) / other, 0.0
+                    if known < 0.0:
+                        known = distance(c)
+                if c.integrator == EULER:
+                    semi_implicit_euler(respond, a, s.f, q, v, force[0])
+                else:
+                    vdot = a.vectors[STAGE_VDOTS, :nv]
+                    if again == 0:
+                        accelerate(a, s.f, start, q, v, force[0], vdot)
+                        keep(a.vectors[STAGE_RATES], v)
+                    if not finite(vdot):
+                        c.failure = NOT_FINITE
+                        break
+                    w = pace(a, v0, vdot)
+                    if c.controlled:
+                        last = choose_length(c, ended - t, w)
+                    rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
+                    if c.integrator == RADAU:
+                        error, weakest = implicit_stages(
+                            a, s, t, w, again == 1, q, v, targets, force
+                        )
+                    else:
+                        error, weakest = explicit_stages(
+                            accelerate_at, a, s.stage, t, w, q, v, targets, force, line
+                        )
+                    if c.failure != DONE:
+                        break
+                    if not accepted(c, error, w, min(weakest, here), again == 1):
+                        c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
+                        if c.failure == DONE and not c.dt > SMALLEST * whole:
+                            c.failure = NOT_RESOLVED
+                        if c.failure != DONE:
+                            break
+                        again, last = 1, 0
+                        continue
+                    if c.integrator != DOP8:
+                        c.rank, c.filter_rank = rank, filter_rank
+                middle = t + c.dt
+                end = Moment(
+                    ended if last == 1 else middle, targets[min(line + each, len(targets) - 1)]
+                )
+                prescribe(a, end.t)
+                finish(a, s.f, end, q, v)
+                again = 0
+                open = c.failure == NOT_CLOSED
+                on_it = last == 0 and landed < 3 and distance(c) < LANDING * c.clear
+                retry = open or (c.failure == DONE and on_it)
+                if c.controlled and retry and c.dt > SMALLEST * whole:
+                    keep(q, q0)
+                    keep(v, v0)
+                    c.failure, c.fresh, last = DONE, 0, 0
+                    c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
+                    c.rejected += 1
+                    landed += 1
+                    continue
+                landed = 0
                 if c.failure != DONE:
-                    return
-                again, last = 1, 0
-                continue
-            if c.integrator == DOP8:
-                take_factors(f, stage)
-            else:
-                c.rank, c.filter_rank = rank, filter_rank
-        middle = t + c.dt
-        index = first + (1 if c.integrator == EULER else 2)
-        end = Moment(ended if last == 1 else middle, targets[min(index, len(targets) - 1)])
-        prescribe(a, end.t)
-        finish(a, f, end, q, v)
-        again = 0
-        open = c.failure == NOT_CLOSED
-        on_it = c.failure == DONE and last == 0 and distance(c) < LANDING * c.clear and landed < 3
-        if c.controlled and (open or on_it) and c.dt > SMALLEST * whole:
-            keep(q, q0)
-            keep(v, v0)
-            c.failure, c.fresh, last = DONE, 0, 0
-            c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
-            c.rejected += 1
-            landed += 1
-            continue
-        landed = 0
-        if c.failure != DONE:
-            return
-        t = middle
-        c.taken += 1
+                    break
+                t = middle
+                c.taken += 1
+            c.dt = whole
+            if c.failure != DONE:
+                keep(q, a.vectors[BEFORE_Q])
+                keep(v, a.vectors[BEFORE_V])
+                c.fresh = OF_NOTHING
+                if c.failure == HANDED_OVER and known > 0.0:  # for who takes over
+                    c.fresh, c.filter_rank, c.margin = fresh, c.cap, known
+                return c.failure
+            state[nq + nv] = ended
+            c.done = n + 1
+            if every > 0 and (n + 1) % every == 0:
+                put_record(record[(n + 1) // every - 1], state, c)
+        return DONE
+
+    return advance
 
 
-@inlined
-def keep(place: Array, x: Array) -> None:
-    """Copy x, or as much of it as there is place for."""
-    for k in range(min(len(place), len(x))):
-        place[k] = x[k]
+@helper
+def take_control(c: Control, fresh: int) -> float:
+    """Keep what the error control knows of earlier steps, if they led here.
+
+    Margins by other factors differ by some number. If the largest one met was by such, return the
+    margin by them here, for a comparison, or else 0.
+    """
+    here = c.fresh == OF_THE_WHOLE or c.fresh == OF_LINKS
+    other = distance(c) if here and c.fresh == c.judged and c.judged != fresh else 0.0
+    if not here or (c.judged != fresh and other == 0.0):
+        c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
+    c.judged = fresh
+    return other
 
 
 @helper
@@ -157,11 +218,11 @@ def order(c: Control) -> float:
 
 
 @helper
-def accepted(c: Control, error: float, w: float, margin: float, again: int) -> bool:
+def accepted(c: Control, error: float, w: float, margin: float, again: bool) -> bool:
     """Whether a sub-step will do whose error is a multiple of what is tolerated; the next length.
 
     The error is NaN or infinite if the stages failed, w the pace [1/s], margin that of the worst
-    stage, again 1 if the sub-step before was rejected.
+    stage, again whether the sub-step before was rejected.
     """
     if not c.controlled:
         if not error < math.inf:
@@ -178,7 +239,7 @@ def accepted(c: Control, error: float, w: float, margin: float, again: int) -> b
         c.reach = c.dt * w
     least = FINEST * c.reach / w if near else 0.0
     if error <= 1.0:
-        c.next_dt = c.dt * (min(scale, 1.0) if again == 1 else scale)
+        c.next_dt = c.dt * (min(scale, 1.0) if again else scale)
         return True
     if c.dt > 1.001 * least or not error < math.inf:
         c.next_dt = max(scale * c.dt, least if error < math.inf else 0.0)
@@ -189,26 +250,3 @@ def accepted(c: Control, error: float, w: float, margin: float, again: int) -> b
         c.next_dt = ELSEWHERE * c.dt
     c.rejected += 1
     return False
-
-
-@inlined
-def semi_implicit_euler(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
-
-    With ``control.implicit`` joint springs, and dampers beside them, push as at the step's end,
-    -D v₁ - K (q + dt v₁ - rest): M + dt D + dt² K is the metric of the whole step. Its correction
-    then is an impulse under which springs give way; its filter may gain kinetic energy, but no more
-    than the implicit Euler method has taken from the springs, ½ |dt v₁|² in the metric of K.
-
-    The curvature of the constraints is not evaluated. What the correction moves q by is an impulse
-    too: ``finish`` adds it, over dt, to the velocity before the filter. So q moves along the chord
-    between two closed configurations, which makes equal angles with the constraints at both ends,
-    and no energy is lost or gained to first order (SHAKE; Hairer, Lubich, Wanner, VII.1.4). Near
-    singular positions nothing grows without bound.
-    """
-    dt, vdot = a.control.dt, a.vectors[ACCELERATION, : len(v)]
-    push(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
-    for k in range(len(v)):
-        v[k] += dt * vdot[k]
-    displace(a.bodies, q, v, dt, q)

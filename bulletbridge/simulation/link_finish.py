@@ -1,0 +1,127 @@
+"""What ends every step, with factors in link coordinates.
+
+The equations, tolerances and guards are those of ``correction`` and ``finish``. What needs a
+decision, as a correction that gains too little, is HANDED_OVER.
+"""
+
+import math
+
+from bulletbridge.formulations.arrays import (
+    CONTRADICTED,
+    CORRECTION,
+    DONE,
+    EULER,
+    FORCE,
+    HANDED_OVER,
+    OF_LINKS,
+    RIGHT_SIDE,
+    SOLUTION,
+    Arrays,
+    Moment,
+)
+from bulletbridge.formulations.correction import FAILED, MOST_CHORD_PASSES, finite, tolerance
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.front_solutions import carry, row_rates, solve, twice_kinetic_energy
+from bulletbridge.numerics.fronts import Elimination
+from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.split import Row
+from bulletbridge.simulation.link_factors import LinkFactors, poses_and_gaps, prepare
+
+
+@inlined
+def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
+    """Correct the configuration, make the factors there, filter the velocity; report failures."""
+    c = a.control
+    correction = a.vectors[CORRECTION, : len(v)]
+    for k in range(len(v)):
+        correction[k] = 0.0
+    c.guarded = 0
+    c.correction_passes = correct(a, f.e, f.rows, end, q, v)
+    if c.correction_passes == FAILED or not finite(v) or not finite(q):
+        c.failure = HANDED_OVER
+        return
+    prepare(a, f, end)
+    if c.failure != DONE:
+        return
+    if c.integrator == EULER:
+        for k in range(len(v)):
+            v[k] += correction[k] / c.dt
+    filter_velocity(a, f.e, f.rows, v)
+    c.fresh = OF_LINKS
+    if dependent_gap(f.e, f.rows) > c.mismatch:
+        c.failure = CONTRADICTED
+    if not finite(v):
+        c.failure = HANDED_OVER
+
+
+@inlined
+def correct(a: Arrays, e: Elimination, rows: Records[Row], end: Moment, q: Array, v: Array) -> int:
+    """``correction.chord_passes`` with the factors of an elimination."""
+    nv = len(a.axes)
+    y, x = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION, :nv]
+    none, correction = a.vectors[FORCE, :nv], a.vectors[CORRECTION, :nv]
+    enough, limit = tolerance(a, q), a.control.guard_floor
+    last = math.inf
+    for k in range(nv):
+        none[k] = 0.0
+    for n in range(MOST_CHORD_PASSES + 1):
+        poses_and_gaps(a, rows, end, q)
+        gap = kept_gap(e, rows)
+        a.control.gap = gap
+        if gap <= enough:
+            return n
+        if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
+            return n if gap <= 10.0 * enough else FAILED
+        if n == 0:
+            limit += 0.1 * a.control.dt * math.sqrt(twice_kinetic_energy(e, v))
+        last = gap
+        for i in range(len(rows)):
+            e.right[i] = rows[i].scale * rows[i].g
+        solve(e, none, e.right, x, y)
+        length2 = 0.0
+        for i in range(len(rows)):
+            length2 -= y[i] * rows[i].scale * rows[i].g
+        if not length2 <= limit * limit:
+            return FAILED
+        displace(a.bodies, q, x, -1.0, q)
+        for k in range(nv):
+            correction[k] -= x[k]
+    return FAILED
+
+
+@helper
+def kept_gap(e: Elimination, rows: Records[Row]) -> float:
+    """Largest residual of the rows solved for, each divided by its unit."""
+    gap = 0.0
+    for i in range(len(rows)):
+        size = abs(rows[i].unit * rows[i].g)
+        if e.kept[i] and (size > gap or math.isnan(size)):  # a NaN stays
+            gap = size
+    return gap
+
+
+@helper
+def dependent_gap(e: Elimination, rows: Records[Row]) -> float:
+    """Largest residual of the rows that should follow from the others."""
+    gap = 0.0
+    for i in range(len(rows)):
+        if not e.kept[i]:
+            gap = max(gap, abs(rows[i].unit * rows[i].g))
+    return gap
+
+
+@inlined
+def filter_velocity(a: Arrays, e: Elimination, rows: Records[Row], v: Array) -> None:
+    """The nearest velocity in the metric of M that the constraints allow: v <- P v - J⁺ g_t."""
+    nv = len(v)
+    none, x, y = a.vectors[FORCE, :nv], a.vectors[SOLUTION, :nv], a.vectors[RIGHT_SIDE]
+    carry(e, v)
+    row_rates(e, e.right)
+    for i in range(len(rows)):
+        e.right[i] = -e.right[i] - rows[i].scale * rows[i].g_t
+    for k in range(nv):
+        none[k] = 0.0
+    solve(e, none, e.right, x, y)
+    for k in range(nv):
+        v[k] += x[k]

@@ -1,0 +1,41 @@
+"""Kinds of factors that steps can be done with."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+
+class Way(NamedTuple):
+    """The functions that take factors of one kind; what is given a way is compiled for it.
+
+    Args of all: a, the system; f, factors, or s, a pair of them; moment, the time and what is
+    prescribed then; q, v; forces tau (nv,). Failures go into ``control.failure``.
+
+    Attributes:
+        fresh: What ``control.fresh`` is while s.f are the factors at the present configuration.
+        refresh: (a, f, moment, q, v) makes factors.
+        respond: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors that are fresh.
+        accelerate: (a, f, moment, q, v, tau, vdot) writes vdot (nv,), likewise.
+        accelerate_at: (a, f, moment, q, v, tau, vdot) makes factors too.
+        implicit_stages: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
+        finish: (a, f, end, q, v) corrects, makes factors, filters.
+    """
+
+    fresh: int
+    refresh: Callable[..., None]
+    respond: Callable[..., None]
+    accelerate: Callable[..., None]
+    accelerate_at: Callable[..., None]
+    implicit_stages: Callable[..., tuple[float, float]]
+    finish: Callable[..., None]
+
+
+class Pair(Protocol):
+    """Factors, and others for the stages of a method; they may be the same."""
+
+    @property
+    def f(self) -> Any:
+        """Those at the start of a sub-step, for its correction, then at its end."""
+
+    @property
+    def stage(self) -> Any:
+        """Those at a stage."""
