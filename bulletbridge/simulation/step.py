@@ -13,6 +13,7 @@ from bulletbridge.formulations.arrays import (
     EULER,
     OF_THE_WHOLE,
     RK4,
+    VERLET,
     Arrays,
     Control,
     Factors,
@@ -95,7 +96,8 @@ def run(
         project(a, f, Moment(t0, targets[0]), q, v)
         return c.failure
     each = 1 if c.integrator == EULER else 2  # times of targets a step
-    lines = 3 if c.integrator == RK4 and len(tau) > 1 else 1  # of forces a step
+    halves = c.integrator == RK4 or c.integrator == VERLET
+    lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
     every = steps // len(record) if len(record) > 0 else 0
     dt, c.taken, c.rejected = c.dt, 0, 0
     if c.fresh != OF_THE_WHOLE:
@@ -105,7 +107,7 @@ def run(
         keep(vectors[BEFORE_V], v)
         k = min(lines * n, len(tau) - lines)
         force = tau[k : k + lines]
-        sub_steps(a, f, stage, L, t0 + n * dt, t0 + (n + 1) * dt, q, v, targets, force, each * n)
+        sub_steps(a, c, f, stage, L, t0 + n * dt, t0 + (n + 1) * dt, q, v, targets, force, each * n)
         c.dt = dt
         if c.failure != DONE:
             keep(q, vectors[BEFORE_Q])

@@ -5,7 +5,6 @@ import math
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
-    DOP8,
     EULER,
     NOT_CLOSED,
     NOT_FINITE,
@@ -15,6 +14,7 @@ from bulletbridge.formulations.arrays import (
     STAGE_VDOTS,
     START_Q,
     START_V,
+    VERLET,
     Arrays,
     Control,
     Factors,
@@ -26,10 +26,21 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import unwhiten
-from bulletbridge.simulation.explicit import error8, first_stage, later_stages, take_factors
+from bulletbridge.simulation.explicit import error8, first_stage, take_factors
 from bulletbridge.simulation.finish import finish
+from bulletbridge.simulation.passages import (
+    LANDING,
+    NEAREST,
+    divisible,
+    explicit_stages,
+    fixed_length,
+    is_short,
+    longest,
+    on_singular,
+)
 from bulletbridge.simulation.radau import radau_stages
 from bulletbridge.simulation.stages import distance, pace, prescribe
+from bulletbridge.simulation.verlet import first_half
 
 SAFETY, MOST_SHRINKING, MOST_GROWTH = 0.9, 0.2, 6.0
 NEAR_SINGULAR = 0.1
@@ -43,9 +54,6 @@ such a position, the pace grows and lets sub-steps be shorter.
 """
 WORST, ELSEWHERE = 1e-4, 0.7
 """Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
-LANDING = 1e-3
-"""The same ratio below which a sub-step is taken again, shorter: better to step over that position,
-since accelerations there are those without the constraint, or made of round-off."""
 SMALLEST = 1e-10
 """Of the step: a sub-step that would have to be shorter is an error."""
 
@@ -53,6 +61,7 @@ SMALLEST = 1e-10
 @helper
 def sub_steps(
     a: Arrays,
+    c: Control,
     f: Factors,
     stage: Factors,
     L: Array,
@@ -66,10 +75,16 @@ def sub_steps(
 ) -> None:
     """One step from time ``begun`` to ``ended`` [s], or as many as the error control asks for.
 
-    Meanwhile ``control.dt`` is the length of the sub-step. Targets of the whole step stand from
-    line ``first`` on, or in the last line; its forces are all of tau.
+    c is ``a.control``; meanwhile its dt is the length of the sub-step. Targets of the whole step
+    stand from line ``first`` on, or in the last line; its forces are all of tau.
     """
-    c, whole, t, again, last, landed = a.control, a.control.dt, begun, 0, 0, 0
+    whole, t, again, last, landed = c.dt, begun, 0, 0, 0
+    rest, landing = whole, 0
+    parts = divisible(c, targets, tau)
+    most, stuck = (
+        longest(c, whole, parts),
+        0,
+    )  # of a sub-step, and whether an implicit method is out of its depth
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
     while last == 0:
         last = 1
@@ -80,23 +95,36 @@ def sub_steps(
             prescribe(a, t)
             if c.fresh != OF_THE_WHOLE:
                 refresh(a, f, start, q, v)
+        if not c.controlled:
+            c.dt = min(most, fixed_length(whole, rest, landing))
+            last = 1 if c.dt == rest else 0
+        vdot = a.vectors[STAGE_VDOTS, : len(v)]
         if c.integrator == EULER:
             semi_implicit_euler(a, f, q, v, tau[0])
         else:
             if again == 0:
                 first_stage(a, f, start, q, v, tau[0])
-            vdot = a.vectors[STAGE_VDOTS, : len(v)]
             if not finite(vdot):
                 c.failure = NOT_FINITE
                 return
+        if c.integrator == VERLET:
+            first_half(a, q, v, tau)
+        elif c.integrator != EULER:
             w = pace(a, v0, vdot)
             if c.controlled:
                 last = choose_length(c, ended - t, w)
             rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
-            if c.integrator == RADAU:
+            ends = False  # whether the last stage is at the end
+            if c.integrator == RADAU and not stuck:
                 error, weakest = radau_stages(a, stage, L, t, w, again, q, v, targets, tau)
+                near = min(weakest, here) < NEAR_SINGULAR * c.clear
+                if near and not c.controlled:
+                    c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
+                    most, stuck, again, last = NEAREST * whole, 1, 1, 0
+                    continue
             else:
-                weakest = later_stages(a, stage, t, q, v, targets, tau, first)
+                short = parts and is_short(c, whole, w)
+                weakest, ends = explicit_stages(a, stage, t, q, v, targets, tau, first, short)
                 error = error8(a, len(v), w) if c.controlled else 0.0
             if not accepted(c, error, w, min(weakest, here), again):
                 c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
@@ -106,7 +134,7 @@ def sub_steps(
                     return
                 again, last = 1, 0
                 continue
-            if c.integrator == DOP8:
+            if ends:
                 take_factors(f, stage)
             else:
                 c.rank, c.filter_rank = rank, filter_rank
@@ -129,6 +157,15 @@ def sub_steps(
         landed = 0
         if c.failure != DONE:
             return
+        if not c.controlled:
+            if last == 1 and not landing and parts and on_singular(c):
+                keep(q, q0)
+                keep(v, v0)
+                c.fresh, last, landing = 0, 0, 1
+                continue
+            rest -= c.dt
+            if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
+                most, stuck = 3.1 * (whole - rest), 0
         t = middle
         c.taken += 1
 
