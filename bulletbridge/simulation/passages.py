@@ -3,7 +3,7 @@
 There nothing tells the lost direction from what the stages are off the loops: a step that ends at
 a distance s of it (weakest over strongest row) is off by what its stages are, over s, and one that
 starts there misses a row for a stage. Both go with high powers of the length. So such a step ends
-or starts with a short part, next to which parts grow by fours. Times of outputs stay.
+or starts with two short parts, next to which parts double. Times of outputs stay.
 """
 
 from bulletbridge.formulations.arrays import (
@@ -18,18 +18,17 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.explicit import later_stages
-from bulletbridge.simulation.stages import distance
+from bulletbridge.simulation.stages import distance, unit_of
 
 LANDING = 1e-3
 """Weakest row over the strongest, relative to the largest one met, below which a sub-step is taken
 again, shorter: better to step over that position, since accelerations there are those without the
 constraint, or made of round-off."""
 NEAREST = 1.0 / 64.0
-"""Of a fixed step that ends or starts on such a position: its last or first part."""
-CLOSE = 16.0
-"""Times the pace, sub-steps next to such a position that are shorter than so many ``LANDING`` are
-Runge-Kutta's: its few stages are good enough for their length, and not amplified. Those of an
-implicit method are as short as ``NEAREST`` wherever a stage is ``NEAR_SINGULAR``: its iteration
+"""Of a fixed step that ends or starts on such a position: its last or first part.
+
+The shortest parts are Runge-Kutta's: its few stages are good enough for their length, and not
+amplified. So are those of an implicit method wherever a stage is ``NEAR_SINGULAR``: its iteration
 does not contract there, whatever the length, as what its derivatives change by goes with the
 inverse square of the distance."""
 
@@ -62,15 +61,6 @@ def explicit_stages(
 
 
 @helper
-def is_short(c: Control, whole: float, w: float) -> bool:
-    """Whether a sub-step of a step of ``whole`` [s] is short enough for Runge-Kutta's.
-
-    w [1/s] is the pace, which may be anything on a singular position.
-    """
-    return c.dt < 4.0 * NEAREST * whole or (c.dt < whole and c.dt * w < CLOSE * LANDING)
-
-
-@helper
 def divisible(c: Control, targets: Array, tau: Array) -> bool:
     """Whether a fixed step may be done in parts: nothing stands in tables for its times alone.
 
@@ -81,17 +71,22 @@ def divisible(c: Control, targets: Array, tau: Array) -> bool:
 
 
 @helper
-def on_singular(c: Control) -> int:
-    """1 if the last factors are those of a position to step over."""
-    here = distance(c)
+def on_singular(a: Arrays, v: Array, whole: float) -> bool:
+    """Whether the last factors are those of a position to step over by parts of ``whole`` [s].
+
+    It is then less than half of the shortest part away, at these rates.
+    """
+    c, here, rate = a.control, distance(a.control), 0.0
+    for k in range(len(v)):
+        rate = max(rate, abs(v[k]) / unit_of(a, k))
     c.clear = max(c.clear, here)
-    return 1 if here < LANDING * c.clear else 0
+    return here < c.clear * min(LANDING, 0.5 * NEAREST * whole * rate)
 
 
 @helper
-def longest(c: Control, whole: float, parts: bool) -> float:
+def longest(a: Arrays, v: Array, whole: float, parts: bool) -> float:
     """Of the first sub-step of a step of length ``whole`` [s]; parts: whether there may be any."""
-    if parts and c.fresh == OF_THE_WHOLE and on_singular(c):
+    if parts and a.control.fresh == OF_THE_WHOLE and on_singular(a, v, whole):
         return NEAREST * whole
     return whole
 
@@ -99,4 +94,4 @@ def longest(c: Control, whole: float, parts: bool) -> float:
 @helper
 def fixed_length(whole: float, rest: float, landing: int) -> float:
     """Of the next sub-step, ``rest`` [s] before the end of a fixed step, which may be singular."""
-    return 0.75 * rest if landing and rest > 1.5 * NEAREST * whole else rest
+    return 0.5 * rest if landing and rest > 1.5 * NEAREST * whole else rest

@@ -1,5 +1,8 @@
 """Sub-steps: each predicts by an integrator, corrects, filters; their lengths, if controlled."""
 
+# the type checker gives up on the control record in the long loop
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import math
 
 from bulletbridge.formulations.arrays import (
@@ -34,7 +37,6 @@ from bulletbridge.simulation.passages import (
     divisible,
     explicit_stages,
     fixed_length,
-    is_short,
     longest,
     on_singular,
 )
@@ -81,10 +83,7 @@ def sub_steps(
     whole, t, again, last, landed = c.dt, begun, 0, 0, 0
     rest, landing = whole, 0
     parts = divisible(c, targets, tau)
-    most, stuck = (
-        longest(c, whole, parts),
-        0,
-    )  # of a sub-step, and whether an implicit method is out of its depth
+    most, stuck = longest(a, v, whole, parts), 0  # whether an implicit method is out of its depth
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
     while last == 0:
         last = 1
@@ -123,7 +122,7 @@ def sub_steps(
                     most, stuck, again, last = NEAREST * whole, 1, 1, 0
                     continue
             else:
-                short = parts and is_short(c, whole, w)
+                short = parts and c.dt < 1.5 * NEAREST * whole
                 weakest, ends = explicit_stages(a, stage, t, q, v, targets, tau, first, short)
                 error = error8(a, len(v), w) if c.controlled else 0.0
             if not accepted(c, error, w, min(weakest, here), again):
@@ -158,14 +157,14 @@ def sub_steps(
         if c.failure != DONE:
             return
         if not c.controlled:
-            if last == 1 and not landing and parts and on_singular(c):
+            if last == 1 and not landing and parts and on_singular(a, v, whole):
                 keep(q, q0)
                 keep(v, v0)
                 c.fresh, last, landing = 0, 0, 1
                 continue
             rest -= c.dt
             if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
-                most, stuck = 3.1 * (whole - rest), 0
+                most, stuck = 1.01 * (whole - rest), 0
         t = middle
         c.taken += 1
 
