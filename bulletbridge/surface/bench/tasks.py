@@ -52,7 +52,7 @@ class Effort:
         0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
     )  # fmt: skip
     quick: bool = False
-    longest: float = 40.0
+    longest: float = 20.0
 
 
 FULL = Effort()
