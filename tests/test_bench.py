@@ -190,7 +190,7 @@ def test_runs_too_long_for_the_last_horizon_still_go_to_an_earlier_one():
     reached = {row["value"]: list(row["errors"]) for row in rows}
     both = [dt for dt, horizons in reached.items() if "10" in horizons]
     assert both == [0.05, 0.025]  # 10 s / 0.025 s are 0.4 s of the half second allowed
-    assert min(reached) == 0.005 and reached[0.005] == ["2"]  # 0.002 s would take a second
+    assert min(reached) == 1 / 240 and reached[1 / 240] == ["2"]  # 2 ms would take a second
     assert wall_to(rows, "2", 0.01) == pytest.approx(0.2)
     assert wall_to(rows, "10", 0.01) is None
 
