@@ -14,14 +14,14 @@ from bulletbridge.surface.bench.judging import GRID, Judge, error_at, swing
 from bulletbridge.surface.bench.merge import merged
 from bulletbridge.surface.bench.page import page
 from bulletbridge.surface.bench.peers.ours import Ours
-from bulletbridge.surface.bench.precision import Run, compared
-from bulletbridge.surface.bench.problem import stirred
+from bulletbridge.surface.bench.precision import Run, compared, refine
+from bulletbridge.surface.bench.problem import stirred, undamped
 from bulletbridge.surface.bench.run import TABLES
 from bulletbridge.surface.bench.session import session
 from bulletbridge.surface.bench.settings import PACKAGES, Setting, adapters
 from bulletbridge.surface.bench.summary import exponents, standing, wall_to
 from bulletbridge.surface.bench.targets import targets
-from bulletbridge.surface.bench.tasks import affordable
+from bulletbridge.surface.bench.tasks import FULL, affordable
 from bulletbridge.surface.bench.worker import PeerError
 from bulletbridge.surface.cli import run
 from bulletbridge.surface.standard_problems import standard_problems
@@ -160,6 +160,52 @@ def test_a_level_reached_by_chance_does_not_count():
     chance = rows((1e-7, 0.1), (1e-4, 0.2), (1e-7, 0.4), (1e-8, 0.8))
     assert wall_to(chance, "2", 1e-6) == 0.4
     assert wall_to(chance, "2", 1e-9) is None
+
+
+class Slow:
+    """A simulator of order one that takes a millisecond a step."""
+
+    def build(self, setting, made, dt, **options):
+        self.dt = dt
+
+    def ask(self, setting, what, *arguments):
+        if what == "time":
+            return 1e3, 1e3
+        steps, every = arguments
+        done = np.arange(0, steps + 1, every)
+        states = np.full((len(done), 1), self.dt)
+        return 1e-3 * done, states, states
+
+
+def test_runs_too_long_for_the_last_horizon_still_go_to_an_earlier_one():
+    def judge(row, run):
+        ends = {h: run.at(h) for h in (2.0, 10.0) if run.at(h) is not None}
+        row["errors"] = {
+            f"{h:g}": {"error": run.q[k, 0], "wall": run.seconds[k]} for h, k in ends.items()
+        }
+
+    setting, times = Setting("mujoco", "s", {}, coarsest=0.05), GRID * np.arange(1, 201)
+    reading = GRID, times, (2.0, 10.0)
+    rows = list(refine(setting, case("row1"), FULL.dts, (0.5, 1e-5), reading, Slow(), judge))
+    reached = {row["value"]: list(row["errors"]) for row in rows}
+    both = [dt for dt, horizons in reached.items() if "10" in horizons]
+    assert both == [0.05, 0.025]  # 10 s / 0.025 s are 0.4 s of the half second allowed
+    assert min(reached) == 1 / 240 and reached[1 / 240] == ["2"]  # 2 ms would take a second
+    assert wall_to(rows, "2", 0.01) == pytest.approx(0.2)
+    assert wall_to(rows, "10", 0.01) is None
+
+
+def test_energy_is_judged_without_dampers():
+    made = case("two_arms")
+    free = undamped(made)
+    assert free.conservative and not made.conservative
+    ours = Ours(free, 0.05, integrator="dop853", rtol=1e-10, atol=1e-12)
+    _, q, v = ours.record(6, 1)
+    judge = Judge(free)
+    kinetic = max(judge.energies(*state)[0] for state in zip(q, v, strict=True))
+    assert kinetic > 1.0
+    assert judge.drift(q, v, kinetic)["energy"] < 1e-8  # rtol a sub-step, some tens of them
+    assert "energy" not in Judge(made).drift(q, v, kinetic)
 
 
 def test_the_summary_says_where_others_are_ahead():

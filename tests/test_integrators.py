@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain, windows
+from scipy.integrate import quad
 from test_constraints import PointOnSphere
 from test_methods import SPATIAL
 from test_step import closed_system
@@ -98,6 +99,41 @@ def test_singular_passages_at_fixed_steps(variant, integrator):
         assert seen.largest("metres") < 1e-12 and seen.largest("rate_metres") < 1e-12
         cranks = system.q[::2]
         assert_allclose(np.cos(cranks - cranks[0]), 1.0, atol=1e-12)
+
+
+def time_to_level() -> tuple[float, float]:
+    """When the cranks of ``windows()`` are first level [s], and how fast they turn then [rad/s].
+
+    They and the bar are a pendulum of 5/3 kg m² and a torque of 2 g at most that starts at 1 rad/s.
+    """
+    pull = 2.0 * 2.0 * 9.81 / (5.0 / 3.0)
+    rate = lambda angle: np.sqrt(1.0 + pull * (1.0 - np.cos(angle)))  # noqa: E731
+    found = quad(lambda angle: 1.0 / rate(angle), 0.0, np.pi / 2, epsabs=1e-14, epsrel=1e-14)
+    return found[0], rate(np.pi / 2)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet", "rk4", "dop853"])
+@pytest.mark.parametrize("past", [0.0, 1e-8, 1e-5])
+def test_steps_may_end_on_a_singular_position(integrator, past):
+    """Angles from it [rad]; energy is off by no more than where steps end far from it.
+
+    Off the loops by what its stages are, such a step would lose 1e-3 of a radian's velocity.
+    """
+    level, rate = time_to_level()
+
+    def lost(dt: float) -> float:
+        system = windows(integrator=integrator, rtol=None, dt=dt)
+        start = system.evaluate().energy
+        system.rollout(60)
+        assert system.t == pytest.approx(60 * dt, rel=1e-14)
+        assert system.evaluate().largest("metres") < 1e-13
+        system.rollout(20)
+        assert system.evaluate().largest("rate_metres") < 1e-13
+        return abs(system.evaluate().energy - start)
+
+    on_it, beside = lost((level + past / rate) / 60), lost(level / 59.5)
+    kinetic = 0.5 * (5.0 / 3.0) * rate**2
+    assert on_it < 2.0 * beside + 1e-8 * kinetic
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)

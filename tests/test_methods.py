@@ -20,7 +20,7 @@ from bulletbridge.formulations.weighted import Projector
 from bulletbridge.simulation.methods import METHODS, State, Stepper
 
 ORDERS = {"euler": 1, "semi_implicit_euler": 1, "heun": 2, "rk4": 4, "nystrom4": 4}
-ORDERS |= {"trapezoidal": 2, "symmetric": 2}
+ORDERS |= {"verlet": 2, "trapezoidal": 2, "symmetric": 2}
 SPATIAL = (3, True, [SPHERICAL, REVOLUTE, SPHERICAL, REVOLUTE, SPHERICAL], "ball", False)
 
 

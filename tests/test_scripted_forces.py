@@ -36,7 +36,8 @@ def test_many_times_at_once_are_each_time_alone(signal):
 
 
 @pytest.mark.parametrize(
-    ("integrator", "order"), [("semi_implicit_euler", 1), ("rk4", 4), ("heun", 2), ("nystrom4", 4)]
+    ("integrator", "order"),
+    [("semi_implicit_euler", 1), ("verlet", 2), ("rk4", 4), ("heun", 2), ("nystrom4", 4)],
 )
 def test_integrators_keep_their_order(integrator, order):
     """Against DOP853 with the same torque, of 3 Hz."""

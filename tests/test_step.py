@@ -159,7 +159,9 @@ def test_a_loop_given_twice_changes_nothing():
     assert_allclose(twice.v, once.v, atol=1e-11)
 
 
-@pytest.mark.parametrize(("integrator", "order"), [("semi_implicit_euler", 1), ("rk4", 4)])
+@pytest.mark.parametrize(
+    ("integrator", "order"), [("semi_implicit_euler", 1), ("verlet", 2), ("rk4", 4)]
+)
 @pytest.mark.parametrize("build", [four_bar, hanging], ids=["four_bar", "floating"])
 def test_the_order_of_each_integrator_survives_correction_and_filter(integrator, order, build):
     def end(**options):
@@ -177,7 +179,9 @@ def test_the_order_of_each_integrator_survives_correction_and_filter(integrator,
     assert order - 0.3 < np.log2(coarse / fine) < order + 0.5
 
 
-@pytest.mark.parametrize(("integrator", "order"), [("semi_implicit_euler", 1), ("rk4", 4)])
+@pytest.mark.parametrize(
+    ("integrator", "order"), [("semi_implicit_euler", 1), ("verlet", 2), ("rk4", 4)]
+)
 def test_momentum_and_energy_drift_with_the_order_of_the_integrator(integrator, order):
     """A floating arm holding on to itself in free fall: both are constant in the exact motion."""
 
@@ -448,8 +452,8 @@ def test_one_call_for_many_steps_equals_many_calls():
         ({"dt": 0.0}, "dt is 0.0 s; give a positive step"),
         ({"dt": np.nan}, "dt is nan s"),
         (
-            {"integrator": "verlet"},
-            "unknown integrator 'verlet'; there are semi_implicit_euler, rk4",
+            {"integrator": "leapfrog"},
+            "unknown integrator 'leapfrog'; there are semi_implicit_euler, verlet, rk4",
         ),
         ({"correction": "both"}, "unknown correction 'both'; there are start, current"),
         ({"passes": -2}, "passes is -2; give zero or more"),

@@ -12,6 +12,7 @@ from bulletbridge.formulations.arrays import (
     PREDICTED_Q,
     SOLUTION,
     START,
+    VERLET,
     Arrays,
     Factors,
     Moment,
@@ -24,10 +25,11 @@ from bulletbridge.formulations.correction import (
     fixed_passes,
     newton_passes,
 )
-from bulletbridge.formulations.projector import factorise, filter_velocity
+from bulletbridge.formulations.projector import accelerate, factorise, filter_velocity
 from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import whiten_velocity
+from bulletbridge.simulation.verlet import second_half
 
 
 @inlined
@@ -48,9 +50,11 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     if c.failure != DONE:
         return
     factorise(a, f, end)
-    if c.integrator == EULER:
+    if c.integrator == EULER or c.integrator == VERLET:
         for k in range(len(v)):
             v[k] += correction[k] / c.dt
+    if c.integrator == VERLET:
+        second_half(accelerate, filter_velocity, a, f, end, q, v)
     filter_velocity(a, f, v)
     c.fresh = 1
     if dependent_gap(f, c.filter_rank) > c.mismatch and c.passes < 0:

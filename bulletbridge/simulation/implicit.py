@@ -9,7 +9,7 @@ from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation, split_of
 from bulletbridge.numerics.records import Array
 
-MOST_ITERATIONS = 60
+MOST_ITERATIONS, FEW = 60, 10
 EPS = 2.0**-52
 FD_STEP = EPS**0.5
 
@@ -20,7 +20,8 @@ def trapezoidal(
     """Implicit trapezoidal rule, order 2, A-stable: for stiff springs and dampers.
 
     v₁ = v + h/2 (a + a₁), q₁ = q displaced by h/2 (v + v₁). The Jacobian of the residual in v₁ is
-    taken by differences at the start of the step and updated by Broyden's rule.
+    next to one unless something is stiff; if Broyden's updates do not get there from that, it is
+    taken by differences at the start of the step.
     """
     q, v, t = s
     a = f(q, v, t).vdot
@@ -31,7 +32,10 @@ def trapezoidal(
 
     guess = v + h * a
     size = float(np.linalg.norm(v) + h * np.linalg.norm(a))
-    end = solve(residual, guess, inv(slope(residual, guess, size)), size)
+    try:
+        end = solve(residual, guess, np.eye(len(v)), size, FEW)
+    except StepError:
+        end = solve(residual, guess, inv(slope(residual, guess, size)), size)
     return d.displace(q, 0.5 * h * (v + end)), end
 
 
@@ -98,7 +102,13 @@ def slope(residual: Callable[[Array], Array], x: Array, size: float) -> Array:
     return np.stack([(residual(x + step * e) - here) / step for e in np.eye(len(x))], axis=1)
 
 
-def solve(residual: Callable[[Array], Array], x: Array, H: Array, size: float) -> Array:
+def solve(
+    residual: Callable[[Array], Array],
+    x: Array,
+    H: Array,
+    size: float,
+    most: int = MOST_ITERATIONS,
+) -> Array:
     """Zero of a residual by Broyden's first method to round-off.
 
     Args:
@@ -106,12 +116,13 @@ def solve(residual: Callable[[Array], Array], x: Array, H: Array, size: float) -
         x: (n,) start.
         H: (n, n) guess of the inverse Jacobian.
         size: Of the unknowns; what round-off is measured by.
+        most: Iterations.
 
     Raises:
         StepError: It does not converge.
     """
     r, last = residual(x), np.inf
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(most):
         step = -H @ r
         length = float(np.linalg.norm(step))
         if not np.isfinite(length):
@@ -127,6 +138,6 @@ def solve(residual: Callable[[Array], Array], x: Array, H: Array, size: float) -
             H = H + np.outer(step - turned, step @ H) / scale
         r = after
     raise StepError(
-        f"the equations of an implicit step are not solved after {MOST_ITERATIONS} iterations; use "
-        f"a smaller step"
+        f"the equations of an implicit step are not solved after {most} iterations; use a "
+        "smaller step"
     )

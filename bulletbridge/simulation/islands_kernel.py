@@ -4,7 +4,15 @@ Every island has its own slice of every array, so a step costs the sum of theirs
 """
 
 from bulletbridge.constraints.layout import Coupling, Loop, Term
-from bulletbridge.formulations.arrays import DONE, EULER, OF_ISLANDS, RK4, VECTORS, Control
+from bulletbridge.formulations.arrays import (
+    DONE,
+    EULER,
+    OF_ISLANDS,
+    RK4,
+    VECTORS,
+    VERLET,
+    Control,
+)
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
@@ -89,7 +97,8 @@ def run_islands(
     gather(islands, state, order_q, order_v, whole)
     t0 = whole[nq + nv]
     each = 1 if c.integrator == EULER else 2  # times of targets a step
-    lines = 3 if c.integrator == RK4 and len(tau) > 1 else 1  # of forces a step
+    halves = c.integrator == RK4 or c.integrator == VERLET
+    lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
     every = steps // len(record) if len(record) > 0 else 0
     for n in range(steps):
         for k in range(len(state)):

@@ -16,6 +16,7 @@ from bulletbridge.formulations.arrays import (
     OF_LINKS,
     RIGHT_SIDE,
     SOLUTION,
+    VERLET,
     Arrays,
     Moment,
 )
@@ -26,7 +27,8 @@ from bulletbridge.numerics.fronts import Elimination
 from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row
-from bulletbridge.simulation.link_factors import LinkFactors, poses_and_gaps, prepare
+from bulletbridge.simulation.link_factors import LinkFactors, accelerate, poses_and_gaps, prepare
+from bulletbridge.simulation.verlet import second_half
 
 
 @inlined
@@ -44,10 +46,12 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     prepare(a, f, end)
     if c.failure != DONE:
         return
-    if c.integrator == EULER:
+    if c.integrator == EULER or c.integrator == VERLET:
         for k in range(len(v)):
             v[k] += correction[k] / c.dt
-    filter_velocity(a, f.e, f.rows, v)
+    if c.integrator == VERLET:
+        second_half(accelerate, filter_velocity, a, f, end, q, v)
+    filter_velocity(a, f, v)
     c.fresh = OF_LINKS
     if dependent_gap(f.e, f.rows) > c.mismatch:
         c.failure = CONTRADICTED
@@ -112,9 +116,9 @@ def dependent_gap(e: Elimination, rows: Records[Row]) -> float:
 
 
 @inlined
-def filter_velocity(a: Arrays, e: Elimination, rows: Records[Row], v: Array) -> None:
+def filter_velocity(a: Arrays, f: LinkFactors, v: Array) -> None:
     """The nearest velocity in the metric of M that the constraints allow: v <- P v - J⁺ g_t."""
-    nv = len(v)
+    nv, e, rows = len(v), f.e, f.rows
     none, x, y = a.vectors[FORCE, :nv], a.vectors[SOLUTION, :nv], a.vectors[RIGHT_SIDE]
     carry(e, v)
     row_rates(e, e.right)

@@ -14,6 +14,7 @@ from bulletbridge.formulations.arrays import (
     RADAU,
     RK4,
     START,
+    VERLET,
 )
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import POSE
@@ -168,7 +169,7 @@ class Links:
         if c["integrator"] == RADAU or c["passes"] >= 0 or c["directions"] != START:
             return self._whole.run_whole(targets, tau, record, steps)
         each = 1 if c["integrator"] == EULER else 2
-        lines = 3 if c["integrator"] == RK4 else 1
+        lines = 3 if c["integrator"] in (RK4, VERLET) else 1
         while True:
             failure = self._run((targets, tau, record, first, steps))
             first = int(c["done"])

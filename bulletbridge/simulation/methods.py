@@ -51,6 +51,20 @@ def heun(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]
     return d.displace(s.q, 0.5 * h * (s.v + v)), s.v + 0.5 * h * (a + b)
 
 
+def verlet(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Velocity Verlet, order 2: the second half is iterated once, since it depends on its end.
+
+    The compiled one (``simulation.verlet``) knows what the correction moves q by in between.
+    """
+    q, v, t = s
+    a = b = f(*s).vdot
+    half = v + 0.5 * h * a
+    end = d.displace(q, h * half)
+    for _ in range(2):
+        b = f(end, half + 0.5 * h * b, t + h).vdot
+    return end, half + 0.5 * h * b
+
+
 def rk4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
     """Classical Runge-Kutta, order 4."""
     q, v, t = s
@@ -94,6 +108,7 @@ METHODS: dict[str, Method] = {
     "euler": euler,
     "semi_implicit_euler": semi_implicit_euler,
     "heun": heun,
+    "verlet": verlet,
     "rk4": rk4,
     "nystrom4": nystrom4,
     "trapezoidal": trapezoidal,

@@ -6,11 +6,12 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4
+from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4, VERLET
 from bulletbridge.numerics.records import Array
 
 Integrator = Literal[
     "semi_implicit_euler",
+    "verlet",
     "rk4",
     "dop853",
     "radau",
@@ -20,7 +21,13 @@ Integrator = Literal[
     "trapezoidal",
     "symmetric",
 ]
-COMPILED = {"semi_implicit_euler": EULER, "rk4": RK4, "dop853": DOP8, "radau": RADAU}
+COMPILED = {
+    "semi_implicit_euler": EULER,
+    "verlet": VERLET,
+    "rk4": RK4,
+    "dop853": DOP8,
+    "radau": RADAU,
+}
 """Integrators that are compiled with the projector."""
 CONTROLLED = ("dop853", "radau")
 """Those with error control."""

@@ -27,6 +27,7 @@ from bulletbridge.formulations.arrays import (
     SEEN_Q,
     SEEN_V,
     VECTORS,
+    VERLET,
 )
 from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
@@ -394,7 +395,7 @@ class Solver:
         if not self.script.signals and self.held is None:
             return self.tau
         c, forces = self.control[0], self.tau
-        lines = 3 if c["integrator"] == RK4 and steps else 1
+        lines = 3 if c["integrator"] in (RK4, VERLET) and steps else 1
         if self.script.signals:
             scripted = self.script.at(self._stage_times(steps))
             stages = np.arange(max(steps, 1))[:, None] * max(lines - 1, 1) + np.arange(lines)

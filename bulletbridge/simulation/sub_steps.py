@@ -22,6 +22,7 @@ from bulletbridge.formulations.arrays import (
     STAGE_VDOTS,
     START_Q,
     START_V,
+    VERLET,
     Arrays,
     Control,
     Moment,
@@ -31,7 +32,16 @@ from bulletbridge.formulations.projector import take_springs
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.explicit import explicit_stages, semi_implicit_euler
+from bulletbridge.simulation.passages import (
+    LANDING,
+    NEAREST,
+    divisible,
+    fixed_length,
+    longest,
+    on_singular,
+)
 from bulletbridge.simulation.stages import distance, keep, pace, prescribe, put_record
+from bulletbridge.simulation.verlet import first_half
 from bulletbridge.simulation.ways import Pair, Way
 
 SAFETY, MOST_SHRINKING, MOST_GROWTH = 0.9, 0.2, 6.0
@@ -46,9 +56,6 @@ such a position, the pace grows and lets sub-steps be shorter.
 """
 WORST, ELSEWHERE = 1e-4, 0.7
 """Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
-LANDING = 1e-3
-"""The same ratio below which a sub-step is taken again, shorter: better to step over that position,
-since accelerations there are those without the constraint, or made of round-off."""
 SMALLEST = 1e-10
 """Of the step: a sub-step that would have to be shorter is an error."""
 
@@ -83,12 +90,14 @@ def stepping(way: Way) -> Callable[..., int]:
         c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
         q, v = state[:nq], state[nq : nq + nv]
         q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+        vdot = a.vectors[STAGE_VDOTS, :nv]
         each = 1 if c.integrator == EULER else 2  # times of targets a step
-        lines = 3 if c.integrator == RK4 and len(tau) > 1 else 1  # of forces a step
+        halves = c.integrator == RK4 or c.integrator == VERLET
+        lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
         every = steps // len(record) if len(record) > 0 else 0
         whole, t0 = c.dt, state[nq + nv] - first * c.dt
         take_springs(c, whole if c.integrator == EULER and c.implicit else 0.0)
-        other = take_control(c, fresh)
+        other, parts = take_control(c, fresh), divisible(c, targets, tau)
         c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
         for n in range(first, steps):
             keep(a.vectors[BEFORE_Q], q)
@@ -97,6 +106,8 @@ def stepping(way: Way) -> Callable[..., int]:
             force = tau[k : k + lines]
             t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
             known = -1.0  # margin at the start of the step
+            rest, landing, stuck = whole, 0, False  # stuck: an implicit method out of its depth
+            most = longest(a, v, whole, parts, c.fresh == fresh)
             while last == 0:
                 last = 1
                 start = Moment(t, targets[line])
@@ -112,28 +123,42 @@ def stepping(way: Way) -> Callable[..., int]:
                         c.clear, other = c.clear * distance(c) / other, 0.0
                     if known < 0.0:
                         known = distance(c)
+                if not c.controlled:
+                    c.dt = min(most, fixed_length(whole, rest, landing))
+                    last = 1 if c.dt == rest else 0
                 if c.integrator == EULER:
                     semi_implicit_euler(respond, a, s.f, q, v, force[0])
                 else:
-                    vdot = a.vectors[STAGE_VDOTS, :nv]
                     if again == 0:
                         accelerate(a, s.f, start, q, v, force[0], vdot)
                         keep(a.vectors[STAGE_RATES], v)
                     if not finite(vdot):
                         c.failure = NOT_FINITE
                         break
+                if c.integrator == VERLET:
+                    first_half(a, q, v, force)
+                elif c.integrator != EULER:
                     w = pace(a, v0, vdot)
                     if c.controlled:
                         last = choose_length(c, ended - t, w)
                     rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
-                    if c.integrator == RADAU:
+                    method = c.integrator
+                    if method == RADAU and not stuck:
                         error, weakest = implicit_stages(
                             a, s, t, w, again == 1, q, v, targets, force
                         )
+                        near = min(weakest, here) < NEAR_SINGULAR * c.clear
+                        if near and not c.controlled and c.failure == DONE:
+                            c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
+                            most, stuck, again, last = NEAREST * whole, True, 1, 0
+                            continue
                     else:
+                        if method == RADAU or (parts and c.dt < 1.5 * NEAREST * whole):
+                            c.integrator = RK4  # the shortest parts
                         error, weakest = explicit_stages(
                             accelerate_at, a, s.stage, t, w, q, v, targets, force, line
                         )
+                        c.integrator = method
                     if c.failure != DONE:
                         break
                     if not accepted(c, error, w, min(weakest, here), again == 1):
@@ -167,6 +192,15 @@ def stepping(way: Way) -> Callable[..., int]:
                 landed = 0
                 if c.failure != DONE:
                     break
+                if not c.controlled:
+                    if last == 1 and landing == 0 and parts and on_singular(a, v, whole):
+                        keep(q, q0)
+                        keep(v, v0)
+                        c.fresh, last, landing = OF_NOTHING, 0, 1
+                        continue
+                    rest -= c.dt
+                    if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
+                        most, stuck = 1.01 * (whole - rest), False
                 t = middle
                 c.taken += 1
             c.dt = whole
@@ -180,7 +214,7 @@ def stepping(way: Way) -> Callable[..., int]:
             state[nq + nv] = ended
             c.done = n + 1
             if every > 0 and (n + 1) % every == 0:
-                put_record(record[(n + 1) // every - 1], state, c)
+                put_record(record[(n + 1) // every - 1], state, a.control)
         return DONE
 
     return advance

@@ -50,10 +50,10 @@ class System(BoundedState):
             at the time of each stage, so integrators keep their order. One function, or one for
             each rate of a joint that has several.
         dt: Step [s].
-        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``rk4`` (order 4),
-            ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit, for stiff forces);
-            and in Python those of ``simulation.methods``: ``euler``, ``heun``, ``nystrom4``,
-            ``trapezoidal``, ``symmetric``.
+        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
+            ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
+            for stiff forces); and in Python those of ``simulation.methods``: ``euler``, ``heun``,
+            ``nystrom4``, ``trapezoidal``, ``symmetric``.
         rtol, atol: What ``dop853`` and ``radau`` may err by in a sub-step, rtol in radians or
             lengths of the mechanism, for rates times its pace [1/s]; they divide dt into as many
             sub-steps as that takes, so that dt is but the time between outputs. None: fixed steps

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bulletbridge.formulations.arrays import DONE, RK4, Control
+from bulletbridge.formulations.arrays import DONE, RK4, VERLET, Control
 from bulletbridge.numerics.jit import inlined, kernel, take_number
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.stored_calls import call_stored
@@ -60,7 +60,7 @@ def roll_worlds(
         if call_stored(run, (targets, tau, nothing, PROJECT, 0)) != DONE or c.opened > allowed:
             return n
         lines = 1
-        if c.integrator == RK4 and len(tau) > 1:
+        if (c.integrator == RK4 or c.integrator == VERLET) and len(tau) > 1:
             lines = 3
             for i in range(3 * steps):
                 for k in range(tau.shape[1]):

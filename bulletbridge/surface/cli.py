@@ -39,6 +39,7 @@ class IntegratorName(str, Enum):
     """Integrators of our solver."""
 
     semi_implicit_euler = "semi_implicit_euler"
+    verlet = "verlet"
     rk4 = "rk4"
     dop853 = "dop853"
     radau = "radau"

@@ -22,8 +22,14 @@ from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.models import bundled, find
 from bulletbridge.surface.worlds import connect_direct, disconnect, make_passive
 
-CASES = {"four_bar": (2.0, 10.0), "two_arms": (1.0, 2.0), "minitaur": (2.0,)}
-"""Cases by bundled name, with the horizons [s] at which their errors are taken."""
+CASES = {
+    "four_bar": (2.0, 10.0),
+    "two_arms": (1.0, 2.0, 10.0),
+    "minitaur": (2.0, 10.0),
+    "row5": (2.0, 10.0),
+}
+"""Cases by name, with the horizons [s] at which their errors are taken. Five loops in a row, which
+share rods, swing as a pendulum."""
 SINGULAR = ("parallelogram", "parallelogram_heavy", "parallelogram_two")
 STANDARD = (
     "a01_pendulum", "a02_windows_2", "a02_windows_40", "a03_andrews", "bricard", "a05_governor",

@@ -1,6 +1,6 @@
 """The same measures for every simulator: errors against a reference, gaps, energy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -23,6 +23,8 @@ CHECK = (
     Setting("mujoco", "check", {"integrator": "RK4", "stiff": 4.0}),
 )
 CHECK_STEP = 1e-4
+NUDGE = 1e-10
+"""Of the rates at the start [rad/s, m/s], to see how motions beside each other part."""
 
 
 @dataclass(frozen=True)
@@ -40,40 +42,62 @@ class Reference:
     row: Row
 
 
+def exactly(made: Problem, duration: float, rtol: float, running: Session) -> tuple[Array, Array]:
+    """States every ``GRID`` [s] by our DOP853 to a tolerance: q (n, nq), v (n, nv).
+
+    Raises:
+        PeerError: It failed.
+    """
+    options = {"integrator": "dop853", "rtol": rtol, "atol": 0.1 * rtol}
+    setting = Setting("bulletbridge", "reference", options)
+    running.build(setting, made, GRID)
+    _, q, v = running.ask(setting, "record", round(duration / GRID), 1, patience=600.0)
+    return q, v
+
+
+def largest_kinetic(judge: "Judge", duration: float, running: Session) -> float:
+    """Largest kinetic energy [J] of the exact motion.
+
+    Raises:
+        PeerError: It failed.
+    """
+    states = exactly(judge.problem, duration, TIGHT, running)
+    return max(judge.energies(q, v)[0] for q, v in zip(*states, strict=True))
+
+
 def reference(made: Problem, horizons: tuple[float, ...], running: Session) -> Reference:
     """A trajectory up to the last horizon, by our DOP853, checked by others.
 
     Raises:
         PeerError: It failed.
     """
-    steps = round(max(horizons) / GRID)
-    runs: list[Array] = []
-    rates: list[Array] = []
-    for rtol in (TIGHT, LESS_TIGHT):
-        options = {"integrator": "dop853", "rtol": rtol, "atol": 0.1 * rtol}
-        setting = Setting("bulletbridge", "reference", options)
-        running.build(setting, made, GRID)
-        _, q, v = running.ask(setting, "record", steps, 1, patience=600.0)
-        runs.append(q)
-        rates.append(v)
+    until = max(horizons)
+    q, v = exactly(made, until, TIGHT, running)
     row: Row = {"case": made.name, "method": f"dop853, rtol {TIGHT:g}", "checks": []}
-    row["checks"].append(
-        {"by": f"dop853, rtol {LESS_TIGHT:g}", "errors": _errors(made, runs[1], runs[0], horizons)}
-    )
+
+    def check(by: str, other: Array) -> None:
+        row["checks"].append({"by": by, "errors": _errors(made, other, q, horizons)})
+
+    check(f"dop853, rtol {LESS_TIGHT:g}", exactly(made, until, LESS_TIGHT, running)[0])
+    moved = replace(made, v=made.v + NUDGE * np.cos(1.0 + np.arange(len(made.v))))
+    row["nudged"] = _errors(made, exactly(moved, until, TIGHT, running)[0], q, horizons)
+    if made.name.startswith("row"):
+        angle = swing(made, GRID * np.arange(len(q), dtype=np.float64))[0]
+        check("the pendulum", np.sign(made.q) * angle[:, None])
     for setting in CHECK:
         if setting.peer not in running.peers:
             continue
         try:
             running.build(setting, made, CHECK_STEP)
             every = round(GRID / CHECK_STEP)
-            _, q, _ = running.ask(setting, "record", steps * every, every, patience=600.0)
-            by = f"{setting.peer}, RK4 at {CHECK_STEP:g} s"
-            row["checks"].append({"by": by, "errors": _errors(made, q, runs[0], horizons)})
+            steps = every * round(until / GRID)
+            _, other, _ = running.ask(setting, "record", steps, every, patience=600.0)
+            check(f"{setting.peer}, RK4 at {CHECK_STEP:g} s", other)
         except PeerError as error:
             row["checks"].append({"by": setting.peer, "failed": str(error)})
     judge = Judge(made)
-    kinetic = max(judge.energies(q, v)[0] for q, v in zip(runs[0], rates[0], strict=True))
-    return Reference(runs[0], kinetic, row)
+    kinetic = max(judge.energies(*state)[0] for state in zip(q, v, strict=True))
+    return Reference(q, kinetic, row)
 
 
 def _errors(made: Problem, q: Array, exact: Array, horizons: tuple[float, ...]) -> Row:

@@ -1,6 +1,7 @@
 """Error against wall time: mechanisms against our converged runs, standard problems against theirs.
 
-Each setting goes from coarse to fine until a run would take too long or nothing is gained.
+Each setting goes from coarse to fine until a run would take too long or nothing is gained. A run
+that would take too long to the last horizon still goes to an earlier one.
 """
 
 from collections.abc import Callable, Generator
@@ -61,18 +62,16 @@ def work_precision(
     for setting in running.settings("work-precision"):
         say(f"{made.name}: work-precision, {setting.peer}, {setting.label}")
 
-        def judge(row: Row, run: Run) -> float | None:
-            errors = [error_at(made, run.times, run.q, exact.q, h) for h in horizons]
-            for horizon, error in zip(horizons, errors, strict=True):
-                at = run.at(horizon)
+        def judge(row: Row, run: Run) -> None:
+            for horizon in horizons:
+                at, error = run.at(horizon), error_at(made, run.times, run.q, exact.q, horizon)
                 if error is not None and at is not None:
                     entry = {"error": error, "wall": float(run.seconds[at])}
                     row["errors"][f"{horizon:g}"] = entry
-            return errors[-1]
 
         values = effort.dts if setting.knob == "dt" else effort.rtols
         limits = effort.cap, setting.finest
-        rows += _refine(setting, made, values, limits, (GRID, times), running, judge)
+        rows += refine(setting, made, values, limits, (GRID, times, horizons), running, judge)
     return rows
 
 
@@ -91,23 +90,23 @@ def standard(name: str, made: Problem, running: Session, effort: Effort, say: Sa
             continue
         say(f"{name}: {setting.peer}, {setting.label}")
 
-        def judge(row: Row, run: Run) -> float | None:
+        def judge(row: Row, run: Run) -> None:
             error = measure(run)
             seen = [k for k in (run.at(float(t)) for t in (0.0, *times)) if k is not None]
             drift = judge_of.drift(run.q[seen], run.v[seen], 1.0)
             if error is None or "failed" in drift:
                 row["failed"] = "diverged"
-                return None
+                return
             row |= {key: value for key, value in drift.items() if not key.endswith("_rad")}
             entry = {"error": error, "wall": float(run.seconds[-1])}
             row["errors"][f"{until:g}"] = entry
-            return error
 
         fixed = tuple(grid * value for value in effort.shares)
         values = fixed if setting.knob == "dt" else effort.rtols
         finest = setting.finest * (grid / READ if setting.knob == "dt" else 1.0)
         limits = effort.cap, finest
-        rows += _refine(setting, made, values, limits, (grid, times), running, judge)
+        reading = grid, times, (until,)
+        rows += refine(setting, made, values, limits, reading, running, judge)
     return rows
 
 
@@ -134,53 +133,63 @@ def compared(problem: Standard) -> Callable[[Run], float | None]:
     return measure
 
 
-def _refine(
+def refine(
     setting: Setting,
     made: Problem,
     values: tuple[float, ...],
     limits: tuple[float, float],
-    reading: tuple[float, Array],
+    reading: tuple[float, Array, tuple[float, ...]],
     running: Session,
-    judge: Callable[[Row, Run], float | None],
+    judge: Callable[[Row, Run], None],
 ) -> Generator[Row]:
-    """Rows of one setting; ``judge`` writes errors into each and says the largest.
+    """Rows of one setting; ``judge`` writes errors into each.
 
     Args:
         setting: Of a simulator.
         made: What is run.
         values: Of the knob, from coarse to fine.
         limits: Seconds that a run may take, and the finest value.
-        reading: Seconds between states that are read at fixed steps, and the times (n,) under
-            error control.
+        reading: Seconds between states that are read at fixed steps, the times (n,) under
+            error control, and the horizons.
         running: The simulators.
         judge: See above.
     """
     cap, finest = limits
-    last: tuple[float, float] | None = None
-    errors: list[float] = []
+    grid, times, horizons = reading
+    pace: tuple[float, float] | None = None
+    errors: dict[str, list[float]] = {}
     for value in values:
         if value < 0.99 * finest or value > 1.01 * setting.coarsest:
             continue
-        if last is not None and last[0] * (last[1] / value) ** _power(setting) > cap:
+        until = max(horizons)
+        if pace is not None:
+            second = pace[0] * (pace[1] / value) ** _power(setting)
+            until = max((h for h in horizons if second * h <= cap), default=0.0)
+        if until == 0.0:
             break
         row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label}
         row |= {"knob": setting.knob, "value": value, "errors": {}}
-        error = None
         try:
-            run = _run(setting, made, value, reading, None if last else FIRST * cap, running)
-            error = judge(row, run)
-            last = (float(run.seconds[-1]), value) if error is not None else None
+            read = grid, times[times < until + 0.5 * grid]
+            run = _run(setting, made, value, read, None if pace else FIRST * cap, running)
+            judge(row, run)
+            pace = (float(run.seconds[-1] / run.times[-1]), value) if row["errors"] else None
         except PeerError as failure:
-            row["failed"], last = str(failure), None
+            row["failed"], pace = str(failure), None
         yield row
         if "left out" in row.get("failed", ""):
             break
-        if error is not None:
-            errors.append(error)
-            if len(errors) > 1 and max(errors[-2:]) <= LEVELS[-1]:
-                break
-            if len(errors) > TRIED and min(errors[-TRIED:]) > GAIN * min(errors[:-TRIED]):
-                break
+        for horizon, entry in row["errors"].items():
+            errors.setdefault(horizon, []).append(entry["error"])
+        if row["errors"] and all(_at_its_end(errors[horizon]) for horizon in row["errors"]):
+            break
+
+
+def _at_its_end(errors: list[float]) -> bool:
+    """Whether finer runs to the same horizon gain nothing any more, or need not."""
+    if len(errors) > 1 and max(errors[-2:]) <= LEVELS[-1]:
+        return True
+    return len(errors) > TRIED and min(errors[-TRIED:]) > GAIN * min(errors[:-TRIED])
 
 
 def _power(setting: Setting) -> float:

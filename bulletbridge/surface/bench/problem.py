@@ -200,6 +200,14 @@ def positions(made: Problem) -> dict[str, float | list[float]]:
     return {name: q[0] if len(q) == 1 else q for name, q in named.items()}
 
 
+def undamped(made: Problem) -> Problem:
+    """The same without dampers, whose energy stays."""
+    axes = made.mechanism.axes.copy()
+    axes["damping"] = 0.0
+    struts = tuple(replace(strut, damping=0.0) for strut in made.struts)
+    return replace(made, mechanism=replace(made.mechanism, axes=axes), struts=struts)
+
+
 def stirred(made: Problem) -> Problem:
     """The same a little way on, with rates, so that no spring or damper is at rest.
 

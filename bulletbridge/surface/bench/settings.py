@@ -114,7 +114,6 @@ FIXED: tuple[Task, ...] = ("time", "accuracy", "singular")
 WORK: tuple[Task, ...] = ("work-precision",)
 PRECISION: tuple[Task, ...] = (*WORK, "standard")
 BOTH: tuple[Task, ...] = (*FIXED, *PRECISION)
-FIXED_AND_WORK: tuple[Task, ...] = (*FIXED, *WORK)
 REDUNDANT = {"minitaur": {"mu": 1e-4, "iterations": 30}}
 """Pinocchio's regularisation where rows are redundant in more than one loop."""
 EXUDYN = {"four_bar": {"modified": False}, "bricard": DEPENDENT}
@@ -133,7 +132,7 @@ STIFF = ("a05_governor",)
 def _ours(
     label: str, tasks: tuple[Task, ...], order: int, finest: float = 1e-5, **options: Any
 ) -> Setting:
-    coarsest = 0.05 if order > 4 else 1 / 60
+    coarsest = 0.05 if order > 1 else 1 / 60
     made = Setting("bulletbridge", label, options, tasks, {}, "dt", finest)
     return replace(made, coarsest=coarsest, order=order)
 
@@ -153,6 +152,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("standard",),
         only=STIFF,
     ),
+    _ours("Verlet", BOTH, 2, integrator="verlet"),
     _ours("RK4", ALL, 4, integrator="rk4"),
     _ours("dop853, fixed steps", BOTH, 8, 1e-3, integrator="dop853", rtol=None),
     _controlled("dop853", 8),
@@ -161,7 +161,7 @@ SETTINGS: tuple[Setting, ...] = (
         _ours("radau, fixed steps", ("standard",), 5, integrator="radau", rtol=None), only=STIFF
     ),
     _controlled("radau", 5),
-    _ours("symmetric", ("accuracy",), 2, integrator="symmetric"),
+    _ours("trapezoidal", ("accuracy",), 2, integrator="trapezoidal"),
     *(
         _ours(f"RK4, {name.replace('_', ' ')}", ("time",), 4, integrator="rk4", formulation=name)
         for name in ("elimination", "quasi_velocities", "tangent_space", "multipliers", "proximal")
@@ -180,13 +180,25 @@ SETTINGS: tuple[Setting, ...] = (
         {"integrator": "IMPLICITFAST", "stiff": 2.0},
         coarsest=0.05,
     ),
+    Setting("mujoco", "implicit", {"integrator": "IMPLICIT"}, BOTH, coarsest=0.05),
+    Setting(
+        "mujoco",
+        "discrete, stiff 2 dt",
+        {"integrator": "DISCRETE", "stiff": 2.0},
+        PRECISION,
+        coarsest=0.05,
+    ),
     *(
-        Setting("mujoco", label, {"integrator": "RK4"} | options, tasks, order=4)
+        Setting("mujoco", f"Euler, {kind} Jacobian", {"jacobian": kind.upper()}, ("growth",))
+        for kind in ("dense", "sparse")
+    ),
+    *(
+        Setting("mujoco", label, {"integrator": "RK4"} | options, tasks, coarsest=0.05, order=4)
         for label, options, tasks in (
             ("RK4", {}, FIXED),
             ("RK4, stiff 2 dt", {"stiff": 2.0}, PRECISION),
             ("RK4, stiff 4 dt", {"stiff": 4.0}, ALL),
-            ("RK4, stiff 8 dt", {"stiff": 8.0}, WORK),
+            ("RK4, stiff 8 dt", {"stiff": 8.0}, PRECISION),
             ("RK4, stiff 4 dt, exact diagonal", {"stiff": 4.0, "exact_diagonal": True}, PRECISION),
         )
     ),
@@ -194,7 +206,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("pinocchio", "semi-implicit", {}, FIXED, REDUNDANT),
     Setting("pinocchio", "semi-implicit, kp 0.1/dt²", {"per_step": 0.1}, ALL, REDUNDANT),
     *(
-        Setting("pinocchio", label, options, tasks, REDUNDANT, finest=1e-4, order=4)
+        Setting("pinocchio", label, options, tasks, REDUNDANT, finest=1e-4, coarsest=0.05, order=4)
         for label, options, tasks in (
             ("RK4", {"scheme": "rk4"}, ALL),
             ("RK4, kp 0.01/dt²", {"scheme": "rk4", "per_step": 0.01}, BOTH),
@@ -202,11 +214,17 @@ SETTINGS: tuple[Setting, ...] = (
             (
                 "lcaba, RK4",
                 {"algorithm": "lcaba", "scheme": "rk4", "mu": 1e-6},
-                FIXED_AND_WORK,
+                BOTH,
             ),
         )
     ),
-    Setting("pinocchio", "lcaba, semi-implicit", {"algorithm": "lcaba", "mu": 1e-6}, ("growth",)),
+    Setting(
+        "pinocchio",
+        "lcaba, semi-implicit",
+        {"algorithm": "lcaba", "mu": 1e-6},
+        ("time", "growth"),
+        REDUNDANT,
+    ),
     Setting("exudyn", "trapezoidal, index 2, sparse", SPARSE, ("growth",), order=2),
     *(
         Setting("exudyn", label, options, tasks, cases, "dt", 1e-5, adapter, coarsest=0.05, order=2)

@@ -7,8 +7,8 @@ from statistics import quantiles
 import numpy as np
 
 from bulletbridge.surface.bench.cases import GROWING, case
-from bulletbridge.surface.bench.judging import Judge, Reference, finite, swing
-from bulletbridge.surface.bench.problem import Problem
+from bulletbridge.surface.bench.judging import Judge, Reference, finite, largest_kinetic, swing
+from bulletbridge.surface.bench.problem import Problem, undamped
 from bulletbridge.surface.bench.session import PeerError, Row, Session
 from bulletbridge.surface.bench.settings import Setting
 
@@ -29,6 +29,7 @@ class Effort:
         batch: Seconds of one.
         duration: Of the runs whose gaps and energy are taken [s].
         cap: Seconds that a single run may take; finer steps are left out.
+        longest: The same of the runs whose gaps and energy are taken.
         dts, rtols: Of work-precision.
         shares: Steps of standard problems, in units of the time between states.
         quick: Whether the figures mean nothing.
@@ -51,6 +52,7 @@ class Effort:
         0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
     )  # fmt: skip
     quick: bool = False
+    longest: float = 20.0
 
 
 FULL = Effort()
@@ -108,13 +110,19 @@ def spread(values: list[float]) -> Row:
 def accuracy(
     made: Problem, exact: Reference, running: Session, effort: Effort, say: Say
 ) -> list[Row]:
-    """Gaps and energy of every setting at usual steps."""
+    """Gaps and energy of every setting at usual steps; energy without dampers, if there are."""
     judge, rows = Judge(made), list[Row]()
+    free = None if made.conservative else Judge(undamped(made))
+    kinetic = exact.kinetic if free is None else largest_kinetic(free, effort.duration, running)
     for setting in running.settings("accuracy"):
         say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
         for dt in STEPS:
             row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
-            rows.append(row | drift(setting, dt, judge, exact.kinetic, running, effort))
+            row |= drift(setting, dt, judge, exact.kinetic, running, effort)
+            if free is not None and "failed" not in row:
+                run = drift(setting, dt, free, kinetic, running, effort)
+                row |= {"energy": run.get("energy"), "undamped": run.get("failed", "")}
+            rows.append(row)
     return rows
 
 
@@ -124,7 +132,7 @@ def drift(
     """Gaps and energy of one run."""
     try:
         running.build(setting, judge.problem, dt)
-        affordable(setting, effort.duration / dt, 10.0 * effort.cap, running)
+        affordable(setting, effort.duration / dt, effort.longest, running)
         every = max(1, round(SEEN / dt))
         steps = every * round(effort.duration / (every * dt))
         _, q, v = running.ask(setting, "record", steps, every)

@@ -23,10 +23,11 @@ class Mujoco(Stepped):
     Args:
         made: The problem.
         dt: Step [s].
-        integrator: ``EULER``, ``IMPLICITFAST``, ``RK4``.
+        integrator: ``EULER``, ``IMPLICIT``, ``IMPLICITFAST``, ``DISCRETE``, ``RK4``.
         stiff: Time constant of the constraints in steps, with impedance 0.9999 and a solver
             tolerance of 1e-14; None for MuJoCo's defaults.
         exact_diagonal: Whether constraints are regularised by the exact diagonal.
+        jacobian: ``DENSE``, ``SPARSE``, or ``AUTO``, which is sparse from 60 rates on.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Mujoco(Stepped):
         integrator: str = "EULER",
         stiff: float | None = None,
         exact_diagonal: bool = False,
+        jacobian: str = "AUTO",
     ) -> None:
         super().__init__(made, dt)
         self.library: Any = library("mujoco")
@@ -46,6 +48,7 @@ class Mujoco(Stepped):
         option = self.model.opt
         option.timestep = dt
         option.integrator = getattr(self.library.mjtIntegrator, f"mjINT_{integrator}")
+        option.jacobian = getattr(self.library.mjtJacobian, f"mjJAC_{jacobian}")
         if stiff is not None:
             option.tolerance = STIFF_TOLERANCE
         if exact_diagonal:
