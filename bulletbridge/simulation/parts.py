@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bulletbridge.formulations.arrays import EULER
 from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.simulation.islands import find_parts, islands_of, work
 from bulletbridge.simulation.links import Links, Plan, lay_out, make_plan
@@ -12,12 +13,15 @@ PER_BODY, PER_OPERATION = 0.2, 8e-5
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
 AT_ALL, PER_FRONT, PER_ENTRY = 1.0, 0.25, 4e-3
 """Cost of a step in link coordinates [µs], of a front, of one entry of its matrix."""
+STAGED = 0.7
+"""What stages cost of that, if both are measured by what they cost in joint coordinates."""
 
 
 def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     """The way that costs least, from estimates measured on ladders of four-bars; None for as one.
 
-    Link coordinates win from twenty loops on that share links, from thirty that are stacked.
+    Link coordinates win from twenty loops on that share links, from thirty that are stacked; where
+    an integrator has stages, from some seventeen on in both.
     Couplings, beams, a user's rows and force elements join bodies in ways that link coordinates do
     not know, and stay in joint coordinates.
     """
@@ -31,7 +35,8 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
         sizes = [(whole.mechanism.nv, whole.encoded.nc)]
     cost = PER_BODY * len(whole.bodies) + PER_OPERATION * sum(work(*size) for size in sizes)
     plan = make_plan(whole.mechanism, whole.encoded)
-    return Links(whole, plan) if cost_in_links(whole, plan) < cost else islands
+    share = 1.0 if whole.control[0]["integrator"] == EULER else STAGED
+    return Links(whole, plan) if share * cost_in_links(whole, plan) < cost else islands
 
 
 def copy_of(settings: Solver, decision: Decision) -> Solver:

@@ -97,7 +97,8 @@ def stepping(way: Way) -> Callable[..., int]:
         every = steps // len(record) if len(record) > 0 else 0
         whole, t0 = c.dt, state[nq + nv] - first * c.dt
         take_springs(c, whole if c.integrator == EULER and c.implicit else 0.0)
-        other, parts = take_control(c, fresh), divisible(c, targets, tau)
+        judged, other = c.judged, take_control(c, fresh)
+        parts = divisible(c, targets, tau)
         c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
         for n in range(first, steps):
             keep(a.vectors[BEFORE_Q], q)
@@ -208,7 +209,9 @@ def stepping(way: Way) -> Callable[..., int]:
                 keep(q, a.vectors[BEFORE_Q])
                 keep(v, a.vectors[BEFORE_V])
                 c.fresh = OF_NOTHING
-                if c.failure == HANDED_OVER and known > 0.0:  # for who takes over
+                if c.failure == HANDED_OVER and other > 0.0:  # what is known holds for who was here
+                    c.fresh, c.judged = fresh, judged
+                elif c.failure == HANDED_OVER and known > 0.0:
                     c.fresh, c.filter_rank, c.margin = fresh, c.cap, known
                 return c.failure
             state[nq + nv] = ended
