@@ -23,7 +23,8 @@ from bulletbridge.mechanism.layout import FREE, REVOLUTE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.carrying import where_it_is
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.tree import Tree
 
 SIZES = (5, 10, 20, 50, 100)

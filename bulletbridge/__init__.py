@@ -25,7 +25,7 @@ from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multiplie
 from bulletbridge.simulation.plant import Desired, plant_of
 from bulletbridge.simulation.rollouts import rollout
 from bulletbridge.simulation.sliding import Friction, sliding
-from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.system import System
 
 if TYPE_CHECKING:

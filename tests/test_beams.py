@@ -28,7 +28,8 @@ from bulletbridge.mechanism.chain_to_beam import replace_chain
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Link
 from bulletbridge.simulation.evaluation import momentum, potential
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 
 EPS = np.finfo(float).eps
 FD_STEP = EPS ** (1 / 4)  # of a stencil of order four whose rates are near 10/s

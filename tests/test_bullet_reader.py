@@ -20,7 +20,8 @@ from bulletbridge.mechanism.bullet_checks import check_mass_matrix, mass_matrix_
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.layout import POSE
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 
 ONE_DOF = tuple(kind for kind in ALL_KINDS if kind != "spherical")
 POSE_ATOL = 1e-12
@@ -295,10 +296,10 @@ def test_limits_damping_gravity_and_link_damping_are_read(world, rng):
     assert_allclose([mechanism.joint("slide").lower, mechanism.joint("slide").upper], [-0.2, 0.4])
     assert_allclose(mechanism.gravity, [1.0, 2.0, -3.0])
     assert_allclose(mechanism.axes["damping"], [0.7, 0.3])
-    assert_allclose(mechanism.lumps["linear"], 0.04)
-    assert len(mechanism.lumps) == 2
+    assert_allclose(mechanism.efforts["linear"], 0.04)
+    assert len(mechanism.efforts) == 2
     undamped = read_bullet(body, world.client, joint_damping=False).mechanism
-    assert not undamped.axes["damping"].any() and len(undamped.lumps) == 0
+    assert not undamped.axes["damping"].any() and len(undamped.efforts) == 0
 
 
 def test_a_base_called_world_is_the_world_at_the_origin_only(world):

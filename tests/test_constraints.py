@@ -33,7 +33,8 @@ from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.simulation.carrying import SURFACES
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 
 EPS = np.finfo(float).eps
 FD_STEP = EPS ** (1 / 3)  # balances truncation h² against round-off EPS/h

@@ -14,8 +14,9 @@ from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.mechanism.kinematics import chart_rate, displace
-from bulletbridge.mechanism.layout import FREE, LUMP, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.mechanism.layout import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 
 EPS = np.finfo(float).eps
 # sums of a few dozen products of entries of size up to 1e2
@@ -131,12 +132,12 @@ def test_link_damping_follows_bullets_law(rng):
     """A single free link: force m d v (1 + |v|), moment I d w (1 + |w|)."""
     mechanism = random_mechanism(rng, [FREE], gravity=False)
     body, q = mechanism.bodies[1], np.array([0.1, 0.2, 0.3, 0, 0, 0, 1.0])
-    lump = np.zeros(1, LUMP)
+    effort = np.zeros(1, EFFORT)
     for name in ("mass", "com", "J"):
-        lump[name] = body[name]
-    lump["body"], lump["linear"], lump["angular"] = 1, 0.04, 0.07
+        effort[name] = body[name]
+    effort["body"], effort["linear"], effort["angular"] = 1, 0.04, 0.07
     v = rng.normal(0, 2.0, 6)
-    drag = terms_of(replace(mechanism, lumps=lump), q, v).h - terms_of(mechanism, q, v).h
+    drag = terms_of(replace(mechanism, efforts=effort), q, v).h - terms_of(mechanism, q, v).h
     v_com = v[3:] + np.cross(v[:3], body["com"])
     force = 0.04 * body["mass"] * v_com * (1 + np.linalg.norm(v_com))
     moment = 0.07 * body["J"] @ v[:3] * (1 + np.linalg.norm(v[:3]))

@@ -17,7 +17,8 @@ from bulletbridge.formulations.weighted import Projector
 from bulletbridge.mechanism.layout import FREE
 from bulletbridge.simulation.carrying import where_it_is
 from bulletbridge.simulation.modules import modules_of
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.tree import Tree
 
 RTOL = 1e-10  # of the issue

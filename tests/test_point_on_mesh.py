@@ -13,7 +13,8 @@ from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.mesh import PointOnMesh
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 
 BODY, WORLD = bb.Frame("body"), bb.Frame("world")
 BOX = trimesh.creation.box((2.0, 2.0, 2.0))

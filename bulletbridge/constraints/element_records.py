@@ -13,7 +13,7 @@ from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion, Signal
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism import layout
-from bulletbridge.mechanism.layout import BUSHING, LUMP, SPRING, TORSION
+from bulletbridge.mechanism.layout import BUSHING, EFFORT, SPRING, TORSION
 from bulletbridge.mechanism.model import Mechanism
 
 KINDS = {TURN: TORSION, TRAVEL: layout.TRAVEL}
@@ -50,7 +50,7 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
     elements = list(elements_of(constraints))
     if not elements:
         return encoded
-    motions, records = list(encoded.motions), np.zeros(len(elements), LUMP)
+    motions, records = list(encoded.motions), np.zeros(len(elements), EFFORT)
     for record, element in zip(records, elements, strict=True):
         _check(element)
         turned = LoopJoint(

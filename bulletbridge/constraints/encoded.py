@@ -9,7 +9,7 @@ from bulletbridge.constraints.layout import (
 )
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
-from bulletbridge.mechanism.layout import LUMP
+from bulletbridge.mechanism.layout import EFFORT
 from bulletbridge.numerics.records import Array, Mask
 
 
@@ -38,7 +38,7 @@ class Encoded:
     motions: tuple[tuple[Motion, Array], ...]
     users: tuple[UserConstraint, ...]
     length: float
-    elements: np.ndarray = field(default_factory=lambda: np.zeros(0, LUMP))
+    elements: np.ndarray = field(default_factory=lambda: np.zeros(0, EFFORT))
     element_names: tuple[str, ...] = ()
 
     @property

@@ -6,7 +6,7 @@ Kernels receive them one by one, since passing tuples from Python is slow, and b
 from typing import NamedTuple
 
 from bulletbridge.constraints.layout import Coupling, Loop, Target, Term
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.records import Array, Int, Real, Records, Vec3, dtype_of
 from bulletbridge.numerics.split import Row
 
@@ -81,7 +81,7 @@ class Arrays(NamedTuple):
     bodies: Records[Body]
     beams: Records[Beam]
     stations: Records[Station]
-    lumps: Records[Lump]
+    efforts: Records[Effort]
     poses: Records[Pose]
     axes: Records[Axis]
     loops: Records[Loop]

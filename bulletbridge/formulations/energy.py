@@ -34,8 +34,8 @@ def accountable(a: Arrays) -> bool:
     c = a.control
     if c.driven > 0 or c.ahead > 0.0 or c.user_rows > 0 or len(a.beams) > 0:
         return False
-    for i in range(len(a.lumps)):
-        if a.lumps[i].kind != DRAG:
+    for i in range(len(a.efforts)):
+        if a.efforts[i].kind != DRAG:
             return False
     for k in range(len(a.axes)):
         if a.axes[k].stiffness != 0.0:
@@ -73,7 +73,7 @@ def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
     """K [J] at the rates v, at the poses and factors of this configuration."""
     c, h = a.control, a.vectors[BIAS]
     g = vec(c.gravity)
-    bias(a.bodies, a.beams, a.stations, a.lumps, a.poses, a.axes, c.gravity, v, h)
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, c.gravity, v, h)
     potential = inertial = 0.0
     for i in range(1, len(a.bodies)):
         body, pose = a.bodies[i], a.poses[i]

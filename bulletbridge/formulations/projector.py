@@ -74,10 +74,10 @@ def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
 @helper
 def script_elements(a: Arrays, moment: Moment) -> None:
     """Forces of elements that are functions of time."""
-    for i in range(len(a.lumps)):
-        lump = a.lumps[i]
-        if lump.kind != DRAG and lump.target >= 0:
-            lump.force = moment.targets[lump.target].p[2]
+    for i in range(len(a.efforts)):
+        effort = a.efforts[i]
+        if effort.kind != DRAG and effort.target >= 0:
+            effort.force = moment.targets[effort.target].p[2]
 
 
 @inlined
@@ -98,7 +98,7 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
     if control.ahead > 0.0:
         ahead, nv = control.ahead, len(a.axes)
         add_impedance(a.axes, ahead, f.L)
-        add_compliance(a.lumps, a.poses, a.axes, ahead, ahead * ahead, a.vectors[CHART, :nv], f.L)
+        add_compliance(a.efforts, a.poses, a.axes, ahead, ahead * ahead, a.vectors[CHART, :nv], f.L)
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     control.filter_rank = orthogonalise(f.Y, f.R, f.rows, control.cap, control.filter_rtol)
@@ -121,11 +121,11 @@ def take_springs(control: Control, ahead: float) -> None:
 def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
     """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
     h = a.vectors[BIAS]
-    bias(a.bodies, a.beams, a.stations, a.lumps, a.poses, a.axes, a.control.gravity, v, h)
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
     joint_forces(a.axes, q, v, tau, forces)
     if a.control.ahead > 0.0:
         look_ahead(a.axes, a.control.ahead, v, forces)
-        look_ahead_of_elements(a.lumps, a.poses, a.axes, a.control.ahead, forces)
+        look_ahead_of_elements(a.efforts, a.poses, a.axes, a.control.ahead, forces)
     for k in range(len(forces)):
         forces[k] -= h[k]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z
-from bulletbridge.mechanism.layout import FREE, LUMP, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.mechanism.layout import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import WORLD, Joint, Link, Mechanism, empty_arrays
 from bulletbridge.numerics.records import Array
 
@@ -121,7 +121,7 @@ class Forest:
         self.links = {WORLD: Link(WORLD, 0, np.eye(3), np.zeros(3))}
         self.joints: dict[str, Joint] = {}
         self.damping: dict[int, float] = {}
-        self.lumps: list[tuple[int, RawLink, Placed]] = []
+        self.efforts: list[tuple[int, RawLink, Placed]] = []
         self.nq = self.nv = 0
 
     def add(self, robot: RawBody, prefix: str) -> None:
@@ -164,12 +164,12 @@ class Forest:
                 axes[k]["below"] = k - 1 if k > node.v else bodies[node.parent]["axis"]
                 axes[k]["q"] = node.q if count == 1 else -1
                 axes[k]["damping"] = self.damping.get(i, 0.0)
-        lumps = np.zeros(len(self.lumps), LUMP)
-        for lump, (body, link, frame) in zip(lumps, self.lumps, strict=True):
-            lump["body"], lump["mass"] = body, link.mass
-            lump["com"], lump["J"] = own_inertia(link, frame)
-            lump["linear"] = lump["angular"] = self.link_damping
-        return Mechanism(bodies, axes, self.links, self.joints, gravity, lumps)
+        efforts = np.zeros(len(self.efforts), EFFORT)
+        for effort, (body, link, frame) in zip(efforts, self.efforts, strict=True):
+            effort["body"], effort["mass"] = body, link.mass
+            effort["com"], effort["J"] = own_inertia(link, frame)
+            effort["linear"] = effort["angular"] = self.link_damping
+        return Mechanism(bodies, axes, self.links, self.joints, gravity, efforts)
 
     def _move(
         self, robot: RawBody, joint: RawJoint, link: RawLink, frame: Placed, prefix: str
@@ -223,7 +223,7 @@ class Forest:
             return
         self.nodes[frame.body].carry(link.mass, *own_inertia(link, frame))
         if self.link_damping > 0.0:
-            self.lumps.append((frame.body, link, frame))
+            self.efforts.append((frame.body, link, frame))
 
 
 def joint_origin(parent: RawLink, joint: RawJoint, child: RawLink) -> tuple[Array, Array]:

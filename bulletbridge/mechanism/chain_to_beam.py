@@ -100,11 +100,11 @@ def replace_chain(
         axes[k]["below"] = k - 1 if k > at.v.start else axis[int(old.bodies[root]["axis"])]
     axes["stiffness"][at.v], axes["damping"][at.v] = beam.mode_stiffness, beam.mode_damping
 
-    lumps = old.lumps[np.isin(old.lumps["body"], order)]
-    for lump in lumps:
-        if lump["body"] == tip:
-            _move_load(lump, *moved)
-        lump["body"] = number[int(lump["body"])]
+    efforts = old.efforts[np.isin(old.efforts["body"], order)]
+    for effort in efforts:
+        if effort["body"] == tip:
+            _move_load(effort, *moved)
+        effort["body"] = number[int(effort["body"])]
     beams, stations = old.beams.copy(), beam.stations()
     beams["body"] = [number[int(b)] for b in beams["body"]]
     new = beam_record(number[tip], len(old.stations), len(stations) - 1)
@@ -115,7 +115,7 @@ def replace_chain(
             axes=axes,
             links=_links(old, number, tip, *moved),
             joints={after.name: after for _, after in pairs},
-            lumps=lumps,
+            efforts=efforts,
             beams=np.concatenate([beams, new]),
             stations=np.concatenate([old.stations, stations]),
         ),
@@ -209,7 +209,7 @@ def _tip_frame(
 
 
 def _move_load(record: np.void, R: Array, p: Array) -> None:
-    """Write the mass of a body or a lump in a frame in which its own is at (R, p)."""
+    """Write the mass of a body or a drag in a frame in which its own is at (R, p)."""
     record["com"], record["J"] = p + R @ record["com"], R @ record["J"] @ R.T
 
 

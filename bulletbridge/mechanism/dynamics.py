@@ -12,7 +12,7 @@ from bulletbridge.mechanism.inertias import (
     put_own_inertia,
 )
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
-from bulletbridge.mechanism.layout import BEAM, DRAG, FREE, Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import BEAM, DRAG, FREE, Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.algebra import (
     ZERO,
     add,
@@ -120,7 +120,7 @@ def bias(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
-    lumps: Records[Lump],
+    efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     gravity: Array,
@@ -168,11 +168,11 @@ def bias(
         force = add_pair(momentum(inertia, acceleration), force)
         put(pose.fw, force[0])
         put(pose.fv, force[1])
-    for i in range(len(lumps)):
-        if lumps[i].kind == DRAG:
-            add_drag(lumps[i], poses[lumps[i].body])
+    for i in range(len(efforts)):
+        if efforts[i].kind == DRAG:
+            add_drag(efforts[i], poses[efforts[i].body])
         else:
-            add_element(lumps[i], poses)
+            add_element(efforts[i], poses)
     for k in range(len(axes)):
         h[k] = 0.0
     for i in range(len(beams)):
@@ -190,15 +190,15 @@ def bias(
 
 
 @helper
-def add_drag(lump: Lump, pose: Pose) -> None:
+def add_drag(effort: Effort, pose: Pose) -> None:
     """Bullet's damping of one link: m d v (1 + |v|) at its centre, I d w (1 + |w|)."""
     R = mat(pose.R)
-    centre = add(vec(pose.p), apply(R, vec(lump.com)))
+    centre = add(vec(pose.p), apply(R, vec(effort.com)))
     twist = pose_twist(pose)
     v = velocity_at(twist, centre)
-    force = scale(lump.linear * lump.mass * (1.0 + norm(v)), v)
+    force = scale(effort.linear * effort.mass * (1.0 + norm(v)), v)
     w = apply(transpose(R), twist[0])
-    moment = scale(lump.angular * (1.0 + norm(w)), apply(R, apply(mat(lump.J), w)))
+    moment = scale(effort.angular * (1.0 + norm(w)), apply(R, apply(mat(effort.J), w)))
     put(pose.fw, add(vec(pose.fw), add(moment, cross(centre, force))))
     put(pose.fv, add(vec(pose.fv), force))
 

@@ -74,7 +74,7 @@ class Axis:
     torque: Real
 
 
-class Lump:
+class Effort:
     """A force on bodies: the damping that Bullet applies to a link, or a force element.
 
     The first fields are those of a drag, the others those of an element between frame a and b.
@@ -138,7 +138,7 @@ class Spot:
     count: Int  # how many of them are held
 
 
-BODY, POSE, AXIS, LUMP = (dtype_of(kind) for kind in (Body, Pose, Axis, Lump))
+BODY, POSE, AXIS, EFFORT = (dtype_of(kind) for kind in (Body, Pose, Axis, Effort))
 BEAMS, STATION, SPOT = (dtype_of(kind) for kind in (Beam, Station, Spot))
 
 HELD_A, HELD_B, HELD_POINT, HELD_NORMAL, HELD_COUNT, HELD_COLUMNS = 0, 1, 2, 5, 8, 9

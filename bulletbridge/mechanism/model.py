@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.layout import AXIS, BEAMS, BODY, LUMP, STATION
+from bulletbridge.mechanism.layout import AXIS, BEAMS, BODY, EFFORT, STATION
 from bulletbridge.numerics.records import Array
 
 WORLD = "world"
@@ -43,7 +43,7 @@ class Mechanism:
     Attributes:
         bodies: (nb,) records of ``layout.Body``; body 0 is the world.
         axes: (nv,) records of ``layout.Axis``; joint forces stand here.
-        lumps: (nl,) records of ``layout.Lump``; empty when link damping is off.
+        efforts: (nl,) records of ``layout.Effort``; empty when link damping is off.
         beams: Records of ``layout.Beam``, one for each joint of that kind.
         stations: Records of ``layout.Station``: those of each beam, its tip the last.
         links: Links by name; ``body/link`` when there are several robots.
@@ -56,7 +56,7 @@ class Mechanism:
     links: dict[str, Link]
     joints: dict[str, Joint]
     gravity: Array
-    lumps: np.ndarray = field(default_factory=lambda: np.zeros(0, LUMP))
+    efforts: np.ndarray = field(default_factory=lambda: np.zeros(0, EFFORT))
     beams: np.ndarray = field(default_factory=lambda: np.zeros(0, BEAMS))
     stations: np.ndarray = field(default_factory=lambda: np.zeros(0, STATION))
 

@@ -10,7 +10,8 @@ from bulletbridge.mechanism.elements import measure
 from bulletbridge.mechanism.layout import BUSHING, SPRING
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.redundancy import Redundancy, whiten
-from bulletbridge.simulation.solver import Solver, Terms
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Terms
 
 
 @dataclass(frozen=True)
@@ -184,8 +185,8 @@ def measured(elements: np.ndarray, terms: Terms) -> Array:
 def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, SpringForce]:
     """What each force element does at a state."""
     terms, encoded = solver.terms(q, v, t), solver.encoded
-    lumps, found = solver.lumps_at(encoded.targets(np.array([t]))[0]), dict[str, SpringForce]()
-    elements = lumps[len(lumps) - len(encoded.elements) :]
+    efforts, found = solver.efforts_at(encoded.targets(np.array([t]))[0]), dict[str, SpringForce]()
+    elements = efforts[len(efforts) - len(encoded.elements) :]
     for name, element, (x, rate, force) in zip(
         encoded.element_names, elements, measured(elements, terms), strict=True
     ):

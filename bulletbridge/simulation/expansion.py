@@ -6,7 +6,7 @@ from bulletbridge.constraints.layout import Loop
 from bulletbridge.mechanism.dynamics import bias, mass_matrix
 from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.algebra import add, apply, mat, scale, vec, velocity_at
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Records
@@ -29,7 +29,7 @@ def expand(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
-    lumps: Records[Lump],
+    efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     loops: Records[Loop],
@@ -53,7 +53,7 @@ def expand(
         bodies: Of a solver, as all to ``loops``.
         beams: Overwritten.
         stations: Overwritten.
-        lumps: For the damping that Bullet applies.
+        efforts: For the damping that Bullet applies.
         poses: Overwritten.
         axes: Overwritten.
         loops: Whose points are looked at.
@@ -89,7 +89,7 @@ def expand(
             work[1, i] = v[i] + more * dv[i]
         kinematics(bodies, beams, stations, work[0, :nq], poses, axes)
         mass_matrix(bodies, beams, stations, poses, axes, M)
-        bias(bodies, beams, stations, lumps, poses, axes, gravity, work[1, :nv], work[2, :nv])
+        bias(bodies, beams, stations, efforts, poses, axes, gravity, work[1, :nv], work[2, :nv])
         for o in range(orders):
             weight = weights[o, n]
             if weight == 0.0:

@@ -5,7 +5,7 @@ from bulletbridge.formulations.arrays import Arrays, Control, Factors, Moment
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import take_springs
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Spot, Station
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Spot, Station
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.records import Array, Records
 
@@ -15,7 +15,7 @@ def run_filter(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
-    lumps: Records[Lump],
+    efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     loops: Records[Loop],
@@ -52,7 +52,7 @@ def run_filter(
         bodies,
         beams,
         stations,
-        lumps,
+        efforts,
         poses,
         axes,
         loops,

@@ -53,7 +53,7 @@ def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
 
     joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
     joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
-    pushed = [[int(lump["axis_a"]), int(lump["axis_b"])] for lump in encoded.elements]
+    pushed = [[int(effort["axis_a"]), int(effort["axis_b"])] for effort in encoded.elements]
     for members in [*joined, *pushed]:
         trees = [tree for tree in map(tree_of, members) if tree is not None]
         for tree in trees[1:]:
@@ -118,8 +118,8 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
     bodies["v"][moved] = axis_at[bodies["v"][moved]]
     axes["body"], axes["below"] = body_at[axes["body"]], axis_at[axes["below"]]
     axes["q"] = q_at[axes["q"]]
-    lumps = mechanism.lumps[body_at[mechanism.lumps["body"]] >= 0].copy()
-    lumps["body"] = body_at[lumps["body"]]
+    efforts = mechanism.efforts[body_at[mechanism.efforts["body"]] >= 0].copy()
+    efforts["body"] = body_at[efforts["body"]]
     beams = mechanism.beams[body_at[mechanism.beams["body"]] > 0].copy()
     stations = [mechanism.stations[beam["first"] : beam["tip"] + 1] for beam in beams]
     for beam, start in zip(beams, np.cumsum([0, *map(len, stations)]), strict=False):
@@ -138,7 +138,7 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
         mechanism,
         bodies=bodies,
         axes=axes,
-        lumps=lumps,
+        efforts=efforts,
         beams=beams,
         stations=np.concatenate([mechanism.stations[:0], *stations]),
         links={},
@@ -197,7 +197,7 @@ class Islands:
                 len(s.bodies),
                 len(s.beams),
                 len(s.stations),
-                len(s.lumps),
+                len(s.efforts),
                 s.mechanism.nv,
                 s.mechanism.nq,
                 len(s.state),
@@ -219,7 +219,7 @@ class Islands:
             islands,
             *(
                 in_a_row([getattr(s, name) for s in solvers])
-                for name in ("bodies", "beams", "stations", "lumps", "poses", "axes")
+                for name in ("bodies", "beams", "stations", "efforts", "poses", "axes")
             ),
             *(
                 in_a_row([getattr(s.encoded, name) for s in solvers])

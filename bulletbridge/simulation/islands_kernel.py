@@ -13,7 +13,7 @@ from bulletbridge.formulations.arrays import (
     VERLET,
     Control,
 )
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
 from bulletbridge.simulation.radau_system import MATRICES
@@ -27,7 +27,7 @@ class Island:
     bodies: Int
     beams: Int
     stations: Int
-    lumps: Int
+    efforts: Int
     v: Int  # of its velocities, axes, poses of axes
     q: Int
     state: Int  # of its (q, v, t)
@@ -50,7 +50,7 @@ def run_islands(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
-    lumps: Records[Lump],
+    efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     loops: Records[Loop],
@@ -113,7 +113,7 @@ def run_islands(
                 bodies[a.bodies : z.bodies],
                 beams[a.beams : z.beams],
                 stations[a.stations : z.stations],
-                lumps[a.lumps : z.lumps],
+                efforts[a.efforts : z.efforts],
                 poses[a.bodies : z.bodies],
                 axes[a.v : z.v],
                 loops[a.loops : z.loops],

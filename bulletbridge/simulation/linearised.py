@@ -23,7 +23,8 @@ from bulletbridge.mechanism.layout import BEAM, REVOLUTE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.expansion import SIZES, WEIGHTS, expand
-from bulletbridge.simulation.solver import Solver, Terms
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Terms
 from bulletbridge.simulation.tree import Tree
 
 Order = Literal["first_order", "consistent", "symmetrised", "inconsistent", "ruthless"]
@@ -122,7 +123,7 @@ class Linearised:
             solver.bodies.copy(),
             mechanism.beams.copy(),
             mechanism.stations.copy(),
-            solver.lumps.copy(),
+            solver.efforts.copy(),
             solver.poses.copy(),
             mechanism.axes.copy(),
             loops.copy(),

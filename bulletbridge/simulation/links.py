@@ -146,7 +146,7 @@ class Links:
             whole.bodies,
             whole.beams,
             whole.stations,
-            whole.lumps,
+            whole.efforts,
             whole.poses,
             whole.axes,
             encoded.loops,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bulletbridge.constraints.layout import Coupling, Loop, Term
 from bulletbridge.formulations.arrays import DOP8, HANDED_OVER, OF_LINKS, Arrays, Control
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.fronts import Elimination, Join
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -77,7 +77,7 @@ def run_links(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
-    lumps: Records[Lump],
+    efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     loops: Records[Loop],
@@ -102,7 +102,7 @@ def run_links(
     ``step.run``.
     """
     a = Arrays(
-        bodies, beams, stations, lumps, poses, axes, loops, couplings, terms, user_jacobian,
+        bodies, beams, stations, efforts, poses, axes, loops, couplings, terms, user_jacobian,
         rows[2], vectors, control[0],
     )  # fmt: skip
     f = LinkFactors(

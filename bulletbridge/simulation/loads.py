@@ -29,7 +29,7 @@ from bulletbridge.simulation.bounded_kernel import APART, MOVING, PULLED, ROWS, 
 from bulletbridge.simulation.evaluation import Reaction, reactions
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.redundancy import Redundancy
-from bulletbridge.simulation.solver import Terms
+from bulletbridge.simulation.solver_arrays import Terms
 
 
 @dataclass(frozen=True)

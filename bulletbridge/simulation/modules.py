@@ -69,8 +69,8 @@ class Modules:
         block_masses(s.bodies, beams, stations, poses, axes, self.first, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         block_jacobian(e.loops, e.couplings, poses, axes, targets, self.first, J[0], J[1], rows)
-        lumps, gravity = s.lumps_at(targets), s.control[0]["gravity"]
-        bias(s.bodies, beams, stations, lumps, poses, axes, gravity, v, h)
+        efforts, gravity = s.efforts_at(targets), s.control[0]["gravity"]
+        bias(s.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, poses, targets, rows)
         joint_forces(axes, q, v, s.tau[0], forces)
         others = self._other_rows(Kinematics(s.mechanism, poses, axes, q, v, t), rows)

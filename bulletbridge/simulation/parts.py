@@ -26,7 +26,7 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     not know, and stay in joint coordinates.
     """
     islands = islands_of(whole, decision)
-    others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.lumps["kind"] != DRAG)
+    others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.efforts["kind"] != DRAG)
     if whole.user_size or any(others):
         return islands
     parts = find_parts(whole.mechanism, whole.encoded)

@@ -45,9 +45,11 @@ def on_singular(a: Arrays, v: Array, whole: float) -> bool:
     It is then less than half of the shortest part away, at these rates.
     """
     c, here, rate = a.control, distance(a.control), 0.0
+    c.clear = max(c.clear, here)
+    if here >= LANDING * c.clear:
+        return False
     for k in range(len(v)):
         rate = max(rate, abs(v[k]) / unit_of(a, k))
-    c.clear = max(c.clear, here)
     return here < c.clear * min(LANDING, 0.5 * NEAREST * whole * rate)
 
 

@@ -18,7 +18,8 @@ from bulletbridge.formulations.arrays import NOT_CLOSED
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.step import PROJECT
 
 CERTAINLY_ZERO = 1e-6

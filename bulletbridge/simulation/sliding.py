@@ -16,7 +16,8 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Formulation, Solution
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.simulation.solver import Solver, Terms
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Terms
 from bulletbridge.simulation.tree import Tree
 
 STILL = 1e-10

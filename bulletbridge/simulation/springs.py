@@ -5,7 +5,8 @@ from scipy.linalg import eigvalsh, null_space
 
 from bulletbridge.mechanism.elements import add_compliance
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.solver import Solver, Terms
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Terms
 
 STIFF = 1.5
 """w dt of the fastest spring mode, or rate times dt of the fastest damper, from which explicit ones

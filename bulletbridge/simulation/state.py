@@ -26,7 +26,8 @@ from bulletbridge.simulation.failures import check_finite, require_closed, requi
 from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import Decision, decide
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.step import PROJECT
 from bulletbridge.simulation.warm_up import announce_compilation
 

@@ -16,7 +16,7 @@ from bulletbridge.simulation.evaluation import (
     spring_forces,
 )
 from bulletbridge.simulation.modes import Modes, free_modes
-from bulletbridge.simulation.solver import Terms
+from bulletbridge.simulation.solver_arrays import Terms
 from bulletbridge.simulation.state import ClosedState
 from bulletbridge.simulation.tree import Tree
 

@@ -23,7 +23,7 @@ from bulletbridge.formulations.projector import (
     refresh,
     take_springs,
 )
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Lump, Pose, Station
+from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.jit import inlined, kernel
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import unwhiten
@@ -53,7 +53,7 @@ def run(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
-    lumps: Records[Lump],
+    efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     loops: Records[Loop],
@@ -90,7 +90,7 @@ def run(
         bodies,
         beams,
         stations,
-        lumps,
+        efforts,
         poses,
         axes,
         loops,

@@ -33,7 +33,8 @@ from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.scripted import ForceSignal, script
-from bulletbridge.simulation.solver import Solver, Tolerances
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
 
 NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"

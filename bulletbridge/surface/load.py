@@ -16,7 +16,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.options import BoundedSolver, Integrator
 from bulletbridge.simulation.scripted import ForceSignal
-from bulletbridge.simulation.solver import Tolerances
+from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.modal import read_world, without_chains

@@ -93,11 +93,11 @@ def _load(name: str, bodies: Sequence[BodySpec]) -> Load:
         prefix, _, link = name.partition("/")
         body = {each.name: each for each in bodies}[prefix]
     robot = ElementTree.parse(body.urdf).getroot()
-    lump = inertial_of(find_link(robot, link), np.eye(3))
-    if lump is None:
+    effort = inertial_of(find_link(robot, link), np.eye(3))
+    if effort is None:
         return Load()
-    x, y, z = (float(body.scale * c) for c in lump.com)
-    return Load(lump.mass, (x, y, z), lump.J)
+    x, y, z = (float(body.scale * c) for c in effort.com)
+    return Load(effort.mass, (x, y, z), effort.J)
 
 
 def without_chains(spec: ModelSpec, mechanism: Mechanism) -> ModelSpec:

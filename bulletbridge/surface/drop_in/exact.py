@@ -128,11 +128,11 @@ class ExactGroup(Group):
         world = read_bullet(readable(dict(names)), self.client, link_damping=1.0)
         mechanism, places = world.mechanism, link_ids(dict(names), self.client)
         owner = {mechanism.links[name].body: body for name, (body, _) in places.items()}
-        lumps, axes = mechanism.lumps.copy(), mechanism.axes.copy()
-        for lump in lumps:
-            body = owner[int(lump["body"])]
+        efforts, axes = mechanism.efforts.copy(), mechanism.axes.copy()
+        for effort in efforts:
+            body = owner[int(effort["body"])]
             damping = self._actions.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
-            lump["linear"], lump["angular"] = damping
+            effort["linear"], effort["angular"] = damping
         for place, damping in self._actions.joint_damping.items():
             if place in self._joints:
                 axes["damping"][mechanism.joints[self._joints[place]].v] = damping
@@ -142,7 +142,7 @@ class ExactGroup(Group):
             if name in joints:
                 lower, upper = limits if limits[0] <= limits[1] else (-np.inf, np.inf)
                 joints[name] = replace(joints[name], lower=lower, upper=upper)
-        return world, replace(mechanism, lumps=lumps, axes=axes, joints=joints)
+        return world, replace(mechanism, efforts=efforts, axes=axes, joints=joints)
 
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours; with a force limit it is pulled where its frame is now.
