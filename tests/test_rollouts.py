@@ -187,7 +187,7 @@ def world_by_world(workers, worlds, table, done, rest):
 
 
 @pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4", "dop853"])
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet", "rk4", "dop853"])
 def test_worlds_in_compiled_code_are_those_in_python(monkeypatch, rng, integrator, held):
     """To the last bit, refined steps, starts that are closed first and failures included.
 
