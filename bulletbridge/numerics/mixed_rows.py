@@ -90,11 +90,13 @@ def sweep(p: Mixed, n: int, along: bool) -> None:
         bound = p.bounds[i]
         if bound.owner >= 0:
             put_on_cone(p, i, n)
-        elif along and i + 1 < n and p.bounds[i + 1].owner == i and p.x[i] > 0.0:
+            i += bound.count
+            continue
+        if along and i + 1 < n and p.bounds[i + 1].owner == i and p.x[i] > 0.0:
             put_along(p, i, n)
         else:
             put_within(p, i, n)
-        i += bound.count
+        i += 1
 
 
 @helper

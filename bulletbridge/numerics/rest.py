@@ -36,13 +36,15 @@ def slip_after_rest(p: Mixed, rest: Rest, n: int) -> float:
     most, i = 0.0, 0
     while i < n:
         bound = p.bounds[i]
-        if bound.owner >= 0:
-            before, after = math.fabs(rest.start[i]), math.fabs(p.w[i])
-            if bound.count == 2:
-                before = math.hypot(before, rest.start[i + 1])
-                after = math.hypot(after, p.w[i + 1])
-            if before <= AT_REST and rest.warm[bound.owner] > 0.0:
-                most = max(most, after)
+        if bound.owner < 0:
+            i += 1
+            continue
+        before, after = math.fabs(rest.start[i]), math.fabs(p.w[i])
+        if bound.count == 2:
+            before = math.hypot(before, rest.start[i + 1])
+            after = math.hypot(after, p.w[i + 1])
+        if before <= AT_REST and rest.warm[bound.owner] > 0.0:
+            most = max(most, after)
         i += bound.count
     return most
 
