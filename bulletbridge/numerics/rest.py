@@ -13,11 +13,12 @@ from bulletbridge.numerics.mixed import Outcome, solve_mixed
 from bulletbridge.numerics.mixed_rows import Mixed, relaxed_sweep, velocities
 from bulletbridge.numerics.records import Array
 
-AT_REST = 1e-4
+AT_REST = 1e-3
 """Slip [m/s or rad/s] up to which a contact counts as resting at the start of a step."""
 STARTS = 1e-9
 """Slip above which it has begun to slide."""
-RELAXED_SWEEPS = 32
+FROM_NOTHING, FROM_BEFORE = 32, 128
+"""Sweeps of the relaxation from no impulses, and from those of the last step."""
 SAME_LOAD = 1e-6
 """Share of the sum of all normal impulses by which rest may have more of them."""
 
@@ -61,30 +62,33 @@ def load(p: Mixed, n: int) -> float:
 
 @helper
 def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
-    """``solve_mixed``; where resting contacts begin to slide, once more in search of rest.
+    """``solve_mixed``; where resting contacts begin to slide, again in search of rest.
 
-    The second attempt starts where the convex relaxation leads from the impulses of the last step,
-    and counts if it solves as well, less begins to slide, and the load is no greater.
+    Attempts start where the convex relaxation leads from no impulses, then from those of the last
+    step, and count if they solve as well, less begins to slide, and the load is no greater.
     """
     for i in range(n):
         rest.warm[i] = p.x[i]
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
-    for attempt in range(2):
+    for attempt in range(3):
+        if attempt > 0:
+            for i in range(n):
+                p.x[i] = 0.0 if attempt == 1 else rest.warm[i]
+            count = FROM_NOTHING if attempt == 1 else FROM_BEFORE
+            for _ in range(count):
+                relaxed_sweep(p, n)
+            sweeps += count
         outcome = solve_mixed(p, n, tolerance)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
         slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
         better = outcome.residual <= max(residual, tolerance) and slipping < 0.5 * slip
         if attempt == 0 or (better and loaded <= most):
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
-        else:
             for i in range(n):
-                p.x[i] = rest.found[i]
-            velocities(p, p.x, p.w, n)
-        if attempt == 1 or slip <= STARTS:
+                rest.found[i] = p.x[i]
+        if slip <= STARTS:
             break
-        for i in range(n):
-            rest.found[i], p.x[i] = p.x[i], rest.warm[i]
-        for _ in range(RELAXED_SWEEPS):
-            relaxed_sweep(p, n)
-        sweeps += RELAXED_SWEEPS
+    for i in range(n):
+        p.x[i] = rest.found[i]
+    velocities(p, p.x, p.w, n)
     return Outcome(residual, sweeps, newtons)
