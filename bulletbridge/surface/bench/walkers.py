@@ -55,18 +55,20 @@ def walker(legs: int, angle: float = 0.0) -> Problem:
     # of the triangles, in their own axes
     back_in = meet(hub, BACK, straight(TOP), ACROSS)
     foot_in = meet(hub, FOOT, straight(SHIN), SOLE)
-    for k, phase in enumerate(phases):
-        tip = CRANK * turned(angle + phase)
-        top, knee = meet(PIVOT, TOP, tip, UPPER_ROD), meet(tip, LOWER_ROD, PIVOT, HANGER)
-        upper, hanger = slope(top - PIVOT), slope(knee - PIVOT)
+    legs_at = [(k, CRANK * turned(angle + phase)) for k, phase in enumerate(phases)]
+    tops = [meet(PIVOT, TOP, tip, UPPER_ROD) for _, tip in legs_at]
+    knees = [meet(tip, LOWER_ROD, PIVOT, HANGER) for _, tip in legs_at]
+    for k, tip in legs_at:  # children after their parents, as simulators number them
+        for name, end, rod in ("rod", tops[k], UPPER_ROD), ("low_rod", knees[k], LOWER_ROD):
+            turn = slope(end - tip) - angle
+            add(f"{name}{k}", "crank", tips[k], APART * k, turn, straight(rod))
+    for k, (top, knee) in enumerate(zip(tops, knees, strict=True)):
+        upper, hanger, depth = slope(top - PIVOT), slope(knee - PIVOT), APART * k
         back = PIVOT + rotated(back_in, upper)
         ankle = meet(back, LINK, knee, SHIN, -1)
-        depth = APART * k
         add(f"upper{k}", WORLD, PIVOT, depth, upper, straight(TOP), back_in)
-        add(f"hanger{k}", WORLD, PIVOT, depth, hanger, straight(HANGER))
-        add(f"rod{k}", "crank", tips[k], depth, slope(top - tip) - angle, straight(UPPER_ROD))
-        add(f"low_rod{k}", "crank", tips[k], depth, slope(knee - tip) - angle, straight(LOWER_ROD))
         add(f"link{k}", f"upper{k}", back_in, 0.0, slope(ankle - back) - upper, straight(LINK))
+        add(f"hanger{k}", WORLD, PIVOT, depth, hanger, straight(HANGER))
         sole = slope(ankle - knee) - hanger
         add(f"sole{k}", f"hanger{k}", straight(HANGER), 0.0, sole, straight(SHIN), foot_in)
         loops += [
