@@ -6,9 +6,7 @@ kept to second order in the amplitudes in every term, so that rotation stiffens 
 """
 
 from bulletbridge.mechanism.inertias import (
-    carried_inertia,
     own_inertia,
-    put_carried_inertia,
     put_own_inertia,
     rigid_acceleration,
 )
@@ -46,7 +44,6 @@ def add_beam(beam: Beam, stations: Records[Station], root: Pose) -> None:
         p = place(beam, stations[i])
         total = add_inertia(total, inertia_at(p, stations[i].mass, diagonal(0.0)))
     put_own_inertia(root, add_inertia(own_inertia(root), total))
-    put_carried_inertia(root, add_inertia(carried_inertia(root), total))
 
 
 @helper

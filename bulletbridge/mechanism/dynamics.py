@@ -41,21 +41,30 @@ from bulletbridge.numerics.records import Array, Ints, Records
 
 
 @helper
-def composite_inertias(
+def own_inertias(
     bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
 ) -> None:
-    """Inertia of each body, and of what it carries, about the world origin."""
+    """Inertia of each body about the world origin, with that of beams at their roots."""
     for i in range(1, len(bodies)):
         body, pose = bodies[i], poses[i]
         R = mat(pose.R)
         centre = add(vec(pose.p), apply(R, vec(body.com)))
         inertia = inertia_at(centre, body.mass, mul(mul(R, mat(body.J)), transpose(R)))
         put_own_inertia(pose, inertia)
-        put_carried_inertia(pose, inertia)
     if len(beams) > 0:
         put_own_inertia(poses[0], (0.0, ZERO, diagonal(0.0)))  # a beam on the world adds to it
     for i in range(len(beams)):
         add_beam(beams[i], stations, poses[bodies[beams[i].body].parent])
+
+
+@helper
+def composite_inertias(
+    bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
+) -> None:
+    """Inertia of each body, and of what it carries, about the world origin."""
+    own_inertias(bodies, beams, stations, poses)
+    for i in range(1, len(bodies)):
+        put_carried_inertia(poses[i], own_inertia(poses[i]))
     for i in range(len(bodies) - 1, 0, -1):
         parent = bodies[i].parent
         if parent > 0:

@@ -19,52 +19,52 @@ ch. 7 (articulated bodies).
 from typing import NamedTuple
 
 from bulletbridge.numerics.jit import helper
-from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
+from bulletbridge.numerics.records import Array, Ints, Records, Short, dtype_of
 
 
 class Front:
     """One body's elimination. Bodies around it are its boundary, its parent among them."""
 
-    body: Int
-    v: Int  # first rate of its joint
-    size: Int  # number of rates
-    first: Int  # of its boundary, in the lists of bodies and of places
-    count: Int  # bodies of the boundary
-    span: Int  # their coordinates
-    own: Int  # coordinates of the body beside its rates: none if it hangs from the world
-    parent: Int  # body, 0 for the world
-    up: Int  # where the parent's coordinates begin in those of the boundary
-    rise: Int  # number of them
-    lead: Int  # first rate of the parent if it hangs from the world, or -1
-    child: Int  # first front that leaves something to this one, or -1
-    sibling: Int  # next one that leaves something to the same front, or -1
-    join: Int  # first of the joins that are eliminated here
-    joins: Int
-    most: Int  # rows that the front can hold
-    keep: Int  # rows that it can pass on
-    row: Int  # start of its row numbers
-    left: Int  # start of what it leaves
-    factor: Int  # start of its factors
-    rows: Int  # rows in it now
-    pivots: Int  # eliminated rates and rows
+    body: Short
+    v: Short  # first rate of its joint
+    size: Short  # number of rates
+    first: Short  # of its boundary, in the lists of bodies and of places
+    count: Short  # bodies of the boundary
+    span: Short  # their coordinates
+    own: Short  # coordinates of the body beside its rates: none if it hangs from the world
+    parent: Short  # body, 0 for the world
+    up: Short  # where the parent's coordinates begin in those of the boundary
+    rise: Short  # number of them
+    lead: Short  # first rate of the parent if it hangs from the world, or -1
+    child: Short  # first front that leaves something to this one, or -1
+    sibling: Short  # next one that leaves something to the same front, or -1
+    join: Short  # first of the joins that are eliminated here
+    joins: Short
+    most: Short  # rows that the front can hold
+    keep: Short  # rows that it can pass on
+    row: Short  # start of its row numbers
+    left: Short  # start of what it leaves
+    factor: Short  # start of its factors
+    rows: Short  # rows in it now
+    pivots: Short  # eliminated rates and rows
 
 
 class Join:
     """Rows between two bodies."""
 
-    loop: Int  # whose they are
-    row: Int
-    rows: Int
-    a: Int  # bodies, 0 for the world
-    b: Int
-    place_a: Int  # where their coordinates begin in those of the boundary, or OWN
-    place_b: Int
-    width_a: Int  # number of coordinates, 0 for the world
-    width_b: Int
-    own_a: Int  # the same, 0 for a body that hangs from the world
-    own_b: Int
-    first_a: Int  # first rate of such a body
-    first_b: Int
+    loop: Short  # whose they are
+    row: Short
+    rows: Short
+    a: Short  # bodies, 0 for the world
+    b: Short
+    place_a: Short  # where their coordinates begin in those of the boundary, or OWN
+    place_b: Short
+    width_a: Short  # number of coordinates, 0 for the world
+    width_b: Short
+    own_a: Short  # the same, 0 for a body that hangs from the world
+    own_b: Short
+    first_a: Short  # first rate of such a body
+    first_b: Short
 
 
 OWN = -1

@@ -12,6 +12,7 @@ Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]
 
 Int = Annotated[int, "i8", ()]
+Short = Annotated[int, "i4", ()]
 Real = Annotated[float, "f8", ()]
 Vec3 = Annotated[Array, "f8", (3,)]
 Mat3 = Annotated[Array, "f8", (3, 3)]

@@ -26,7 +26,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.projector import applied_forces
-from bulletbridge.mechanism.dynamics import composite_inertias
+from bulletbridge.mechanism.dynamics import own_inertias
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics
 from bulletbridge.numerics.algebra import (
@@ -108,7 +108,7 @@ def respond(a: Arrays, f: LinkFactors, q: Array, v: Array, tau: Array, vdot: Arr
 def prepare(a: Arrays, f: LinkFactors, moment: Moment) -> None:
     """Factors at the poses; HANDED_OVER for a rank that is not what it should be."""
     c, e, basis, rows, k = a.control, f.e, f.basis, f.rows, f.basis.shape[0]
-    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+    own_inertias(a.bodies, a.beams, a.stations, a.poses)
     for i in range(len(a.axes)):
         axis = a.axes[i]
         twist = axis_twist(axis)
