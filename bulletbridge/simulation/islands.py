@@ -1,5 +1,6 @@
 """Parts of a system that nothing joins, each stepped by itself."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -246,11 +247,16 @@ class Islands:
         assert VECTORS == len(solvers[0].vectors)
         self.count = len(parts)
         with announce_compilation(run_islands):
-            self._run = StoredCall(run_islands, arrays, (whole.still, whole.tau, NO_RECORD, 0)).call
+            self._bound = StoredCall(run_islands, arrays, (whole.still, whole.tau, NO_RECORD, 0))
+        self._still = whole.still
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
-        return self._run((targets, tau, record, steps))
+        return self._bound.call((targets, tau, record, steps))
+
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        return self._bound.with_rest((self._still, tau, NO_RECORD, 1))
 
 
 def in_a_row(arrays: list[np.ndarray]) -> np.ndarray:

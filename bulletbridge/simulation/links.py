@@ -1,5 +1,6 @@
 """Plan of an elimination in link coordinates, and steps by it."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +12,7 @@ from bulletbridge.formulations.arrays import (
     HANDED_OVER,
     NOT_FINITE,
     NOT_RESOLVED,
-    RADAU,
     RK4,
-    START,
     VERLET,
 )
 from bulletbridge.mechanism.kinematics import kinematics
@@ -159,15 +158,14 @@ class Links:
             whole.control,
         )
         with announce_compilation(run_links):
-            self._run = StoredCall(
+            self._bound = StoredCall(
                 run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0)
-            ).call
+            )
+        self._run = self._bound.call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""
         c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
-        if c["integrator"] == RADAU or c["passes"] >= 0 or c["directions"] != START:
-            return self._whole.run_whole(targets, tau, record, steps)
         each = 1 if c["integrator"] == EULER else 2
         lines = 3 if c["integrator"] in (RK4, VERLET) else 1
         while True:
@@ -184,6 +182,20 @@ class Links:
             c["done"] = first
             if failure != DONE or first == steps:
                 return failure
+
+
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        whole = self._whole
+        step = self._bound.with_rest((whole.still, tau, NO_RECORD, 0, 1))
+
+        def call(nothing: tuple[()]) -> int:
+            failure = step(nothing)
+            if failure in LEFT_TO_JOINTS:
+                failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
+            return failure
+
+        return call
 
 
 def count(c: np.void, taken: list[int]) -> None:

@@ -9,7 +9,15 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.constraints.layout import Coupling, Loop, Term
-from bulletbridge.formulations.arrays import DOP8, HANDED_OVER, OF_LINKS, Arrays, Control
+from bulletbridge.formulations.arrays import (
+    DOP8,
+    HANDED_OVER,
+    OF_LINKS,
+    RADAU,
+    START,
+    Arrays,
+    Control,
+)
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.fronts import Elimination, Join
 from bulletbridge.numerics.jit import helper, kernel
@@ -45,9 +53,14 @@ def no_stages(
     targets: Array,
     tau: Array,
 ) -> tuple[float, float]:
-    """Leave implicit methods, whose matrices are full, to joint coordinates."""
-    a.control.failure = HANDED_OVER
+    """None: ``run_links`` leaves implicit methods to joint coordinates."""
     return math.inf, 1.0
+
+
+@helper
+def left_to_joints(c: Control) -> bool:
+    """Implicit methods, whose matrices are full, and ways to correct that ask for ranks."""
+    return c.integrator == RADAU or c.passes >= 0 or c.directions != START
 
 
 advance = stepping(Way(OF_LINKS, refresh, respond, accelerate, accelerate_at, no_stages, finish))
@@ -101,9 +114,13 @@ def run_links(
     step. basis (k, 6) spans the twists of the links, twists (2, nb, k). The others are those of
     ``step.run``.
     """
+    c = control[0]
+    if left_to_joints(c):
+        c.done, c.taken, c.rejected = first, 0, 0
+        return HANDED_OVER
     a = Arrays(
         bodies, beams, stations, efforts, poses, axes, loops, couplings, terms, user_jacobian,
-        rows[2], vectors, control[0],
+        rows[2], vectors, c,
     )  # fmt: skip
     f = LinkFactors(
         Elimination(
@@ -112,7 +129,7 @@ def run_links(
         ),
         basis, rows[0],
     )  # fmt: skip
-    m = 0 if control[0].integrator == DOP8 else 1  # its last stage is at the end of the step
+    m = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
     stage = LinkFactors(
         Elimination(
             fronts[m], around, widths, places, joins, numbers[m], kept[m], motion[m], inertia[m],

@@ -2,26 +2,26 @@
 
 import numpy as np
 
-from bulletbridge.formulations.arrays import EULER
+from bulletbridge.formulations.arrays import DOP8, RK4
 from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.simulation.islands import find_parts, islands_of, work
 from bulletbridge.simulation.links import Links, Plan, lay_out, make_plan
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import Parts, Solver
 
-PER_BODY, PER_OPERATION = 0.2, 8e-5
+PER_BODY, PER_OPERATION = 0.3, 8e-5
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
-AT_ALL, PER_FRONT, PER_ENTRY = 1.0, 0.25, 4e-3
+AT_ALL, PER_FRONT, PER_ENTRY = 1.6, 0.275, 2e-3
 """Cost of a step in link coordinates [µs], of a front, of one entry of its matrix."""
-STAGED = 0.7
-"""What stages cost of that, if both are measured by what they cost in joint coordinates."""
+STAGED = 0.9
+"""What steps with several stages cost of that, if a step in joint coordinates is the measure."""
 
 
 def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     """The way that costs least, from estimates measured on ladders of four-bars; None for as one.
 
-    Link coordinates win from twenty loops on that share links, from thirty that are stacked; where
-    an integrator has stages, from some seventeen on in both.
+    Link coordinates win from some sixteen loops on side by side, from twenty that are stacked;
+    where an integrator has several stages, from some twelve and from sixteen on.
     Couplings, beams, a user's rows and force elements join bodies in ways that link coordinates do
     not know, and stay in joint coordinates.
     """
@@ -35,7 +35,7 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
         sizes = [(whole.mechanism.nv, whole.encoded.nc)]
     cost = PER_BODY * len(whole.bodies) + PER_OPERATION * sum(work(*size) for size in sizes)
     plan = make_plan(whole.mechanism, whole.encoded)
-    share = 1.0 if whole.control[0]["integrator"] == EULER else STAGED
+    share = STAGED if whole.control[0]["integrator"] in (RK4, DOP8) else 1.0
     return Links(whole, plan) if share * cost_in_links(whole, plan) < cost else islands
 
 

@@ -1,5 +1,6 @@
 """The compiled step."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +46,10 @@ class Parts(Protocol):
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
         ...
 
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        ...
+
 
 class Solver(SolverArrays):
     """Steps of a mechanism with its constraints: calls into the kernels."""
@@ -84,11 +89,12 @@ class Solver(SolverArrays):
 
     def step(self) -> int:
         """``advance(1)``; in a call that takes nothing where all that acts is tau."""
-        if self._asked or self._by_call or self.script.signals or self.parts or self.held:
+        if self._asked or self._by_call or self.script.signals or self.held:
             return self.advance(1)
         if self._step_tau is not self.tau:
-            rest = self.still, self.tau, NO_RECORD, STEP, 1
-            self._step, self._step_tau = self._bound.with_rest(rest), self.tau
+            parts, rest = self.parts, (self.still, self.tau, NO_RECORD, STEP, 1)
+            self._step = parts.one_step(self.tau) if parts else self._bound.with_rest(rest)
+            self._step_tau = self.tau
         return self._step(()) and self.advance(1)
 
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
