@@ -10,6 +10,7 @@ import numba
 import pytest
 
 import bulletbridge.simulation.step  # noqa: F401  kernels are decorated on import
+from bulletbridge.numerics.jit import helper
 
 NUMERICS = Path(__file__).parents[1] / "bulletbridge" / "numerics"
 CALLEE = """
@@ -83,3 +84,13 @@ def test_kernels_run_as_plain_python(package):
 
 def test_the_users_settings_are_left_alone():
     assert os.environ.get("NUMBA_CACHE_DIR", "") == numba.config.CACHE_DIR
+
+
+def test_what_is_compiled_for_kernels_only_says_so():
+    @helper
+    def double(x: float) -> float:
+        return 2.0 * x
+
+    with pytest.raises(TypeError, match="for kernels only"):
+        double(1.0)
+    assert numba.njit(lambda x: double(x) + 1.0)(1.0) == 3.0

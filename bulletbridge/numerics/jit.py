@@ -1,4 +1,4 @@
-"""How kernels are compiled; with ``stored_calls`` the only module that imports numba.
+"""How kernels are compiled; with ``linked_code`` and ``stored_calls`` all that imports numba.
 
 numba keeps compiled functions per source file and does not notice a change in a *callee* that lives
 in another file. Each cache directory therefore carries a hash over a file and every package file it
@@ -21,6 +21,8 @@ from llvmlite import ir
 from numba.core import config, types
 from numba.extending import intrinsic
 
+from bulletbridge.numerics.linked_code import LINKED
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -32,6 +34,8 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},  # NaN and infinity keep their meaning
 }
+
+INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 
 def imported_files(source: Path) -> set[Path]:
@@ -84,22 +88,31 @@ def cache_directory(source: Path) -> str:
 
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile into the kernels that call it; not cached by itself."""
-    return cast(Callable[P, R], numba.njit(**OPTIONS)(function))
+    """Compile into the kernels that call it; from Python it cannot be called."""
+    return cast(Callable[P, R], numba.njit(**LINKED, **OPTIONS)(function))
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """A helper that is always inlined: for those that pass many arrays, where a call costs most."""
-    return cast(Callable[P, R], numba.njit(forceinline=True, **OPTIONS)(function))
+    return cast(Callable[P, R], numba.njit(**LINKED, **INLINED)(function))
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile at the first call and keep the result on disk under the stamp of all its sources."""
+    return _kernel(function, OPTIONS)
+
+
+def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that is always inlined where others call it."""
+    return _kernel(function, INLINED)
+
+
+def _kernel(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R]:
     directory = cache_directory(Path(function.__code__.co_filename))
     before = settings.CACHE_DIR
     settings.CACHE_DIR = directory
     try:
-        compiled = numba.njit(cache=directory != "", **OPTIONS)(function)
+        compiled = numba.njit(cache=directory != "", **options)(function)
     finally:
         settings.CACHE_DIR = before
     return cast(Callable[P, R], compiled)

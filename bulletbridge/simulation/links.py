@@ -158,9 +158,7 @@ class Links:
             whole.control,
         )
         with announce_compilation(run_links):
-            self._bound = StoredCall(
-                run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0)
-            )
+            self._bound = StoredCall(run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0))
         self._run = self._bound.call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
@@ -182,7 +180,6 @@ class Links:
             c["done"] = first
             if failure != DONE or first == steps:
                 return failure
-
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""
