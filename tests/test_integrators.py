@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mechanisms import closed_system
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain, windows
 from scipy.integrate import quad
 from test_constraints import PointOnSphere
 from test_methods import SPATIAL
-from test_step import closed_system
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError

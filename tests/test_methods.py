@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from mechanisms import REVOLUTE, SPHERICAL
+from mechanisms import REVOLUTE, SPHERICAL, closed_system
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain
 from small_models import four_bar as four_bar_model
 from test_constraints import PointOnSphere
-from test_step import closed_system
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError, UnsupportedError

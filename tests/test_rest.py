@@ -8,9 +8,9 @@ import numpy as np
 import pybullet
 import pytest
 from planar import planar_chain
+from touching import Touching
 
 import bulletbridge as bb
-from bulletbridge.mechanism.layout import TOUCH_COLUMNS
 from bulletbridge.simulation import bounded
 from bulletbridge.surface.drop_in.client import BulletClient
 
@@ -43,30 +43,12 @@ def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     assert gap < 1e-12
 
 
-class Slot:
-    """A world with one contact at each side of a block, at its centre; no room between."""
-
-    def state(self):
-        return np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)
-
-    def write(self, q, v):
-        pass
-
-    def check(self):
-        pass
-
-    def touches(self, q, v):
-        touch = np.zeros((2, TOUCH_COLUMNS))
-        for k, normal in enumerate((1.0, -1.0)):
-            touch[k] = 0, 1, *q[:3], normal, 0, 0, normal * q[0], 0.5, 0, 0, 0, 0.5, 0, 0, 1
-        return touch
-
-
 @pytest.mark.parametrize(("aside", "falls"), [(-6.0, 0.0), (-1.0, 1.5), (0.0, 2.0)])
 def test_rest_is_not_bought_by_squeezing(aside, falls):
     """A block rests on one wall; gravity turns. Both walls could squeeze it: nothing makes them."""
     mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([-6.0, 0.0, -2.0]))
-    system = bb.System(mechanism, world=Slot(), contacts=True, dt=DT)
+    slot = Touching([(1, 0, 0), (-1, 0, 0)], (0.5, 0.5), (0, 0, 1))  # no room between its walls
+    system = bb.System(mechanism, world=slot, contacts=True, dt=DT)
     for _ in range(10):
         system.step()
     assert np.abs(system.v).max() < 1e-14
