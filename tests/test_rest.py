@@ -11,7 +11,9 @@ from planar import planar_chain
 from touching import Touching
 
 import bulletbridge as bb
+from bulletbridge.errors import StepError
 from bulletbridge.simulation import bounded
+from bulletbridge.simulation.bounded_kernel import X
 from bulletbridge.surface.drop_in.client import BulletClient
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -56,3 +58,41 @@ def test_rest_is_not_bought_by_squeezing(aside, falls):
     for _ in range(10):
         system.step()
     assert system.v[5] == pytest.approx(-10 * DT * falls, abs=1e-13)
+
+
+def resting():
+    """A block that has come to rest on a plane by its weight, and that plane."""
+    plane = Touching([(0, 0, 1)], (0.5, 0.5), (1, 0, 0))
+    mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([1.0, 0.0, -10.0]))
+    system = bb.System(mechanism, world=plane, contacts=True, dt=DT)
+    for _ in range(3):
+        system.step()
+    return system, plane
+
+
+def test_a_search_that_starts_from_no_numbers_is_replaced():
+    """The first attempt goes on from the last impulses; without a solution it is never the best."""
+    system, _ = resting()
+    system._bounded.impulses[X] = np.nan
+    system.step()
+    assert np.abs(system.v).max() < 1e-14
+    assert system.contacts()[0].normal_force == pytest.approx(10.0, rel=1e-12)
+
+
+def test_a_contact_that_is_not_a_number_undoes_the_step(monkeypatch):
+    """No impulse solves it: the step fails instead of leaving the contact out."""
+    system, plane = resting()
+    before = np.concatenate([system.q, system.v])
+
+    def broken(q, v):
+        touch = Touching.touches(plane, q, v).copy()
+        touch[0, 8] = np.nan  # the gap
+        return touch
+
+    monkeypatch.setattr(plane, "touches", broken)
+    with pytest.raises(StepError, match="not finite"):
+        system.step()
+    assert np.array_equal(before, np.concatenate([system.q, system.v]))
+    monkeypatch.undo()
+    system.step()
+    assert np.abs(system.v).max() < 1e-14
