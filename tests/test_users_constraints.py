@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from planar import planar_chain
+from users_constraints import Failing, PointOnSphere
 
 import bulletbridge as bb
 
@@ -12,8 +13,6 @@ import bulletbridge as bb
     "integrator", ["semi_implicit_euler", "rk4", "dop853", "heun", "nystrom4", "symmetric"]
 )
 def test_a_users_constraint_moves_like_the_built_in_one(integrator):
-    from test_constraints import PointOnSphere
-
     ends = []
     built_in = bb.Distance("rod", bb.Frame("world"), bb.Frame("l2", (0.7, 0, 0)), 0.9)
     for constraint in (built_in, PointOnSphere(bb.Frame("l2", (0.7, 0, 0)), 0.9)):
@@ -31,16 +30,6 @@ def test_a_users_constraint_moves_like_the_built_in_one(integrator):
 
 
 def test_an_exception_in_a_users_constraint_reaches_the_caller_and_undoes_the_step():
-    from test_constraints import PointOnSphere
-
-    class Failing(PointOnSphere):
-        broken = False
-
-        def rows(self, kinematics):
-            if self.broken:
-                raise ZeroDivisionError("mine")
-            return super().rows(kinematics)
-
     constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
     system = bb.System(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]), [constraint])
     system.assemble({"j0": 1.0})
