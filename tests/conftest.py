@@ -1,11 +1,16 @@
 """Fixtures for all tests."""
 
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pybullet
 import pytest
+from bullet_worlds import BulletWorld
+from fake_window import Window
+from loops_files import ROBOT
+from solid_worlds import SolidWorld
 
 import bulletbridge
 
@@ -28,3 +33,39 @@ def connect() -> Generator[Callable[..., Any], None, None]:
     yield make
     for client in made:
         client.disconnect()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Generator[BulletWorld, None, None]:
+    """A Bullet client of its own, into which URDF text is loaded."""
+    bullet = BulletWorld(tmp_path)
+    yield bullet
+    if pybullet.isConnected(bullet.client):
+        pybullet.disconnect(bullet.client)
+
+
+@pytest.fixture
+def solids(tmp_path: Path) -> Generator[SolidWorld, None, None]:
+    """A world of solids on the ground that is closed after the test."""
+    made = SolidWorld(tmp_path)
+    yield made
+    pybullet.disconnect(made.client)
+
+
+@pytest.fixture
+def window(monkeypatch: pytest.MonkeyPatch) -> Window:
+    """Bullet's window without one, from here on."""
+    return Window().install(monkeypatch)
+
+
+@pytest.fixture
+def loops_file(tmp_path: Path) -> Callable[[str], Path]:
+    """Puts text into a loops file beside a robot; its path."""
+    (tmp_path / "robot.urdf").write_text(ROBOT)
+
+    def put(text: str) -> Path:
+        path = tmp_path / "robot.loops.yaml"
+        path.write_text(text)
+        return path
+
+    return put

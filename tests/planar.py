@@ -8,6 +8,8 @@ import bulletbridge as bb
 from bulletbridge.mechanism.layout import FREE, REVOLUTE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 
+PIN = bb.Frame("world", (1.0, 0, 0))
+"""Where ``four_bar`` is closed."""
 TURN_DOWN = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # joint angle pi/2 hangs down
 
 
@@ -115,4 +117,18 @@ def windows(count=1, last=1.0, **options) -> bb.System:
         {f"j{i}": -turn[i] * np.pi / 2 for i in range(number)},
         {f"j{i}": turn[i] for i in range(number)},
     )
+    return system
+
+
+def hinged(dt=1 / 240, **options) -> bb.System:
+    """``four_bar`` with a hinge for its last pin, about the linkage's normal."""
+    tip = bb.Frame("l2", (0.7, 0, 0))
+    pin = bb.Frame("world", (1.0, 0, 0), (-np.pi / 2, 0, 0))  # z along y, as the joints
+    joint = bb.LoopJoint("pin", bb.JointModel.REVOLUTE, pin, tip, **options)
+    return bb.System(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]), [joint], dt=dt)
+
+
+def assembled(system: bb.System, angle=1.0) -> bb.System:
+    """A four-bar, closed at an angle of its first crank [rad]."""
+    system.assemble({"j0": angle}, guess={"j0": angle, "j1": -1.0, "j2": -1.5})
     return system

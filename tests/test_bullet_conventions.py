@@ -3,20 +3,9 @@
 import numpy as np
 import pybullet
 import pytest
-from bullet_worlds import BulletWorld
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from urdf_builder import inertial, joint, link, random_tree, robot
-
-ARM = robot(link("base"), link("a"), joint("j", "continuous", "base", "a"))
-
-
-@pytest.fixture
-def world(tmp_path):
-    """A Bullet client of its own."""
-    bullet = BulletWorld(tmp_path)
-    yield bullet
-    pybullet.disconnect(bullet.client)
+from urdf_builder import ARM, inertial, joint, link, random_tree, robot
 
 
 def test_link_frames_are_float32_and_inertial_frames_are_not(world, rng):

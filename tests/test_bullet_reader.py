@@ -1,48 +1,29 @@
 """The reader against Pinocchio on the same URDF text, and against Bullet's own link states."""
 
-import warnings
-
 import numpy as np
 import pinocchio as pin
 import pybullet
-import pytest
-from bullet_worlds import BulletWorld
-from hypothesis import HealthCheck, given, settings
+from bullet_worlds import quiet, seeds
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from urdf_builder import ALL_KINDS, inertial, joint, link, random_tree, robot
+from urdf_builder import ONE_DOF, inertial, joint, link, random_tree, robot
 
 from bulletbridge.constraints.encode import encode
-from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
 from bulletbridge.mechanism.bullet import read_body, read_bullet
-from bulletbridge.mechanism.bullet_checks import check_mass_matrix, mass_matrix_at
+from bulletbridge.mechanism.bullet_checks import mass_matrix_at
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.layout import POSE
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 
-ONE_DOF = tuple(kind for kind in ALL_KINDS if kind != "spherical")
 POSE_ATOL = 1e-12
 M_RTOL = 1e-12
 STEP_RTOL = 1e-11
 DIAGONALISATION = 1e-5
 """Bullet diagonalises full tensors to about 1e-6."""
-
-quiet = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-seeds = st.integers(0, 2**32 - 1)
-
-
-@pytest.fixture
-def world(tmp_path):
-    """A Bullet client of its own."""
-    bullet = BulletWorld(tmp_path)
-    yield bullet
-    if pybullet.isConnected(bullet.client):
-        pybullet.disconnect(bullet.client)
 
 
 def link_pose(mechanism, q, name):
@@ -229,22 +210,6 @@ def test_reading_changes_nothing_but_the_stamp(world, rng):
     second.check()
 
 
-def test_mass_matrix_agrees_with_bullets_own(world, rng):
-    body = world.load(random_tree(rng, 7, ONE_DOF, branching=0.2), useFixedBase=True)
-    bodies = read_bullet(body, world.client)
-    q = rng.normal(size=bodies.mechanism.nq)
-    M = np.array(pybullet.calculateMassMatrix(body, q.tolist(), physicsClientId=world.client))
-    assert_allclose(mass_matrix_at(bodies.mechanism, q)[0], M, atol=1e-12 * np.abs(M).max())
-
-
-def test_a_removed_body_leaves_a_stale_mass_matrix_that_is_not_blamed_on_the_next(world, rng):
-    for _ in range(10):
-        body = world.load(random_tree(rng, 5, ("revolute",)), useFixedBase=True)
-        pybullet.calculateMassMatrix(body, [0.0] * 5, physicsClientId=world.client)
-        read_bullet(body, world.client)
-        pybullet.removeBody(body, world.client)
-
-
 def test_several_robots_are_one_forest_with_names_of_their_own(world, rng):
     arm = random_tree(rng, 3, ("revolute",), name="arm")
     ids = [world.load(arm, useFixedBase=True), world.load(arm, useFixedBase=False)]
@@ -310,196 +275,3 @@ def test_a_base_called_world_is_the_world_at_the_origin_only(world):
     mechanism = read_bullet(elsewhere, world.client).mechanism
     assert mechanism.link("world").p.tolist() == [0, 0, 0]
     assert mechanism.link("robot/world").p.tolist() == [1, 0, 0]
-
-
-ARM = robot(link("base"), link("a"), joint("j", "continuous", "base", "a"))
-
-
-def _one_joint(kind="continuous", child=None, **options):
-    return robot(link("base"), link("a", child), joint("j", kind, "base", "a", **options))
-
-
-BAD = {
-    "planar": (_one_joint("planar"), r"body 'robot': joint 'j' is planar.*prismatic"),
-    "axis": (_one_joint(axis="0 0 2"), r"axis of joint 'j' has length 2; .*unit vector"),
-    "no axis": (_one_joint(axis="0 0 0"), r"axis of joint 'j' has length 0; .*unit vector"),
-    "slack slide": (_one_joint("prismatic", axis="0 0 0.999"), r"'j' has length 0.999"),
-    "massless": (
-        _one_joint(child=inertial(0.0, (0.0, 0.0, 0.0))),
-        r"joint 'j' moves no inertia \(0\): link 'a'.*positive mass",
-    ),
-    "point on axis": (
-        _one_joint(child=inertial(1.0, (0.0, 0.0, 0.0), (0, 0, 0.5))),
-        r"joint 'j' moves no inertia",
-    ),
-    "rod on a ball": (
-        _one_joint("spherical", inertial(1.0, (0.1, 0.0, 0.1), (0, 0.5, 0))),
-        r"joint 'j' moves no inertia",
-    ),
-    "two on one axis": (
-        robot(
-            link("base"),
-            link("a", inertial(0.0, (0.0, 0.0, 0.0))),
-            link("b"),
-            joint("j", "continuous", "base", "a"),
-            joint("k", "continuous", "a", "b"),
-        ),
-        r"joint 'j' with 'k' moves no inertia",
-    ),
-    "triangle": (
-        _one_joint(child=inertial(1.0, (1.0, 1.0, 2.5), (0.3, 0, 0))),
-        r"made the inertia of link 'a' zero.*\[1 1 2.5 0 0 0\]",
-    ),
-    "too many": (
-        robot(
-            *(link(f"l{i}") for i in range(123)),
-            *(joint(f"j{i}", "continuous", f"l{i}", f"l{i + 1}") for i in range(122)),
-        ),
-        r"body 'robot' has 122 joint coordinates.*121.*split",
-    ),
-}
-
-
-@pytest.mark.parametrize("text, message", BAD.values(), ids=BAD.keys())
-def test_what_cannot_be_modelled_is_refused_by_name_and_changes_nothing(world, text, message):
-    body = world.load(text, useFixedBase=True)
-    before = world.snapshot() if "l122" not in text else None
-    with pytest.raises(ModelError, match=message):
-        read_bullet(body, world.client)
-    if before:
-        assert world.snapshot() == before
-
-
-def test_a_massless_link_between_two_joints_is_fine(world):
-    text = robot(
-        link("base"),
-        link("cross", inertial(0.0, (0.0, 0.0, 0.0))),
-        link("b", inertial(1.0, (0.1, 0.1, 0.1), (0, 0, 0.5))),
-        joint("x", "continuous", "base", "cross", axis="1 0 0"),
-        joint("y", "continuous", "cross", "b", axis="0 1 0"),
-    )
-    assert read_bullet(world.load(text, useFixedBase=True), world.client).mechanism.nv == 2
-
-
-def test_an_axis_with_three_digits_is_meant_as_a_unit_vector(world):
-    body = world.load(_one_joint(axis="0.577 0.577 0.577"), useFixedBase=True)
-    mechanism = read_bullet(body, world.client).mechanism
-    assert_allclose(mechanism.bodies[1]["R"][:, 2], 3**-0.5 * np.ones(3), atol=1e-12)
-
-
-def test_maximal_coordinates_are_refused(world):
-    box = pybullet.createCollisionShape(
-        pybullet.GEOM_BOX, halfExtents=[0.1, 0.1, 0.1], physicsClientId=world.client
-    )
-    body = pybullet.createMultiBody(1, box, useMaximalCoordinates=1, physicsClientId=world.client)
-    with pytest.raises(ModelError, match="without useMaximalCoordinates"):
-        read_bullet(body, world.client)
-
-
-def test_unknown_bodies_and_clients_are_named(world):
-    with pytest.raises(WorldError, match=r"no body 7; it has none"):
-        read_bullet(7, world.client)
-    body = world.load(ARM)
-    with pytest.raises(WorldError, match=rf"no body 7; it has \[{body}\].*loadURDF returned"):
-        read_bullet([body, 7], world.client)
-    with pytest.raises(WorldError, match="client 77 is not connected"):
-        read_bullet(body, 77)
-    with pytest.raises(ModelError, match="more than once"):
-        read_bullet([body, body], world.client)
-    with pytest.raises(ModelError, match="no bodies given"):
-        read_bullet([], world.client)
-
-
-@pytest.mark.parametrize("fixed", [True, False])
-def test_a_removed_body_is_noticed_even_if_its_id_is_taken(world, fixed):
-    first, second = (world.load(ARM, useFixedBase=fixed) for _ in range(2))
-    bodies = read_bullet([first, second], world.client)
-    q, v = bodies.state()
-    pybullet.removeBody(second, world.client)
-    for act in (bodies.check, bodies.state, lambda: bodies.write(q, v)):
-        with pytest.raises(WorldError, match=r"body 'robot_2' \(id 1.*removed.*read it again"):
-            act()
-    assert world.load(ARM, useFixedBase=fixed) == second, "Bullet gives the id away"
-    before = world.snapshot()
-    for act in (bodies.check, bodies.state, lambda: bodies.write(q + 1.0, v + 1.0)):
-        with pytest.raises(WorldError, match="removed"):
-            act()
-    assert world.snapshot() == before
-    pybullet.resetSimulation(world.client)
-    with pytest.raises(WorldError, match="'robot'.*removed"):
-        bodies.check()
-    pybullet.disconnect(world.client)
-    for act in (bodies.check, bodies.state, lambda: bodies.write(q, v)):
-        with pytest.raises(WorldError, match=r"client \d+ is not connected any more"):
-            act()
-
-
-def test_a_moved_fixed_base_is_noticed(world):
-    body = world.load(ARM, useFixedBase=True)
-    bodies = read_bullet(body, world.client)
-    pybullet.resetBasePositionAndOrientation(body, [0, 0.1, 0], [0, 0, 0, 1], world.client)
-    with pytest.raises(WorldError, match=r"moved by 0.1 m and turned by 0 rad"):
-        bodies.state()
-
-
-def test_states_that_do_not_fit_or_are_not_finite_are_refused(world):
-    body = world.load(ARM, useFixedBase=True)
-    bodies = read_bullet(body, world.client)
-    with pytest.raises(ModelError, match="q has 2 numbers and v 1; the mechanism has 1 and 1"):
-        bodies.write(np.zeros(2), np.zeros(1))
-    pybullet.resetJointState(body, 0, np.nan, physicsClientId=world.client)
-    with pytest.raises(WorldError, match="joint 'j'"):
-        bodies.state()
-
-
-def test_inertia_that_bullet_invented_is_reported(world):
-    body = world.load(ARM, flags=0)
-    with pytest.warns(
-        BulletBridgeWarning, match=r"link 'a' from \[1 1 1 0 0 0\] to \[6.67e-07"
-    ) as w:
-        read_bullet(body, world.client)
-    assert "URDF_USE_INERTIA_FROM_FILE" in str(w[0].message)
-
-
-def test_a_link_without_inertial_is_reported(world):
-    with pytest.warns(
-        BulletBridgeWarning, match=r"link 'a' has no <inertial>, Bullet gave it 1 kg"
-    ):
-        read_bullet(world.load(_one_joint(child=""), useFixedBase=True), world.client)
-
-
-def test_a_base_that_is_fixed_for_want_of_mass_is_reported(world):
-    text = robot(link("base", inertial(0.0)), link("a"), joint("j", "continuous", "base", "a"))
-    with pytest.warns(BulletBridgeWarning, match="base link 'base' has no mass"):
-        assert read_bullet(world.load(text), world.client).mechanism.nv == 1
-
-
-@quiet
-@given(seeds, st.integers(0, 6), st.booleans())
-def test_inertia_from_the_file_is_not_reported(world, seed, n, full_tensors):
-    text = random_tree(np.random.default_rng(seed), n, full_tensors=full_tensors)
-    body = world.load(text, useFixedBase=False, globalScaling=2.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_bullet(body, world.client)
-
-
-def test_a_mass_changed_by_the_user_is_read_and_not_reported(world):
-    body = world.load(ARM, useFixedBase=True)
-    pybullet.changeDynamics(
-        body, 0, mass=5.0, localInertiaDiagonal=[2.0, 2.0, 2.0], physicsClientId=world.client
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        mechanism = read_bullet(body, world.client).mechanism
-    assert mechanism.bodies[1]["mass"] == 5.0
-
-
-def test_a_wrong_mass_matrix_is_reported_by_joint_and_amount(world, rng):
-    body = world.load(random_tree(rng, 3, ("revolute",)), useFixedBase=True)
-    mechanism = read_bullet(body, world.client).mechanism
-    M, _ = mass_matrix_at(mechanism, np.zeros(3))
-    wrong = M.copy()
-    wrong[2, 1] *= 1.01
-    with pytest.raises(ModelError, match=r"between joints 'j2' and 'j1'.*limit 1e-06"):
-        check_mass_matrix(mechanism, M, wrong)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
+from users_constraints import PointOnSphere
 
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joint_geometry import VARIABLE, free_twists, joint_axis
@@ -27,7 +28,6 @@ from bulletbridge.constraints.loop import (
     LoopJoint,
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
-from bulletbridge.constraints.user import Rows
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
@@ -47,22 +47,6 @@ SPLINE = Spline((0.0, 0.5, 1.0, 2.0), (0.0, 0.3, -0.2, 0.5))
 MOTION = Motion(
     x=Sine(0.2, 0.7), y=Polynomial((0.1, 0.3, -0.2)), z=SPLINE, angle=Sine(1.2, 0.4, 0.3, 0.5)
 )
-
-
-class PointOnSphere:
-    """A user's constraint: the origin of a frame stays at a distance from a point of the world."""
-
-    name, units = "sphere", ("m",)
-
-    def __init__(self, frame: Frame, radius: float) -> None:
-        self.frame, self.radius = frame, radius
-
-    def rows(self, kinematics) -> Rows:
-        point = kinematics.point(self.frame)
-        r = float(np.linalg.norm(point.p_W))
-        n, u = point.p_W / r, point.J @ kinematics.v
-        gamma = n @ point.bias + (u @ u - (n @ u) ** 2) / r
-        return Rows(np.array([r - self.radius]), n[None] @ point.J, np.zeros(1), np.array([gamma]))
 
 
 def joint(model, motion=None):

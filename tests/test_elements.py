@@ -9,13 +9,13 @@ from numpy.testing import assert_allclose
 from planar import four_bar, planar_chain
 
 import bulletbridge as bb
-from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.simulation import islands
-from bulletbridge.surface.loops_file import read_loops, write_loops
+from bulletbridge.surface.loops_file import read_loops
 
 EPS = np.finfo(float).eps
 A = bb.Frame("link2", (0.1, 0.2, -0.1), (0.3, -0.2, 0.5))
@@ -263,59 +263,6 @@ def test_wrong_elements_are_named():
         system = bb.System(mechanism, [bb.Spring("x", *ends, 1.0, length=0.2)])
         system._full.q[:] = 0.0
         bb.System(mechanism, [replace(system.constraints[0], a=bb.Frame("l0", (0.5, 0, 0)))]).step()
-
-
-FILE = """bulletbridge: 1
-urdf: {urdf}
-fixed_base: true
-loops:
-  - {{name: pin, type: revolute, a: {{link: rocker, xyz: [0.7, 0, 0]}}, b: {{link: ground, xyz: [1, 0, 0]}},
-      axis: [0, -1, 0], turn: {{stiffness: 2, rest: 0.5, force: {{sine: {{amplitude: 1, frequency: 2}}}}}}}}
-forces:
-  - {{name: s, type: spring, a: {{link: crank}}, b: {{link: rocker}}, stiffness: 3, damping: 0.5, length: 0.2, force: 1}}
-  - {{joint: crank, damping: 0.1}}
-  - {{name: t, type: torsion_spring, a: {{link: crank}}, b: {{link: coupler}}, axis: [0, 1, 0], stiffness: 3, rest: -1}}
-  - {{name: b, type: bushing, a: {{link: world}}, b: {{link: coupler}}, stiffness: [1, 2, 3], turning_damping: [1, 1, 1]}}
-{more}"""  # noqa: E501
-
-
-def file(tmp_path, more=""):
-    """A loops file with all kinds of elements."""
-    from bulletbridge.surface.models import find
-
-    path = tmp_path / "sprung.loops.yaml"
-    path.write_text(FILE.format(urdf=find("four_bar").with_name("four_bar.urdf"), more=more))
-    return path
-
-
-def test_files_hold_elements_and_are_written_back(tmp_path):
-    spec = read_loops(file(tmp_path))
-    assert spec.elements[0] == bb.Spring(
-        "s", bb.Frame("crank"), bb.Frame("rocker"), 3.0, 0.5, 0.2, 1.0
-    )
-    assert spec.constraints[0].turn == bb.Freedom(stiffness=2.0, rest=0.5, force=bb.Sine(1.0, 2.0))
-    write_loops(spec, tmp_path / "again.loops.yaml")
-    assert read_loops(tmp_path / "again.loops.yaml") == spec
-    with bb.load(spec) as model:
-        assert list(model.system.spring_forces()) == ["pin", "s", "t", "b"]
-        model.system.rollout(10)
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("{name: x, type: sprung, a: {link: crank}, b: {link: rocker}}", "'sprung'"),
-        ("{name: x, type: spring, a: {link: crnk}, b: {link: rocker}, force: 1}", "did you mean"),
-        ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}}", "exerts nothing"),
-        ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, damping: -1}", "negative"),
-        ("{name: s, type: spring, a: {link: crank}, b: {link: rocker}, force: 1}", "already"),
-        ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, k: 1}", "unknown key 'k'"),
-        ("{name: x, a: {link: crank}, b: {link: rocker}, force: 1}", "'type' is missing"),
-    ],
-)
-def test_wrong_entries_are_named(tmp_path, entry, message):
-    with pytest.raises(LoopFileError, match=message):
-        read_loops(file(tmp_path, f"  - {entry}\n"))
 
 
 def test_bullet_gets_the_same_forces_as_joint_torques():

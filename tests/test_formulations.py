@@ -5,11 +5,10 @@ import pinocchio as pin
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, decided, oracle
+from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, closed_system, decided, oracle
 from numpy.testing import assert_allclose
 from planar import four_bar
 from scipy.linalg import block_diag
-from test_step import closed_system
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, OverconstrainedError, StepError, UnsupportedError

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mechanisms import closed_system
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain, windows
 from scipy.integrate import quad
-from test_constraints import PointOnSphere
 from test_methods import SPATIAL
-from test_step import closed_system
+from users_constraints import Failing
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError
@@ -226,14 +226,6 @@ def test_driven_rows_and_scripted_forces_are_met_at_the_stages(integrator):
 
 @pytest.mark.parametrize("integrator", ORDERS)
 def test_users_constraints_work_and_their_exceptions_undo_the_step(integrator):
-    class Failing(PointOnSphere):
-        broken = False
-
-        def rows(self, kinematics):
-            if self.broken:
-                raise ZeroDivisionError("mine")
-            return super().rows(kinematics)
-
     constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
     chain = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
     system = bb.System(chain, [constraint], integrator=integrator, rtol=1e-6, dt=0.05)

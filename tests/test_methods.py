@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from mechanisms import REVOLUTE, SPHERICAL
+from mechanisms import REVOLUTE, SPHERICAL, closed_system
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain
 from small_models import four_bar as four_bar_model
-from test_constraints import PointOnSphere
-from test_step import closed_system
+from users_constraints import Failing
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError, UnsupportedError
@@ -253,14 +252,6 @@ def test_driven_rows_are_followed(formulation, integrator):
 
 
 def test_exceptions_of_users_constraints_undo_the_step():
-    class Failing(PointOnSphere):
-        broken = False
-
-        def rows(self, kinematics):
-            if self.broken:
-                raise ZeroDivisionError("mine")
-            return super().rows(kinematics)
-
     constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
     chain = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
     system = bb.System(chain, [constraint], integrator="heun")

@@ -167,3 +167,16 @@ def test_friction_that_feeds_its_normal_ends_in_the_sliding_solution(mu):
     assert residual <= ENOUGH
     assert x == pytest.approx([normal, mu * normal, 0.0], abs=1e-12)
     assert w[1] < 0.0
+
+
+@pytest.mark.parametrize("where", ["D", "b", "x"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("row", [0, 1])
+def test_what_is_not_finite_is_not_solved(where, value, row):
+    """Comparisons with what is not a number must not pass it by: there is no residual."""
+    arrays = {"D": np.eye(3), "b": np.array([-1.0, 0.1, 0.0]), "x": np.zeros(3)}
+    arrays[where][(row, row) if where == "D" else row] = value
+    D, b, x = arrays.values()
+    scratch = np.zeros((3, 3)), np.zeros((4, 3))
+    residual, *_ = solve_mixed_problem(D, b, bounds_of(1, 0.5), x, np.zeros(3), *scratch, ENOUGH)
+    assert residual == np.inf

@@ -1,4 +1,4 @@
-"""What is drawn into Bullet's window, and what its sliders do, without a window."""
+"""What is drawn into Bullet's window, without a window."""
 
 from dataclasses import replace
 
@@ -11,8 +11,6 @@ from small_models import four_bar, geared
 from bulletbridge.constraints.loop import Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.motion import Motion, Polynomial
 from bulletbridge.errors import ModelError
-from bulletbridge.surface import overlay as overlay_module
-from bulletbridge.surface import sliders as sliders_module
 from bulletbridge.surface.load import load
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.overlay import (
@@ -24,67 +22,10 @@ from bulletbridge.surface.overlay import (
     marks_of,
     weight_of,
 )
-from bulletbridge.surface.sliders import Sliders, Switch, round_up
+from bulletbridge.surface.sliders import Switch
 
 ROUND_OFF = 1e-12
 UP = np.array([0.0, 0.0, 1.0])
-
-
-class Window:
-    """Bullet's window as far as it is drawn on: items by id, sliders by label."""
-
-    def __init__(self):
-        self.items, self.made, self.rendered, self.sliders, self.labels = {}, 0, True, [], []
-        self.answers, self.lost = 0, ()
-
-    def install(self, monkeypatch):
-        for module in (overlay_module, sliders_module):
-            monkeypatch.setattr(module, "has_window", lambda _: True)
-        for name in ("addUserDebugLine", "addUserDebugText", "removeUserDebugItem"):
-            monkeypatch.setattr(pybullet, name, getattr(self, name))
-        monkeypatch.setattr(pybullet, "configureDebugVisualizer", self.configure)
-        monkeypatch.setattr(pybullet, "addUserDebugParameter", self.slider)
-        monkeypatch.setattr(pybullet, "readUserDebugParameter", lambda k, **_: self.sliders[k])
-        return self
-
-    def put(self, item, replaced):
-        assert not self.rendered
-        if replaced not in self.items:
-            self.made, replaced = self.made + 1, self.made
-        self.items[replaced] = item
-        self.answers += 1
-        return -1 if self.answers in self.lost else replaced
-
-    def addUserDebugLine(self, start, end, replaceItemUniqueId, **_):  # noqa: N802, N803
-        return self.put((np.array(start), np.array(end)), replaceItemUniqueId)
-
-    def addUserDebugText(self, text, at, replaceItemUniqueId, **_):  # noqa: N802, N803
-        return self.put((text, np.array(at)), replaceItemUniqueId)
-
-    def removeUserDebugItem(self, item, **_):  # noqa: N802
-        del self.items[item]
-
-    def configure(self, flag, value, **_):
-        if flag == pybullet.COV_ENABLE_RENDERING:
-            self.rendered = bool(value)
-
-    def slider(self, label, lower, upper, start, **_):
-        self.labels.append((label, lower, upper))
-        self.sliders.append(float(np.float32(start)))  # as Bullet keeps it
-        return len(self.sliders) - 1
-
-    @property
-    def texts(self):
-        return [item[0] for item in self.items.values() if isinstance(item[0], str)]
-
-    @property
-    def lines(self):
-        return [item for item in self.items.values() if not isinstance(item[0], str)]
-
-
-@pytest.fixture
-def window(monkeypatch):
-    return Window().install(monkeypatch)
 
 
 def mark(name="pin", gap=(0.0, 0.0, 0.0), force=(0.0, 0.0, 0.0), moment=(0.0, 0.0, 0.0)):
@@ -300,94 +241,3 @@ def test_the_gap_is_what_the_joint_does_not_allow(tmp_path, loop, expected, rng)
 def test_couplings_have_no_place(tmp_path):
     with load(geared(tmp_path)) as loaded:
         assert marks_of(loaded.system) == []
-
-
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4", "dop853"])
-def test_gravity_set_on_the_way_is_that_of_a_model_with_it(tmp_path, integrator):
-    spec = read_loops(four_bar(tmp_path))
-    other = replace(spec, gravity=(1.0, 0.0, -1.6))
-    with load(spec, integrator=integrator) as one, load(other, integrator=integrator) as two:
-        one.system.rollout(3)
-        two.system.set_state(one.system.q, one.system.v, one.system.t)
-        one.system.gravity = other.gravity
-        for system in (one.system, two.system):
-            system.rollout(5)
-        # set_state trims to round-off, and dop853 chooses other steps for that
-        assert_allclose(one.system.q, two.system.q, atol=ROUND_OFF, rtol=0)
-        assert_allclose(one.system.acceleration(), two.system.acceleration(), rtol=1e-9)
-        potentials = [system.evaluate().potential for system in (one.system, two.system)]
-        assert potentials[0] == pytest.approx(potentials[1], rel=ROUND_OFF)
-        assert one.system.gravity.tolist() == [1.0, 0.0, -1.6]
-        one.system.assemble()  # a new start keeps it
-        assert one.system.gravity.tolist() == [1.0, 0.0, -1.6]
-
-
-@pytest.mark.parametrize("gravity", [9.81, [0, 0], [0, 0, np.nan], [[0, 0, 1]]])
-def test_impossible_gravity_is_refused(tmp_path, gravity):
-    with load(four_bar(tmp_path)) as loaded:
-        with pytest.raises(ModelError, match=r"give three finite numbers \[m/s²\]"):
-            loaded.system.gravity = gravity
-        assert loaded.system.gravity.tolist() == [0, 0, -9.81]
-
-
-def test_sliders_that_nobody_moves_change_no_bit(tmp_path, window):
-    with load(four_bar(tmp_path)) as loaded:
-        system = loaded.system
-        system.tau[:] = [0.1, 0.2, 0.3]
-        sliders = Sliders(loaded.client, system, ("crank",))
-        assert [label for label, *_ in window.labels] == ["gravity [m/s2]", "crank [N m]"]
-        for _ in range(3):
-            assert not sliders.apply(system)
-        assert system.gravity.tolist() == [0, 0, -9.81]
-        assert system.tau.tolist() == [0.1, 0.2, 0.3]
-
-
-def test_sliders_set_gravity_and_add_torques(tmp_path, window):
-    with load(four_bar(tmp_path)) as loaded:
-        system = loaded.system
-        system.tau[0] = 0.25
-        sliders = Sliders(loaded.client, system, ("crank",))
-        window.sliders[:] = [1.5, 2.0]
-        assert sliders.apply(system)
-        assert not sliders.apply(system)
-        assert system.gravity.tolist() == [0, 0, -1.5]
-        assert system.tau[0] == 2.25  # added once, not in each step
-        assert sliders.torques == {"crank": 2.0}
-        system.tau[0] = 0.5  # a program that writes its own
-        sliders.apply(system)
-        assert system.tau[0] == 2.5
-        window.sliders[1] = -1.0
-        sliders.apply(system)
-        assert system.tau[0] == -0.5
-        vdot = system.acceleration()
-        terms = system.terms()
-        drive = np.array([-0.5, 0, 0])
-        rest = terms.M @ vdot + terms.h - terms.forces - drive  # what is left is the pin's
-        assert abs(rest @ _freedom(system)) < 1e-9
-
-
-def _freedom(system):
-    """The one velocity (nv,) that the loop allows, of unit length."""
-    return np.linalg.svd(system.terms().J)[2][-1]
-
-
-def test_a_switch_is_on_after_every_other_press(window):
-    switch = Switch(0, "reactions")
-    assert window.labels == [("reactions", 1, 0)]  # which Bullet shows as a button
-    seen = []
-    for presses in range(4):
-        window.sliders[0] = float(presses)
-        seen.append(switch.on)
-    assert seen == [False, True, False, True]
-
-
-def test_no_sliders_without_a_window_but_names_are_checked(tmp_path):
-    with load(four_bar(tmp_path)) as loaded:
-        sliders = Sliders(loaded.client, loaded.system, ("crank",))
-        assert not sliders.apply(loaded.system)
-        with pytest.raises(ModelError, match="unknown joint 'crnk'"):
-            Sliders(loaded.client, loaded.system, ("crnk",))
-
-
-def test_ends_of_sliders_are_round():
-    assert [round_up(x) for x in (0.031, 1.0, 44.1, 99.0)] == pytest.approx([0.04, 1, 50, 100])

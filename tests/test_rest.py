@@ -8,17 +8,19 @@ import numpy as np
 import pybullet
 import pytest
 from planar import planar_chain
+from touching import Touching
 
 import bulletbridge as bb
-from bulletbridge.mechanism.layout import TOUCH_COLUMNS
-from bulletbridge.simulation import bounded
+from bulletbridge.errors import StepError
+from bulletbridge.simulation import leading
+from bulletbridge.simulation.bounded_kernel import X
 from bulletbridge.surface.drop_in.client import BulletClient
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DT = 1 / 240
 
 
-@pytest.mark.parametrize("lead", [bounded.LEAD, 2e-4, 1e-3])
+@pytest.mark.parametrize("lead", [leading.LEAD, 2e-4, 1e-3])
 def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     """28 rows of rank 10: from some of their solutions of a step all contacts slide.
 
@@ -28,7 +30,7 @@ def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     sys.modules.pop("contact_cost", None)
     import contact_cost
 
-    monkeypatch.setattr(bounded, "LEAD", lead)
+    monkeypatch.setattr(leading, "LEAD", lead)
     client = BulletClient(pybullet.DIRECT)
     try:
         box = contact_cost.holding(client)
@@ -43,30 +45,12 @@ def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     assert gap < 1e-12
 
 
-class Slot:
-    """A world with one contact at each side of a block, at its centre; no room between."""
-
-    def state(self):
-        return np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)
-
-    def write(self, q, v):
-        pass
-
-    def check(self):
-        pass
-
-    def touches(self, q, v):
-        touch = np.zeros((2, TOUCH_COLUMNS))
-        for k, normal in enumerate((1.0, -1.0)):
-            touch[k] = 0, 1, *q[:3], normal, 0, 0, normal * q[0], 0.5, 0, 0, 0, 0.5, 0, 0, 1
-        return touch
-
-
 @pytest.mark.parametrize(("aside", "falls"), [(-6.0, 0.0), (-1.0, 1.5), (0.0, 2.0)])
 def test_rest_is_not_bought_by_squeezing(aside, falls):
     """A block rests on one wall; gravity turns. Both walls could squeeze it: nothing makes them."""
     mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([-6.0, 0.0, -2.0]))
-    system = bb.System(mechanism, world=Slot(), contacts=True, dt=DT)
+    slot = Touching([(1, 0, 0), (-1, 0, 0)], (0.5, 0.5), (0, 0, 1))  # no room between its walls
+    system = bb.System(mechanism, world=slot, contacts=True, dt=DT)
     for _ in range(10):
         system.step()
     assert np.abs(system.v).max() < 1e-14
@@ -74,3 +58,41 @@ def test_rest_is_not_bought_by_squeezing(aside, falls):
     for _ in range(10):
         system.step()
     assert system.v[5] == pytest.approx(-10 * DT * falls, abs=1e-13)
+
+
+def resting():
+    """A block that has come to rest on a plane by its weight, and that plane."""
+    plane = Touching([(0, 0, 1)], (0.5, 0.5), (1, 0, 0))
+    mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([1.0, 0.0, -10.0]))
+    system = bb.System(mechanism, world=plane, contacts=True, dt=DT)
+    for _ in range(3):
+        system.step()
+    return system, plane
+
+
+def test_a_search_that_starts_from_no_numbers_is_replaced():
+    """The first attempt goes on from the last impulses; without a solution it is never the best."""
+    system, _ = resting()
+    system._bounded.impulses[X] = np.nan
+    system.step()
+    assert np.abs(system.v).max() < 1e-14
+    assert system.contacts()[0].normal_force == pytest.approx(10.0, rel=1e-12)
+
+
+def test_a_contact_that_is_not_a_number_undoes_the_step(monkeypatch):
+    """No impulse solves it: the step fails instead of leaving the contact out."""
+    system, plane = resting()
+    before = np.concatenate([system.q, system.v])
+
+    def broken(q, v):
+        touch = Touching.touches(plane, q, v).copy()
+        touch[0, 8] = np.nan  # the gap
+        return touch
+
+    monkeypatch.setattr(plane, "touches", broken)
+    with pytest.raises(StepError, match="not finite"):
+        system.step()
+    assert np.array_equal(before, np.concatenate([system.q, system.v]))
+    monkeypatch.undo()
+    system.step()
+    assert np.abs(system.v).max() < 1e-14

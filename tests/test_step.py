@@ -7,22 +7,19 @@ import pinocchio as pin
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mechanisms import decided, oracle, random_mechanism, random_state
+from mechanisms import closed_system, decided, oracle
 from numpy.testing import assert_allclose
-from planar import four_bar, hanging, parallelogram, planar_chain
+from planar import four_bar, hanging, parallelogram
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
 
 import bulletbridge as bb
 from bulletbridge.errors import (
-    AssemblyError,
-    ModelError,
     OverconstrainedError,
     StepError,
 )
-from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
 closed_systems = st.tuples(
@@ -32,28 +29,6 @@ closed_systems = st.tuples(
     st.sampled_from(["ball", "weld", "revolute", "point_on_plane"]),
     st.booleans(),
 )
-
-
-def closed_system(case, **options):
-    """A random tree with a loop through its last link, closed at a random pose."""
-    seed, floating, kinds, model, twice = case
-    rng = np.random.default_rng(seed)
-    mechanism = random_mechanism(rng, ([FREE] if floating else []) + kinds, branching=0.0)
-    system = bb.System(mechanism, dt=1e-3)
-    q, v = random_state(rng, mechanism)
-    system.set_state(q, v)
-    first, last = "link1" if floating else "world", list(mechanism.links)[-1]
-    point = system.kinematics().point
-    a, b = point(bb.Frame(first)), point(bb.Frame(last))
-    rpy = tuple(Rotation.from_matrix(a.R_W.T @ b.R_W).as_euler("xyz"))
-    frame = bb.Frame(first, tuple(a.R_W.T @ (b.p_W - a.p_W)), rpy)
-    joints = [bb.LoopJoint("loop", bb.JointModel(model), frame, bb.Frame(last))]
-    if twice:
-        joints.append(bb.LoopJoint("again", bb.JointModel(model), frame, bb.Frame(last)))
-    constrained = bb.System(mechanism, joints, dt=1e-3, **options)
-    constrained.set_state(q, v)
-    constrained.step()
-    return constrained
 
 
 def pinocchio_acceleration(system):
@@ -245,77 +220,6 @@ def test_units_change_nothing_but_numbers():
     assert (a.rank == b.rank).all()
 
 
-def test_a_driven_crank_follows_its_motion_and_its_torque_balances_power():
-    motion = bb.Motion(z=bb.Sine(0.4, 1.3, 0.2, 1.0))
-    drive = bb.Coupling("drive", {"j0": 1.0}, motion=motion)
-    system = four_bar(extra=[drive], integrator="rk4", dt=1e-3)
-    system.assemble()
-    assert system.dof == 0
-    for _ in range(200):
-        system.step()
-        target = motion.z(system.t)
-        assert abs(system.q[0] - target[0]) < 1e-12
-        assert abs(system.v[0] - target[1]) < 1e-11
-    power = system.reactions()["drive"].multipliers[0] * system.v[0]
-    state, dt = (system.q, system.v, system.t), 1e-4
-    energies = []
-    for sign in (1, -1):
-        neighbour = four_bar(extra=[drive], integrator="rk4", dt=dt)
-        neighbour.assemble()
-        neighbour.set_state(*state)
-        if sign > 0:
-            neighbour.step()
-        energies.append(neighbour.evaluate().energy)
-    # forward difference: half a step of the rate of power, some 1e2 W/s here
-    assert_allclose((energies[0] - energies[1]) / dt, power, atol=5e-2 * (1 + abs(power)))
-
-
-@pytest.mark.parametrize(
-    "integrator", ["semi_implicit_euler", "rk4", "dop853", "heun", "nystrom4", "symmetric"]
-)
-def test_a_users_constraint_moves_like_the_built_in_one(integrator):
-    from test_constraints import PointOnSphere
-
-    ends = []
-    built_in = bb.Distance("rod", bb.Frame("world"), bb.Frame("l2", (0.7, 0, 0)), 0.9)
-    for constraint in (built_in, PointOnSphere(bb.Frame("l2", (0.7, 0, 0)), 0.9)):
-        system = bb.System(
-            planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]),
-            [constraint],
-            dt=2e-3,
-            integrator=integrator,
-        )
-        system.assemble({"j0": 1.0, "j1": -1.0})
-        system.run(0.1)
-        assert system.evaluate().largest("metres") < 1e-12
-        ends.append(np.concatenate([system.q, system.v]))
-    assert_allclose(ends[0], ends[1], atol=1e-11)
-
-
-def test_an_exception_in_a_users_constraint_reaches_the_caller_and_undoes_the_step():
-    from test_constraints import PointOnSphere
-
-    class Failing(PointOnSphere):
-        broken = False
-
-        def rows(self, kinematics):
-            if self.broken:
-                raise ZeroDivisionError("mine")
-            return super().rows(kinematics)
-
-    constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
-    system = bb.System(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]), [constraint])
-    system.assemble({"j0": 1.0})
-    system.step()
-    before = system.q
-    constraint.broken = True
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        system.step()
-    assert_allclose(system.q, before, atol=0)
-    constraint.broken = False
-    system.step()
-
-
 @pytest.mark.parametrize("passes", [1, 2])
 @pytest.mark.parametrize("correction", ["start", "current"])
 def test_a_fixed_number_of_passes_is_kept(passes, correction):
@@ -335,82 +239,6 @@ def test_reactions_hold_a_hanging_weight():
     assert_allclose(reaction.force, [0, 0, (1.0 + 1.0) * 9.81], atol=1e-9)
     assert_allclose(reaction.point, [1.0, 0, 0], atol=1e-12)
     assert not reaction.unique  # out of plane nothing decides
-
-
-def test_contradicting_drives_are_refused_and_change_nothing():
-    a = bb.Coupling("a", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.5))))
-    b = bb.Coupling("b", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.7))))
-    system = four_bar(extra=[a, b])
-    with pytest.raises(AssemblyError, match="contradict the constraint"):
-        system.assemble()
-    later = bb.Coupling("b", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.5, 0.1))))
-    system = four_bar(extra=[a, later])
-    system.assemble()
-    with pytest.raises(StepError, match="contradict each other"):
-        system.run(1.0)
-    assert system.evaluate().largest("metres") < 1e-12
-
-
-def test_a_motion_that_no_joint_can_follow_is_noticed():
-    """The pin of a planar linkage, driven out of its plane and then along it."""
-    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
-    ends = bb.Frame("world", (1.0, 0, 0)), bb.Frame("l2", (0.7, 0, 0))
-
-    def driven(**motion):
-        loop = bb.LoopJoint("pin", bb.JointModel.BALL, *ends, motion=bb.Motion(**motion))
-        system = bb.System(mechanism, [loop])
-        system.assemble({"j0": 1.0})
-        return system
-
-    with pytest.raises(AssemblyError, match="contradict the constraint 'pin'"):
-        driven(y=bb.Polynomial((0.0, 0.1)))
-    slowly = driven(y=bb.Polynomial((0.0, 0.0, 0.1)))
-    with pytest.raises(StepError, match="contradict each other"):
-        slowly.run(1.0)
-    along = driven(x=bb.Sine(0.1, 0.5))
-    along.run(1.0)
-    assert along.evaluate().largest("metres") < 1e-12
-
-
-def test_a_loop_out_of_reach_is_named_and_nothing_changes():
-    system = four_bar(ground=5.0)
-    before = system.q
-    with pytest.raises(AssemblyError, match=r"'loop' cannot close: gap 3 m"):
-        system.assemble()
-    assert_allclose(system.q, before, atol=0)
-
-
-def test_a_structure_is_refused():
-    closed = four_bar()
-    closed.assemble({"j0": 1.0})
-    point = bb.Frame("l1", (0.5, 0, 0))
-    frame = bb.Frame("world", tuple(closed.kinematics().point(point).p_W))
-    system = four_bar(extra=[bb.LoopJoint("second", bb.JointModel.BALL, point, frame)])
-    system._full.q[:] = closed.q
-    with pytest.raises(OverconstrainedError, match="'loop' 3 rows, 'second' 3 rows.*ball instead"):
-        system.assemble()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_numbers_that_are_not_finite_are_refused(bad):
-    system = four_bar()
-    with pytest.raises(ModelError, match="finite"):
-        system.assemble({"j0": bad})
-    system.assemble({"j0": 1.0})
-    with pytest.raises(ModelError, match="finite"):
-        system.set_state(q=np.array([bad, 0, 0]))
-    before = system.q
-    system.tau[0] = bad
-    with pytest.raises(StepError, match="not finite.*restored"):
-        system.step()
-    assert_allclose(system.q, before, atol=0)
-    system.tau[0] = 0.0
-    system.step()
-
-
-def test_a_step_on_open_loops_says_what_to_do():
-    with pytest.raises(AssemblyError, match=r"'loop'.*assemble\(\)"):
-        four_bar().step()
 
 
 @pytest.mark.parametrize(("turns", "far"), [(300, 0.0), (0, 1e3), (-4000, -1e3)])
@@ -446,32 +274,6 @@ def test_one_call_for_many_steps_equals_many_calls():
     assert_allclose(run.t[-1], 50 / 240, rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"dt": 0.0}, "dt is 0.0 s; give a positive step"),
-        ({"dt": np.nan}, "dt is nan s"),
-        (
-            {"integrator": "leapfrog"},
-            "unknown integrator 'leapfrog'; there are semi_implicit_euler, verlet, rk4",
-        ),
-        ({"correction": "both"}, "unknown correction 'both'; there are start, current"),
-        ({"passes": -2}, "passes is -2; give zero or more"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(options, message):
-    with pytest.raises(ModelError, match=message):
-        four_bar(**options)
-
-
-def test_counts_that_mean_nothing_are_refused():
-    system = four_bar()
-    system.assemble({"j0": 1.0})
-    for steps, every in ((0, 1), (5, 0)):
-        with pytest.raises(ModelError, match="is 0; give one or more"):
-            system.rollout(steps, every)
-
-
 def test_forces_set_before_assembly_act_after_it():
     system = four_bar()
     tau = system.tau
@@ -479,31 +281,3 @@ def test_forces_set_before_assembly_act_after_it():
     plain = system.acceleration()
     tau[0] = 5.0
     assert np.abs(system.acceleration() - plain).max() > 1.0
-
-
-@pytest.mark.parametrize("failure", [NOT_CLOSED, NOT_FINITE, CONTRADICTED, "raise"])
-def test_a_step_that_fails_in_its_parts_leaves_no_trace(failure, monkeypatch):
-    """Whatever stops a part, the state before the whole step comes back."""
-    system = four_bar()
-    system.assemble()
-    solver, calls = system._solver, []
-
-    def run(task, steps=0, record=None):
-        calls.append(steps)
-        solver.q[:] += 0.1  # parts that went well before the one that failed
-        solver.state[-1] += solver.control[0]["dt"]
-        if failure == "raise":
-            raise ZeroDivisionError
-        return failure
-
-    monkeypatch.setattr(solver, "run", run)
-    before = solver.state.copy()
-    if failure == "raise":
-        with pytest.raises(ZeroDivisionError):
-            solver._refine()
-    else:
-        assert solver._refine() == failure
-    assert len(calls) == (3 if failure == NOT_CLOSED else 1)
-    assert_allclose(solver.state, before, rtol=0.0)
-    assert system.dt == 1 / 240
-    assert not solver.control[0]["fresh"]

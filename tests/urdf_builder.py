@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 ALL_KINDS = ("revolute", "continuous", "prismatic", "spherical", "fixed")
+ONE_DOF = tuple(kind for kind in ALL_KINDS if kind != "spherical")
 
 
 def numbers(values) -> str:
@@ -53,6 +54,14 @@ def joint(
 def robot(*elements: str, name: str = "robot") -> str:
     """<robot>."""
     return f'<?xml version="1.0"?>\n<robot name="{name}">\n' + "\n".join(elements) + "\n</robot>\n"
+
+
+def one_joint(kind="continuous", child=None, **options) -> str:
+    """A base that carries one link, ``child`` of which is its content, on joint ``j``."""
+    return robot(link("base"), link("a", child), joint("j", kind, "base", "a", **options))
+
+
+ARM = one_joint()
 
 
 def random_inertial(

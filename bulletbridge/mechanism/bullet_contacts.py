@@ -27,6 +27,20 @@ Pair = tuple[int, int, float, float, float, float]
 """Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
 
 
+def touching_bodies(
+    bodies: Mapping[int, tuple[int, ...]], body: int, other: int, link: int, other_link: int
+) -> tuple[int, int] | None:
+    """Bodies a and b of the mechanism at a contact that ``body`` reports; 0 for what is no part.
+
+    None within one body of the mechanism, and for what the other body reports too.
+    """
+    places = (body, link), (other, other_link)
+    ours, theirs = (bodies[each][index + 1] if each in bodies else 0 for each, index in places)
+    if ours == theirs or (other in bodies and other < body):
+        return None
+    return theirs, ours
+
+
 class Contacts:
     """Finds the points of some bodies that contacts hold.
 
@@ -86,17 +100,13 @@ class Contacts:
 
         None for contacts that hold nothing, or that the other body reports too.
         """
-        ours, theirs = self._find(body, link), self._find(other, other_link)
-        if ours == theirs or (other in self.bodies and other < body):
+        touching = touching_bodies(self.bodies, body, other, link, other_link)
+        if touching is None:
             return None
         friction = 1.0
         for each, index in ((body, link), (other, other_link)):
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
-        return theirs, ours, STICKING * min(abs(friction), MOST_FRICTION)
-
-    def _find(self, body: int, link: int) -> int:
-        """Body of the mechanism; 0 for what is not part of it."""
-        return self.bodies[body][link + 1] if body in self.bodies else 0
+        return *touching, STICKING * min(abs(friction), MOST_FRICTION)
 
 
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
@@ -163,8 +173,8 @@ class Touches:
 
         None for contacts within one body of the mechanism, or that the other body reports too.
         """
-        ours, theirs = self._find(body, link), self._find(other, other_link)
-        if ours == theirs or (other in self.bodies and other < body):
+        touching = touching_bodies(self.bodies, body, other, link, other_link)
+        if touching is None:
             return None
         info = pybullet.getDynamicsInfo
         one, two = info(body, link, self.client), info(other, other_link, self.client)
@@ -180,11 +190,7 @@ class Touches:
         friction = max(-limit, min(one[1] * two[1], limit))
         rolling = max(-limit, min(one[6] * two[1] + two[6] * one[1], limit))
         spinning = max(-limit, min(one[7] * two[1] + two[7] * one[1], limit))
-        return theirs, ours, friction, spinning, rolling, one[5] * two[5]
-
-    def _find(self, body: int, link: int) -> int:
-        """Body of the mechanism; 0 for what is not part of it."""
-        return self.bodies[body][link + 1] if body in self.bodies else 0
+        return *touching, friction, spinning, rolling, one[5] * two[5]
 
 
 def moves(body: int, link: int, client: int) -> bool:

@@ -216,12 +216,15 @@ def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
         p: Arrays of at least n rows; D and b come back as they were.
         n: Rows of this problem.
         tolerance: Residual that is enough, in units of w.
+
+    Returns:
+        How it went; the residual is infinite if the problem, or where x stood, is not finite.
     """
     for i in range(n):
         p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
     velocities(p, p.x, p.w, n)
     residual = residual_at(p, p.x, p.w, n)
-    if residual <= tolerance:
+    if residual <= tolerance or residual == math.inf:
         return Outcome(residual, 0, 0)
     residual, newtons = attempt(p, n, tolerance, False)
     sweeps, rho = SWEEPS, SOFTEST

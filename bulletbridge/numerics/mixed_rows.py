@@ -139,8 +139,15 @@ def put_on_cone(p: Mixed, i: int, n: int) -> None:
 
 @helper
 def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
-    """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count."""
-    worst = 0.0
+    """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count.
+
+    Infinite where a velocity is not finite: comparisons with what is not a number would pass it by.
+    """
+    worst, total = 0.0, 0.0
+    for i in range(n):
+        total += w[i]
+    if not math.isfinite(total):
+        return math.inf
     i = 0
     while i < n:
         bound = p.bounds[i]

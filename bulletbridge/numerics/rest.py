@@ -65,7 +65,8 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
     """``solve_mixed``; where resting contacts begin to slide, again in search of rest.
 
     Attempts start where the convex relaxation leads from no impulses, then from those of the last
-    step, and count if they solve as well, less begins to slide, and the load is no greater.
+    step, and count if they solve as well, less begins to slide, and the load is no greater. One
+    that is not finite is none. Without any, impulses are no numbers, and the step fails.
     """
     for i in range(n):
         rest.warm[i] = p.x[i]
@@ -80,15 +81,17 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
             sweeps += count
         outcome = solve_mixed(p, n, tolerance)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
+        if outcome.residual == math.inf:
+            continue
         slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
         better = outcome.residual <= max(residual, tolerance) and slipping < 0.5 * slip
-        if attempt == 0 or (better and loaded <= most):
+        if residual == math.inf or (better and loaded <= most):
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 rest.found[i] = p.x[i]
         if slip <= STARTS:
             break
     for i in range(n):
-        p.x[i] = rest.found[i]
+        p.x[i] = rest.found[i] if residual < math.inf else math.nan
     velocities(p, p.x, p.w, n)
     return Outcome(residual, sweeps, newtons)

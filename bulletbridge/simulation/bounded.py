@@ -38,6 +38,7 @@ from bulletbridge.simulation.bounded_kernel import (
     run_bounded,
 )
 from bulletbridge.simulation.bounds import Bounds, Complementarity
+from bulletbridge.simulation.leading import leading
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
@@ -46,8 +47,6 @@ ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 5
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
-LEAD = 1e-4
-"""How far motors lead bodies there at most [m]: Bullet's contacts are sure from 1e-6 on."""
 Finder = Callable[[Array, Array], Array]
 
 
@@ -115,8 +114,9 @@ class BoundedStep:
         """Configuration (nq,) to which forces and the motors as they were would lead in one step.
 
         There contacts are found: what motors press together is found in every step, as what
-        weight does. Constraints that give way count as motors. They lead no further than ``LEAD``:
-        what is light would go far through what stops it, and contacts would be those of there.
+        weight does. Constraints that give way count as motors. They lead no further than
+        ``leading.LEAD``: what is light would go far through what stops it, and contacts would be
+        those of there.
         """
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
@@ -128,30 +128,13 @@ class BoundedStep:
             self._exerted += REMEMBERED * (last - self._exerted)
             free = self._predict(targets, *now, tau)
             gained = self._predict(targets, *now, tau + self._exerted) - free
-            leading = self._leading(free - solver.v, gained)
-            if np.any(leading < 1.0):
-                self._predict(targets, *now, tau + leading * self._exerted)
+            dt = float(solver.control[0]["dt"])
+            part = leading(self._exerted, free - solver.v, gained, self._lightest, dt)
+            if np.any(part < 1.0):
+                self._predict(targets, *now, tau + part * self._exerted)
         else:
             self._predict(targets, *now, tau)
         return solver.vectors[PREDICTED_Q, : len(solver.q)]
-
-    def _leading(self, free: Array, gained: Array) -> Array:
-        """Parts (nv,) of the motor forces that lead no further than ``LEAD``.
-
-        Motors that hold a weight lead nowhere. A body is at most as fast as the lightest one would
-        be with all of the energy: s e (free + s gained) dt = m (LEAD/dt)² gives the part s.
-
-        Args:
-            free: (nv,) velocities that forces without the motors give in the step.
-            gained: (nv,) velocities that the motors give.
-        """
-        dt = float(self.solver.control[0]["dt"])
-        most = self._lightest * (LEAD / dt) ** 2 / dt
-        A, B = self._exerted * gained, self._exerted * free
-        driving = A > 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = (np.sqrt(B * B + 4.0 * A * most) - B) / (2.0 * A)
-        return np.where(driving, np.minimum(part, 1.0), 1.0)
 
     def _predict(self, *now: Array) -> Array:
         """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""

@@ -1,22 +1,18 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.errors import AssemblyError, ModelError, WorldError
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.arrays import CURRENT, EULER, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.adaptive import Adaptive
-from bulletbridge.simulation.assembly import Assembly
-from bulletbridge.simulation.bounded_state import NEED_EULER, BoundedState
-from bulletbridge.simulation.connecting import ActiveSet
+from bulletbridge.simulation.bounded_state import NEED_EULER
 from bulletbridge.simulation.failures import raise_failure
-from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.simulation.options import (
     COMPILED,
     CONTROLLED,
@@ -36,11 +32,12 @@ from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
+from bulletbridge.simulation.world_state import WorldState
 
 NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
 
 
-class System(BoundedState):
+class System(WorldState):
     """A constrained mechanism and its state.
 
     Args:
@@ -124,7 +121,6 @@ class System(BoundedState):
             self._python = Adaptive(rtol, atol, make)
         elif not (projector and velocity_filter and integrator in COMPILED):
             self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
-        self._filter: Filter | None = None
         if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
             raise ModelError(NEED_EULER)
         control = self._full.control[0]
@@ -230,75 +226,3 @@ class System(BoundedState):
         recording = self.rollout(max(1, round(duration / self.dt)), every)
         self.write()
         return recording
-
-    def read(self) -> None:
-        """Take the state as the world has it now, for instance after ``resetJointState``.
-
-        Raises:
-            AssemblyError: The loops are open there; call ``assemble`` with what is to be held.
-            WorldError: The bodies are not there any more.
-        """
-        if self.world is not None:
-            self.world.check()
-            self.set_state(*self.world.state())
-
-    def filter(
-        self,
-        held: Array | None = None,
-        open: Collection[str] = (),
-        assemble: bool = False,
-    ) -> Impulses:
-        """Bring the world's own state onto the loops, after somebody else has advanced it.
-
-        The configuration is corrected and the velocity filtered, both by as little as possible in
-        the metric of the mass matrix.
-
-        Args:
-            held: (n, 9) points that stay where they are and keep their velocity, as far as the
-                loops let them: bodies a and b, point in the world, normal, directions held, as in
-                ``mechanism.layout``. ``BulletBodies.contacts`` makes them of Bullet's contacts.
-            open: Names of constraints that are left as they are this time.
-            assemble: Whether loops that are too far open for a correction are assembled first.
-
-        Returns:
-            What it took.
-
-        Raises:
-            ModelError: There is no such constraint, or ``held`` is not such a table.
-            AssemblyError: The loops cannot be closed near that state; the world keeps it.
-            WorldError: There is no world, or the bodies are not there any more.
-        """
-        if self.world is None:
-            raise WorldError("this system has no world to take a state from; call set_state")
-        held = NOTHING_HELD if held is None else held
-        q, v = self.world.state()
-        free = np.zeros(self.mechanism.nv, bool)
-        if self._filter is None:
-            if self._decision is None:
-                self._solver, self._decision, _, _ = self._decide(self._full, q, free)
-            self._filter = Filter(self._solver, self.decision)
-        try:
-            impulses = self._filter(q, v, held, tuple(open))
-        except AssemblyError:
-            if not assemble:
-                raise
-            self._assemble(q, free, v, free)
-            impulses = self._filter(self.q, self.v, held, tuple(open))
-        self.write()
-        return impulses
-
-    def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
-        """Find a consistent state near start and speed, and show it."""
-        if self.world is not None:
-            self.world.check()
-        assembly = super()._assemble(start, held, speed, held_v)
-        self.write()
-        return assembly
-
-    def _take(self, chosen: ActiveSet) -> None:
-        """Go on with other constraints, and show the state."""
-        if self.world is not None:
-            self.world.check()
-        super()._take(chosen)
-        self._filter = None
-        self.write()

@@ -1,0 +1,91 @@
+"""The compiled solver of bounded forces against an established cone solver, in its place too."""
+
+import sys
+
+import numpy as np
+import pytest
+from planar import PIN, assembled, four_bar
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError
+from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed_rows import BOUND
+
+
+def random_problem(rng, contacts, boxes, nv):
+    """Contacts with elliptic friction, spinning resistance, and motors, of unit masses."""
+    rows = 4 * contacts + boxes
+    C = rng.normal(size=(rows, nv))
+    bounds = np.zeros(rows, BOUND)
+    for i in range(0, 4 * contacts, 4):
+        bounds[i] = 0, np.inf, -1, 1, 1, 0
+        bounds[i + 1] = 0, 0, i, 1, 2, rng.uniform(0.1, 0.8)
+        bounds[i + 2] = 0, 0, i, 0, 2, rng.uniform(0.1, 0.8)
+        bounds[i + 3] = 0, 0, i, 1, 1, 0.05
+    bounds[4 * contacts :] = -0.3, 0.3, -1, 1, 1, 0
+    return C @ C.T, C @ rng.normal(size=nv), bounds
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_compiled_solver_agrees_with_a_cone_solver(seed):
+    pytest.importorskip("clarabel")
+    from bulletbridge.numerics.mixed_reference import ReferenceSolver
+
+    rng = np.random.default_rng(seed)
+    contacts, boxes = seed % 4, 4 * (seed % 3 == 0)
+    D, b, bounds = random_problem(rng, contacts, boxes, 30)
+    n = len(b)
+    if n == 0:
+        return
+    x, w = np.zeros(n), np.zeros(n)
+    residual, *_ = solve_mixed_problem(
+        D, b, bounds, x, w, np.zeros((n, n)), np.zeros((4, n)), 1e-13
+    )
+    found, left = ReferenceSolver()(D, b, bounds)
+    assert residual < 1e-11
+    assert left < 1e-7
+    assert np.abs(x - found).max() < 1e-8
+
+
+def test_a_step_by_the_cone_solver_is_the_compiled_one():
+    pytest.importorskip("clarabel")
+    runs = []
+    for solver in ("compiled", "clarabel"):
+        pull = bb.Distance("string", PIN, bb.Frame("l1", (0.5, 0, 0)), 0.3, max_force=3.0)
+        system = assembled(four_bar(extra=[pull], bounded_solver=solver))
+        system.motors.set("j0", force=2.0, velocity=3.0)
+        system.motors.set_friction("j1", 0.5)
+        for _ in range(20):
+            system.step()
+        runs.append(np.concatenate([system.q, system.v]))
+        assert system.complementarity.residual < 1e-9
+    assert np.abs(runs[0] - runs[1]).max() < 1e-8
+
+
+def test_without_the_cone_solver_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    with pytest.raises(ModelError, match=r"pip install 'bulletbridge\[conic\]'"):
+        four_bar(bounded_solver="clarabel")
+    with pytest.raises(ModelError, match="unknown bounded_solver 'exact'; there are compiled"):
+        four_bar(bounded_solver="exact")
+
+
+def test_what_the_cone_solver_raises_undoes_the_step(monkeypatch):
+    pytest.importorskip("clarabel")
+    system = assembled(four_bar(bounded_solver="clarabel"))
+    system.motors.set("j0", force=2.0, velocity=3.0)
+    system.step()
+    before = system.q, system.v
+
+    class Broken(Exception):
+        pass
+
+    def fail(*_):
+        raise Broken
+
+    monkeypatch.setattr(system._bounded, "_reference", fail)
+    with pytest.raises(Broken):
+        system.step()
+    assert np.array_equal(before, (system.q, system.v))
+    monkeypatch.undo()
+    system.step()

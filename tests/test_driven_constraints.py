@@ -1,0 +1,71 @@
+"""Driven constraints: followed, in balance of power, refused where they contradict."""
+
+import pytest
+from numpy.testing import assert_allclose
+from planar import four_bar, planar_chain
+
+import bulletbridge as bb
+from bulletbridge.errors import (
+    AssemblyError,
+    StepError,
+)
+
+
+def test_a_driven_crank_follows_its_motion_and_its_torque_balances_power():
+    motion = bb.Motion(z=bb.Sine(0.4, 1.3, 0.2, 1.0))
+    drive = bb.Coupling("drive", {"j0": 1.0}, motion=motion)
+    system = four_bar(extra=[drive], integrator="rk4", dt=1e-3)
+    system.assemble()
+    assert system.dof == 0
+    for _ in range(200):
+        system.step()
+        target = motion.z(system.t)
+        assert abs(system.q[0] - target[0]) < 1e-12
+        assert abs(system.v[0] - target[1]) < 1e-11
+    power = system.reactions()["drive"].multipliers[0] * system.v[0]
+    state, dt = (system.q, system.v, system.t), 1e-4
+    energies = []
+    for sign in (1, -1):
+        neighbour = four_bar(extra=[drive], integrator="rk4", dt=dt)
+        neighbour.assemble()
+        neighbour.set_state(*state)
+        if sign > 0:
+            neighbour.step()
+        energies.append(neighbour.evaluate().energy)
+    # forward difference: half a step of the rate of power, some 1e2 W/s here
+    assert_allclose((energies[0] - energies[1]) / dt, power, atol=5e-2 * (1 + abs(power)))
+
+
+def test_contradicting_drives_are_refused_and_change_nothing():
+    a = bb.Coupling("a", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.5))))
+    b = bb.Coupling("b", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.7))))
+    system = four_bar(extra=[a, b])
+    with pytest.raises(AssemblyError, match="contradict the constraint"):
+        system.assemble()
+    later = bb.Coupling("b", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.5, 0.1))))
+    system = four_bar(extra=[a, later])
+    system.assemble()
+    with pytest.raises(StepError, match="contradict each other"):
+        system.run(1.0)
+    assert system.evaluate().largest("metres") < 1e-12
+
+
+def test_a_motion_that_no_joint_can_follow_is_noticed():
+    """The pin of a planar linkage, driven out of its plane and then along it."""
+    mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+    ends = bb.Frame("world", (1.0, 0, 0)), bb.Frame("l2", (0.7, 0, 0))
+
+    def driven(**motion):
+        loop = bb.LoopJoint("pin", bb.JointModel.BALL, *ends, motion=bb.Motion(**motion))
+        system = bb.System(mechanism, [loop])
+        system.assemble({"j0": 1.0})
+        return system
+
+    with pytest.raises(AssemblyError, match="contradict the constraint 'pin'"):
+        driven(y=bb.Polynomial((0.0, 0.1)))
+    slowly = driven(y=bb.Polynomial((0.0, 0.0, 0.1)))
+    with pytest.raises(StepError, match="contradict each other"):
+        slowly.run(1.0)
+    along = driven(x=bb.Sine(0.1, 0.5))
+    along.run(1.0)
+    assert along.evaluate().largest("metres") < 1e-12

@@ -1,0 +1,109 @@
+"""Constraints that give way at a force, and are pulled shut again."""
+
+import numpy as np
+import pybullet
+import pytest
+from planar import planar_chain
+from pybullet_utils.bullet_client import BulletClient as Native
+from test_client import BOX, FLAGS, linkage, tips
+
+import bulletbridge as bb
+
+G, DT = 9.81, 1 / 240
+
+
+def test_a_constraint_gives_way_at_its_force_and_is_pulled_shut_again():
+    """A weight on a string: up to max_force it hangs still, beyond it falls at g - F/m."""
+    mechanism = planar_chain([], [], floating=2.0)
+    for force, falls in ((25.0, 0.0), (10.0, G - 5.0)):
+        hold = bb.LoopJoint(
+            "hold",
+            bb.JointModel.BALL,
+            bb.Frame("world"),
+            bb.Frame("base"),
+            max_force=force,
+        )
+        system = bb.System(mechanism, [hold])
+        system.set_state(np.array([0, 0, 0, 0, 0, 0, 1.0]))
+        for _ in range(10):
+            system.step()
+        assert system.v[5] == pytest.approx(-falls * 10 * DT, abs=1e-12)
+        pull = min(force, 2 * G)
+        assert system.reactions()["hold"].force == pytest.approx([0, 0, pull], abs=1e-9)
+    system.set_max_force("hold", 1e4)
+    gaps = []
+    for _ in range(20):
+        system.step()
+        gaps.append(system.q[2])
+    # velocity -erp gap/dt at the end of each step leaves 1 - erp of the gap
+    assert np.allclose(np.array(gaps[1:]) / gaps[:-1], 0.8, rtol=1e-9)
+
+
+def box_pulled(client, path, kind, force, two, erp):
+    """A box, off its pivot by a little, at a constraint with a force limit."""
+    client.setGravity(0.3, -1, -9.81)
+    client.setPhysicsEngineParameter(
+        numSolverIterations=2000, solverResidualThreshold=0, erp=erp
+    )  # fmt: skip
+    box = client.loadURDF(str(path), [0, 0, 1], flags=FLAGS)
+    turn = client.getDynamicsInfo(box, -1)[4]
+    other, pivot = -1, [0.1, 0.002, 1.05]
+    if two:
+        other, pivot = client.loadURDF(str(path), [0.5, 0, 1], flags=FLAGS), [-0.3, 0.002, 0.05]
+        turn = [0, 0, 0, 1]
+    for body in {box, other} - {-1}:
+        client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    axis = [0, 0.3, 1] if kind == pybullet.JOINT_PRISMATIC else [0, 0, 0]
+    made = client.createConstraint(
+        box, -1, other, -1, kind, axis, [0.1, 0, 0.05], pivot, [0, 0, 0, 1], turn
+    )
+    client.changeConstraint(made, maxForce=force)
+    return box, made
+
+
+KINDS = {"point": pybullet.JOINT_POINT2POINT, "fixed": pybullet.JOINT_FIXED, "slider": 1}
+
+
+@pytest.mark.parametrize("erp", [0.2, 0.5])
+@pytest.mark.parametrize("force", [0.3, 9.0, 1e3])
+@pytest.mark.parametrize(
+    ("kind", "two"), [("point", False), ("point", True), ("fixed", False), ("slider", False)]
+)
+def test_constraints_give_way_as_bullets_do(connect, tmp_path, kind, two, force, erp):
+    """Saturated and not, against converged native, step by step."""
+    path = tmp_path / "box.urdf"
+    path.write_text(BOX.format(0))
+    ours, native = connect(), connect(Native)
+    runs = [
+        (client, *box_pulled(client, path, KINDS[kind], force, two, erp))
+        for client in (ours, native)
+    ]
+    ours.setBridgeMode("exact")
+    for _ in range(30):
+        states = []
+        for client, box, made in runs:
+            client.stepSimulation()
+            velocity = np.ravel(client.getBaseVelocity(box))
+            states.append((velocity, np.array(client.getConstraintState(made))))
+        (velocity, force_on), (expected, expected_force) = states
+        assert np.abs(velocity - expected).max() < 1e-9
+        if kind != "slider":  # whose rows Bullet has in another order
+            assert np.abs(force_on - expected_force).max() < 1e-6
+
+
+def test_a_force_limit_may_come_go_and_change(connect, tmp_path):
+    """The four-bar's loop gives way when it gets a limit, and is pulled shut by a larger one."""
+    client = connect()
+    body, made = linkage(client, tmp_path)
+    client.setBridgeMode("exact", body)
+    client.stepSimulation()
+    assert tips(client, body) < 1e-12
+    client.changeConstraint(made, maxForce=0.5)
+    for _ in range(20):
+        client.stepSimulation()
+    assert tips(client, body) > 1e-3
+    client.changeConstraint(made, maxForce=1e5)
+    for _ in range(200):
+        client.stepSimulation()
+    assert tips(client, body) < 1e-3
+    assert len(client.getConstraintState(made)) == 3

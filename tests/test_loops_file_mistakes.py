@@ -1,0 +1,196 @@
+"""Loops files: what is refused and how it is said."""
+
+import re
+import shutil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loops_files import DOCS, GOOD
+
+from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.surface.loops_file import _model, read_loops
+from bulletbridge.surface.models import bundled
+from bulletbridge.surface.yaml_text import parse_yaml
+
+MISTAKES = [  # text replaced in the good file, by what, line, beginning of the wrong thing, message
+    ("type: ball", "type: bal", 5, "bal,", "loops[0].type: unknown 'bal'; did you mean 'ball'?"),
+    ("type: ball, ", "", 5, "{name", "loops[0]: key 'type' is missing; give one of ball, weld"),
+    ("xyz", "xzy", 5, "xzy", "loops[0].a: unknown key 'xzy'; did you mean 'xyz'?"),
+    ("xyz", "pitch", 5, "pitch", "loops[0].a: unknown key 'pitch'; known keys: link, xyz, rpy"),
+    ("[1e-3, 0, 0]", "[1, 0]", 5, "[1", "xyz: must be three numbers [x, y, z], not 2"),
+    ("1e-3", ".nan", 5, ".nan", "loops[0].a.xyz[0]: must be finite, not '.nan'"),
+    ("1e-3", "-.inf", 5, "-.inf", "loops[0].a.xyz[0]: must be finite, not '-.inf'"),
+    ("1e-3", "9" * 400, 5, "999", "loops[0].a.xyz[0]: must be finite, not '999"),
+    ("1e-3", "one", 5, "one", "loops[0].a.xyz[0]: must be a number, not 'one'"),
+    ("1e-3", "true", 5, "true", "loops[0].a.xyz[0]: must be a number, not 'true'"),
+    ("a: {link: c, xyz: [1e-3, 0, 0]}", "a: c", 5, "c, b", "a: must be a mapping of keys to"),
+    ("link: on", "link: 3", 5, "3}", "loops[0].b.link: must be a name, not '3'; put it in quotes"),
+    ("link: on", "link: ", 5, "link: }", "loops[0].b.link: must be a name, not nothing"),
+    ("b: {link: on}", "axis: [0, 0, 1]", 5, "axis", "unknown key 'axis'; known keys: name, type,"),
+    ("name: pin, ", "", 5, "{type", "loops[0]: key 'name' is missing; add it"),
+    ("name: nut", "name: pin", 6, "pin", "'pin' is already in line 5; use each name once"),
+    (
+        "name: nut",
+        "name: nut, name: not",
+        6,
+        "name: not",
+        "key 'name' is already in line 6;",
+    ),
+    ("name: nut", "<<: {name: nut}", 6, "<<", "no merge key '<<'; write the entries out"),
+    (", pitch: 0.002", "", 6, "{name", "loops[1]: key 'pitch' is missing; add it"),
+    ("pitch: 0.002", "pitch: 0", 6, "0}", "loops[1].pitch: must not be zero"),
+    ("pitch: 0.002", "pitch: 1, axis: [0, 0, 0]", 6, "[0, 0", "loops[1].axis: has no direction"),
+    ("pitch: 0.002", "pitch: 1, axis: [0, 0, 1e-300]", 6, "[0, 0", "axis: has no direction: give"),
+    ("length: 0.5", "length: -1", 7, "-1", "loops[2].length: must be above zero, not -1"),
+    ("length: 0.5", "length: 1, motion: {x: {}}", 7, "x: {", "unknown key 'x'; known keys: z"),
+    ("{j: 1, k: -2}", "{}", 8, "{}", "loops[3].joints: is empty; give a factor for each joint"),
+    ("{j: 1, k: -2}", "{j: 0}", 8, "0}", "loops[3].joints.j: must not be zero"),
+    ("{j: 1, k: -2}", "{1: 1}", 8, "1: 1", "joints: must be a name, not '1'; put it in quotes"),
+    ("{polynomial: [0, 1]}", "{sin: 1}", 8, "sin", "motion.z: unknown key 'sin'; did you mean"),
+    ("{polynomial: [0, 1]}", "{}", 8, "{}}", "must be one of sine, polynomial, spline"),
+    ("[0, 1]", "[]", 8, "[]", "is empty; give the coefficients from the constant up"),
+    ("{z: {polynomial: [0, 1]}}", "{}", 8, "{}}", "moves nothing; give a signal for z"),
+    ("polynomial: [0, 1]", "sine: {phase: 1}", 8, "{phase", "key 'amplitude' is missing; add it"),
+    (
+        *("polynomial: [0, 1]", "spline: {times: [0, 0], values: [1, 2]}"),
+        *(8, "[0, 0]", "spline.times: must increase; sort them"),
+    ),
+    (
+        *("polynomial: [0, 1]", "spline: {times: [0], values: [1, 2]}"),
+        *(8, "{times", "spline: has 1 times and 2 values; give two or more of each"),
+    ),
+    (
+        *("polynomial: [0, 1]", "spline: {times: [0, 1], values: [1, 2], ends: clampd}"),
+        *(8, "clampd", "unknown 'clampd'; did you mean 'clamped'?"),
+    ),
+    ("[1e-3, 0, 0]}", "[0, 0, 0]}, motion: {axis: [1, 0, 0]}", 5, "{axis", "moves nothing"),
+    (
+        *("b: {link: on}", "b: {link: on}, motion: {x: {polynomial: [1]}, axis: [1, 0, 0]}"),
+        *(5, "[1, 0, 0]", "motion.axis: turns nothing; add 'angle', or remove it"),
+    ),
+    ("fixed_base: true", "fixed_base: on", 3, "on", "must be true or false, not 'on'"),
+    ("urdf: robot", "urdf: rabot", 2, "rabot", "urdf: there is no file"),
+    ("urdf: robot.urdf\n", "", 1, "b", "key 'urdf' is missing; name one file, or several robots"),
+    ("urdf: robot.urdf\nfixed_base: true", "bodies: []", 2, "[]", "bodies: is empty; give one"),
+    ("fixed_base: true", "bodies: []", 2, "robot.urdf", "belongs into an entry of 'bodies'"),
+    (
+        *("urdf: robot.urdf\nfixed_base: true", "bodies: [{name: a/b, urdf: robot.urdf}]"),
+        *(2, "a/b", "bodies[0].name: must be without '/'"),
+    ),
+    ("bulletbridge: 1", "bulletbridge: 9\nnew: 1", 1, "9", "version 9 is unknown; this release"),
+    ("bulletbridge: 1\n", "", 1, "urdf", "key 'bulletbridge' is missing; add 'bulletbridge: 1'"),
+    ("actuated", "actuatd", 9, "actuatd", "unknown key 'actuatd'; did you mean 'actuated'?"),
+    ("actuated: [j]", "actuated: [j, j]", 9, "j]", "'j' is already in line 9; use each name once"),
+    ("actuated: [j]", "actuated:", 9, "actuated", "actuated: must be a list, not nothing"),
+    ("actuated: [j]", "actuated: !robot [j]", 9, "!robot", "must be a list, not '!robot'"),
+    ("torque: 1", "force: 1", 13, "force", "unknown key 'force'; did you mean 'torque'?"),
+    (
+        ", torque: 1",
+        "",
+        13,
+        "{joint",
+        "exerts nothing; give torque, stiffness, damping or friction",
+    ),
+    ("start: {q", "start: {p", 11, "p: ", "start: unknown key 'p'; known keys: q, v, guess"),
+    ("{j: 0.5}", "{j: [1, 2]}", 11, "[1, 2]", "start.q.j: must be a number, a list of 4 for"),
+    ("link: c, xyz", "link: cc, xyz", 5, "cc", "a.link: unknown link 'cc'; did you mean 'c'?"),
+    ("link: on", "link: won", 5, "won", "loops[0].b.link: unknown link 'won'; did you mean 'on'"),
+    ("link: on", "link: zzz", 5, "zzz", "unknown link 'zzz'; there are: c, d, on, world"),
+    ("link: d}, length", "link: e}, length", 7, "e}", "loops[2].b.link: unknown link 'e'; there"),
+    ("k: -2", "kn: -2", 8, "kn", "loops[3].joints: unknown joint 'kn'; did you mean 'knee'?"),
+    ("k: -2", "knee: -2", 8, "knee", "'knee' is spherical; name a revolute or prismatic joint"),
+    ("[j]", "[j, jj]", 9, "jj", "actuated[1]: unknown joint 'jj'; did you mean 'j'?"),
+    ("[j]", "[bolt]", 9, "bolt", "joint 'bolt' is fixed in Bullet; name one that moves"),
+    ("[j]", "[raft]", 9, "raft", "joint 'raft' is fixed in Bullet; name one that moves"),
+    ("{q: {j", "{q: {kk", 11, "kk", "start.q: unknown joint 'kk'; did you mean 'k'?"),
+    ("v: {j", "v: {kk", 11, "kk", "start.v: unknown joint 'kk'; did you mean 'k'?"),
+    ("{q: {j", "{guess: {kk", 11, "kk", "start.guess: unknown joint 'kk'; did you mean 'k'?"),
+    ("{q: {j", "{q: {base", 11, "base", "start.q: unknown joint 'base'; there are: j, k, knee"),
+    ("joint: j", "joint: i", 13, "i,", "forces[0].joint: unknown joint 'i'; there are: j, k"),
+    ("joint: j", "joint: knee", 13, "knee", "'knee' is spherical; name a revolute or prismatic"),
+    ("{j: 0.5}", "{knee: 0.5}", 11, "0.5", "must be a list of 4 numbers for a spherical joint"),
+    ("{j: 0.5}", "{j: [0, 0, 0, 1]}", 11, "[0, 0", "must be a number for a revolute joint"),
+    ("v: {j: 1}", "v: {knee: 1}", 11, "1}", "must be a list of 3 numbers for a spherical joint"),
+    (
+        *("{j: 0.5}", "{knee: [0, 0, 3, 4]}", 11, "[0, 0, 3"),
+        "start.q.knee: the quaternion x, y, z, w has length 5, not 1; divide by it: [0, 0, 0.6, 0",
+    ),
+    (
+        *("q: {j: 0.5}", "guess: {base: [9, 9, 9, 0, 0, 0, 1.01]}", 11, "[9, 9"),
+        "start.guess.base: the quaternion x, y, z, w has length 1.01, not 1; divide by it: [0, 0,",
+    ),
+    ("{j: 0.5}", "{knee: [0, 0, 0, 0]}", 11, "[0, 0", "length 0, not 1; for no turn give: [0, 0,"),
+    ("[j]", "{j: 1}", 9, "{j", "must be a list, not a mapping; begin each entry with '- '"),
+    ("{j: 1, k: -2}", "[j, k]", 8, "[j", "mapping of keys to values, not a list; write 'key: v"),
+    ("actuated:", "urdf:", 9, "urdf", "key 'urdf' is already in line 2; remove one"),
+    ("actuated: [j]", "actuated: [j", 10, ":", "not valid YAML: expected ',' or ']'"),
+    ("actuated: [j]", "actuated: *j", 9, "*j", "not valid YAML: found undefined alias 'j'"),
+    ("actuated: [j]", "---", 9, "---", "keep one document a file"),
+    ("  - {joint", "\t- {joint", 13, "\t", "indent with spaces, not tabs"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "wrong", "message"), MISTAKES)
+def test_mistakes_are_named_with_line_column_key_and_remedy(
+    loops_file, old, new, line, wrong, message
+):
+    assert old in GOOD
+    text = GOOD.replace(old, new, 1)
+    path = loops_file(text)
+    with pytest.raises(LoopFileError) as error:
+        read_loops(path)
+    said = str(error.value)
+    assert message in said
+    found, column = map(int, re.match(rf"{re.escape(str(path))}:(\d+):(\d+): ", said).groups())
+    assert found == line
+    assert text.splitlines()[line - 1][column - 1 :].startswith(wrong)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "1:1: the file is empty; begin with 'bulletbridge: 1'"),
+        (b"# only a comment\n", "1:1: the file is empty"),
+        (b"robot", "1:1: must be a mapping of keys to values, not 'robot'"),
+        (b"\xff\xfe", "1:1: byte 0xff is not text in UTF-8 (invalid start byte); save the file in"),
+        ("# \u00e9\n# gr\u00fc\u00df".encode() + b"\xfc", "2:7: byte 0xfc is not text in UTF-8"),
+        ("#\r\nloops:".encode("utf-16-le"), "1:2: character #x0000 is not allowed in YAML"),
+        (b"#\nloops: \x01", "2:8: character #x0001 is not allowed in YAML; remove it"),
+        (b"#" + 5000 * b" " + b"\n#\n \x01", "3:2: character #x0001 is not allowed"),
+        (b"#\nloops: " + b"[" * 5000, "2:57: nested too deeply; close the brackets"),
+        (b"#\n" + b"a: {" * 5000, "nested too deeply; close the brackets, or indent less"),
+        (b"\n".join(b" " * n + b"a:" for n in range(5000)), "51:51: nested too deeply"),
+    ],
+)
+def test_what_is_no_loops_file_is_refused_at_its_place(tmp_path, content, message):
+    path = tmp_path / "robot.loops.yaml"
+    path.write_bytes(content)
+    with pytest.raises(LoopFileError, match=rf"\.yaml:.*{re.escape(message)}"):
+        read_loops(path)
+
+
+@given(
+    st.text(alphabet="[]{}:,-&*!|>'\"% #\n\r\x85\tabx01.<", max_size=40), st.integers(0, len(GOOD))
+)
+def test_no_text_makes_anything_but_a_loop_file_error(text, at):
+    try:
+        _model(parse_yaml(GOOD[:at] + text + GOOD[at:], DOCS))
+    except LoopFileError:
+        pass
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ModelError, match=r"cannot read .*gone\.loops\.yaml"):
+        read_loops(tmp_path / "gone.loops.yaml")
+
+
+@pytest.mark.parametrize("wrong", ["rocker, xzy", "rockr, xyz"])
+def test_the_errors_on_the_page_are_those_that_are_raised(tmp_path, wrong):
+    shutil.copy(bundled()["four_bar"].parent / "four_bar.urdf", tmp_path)
+    block = re.search(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
+    path = tmp_path / "four_bar.loops.yaml"
+    path.write_text(block.replace("{link: rocker, xyz", f"{{link: {wrong}"))
+    with pytest.raises(LoopFileError) as error:
+        read_loops(path)
+    assert f"    {str(error.value).replace(str(path), path.name)}\n" in DOCS.read_text()

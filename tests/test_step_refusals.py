@@ -1,0 +1,110 @@
+"""Steps that cannot be made: what is said of them, and that nothing changes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from planar import four_bar
+
+import bulletbridge as bb
+from bulletbridge.errors import (
+    AssemblyError,
+    ModelError,
+    OverconstrainedError,
+    StepError,
+)
+from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
+
+
+def test_a_loop_out_of_reach_is_named_and_nothing_changes():
+    system = four_bar(ground=5.0)
+    before = system.q
+    with pytest.raises(AssemblyError, match=r"'loop' cannot close: gap 3 m"):
+        system.assemble()
+    assert_allclose(system.q, before, atol=0)
+
+
+def test_a_structure_is_refused():
+    closed = four_bar()
+    closed.assemble({"j0": 1.0})
+    point = bb.Frame("l1", (0.5, 0, 0))
+    frame = bb.Frame("world", tuple(closed.kinematics().point(point).p_W))
+    system = four_bar(extra=[bb.LoopJoint("second", bb.JointModel.BALL, point, frame)])
+    system._full.q[:] = closed.q
+    with pytest.raises(OverconstrainedError, match="'loop' 3 rows, 'second' 3 rows.*ball instead"):
+        system.assemble()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_refused(bad):
+    system = four_bar()
+    with pytest.raises(ModelError, match="finite"):
+        system.assemble({"j0": bad})
+    system.assemble({"j0": 1.0})
+    with pytest.raises(ModelError, match="finite"):
+        system.set_state(q=np.array([bad, 0, 0]))
+    before = system.q
+    system.tau[0] = bad
+    with pytest.raises(StepError, match="not finite.*restored"):
+        system.step()
+    assert_allclose(system.q, before, atol=0)
+    system.tau[0] = 0.0
+    system.step()
+
+
+def test_a_step_on_open_loops_says_what_to_do():
+    with pytest.raises(AssemblyError, match=r"'loop'.*assemble\(\)"):
+        four_bar().step()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dt": 0.0}, "dt is 0.0 s; give a positive step"),
+        ({"dt": np.nan}, "dt is nan s"),
+        (
+            {"integrator": "leapfrog"},
+            "unknown integrator 'leapfrog'; there are semi_implicit_euler, verlet, rk4",
+        ),
+        ({"correction": "both"}, "unknown correction 'both'; there are start, current"),
+        ({"passes": -2}, "passes is -2; give zero or more"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(ModelError, match=message):
+        four_bar(**options)
+
+
+def test_counts_that_mean_nothing_are_refused():
+    system = four_bar()
+    system.assemble({"j0": 1.0})
+    for steps, every in ((0, 1), (5, 0)):
+        with pytest.raises(ModelError, match="is 0; give one or more"):
+            system.rollout(steps, every)
+
+
+@pytest.mark.parametrize("failure", [NOT_CLOSED, NOT_FINITE, CONTRADICTED, "raise"])
+def test_a_step_that_fails_in_its_parts_leaves_no_trace(failure, monkeypatch):
+    """Whatever stops a part, the state before the whole step comes back."""
+    system = four_bar()
+    system.assemble()
+    solver, calls = system._solver, []
+
+    def run(task, steps=0, record=None):
+        calls.append(steps)
+        solver.q[:] += 0.1  # parts that went well before the one that failed
+        solver.state[-1] += solver.control[0]["dt"]
+        if failure == "raise":
+            raise ZeroDivisionError
+        return failure
+
+    monkeypatch.setattr(solver, "run", run)
+    before = solver.state.copy()
+    if failure == "raise":
+        with pytest.raises(ZeroDivisionError):
+            solver._refine()
+    else:
+        assert solver._refine() == failure
+    assert len(calls) == (3 if failure == NOT_CLOSED else 1)
+    assert_allclose(solver.state, before, rtol=0.0)
+    assert system.dt == 1 / 240
+    assert not solver.control[0]["fresh"]

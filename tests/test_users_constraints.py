@@ -1,0 +1,43 @@
+"""Constraints that a user writes in Python, in the step."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from planar import planar_chain
+from users_constraints import Failing, PointOnSphere
+
+import bulletbridge as bb
+
+
+@pytest.mark.parametrize(
+    "integrator", ["semi_implicit_euler", "rk4", "dop853", "heun", "nystrom4", "symmetric"]
+)
+def test_a_users_constraint_moves_like_the_built_in_one(integrator):
+    ends = []
+    built_in = bb.Distance("rod", bb.Frame("world"), bb.Frame("l2", (0.7, 0, 0)), 0.9)
+    for constraint in (built_in, PointOnSphere(bb.Frame("l2", (0.7, 0, 0)), 0.9)):
+        system = bb.System(
+            planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]),
+            [constraint],
+            dt=2e-3,
+            integrator=integrator,
+        )
+        system.assemble({"j0": 1.0, "j1": -1.0})
+        system.run(0.1)
+        assert system.evaluate().largest("metres") < 1e-12
+        ends.append(np.concatenate([system.q, system.v]))
+    assert_allclose(ends[0], ends[1], atol=1e-11)
+
+
+def test_an_exception_in_a_users_constraint_reaches_the_caller_and_undoes_the_step():
+    constraint = Failing(bb.Frame("l2", (0.7, 0, 0)), 0.9)
+    system = bb.System(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]), [constraint])
+    system.assemble({"j0": 1.0})
+    system.step()
+    before = system.q
+    constraint.broken = True
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        system.step()
+    assert_allclose(system.q, before, atol=0)
+    constraint.broken = False
+    system.step()
