@@ -13,6 +13,7 @@ from users_constraints import Failing
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError
+from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.lu import back_complex, back_real, lu_complex, lu_real
 from bulletbridge.simulation.radau_system import M_REAL, TI, C, T
 
@@ -269,6 +270,20 @@ def test_radau_collocates_at_its_points():
     assert_allclose(TI[0] @ inverse, M_REAL * TI[0], atol=1e-12)
 
 
+@kernel
+def solve_real(A, turns, b):
+    """A x = b, into b."""
+    lu_real(A, turns)
+    back_real(A, turns, b)
+
+
+@kernel
+def solve_complex(A, B, turns, b, c):
+    """The same of complex numbers, in parts."""
+    lu_complex(A, B, turns)
+    back_complex(A, B, turns, b, c)
+
+
 def test_lu_solves(rng_seed=3):
     rng = np.random.default_rng(rng_seed)
     A, B, b, c = (rng.normal(size=s) for s in ((6, 6), (6, 6), 6, 6))
@@ -276,9 +291,7 @@ def test_lu_solves(rng_seed=3):
     x = np.linalg.solve(A, b)
     y = np.linalg.solve(A + 1j * B, b + 1j * c)
     turns, real, here = np.zeros(6), A.copy(), b.copy()
-    lu_real(real, turns)
-    back_real(real, turns, here)
+    solve_real(real, turns, here)
     assert_allclose(here, x, rtol=1e-10)
-    lu_complex(A, B, turns)
-    back_complex(A, B, turns, b, c)
+    solve_complex(A, B, turns, b, c)
     assert_allclose(b + 1j * c, y, rtol=1e-10)

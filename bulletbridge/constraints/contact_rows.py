@@ -28,7 +28,7 @@ from bulletbridge.mechanism.layout import (
     Body,
 )
 from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records, Vector
 
@@ -73,7 +73,7 @@ def add_body(
         j = axes[j].below
 
 
-@helper
+@kernel
 def tangents(normal: Vector, direction: Vector) -> tuple[Vector, Vector]:
     """Two unit vectors at right angles to a unit normal and to each other.
 

@@ -146,7 +146,7 @@ def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
     worst, total = 0.0, 0.0
     for i in range(n):
         total += w[i]
-    if not math.isfinite(total):
+    if not math.fabs(total) < math.inf:  # isfinite does not survive reassociation
         return math.inf
     i = 0
     while i < n:
