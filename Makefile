@@ -17,7 +17,7 @@ demo: $(VENV)/run
 	@echo "Open report/index.html"
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

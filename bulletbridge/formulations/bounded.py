@@ -13,7 +13,7 @@ from bulletbridge.constraints.guide_rows import guide_rows, pull_rows
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import PREDICTED_Q, Arrays, Factors
 from bulletbridge.mechanism.kinematics import displace, kinematics
-from bulletbridge.numerics.jit import call_back, helper, inlined
+from bulletbridge.numerics.jit import call_back, helper
 from bulletbridge.numerics.mixed import Outcome
 from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array, Records
@@ -85,7 +85,7 @@ class Solved(NamedTuple):
     apart: int  # whether the bodies move apart
 
 
-@inlined
+@helper
 def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int, int, int]:
     """All bounded rows of this step; v are the velocities without them.
 
@@ -162,7 +162,7 @@ def solve(h: Bounded, n: int, tolerance: float) -> Outcome:
     return Outcome(h.report[0], 0, 0)
 
 
-@inlined
+@helper
 def solve_bounded(
     f: Factors, h: Bounded, rank: int, n: int, skip: int, tolerance: float, v: Array
 ) -> Solved:

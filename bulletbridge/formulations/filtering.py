@@ -38,7 +38,7 @@ from bulletbridge.formulations.held import (
     place,
 )
 from bulletbridge.formulations.projector import close_up, factorise
-from bulletbridge.numerics.jit import inlined
+from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
     add_row,
@@ -54,7 +54,7 @@ VELOCITY, POSITION = 0, 1
 """Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
 
 
-@inlined
+@helper
 def filter_state(
     a: Arrays,
     f: Factors,
@@ -120,7 +120,7 @@ def filter_state(
         c.failure = NOT_FINITE
 
 
-@inlined
+@helper
 def correct(
     a: Arrays, f: Factors, h: Held, kept: int, count: int, q: Array, loops: Array, points: Array
 ) -> None:

@@ -14,7 +14,7 @@ from bulletbridge.constraints.held_rows import held_row, held_shift, place_spots
 from bulletbridge.formulations.arrays import Arrays, Factors
 from bulletbridge.mechanism.layout import Spot
 from bulletbridge.numerics.algebra import dot, vec
-from bulletbridge.numerics.jit import inlined
+from bulletbridge.numerics.jit import helper, inlined
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import (
     Row,
@@ -39,13 +39,13 @@ class Held(NamedTuple):
     values: Array  # (2, rows) coefficients, multipliers
 
 
-@inlined
+@helper
 def place(a: Arrays, h: Held) -> int:
     """Fix the held points to their bodies at the present poses; number of their rows."""
     return place_spots(h.table, a.poses, h.spots, h.order)
 
 
-@inlined
+@helper
 def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
     """Split what the constraints leave at the configuration of the factors; rows that are held."""
     if count == 0:
