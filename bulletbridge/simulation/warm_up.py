@@ -28,7 +28,7 @@ class Announcement:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self.begun = perf_counter()
-        text = "bulletbridge: compiling its kernels, once on this machine (about a minute)"
+        text = "bulletbridge: compiling its kernels, once on this machine (less than a minute)"
         self.progress: Progress | None = None
         if sys.stderr.isatty():
             self.progress = Progress(
