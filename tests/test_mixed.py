@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.mixed import solve_mixed_problem
-from bulletbridge.numerics.mixed_rows import BOUND
+from bulletbridge.numerics.mixed_rows import BOUND, Mixed
+from bulletbridge.numerics.rest import Rest, solve_resting
 
 ENOUGH = 1e-12  # residual, velocities being of order one
 
@@ -69,6 +71,30 @@ def test_random_problems_are_solved_to_round_off(seed):
     assert np.abs(w - problem[0] @ x - problem[1]).max() < 1e-13 * (1 + np.abs(problem[0]).max())
     # the natural map, divided by what it is multiplied with: a diagonal of up to 50
     assert violation(*problem, x) < 1e-9
+
+
+@kernel
+def solve_resting_problem(D, b, bounds, x, w, A, vectors, tolerance):
+    """``solve_resting`` on its own; vectors (7, n)."""
+    p = Mixed(D, b, bounds, x, w, A, vectors[0], vectors[1], vectors[2], vectors[3])
+    rest = Rest(vectors[4], vectors[5], vectors[6])
+    return solve_resting(p, rest, len(b), tolerance).residual
+
+
+JAMMED = (170, 205, 484, 860, 1261, 1448, 1651, 1811, 2226, 2999, 3341, 3764, 3935)
+
+
+@pytest.mark.parametrize("seed", JAMMED)
+def test_what_jams_is_solved_from_elsewhere(seed):
+    """Friction up to 4 feeds normals; without impulses to start from these jam in the first one."""
+    rng = np.random.default_rng(seed)
+    contacts, nv, boxes = rng.integers(1, 9), rng.integers(6, 23), rng.integers(0, 5)
+    D, b, bounds = random_problem(rng, contacts, nv, boxes, rng.uniform(0, 4))
+    assert solve(D, b, bounds)[2] > 1e-3
+    n = len(b)
+    x, w, A, vectors = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((7, n))
+    assert solve_resting_problem(D, b, bounds, x, w, A, vectors, ENOUGH) <= ENOUGH
+    assert violation(D, b, bounds, x) < 1e-9
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -12,6 +12,7 @@ from bulletbridge.constraints.contact_rows import contact_rows
 from bulletbridge.constraints.guide_rows import guide_rows, pull_rows
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.formulations.arrays import PREDICTED_Q, Arrays, Factors
+from bulletbridge.formulations.restitution import bounce_share, is_usable, work_of
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.numerics.jit import call_back, helper
 from bulletbridge.numerics.mixed import Outcome
@@ -208,14 +209,15 @@ def solve_bounded(
         for i in range(skip, n):
             p.b[i] += h.asked.bounce[i]
         outcome = solve(h, n, tolerance)
-        residual, sweeps = max(residual, outcome.residual), sweeps + outcome.sweeps
-        newton += outcome.newton
+        sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         for i in range(skip, n):
             p.b[i] -= h.asked.bounce[i]
-        share = bounce_share(h, skip, n)
+        if is_usable(outcome.residual, h.asked.bounce, skip, n):
+            residual = max(residual, outcome.residual)
+            share = bounce_share(p, h.asked, h.resting, skip, n)
         for i in range(n):
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
-    work = work_of(h, skip, n, 0.0, True)
+    work = work_of(p, h.asked, h.resting, skip, n, 0.0, True)
     add_impulses(f, C, p.x, n, h.gained)
     for k in range(len(v)):
         v[k] += h.gained[k]
@@ -225,11 +227,14 @@ def solve_bounded(
         for i in range(skip, n):
             p.b[i] += outermost(share * h.asked.bounce[i], h.asked.recover[i])
         outcome = solve(h, n, tolerance)
-        residual, sweeps = max(residual, outcome.residual), sweeps + outcome.sweeps
-        newton += outcome.newton
-        for i in range(n):
-            p.x[i] -= h.resting[i]
-        add_impulses(f, C, p.x, n, h.moving)
+        sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
+        if is_usable(outcome.residual, h.asked.recover, skip, n):
+            residual = max(residual, outcome.residual)
+            for i in range(n):
+                p.x[i] -= h.resting[i]
+            add_impulses(f, C, p.x, n, h.moving)
+        else:
+            apart = 0
         for i in range(n):
             p.x[i] = h.resting[i]
     return Solved(residual, sweeps, newton, work, apart)
@@ -249,45 +254,3 @@ def add_impulses(f: Factors, C: Array, x: Array, n: int, gained: Array) -> None:
     for i in range(n):
         add_row(gained, x[i], C, i)
     unwhiten(f.L, gained)
-
-
-@helper
-def work_of(h: Bounded, skip: int, n: int, share: float, at_x: bool) -> float:
-    """Work [J] of limits and contacts between the impulses at rest and those at x, or at x.
-
-    It is that of the impulses along the mean of the velocities at both ends of the step, which
-    changes the energy that semi-implicit Euler keeps, and nothing else does (forces apart).
-    """
-    p, asked, total = h.problem, h.asked, 0.0
-    for i in range(skip, n):
-        w = p.b[i]
-        for j in range(n):
-            w += p.D[i, j] * between(h, j, share, at_x)
-        total += between(h, i, share, at_x) * (asked.start[i] + w - asked.room[i])
-    return 0.5 * total
-
-
-@helper
-def between(h: Bounded, i: int, share: float, at_x: bool) -> float:
-    """Impulse of row i on the way from rest to x."""
-    x = h.problem.x[i]
-    return x if at_x else h.resting[i] + share * (x - h.resting[i])
-
-
-@helper
-def bounce_share(h: Bounded, skip: int, n: int) -> float:
-    """How much of the restitution, up to all, is possible without a gain of energy.
-
-    With friction, or between unlike contacts, Newton's law alone would give energy (Kane and
-    Levinson 1985). Between the solutions without and with restitution, which are both possible,
-    the work is a quadratic function.
-    """
-    none, half = work_of(h, skip, n, 0.0, False), work_of(h, skip, n, 0.5, False)
-    whole = work_of(h, skip, n, 1.0, False)
-    most = max(none, 0.0)
-    if whole <= most:
-        return 1.0
-    square_part, linear = 2.0 * (none + whole) - 4.0 * half, 4.0 * half - 3.0 * none - whole
-    below = most - none
-    root = linear + math.sqrt(max(linear * linear + 4.0 * square_part * below, 0.0))
-    return min(2.0 * below / root, 1.0) if root > 0.0 else 0.0

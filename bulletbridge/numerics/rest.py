@@ -1,4 +1,4 @@
-"""Which solution of Coulomb's law a step takes, where there are several: rest after rest.
+"""Where the solution of Coulomb's law is looked for, and which is taken: rest after rest.
 
 Where the sharing of loads is not determined, all contacts may slide in one solution of a mixed
 problem and none in another. What rests has no reason to begin, if the same load can hold it: rest
@@ -17,8 +17,9 @@ AT_REST = 1e-3
 """Slip [m/s or rad/s] up to which a contact counts as resting at the start of a step."""
 STARTS = 1e-9
 """Slip above which it has begun to slide."""
-FROM_NOTHING, FROM_BEFORE = 32, 128
-"""Sweeps of the relaxation from no impulses, and from those of the last step."""
+FROM_NOTHING, FROM_BEFORE, LONGEST = 32, 128, 512
+"""Sweeps of the relaxation from no impulses, from those of the last step, and from none again if
+nothing has solved."""
 SAME_LOAD = 1e-6
 """Share of the sum of all normal impulses by which rest may have more of them."""
 
@@ -62,20 +63,21 @@ def load(p: Mixed, n: int) -> float:
 
 @helper
 def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
-    """``solve_mixed``; where resting contacts begin to slide, again in search of rest.
+    """``solve_mixed``; where that fails, or resting contacts begin to slide, again from elsewhere.
 
     Attempts start where the convex relaxation leads from no impulses, then from those of the last
-    step, and count if they solve as well, less begins to slide, and the load is no greater. One
-    that is not finite is none. Without any, impulses are no numbers, and the step fails.
+    step. Until one solves, the best counts; then those that solve as well, if less begins to slide
+    and the load is no greater. One that is not finite is none. Without any, impulses are no
+    numbers, and the step fails.
     """
     for i in range(n):
         rest.warm[i] = p.x[i]
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
-    for attempt in range(3):
+    for attempt in range(4):
         if attempt > 0:
+            count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
-                p.x[i] = 0.0 if attempt == 1 else rest.warm[i]
-            count = FROM_NOTHING if attempt == 1 else FROM_BEFORE
+                p.x[i] = rest.warm[i] if attempt == 2 else 0.0
             for _ in range(count):
                 relaxed_sweep(p, n)
             sweeps += count
@@ -84,12 +86,14 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
         if outcome.residual == math.inf:
             continue
         slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
-        better = outcome.residual <= max(residual, tolerance) and slipping < 0.5 * slip
-        if residual == math.inf or (better and loaded <= most):
+        better = outcome.residual < residual
+        if residual <= tolerance:
+            better = outcome.residual <= tolerance and slipping < 0.5 * slip and loaded <= most
+        if better:
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 rest.found[i] = p.x[i]
-        if slip <= STARTS:
+        if residual <= tolerance and (slip <= STARTS or attempt == 2):
             break
     for i in range(n):
         p.x[i] = rest.found[i] if residual < math.inf else math.nan

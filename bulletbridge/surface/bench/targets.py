@@ -140,7 +140,7 @@ def _passages(results: dict[str, Any]) -> list[Target]:
 def _orders(results: dict[str, Any]) -> list[Target]:
     found: list[Target] = []
     for order, line in by_order(results):
-        if line.ratio is not None:
+        if line.ours is not None and line.theirs is not None and line.ratio is not None:
             ratio = 1.0 / line.ratio
             what = f"energy error over the best other's of order {order}: {line.measure}"
             note = f"{line.ours.setting}; {line.theirs.setting}"
