@@ -212,7 +212,7 @@ def solve_bounded(
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         for i in range(skip, n):
             p.b[i] -= h.asked.bounce[i]
-        if is_usable(outcome.residual, h.asked.bounce, skip, n):
+        if is_usable(outcome.residual, tolerance, h.asked.bounce, skip, n):
             residual = max(residual, outcome.residual)
             share = bounce_share(p, h.asked, h.resting, skip, n)
         for i in range(n):
@@ -228,7 +228,7 @@ def solve_bounded(
             p.b[i] += outermost(share * h.asked.bounce[i], h.asked.recover[i])
         outcome = solve(h, n, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-        if is_usable(outcome.residual, h.asked.recover, skip, n):
+        if is_usable(outcome.residual, tolerance, h.asked.recover, skip, n):
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]

@@ -12,7 +12,7 @@ DOUBTFUL = 0.1
 
 
 @helper
-def is_usable(residual: float, asked: Array, skip: int, n: int) -> bool:
+def is_usable(residual: float, tolerance: float, asked: Array, skip: int, n: int) -> bool:
     """Whether a solution with restitution, or out of each other, is one.
 
     Rows that contradict each other, as of a body that is wedged, may leave one that is far off;
@@ -21,7 +21,7 @@ def is_usable(residual: float, asked: Array, skip: int, n: int) -> bool:
     most = 0.0
     for i in range(skip, n):
         most = max(most, math.fabs(asked[i]))
-    return residual <= DOUBTFUL * most
+    return residual <= max(tolerance, DOUBTFUL * most)
 
 
 @helper

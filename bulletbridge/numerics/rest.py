@@ -20,6 +20,9 @@ STARTS = 1e-9
 FROM_NOTHING, FROM_BEFORE, LONGEST = 32, 128, 512
 """Sweeps of the relaxation from no impulses, from those of the last step, and from none again if
 nothing has solved."""
+JAMMED = 1e3
+"""Residual, in tolerances, above which a problem counts as unsolved; another solution of one that
+is all but solved may share loads in another way."""
 SAME_LOAD = 1e-6
 """Share of the sum of all normal impulses by which rest may have more of them."""
 
@@ -73,6 +76,7 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
     for i in range(n):
         rest.warm[i] = p.x[i]
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
+    jammed = JAMMED * tolerance
     for attempt in range(4):
         if attempt > 0:
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
@@ -87,13 +91,14 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
             continue
         slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
         better = outcome.residual < residual
-        if residual <= tolerance:
-            better = outcome.residual <= tolerance and slipping < 0.5 * slip and loaded <= most
+        if residual <= jammed:
+            as_well = outcome.residual <= max(residual, tolerance)
+            better = as_well and slipping < 0.5 * slip and loaded <= most
         if better:
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 rest.found[i] = p.x[i]
-        if residual <= tolerance and (slip <= STARTS or attempt == 2):
+        if residual <= jammed and (slip <= STARTS or attempt == 2):
             break
     for i in range(n):
         p.x[i] = rest.found[i] if residual < math.inf else math.nan
