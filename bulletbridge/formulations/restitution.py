@@ -57,10 +57,8 @@ def bounce_share(p: Mixed, asked: Asked, resting: Array, skip: int, n: int) -> f
     Levinson 1985). Between the solutions without and with restitution, which are both possible,
     the work is a quadratic function.
     """
-    none, half = (
-        work_of(p, asked, resting, skip, n, 0.0, False),
-        work_of(p, asked, resting, skip, n, 0.5, False),
-    )
+    none = work_of(p, asked, resting, skip, n, 0.0, False)
+    half = work_of(p, asked, resting, skip, n, 0.5, False)
     whole = work_of(p, asked, resting, skip, n, 1.0, False)
     most = max(none, 0.0)
     if whole <= most:

@@ -57,7 +57,7 @@ def bench(
         typer.Option("--report", metavar="DIR", help="Write DIR/benchmarks.md and its plots."),
     ] = None,
 ) -> None:
-    """Measure our solver beside other simulators on the same mechanisms; about eight minutes."""
+    """Measure our solver beside other simulators on the same mechanisms; about twenty minutes."""
     from bulletbridge.surface.bench.cases import ALL
     from bulletbridge.surface.bench.merge import merged
     from bulletbridge.surface.bench.page import read, write
