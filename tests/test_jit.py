@@ -1,18 +1,21 @@
-"""The kernel cache: an edited callee is seen, an unchanged one is not compiled again."""
+"""The kernel cache: what was edited is compiled anew, all else once for a user, from safe files."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numba
 import pytest
 
 import bulletbridge.simulation.step  # noqa: F401  kernels are decorated on import
-from bulletbridge.numerics.jit import helper
+from bulletbridge.compilation import cache
+from bulletbridge.numerics.jit import helper, outlined
 
-NUMERICS = Path(__file__).parents[1] / "bulletbridge" / "numerics"
+PACKAGE = Path(__file__).parents[1] / "bulletbridge"
 CALLEE = """
 from small.numerics.jit import helper
 
@@ -38,8 +41,9 @@ if __name__ == "__main__":
 def package(tmp_path):
     """A package of its own with the decorators, one callee and one cached caller."""
     root = tmp_path / "small"
-    shutil.copytree(NUMERICS, root / "numerics", ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (root / "numerics").glob("*.py"):
+    for room in ("compilation", "numerics"):
+        shutil.copytree(PACKAGE / room, root / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in root.rglob("*.py"):
         path.write_text(path.read_text().replace("bulletbridge.", "small."))
     (root / "__init__.py").write_text("")
     (root / "callee.py").write_text(CALLEE.format(step=1))
@@ -47,19 +51,31 @@ def package(tmp_path):
     return root
 
 
-def run(package, **environment):
-    """What the caller prints in a fresh process."""
+def environment(package, **changes):
+    """Variables of a process that keeps its kernels beside the package; None removes one."""
     names = ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "LOCALAPPDATA", "PYTHONDONTWRITEBYTECODE")
-    clean = {k: v for k, v in os.environ.items() if k not in names}
+    clean = {k: v for k, v in os.environ.items() if k not in (*names, cache.VARIABLE)}
     clean |= {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(package.parent / "cache")}
+    return {k: v for k, v in (clean | changes).items() if v is not None}
+
+
+def run(package, said=None, **changes):
+    """What the caller prints in a fresh process; what it says on stderr goes into the list."""
     done = subprocess.run(
         [sys.executable, "-m", "small.caller"],
-        env=clean | environment,
+        env=environment(package, **changes),
         capture_output=True,
         text=True,
         check=True,
     )
+    if said is not None:
+        said.append(done.stderr)
     return done.stdout.split()
+
+
+def kept(package):
+    """Files of compiled kernels."""
+    return sorted((package.parent / "cache" / "small" / "kernels").rglob("*.kernel"))
 
 
 def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(package):
@@ -71,11 +87,135 @@ def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(package):
     assert run(package) == ["3.0", "True", "1"]
 
 
+def test_another_environment_of_the_user_compiles_nothing_again(package, tmp_path):
+    assert run(package) == ["2.0", "False", "0"]
+    moved = tmp_path / "elsewhere" / "small"
+    shutil.copytree(package, moved)
+    cached = str(package.parent / "cache")
+    assert run(moved, XDG_CACHE_HOME=cached) == ["2.0", "True", "1"]
+
+
+def test_kernels_of_another_processor_are_not_taken(package):
+    other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert run(package) == ["2.0", "False", "0"]
+    assert run(package, **other) == ["2.0", "False", "0"]
+    assert run(package, **other) == ["2.0", "True", "1"]
+    assert run(package) == ["2.0", "True", "1"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda x: b"", lambda x: x[: len(x) // 2], lambda x: x[:-1] + bytes([x[-1] ^ 1]), bytes.upper],
+    ids=["empty", "truncated", "one bit", "garbled"],
+)
+def test_what_cannot_be_read_is_compiled_anew(package, damage):
+    assert run(package) == ["2.0", "False", "0"]
+    (file,) = kept(package)
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert run(package)[0::2] == ["2.0", "0"]
+    assert run(package) == ["2.0", "True", "1"]
+
+
+def test_the_folder_is_the_users_own(package):
+    run(package)
+    for folder in (package.parent / "cache" / "small", package.parent / "cache/small/kernels"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert kept(package)[0].stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("fault", ["writable by all", "somebody else's", "a link to such a one"])
+def test_a_folder_that_others_could_write_to_is_refused(package, fault):
+    folder = package.parent / "cache" / "small"
+    folder.mkdir(parents=True)
+    if fault == "writable by all":
+        folder.chmod(0o777)
+    elif os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    elif fault == "somebody else's":
+        os.chown(folder, 12345, -1)
+    else:
+        folder.rename(folder.with_name("other"))
+        os.chown(folder.with_name("other"), 12345, -1)
+        folder.symlink_to(folder.with_name("other"))
+    said = []
+    assert run(package, said) == ["2.0", "False", "0"]
+    assert run(package, said) == ["2.0", "False", "0"]
+    for text in said:
+        assert "compiled kernels are not kept" in text and cache.VARIABLE in text
+        assert str(folder) in text and "Traceback" not in text
+    assert not kept(package)
+
+
+def test_a_relative_place_is_not_taken(package, tmp_path):
+    said, home = [], tmp_path / "home"
+    home.mkdir()
+    assert run(package, said, XDG_CACHE_HOME="here", HOME=str(home))[0] == "2.0"
+    assert (home / ".cache" / "small" / "kernels").is_dir() and said == [""]
+    assert run(package, said, **{cache.VARIABLE: "here"})[0] == "2.0"
+    assert "'here', which is not an absolute path" in said[1]
+    assert not Path("here").exists()
+
+
+def test_the_place_can_be_chosen(package, tmp_path):
+    for name, folder in ((cache.VARIABLE, ""), ("NUMBA_CACHE_DIR", "small")):
+        place = tmp_path / name
+        assert run(package, **{name: str(place)}) == ["2.0", "False", "0"]
+        assert run(package, **{name: str(place)}) == ["2.0", "True", "1"]
+        assert list((place / folder / "kernels").rglob("*.kernel"))
+
+
 def test_nothing_needs_to_be_writable(package):
     blocked = package.parent / "blocked"
     blocked.write_text("a file where a folder would have to be")
-    answer = run(package, NUMBA_CACHE_DIR=str(blocked), XDG_CACHE_HOME=str(blocked))
-    assert answer == ["2.0", "False", "0"]
+    said = []
+    assert run(package, said, XDG_CACHE_HOME=str(blocked)) == ["2.0", "False", "0"]
+    assert "compiled kernels are not kept" in said[0] and "Traceback" not in said[0]
+
+
+def test_a_user_without_a_home_compiles_without_keeping(package, monkeypatch):
+    def nobody(uid):
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "NUMBA_CACHE_DIR", cache.VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(cache.UnsafeFolderError, match="no home directory"):
+        cache.wanted_place()
+
+
+def test_two_processes_at_once_compile_once(package):
+    start = package.parent / "start"
+    text = f"""
+import pathlib, time
+while not pathlib.Path({str(start)!r}).exists():
+    time.sleep(0.001)
+"""
+    caller = package / "caller.py"
+    caller.write_text(
+        caller.read_text().replace(
+            "    cached = ", text.replace("\n", "\n    ") + "\n    cached = "
+        )
+    )
+    command = [sys.executable, "-m", "small.caller"]
+    both = [
+        subprocess.Popen(command, env=environment(package), stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    time.sleep(0.1)
+    start.touch()
+    lines = sorted(process.communicate()[0].split()[2] for process in both)
+    assert lines == ["0", "1"] and len(kept(package)) == 1
+
+
+def test_what_nobody_used_for_long_is_removed(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "a.kernel").touch()
+    os.utime(old, (0.0, time.time() - 1.1 * cache.FORGOTTEN))
+    cache.forget_old(tmp_path)
+    assert not old.exists() and (new / "a.kernel").exists()
 
 
 def test_kernels_run_as_plain_python(package):
@@ -94,3 +234,19 @@ def test_what_is_compiled_for_kernels_only_says_so():
     with pytest.raises(TypeError, match="for kernels only"):
         double(1.0)
     assert numba.njit(lambda x: double(x) + 1.0)(1.0) == 3.0
+
+
+def test_what_is_out_of_line_is_not_inlined_whoever_calls_it():
+    @outlined
+    def far(x: float) -> float:
+        return 3.0 * x
+
+    @helper
+    def near(x: float) -> float:
+        return far(x) + 1.0
+
+    caller = numba.njit(lambda x: near(x) - far(x))
+    assert caller(2.0) == 1.0
+    (text,) = caller.inspect_llvm().values()
+    made = [line for line in text.splitlines() if line.startswith("define")]
+    assert any("3far" in line for line in made) and not any("4near" in line for line in made)

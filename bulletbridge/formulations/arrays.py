@@ -5,6 +5,8 @@ Kernels receive them one by one, since passing tuples from Python is slow, and b
 
 from typing import NamedTuple
 
+import numpy as np
+
 from bulletbridge.constraints.layout import Coupling, Loop, Target, Term
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.records import Array, Int, Real, Records, Vec3, dtype_of
@@ -91,6 +93,39 @@ class Arrays(NamedTuple):
     user_rows: Records[Row]
     vectors: Array
     control: Control
+
+
+class SystemArrays(NamedTuple):
+    """All that a system is for the kernels that step it.
+
+    Attributes:
+        rows: (3, nc) two sets for the factors, one for the user's rows.
+        L: (matrices, nv, nv): two sets of factors, contiguous, so that their loops vectorise; the
+            others are those of an implicit method, and there for that alone.
+        Y: (2, nc, nv) likewise.
+        R: (2, nc, nc) likewise.
+        vectors: (VECTORS, n) scratch.
+        state: (nq + nv + 1) q, v, t.
+        control: (1,)
+    """
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    efforts: Records[Effort]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+    user_jacobian: Array
+    rows: np.ndarray
+    L: Array
+    Y: Array
+    R: Array
+    vectors: Array
+    state: Array
+    control: Records[Control]
 
 
 class Factors(NamedTuple):

@@ -23,7 +23,7 @@ from bulletbridge.mechanism.layout import (
     TOUCH_POINT,
     TOUCH_SECOND,
 )
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import inner, unwhiten, whiten_velocity
 
@@ -45,7 +45,7 @@ def impulsive_work(
     return total
 
 
-@inlined
+@helper
 def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
     """Velocities that forces and constraints alone would give at the end of the step."""
     vdot = a.vectors[ACCELERATION, : len(v)]
@@ -55,7 +55,7 @@ def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
         v[k] += a.control.dt * vdot[k]
 
 
-@inlined
+@helper
 def list_sticking(h: Bounded, held: Array) -> int:
     """Contacts that carry load and do not slide, as points that the filter holds; their number."""
     count = 0

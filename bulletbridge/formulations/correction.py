@@ -22,7 +22,7 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.formulations.projector import close_up, refresh
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.algebra import norm, vec
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import row_space_solution, unwhiten
 
@@ -31,7 +31,7 @@ FAILED = -1
 EPS = 2.0**-52
 
 
-@inlined
+@helper
 def finite(x: Array) -> bool:
     """Whether no entry is NaN or infinite."""
     total = 0.0
@@ -40,7 +40,7 @@ def finite(x: Array) -> bool:
     return total == 0.0
 
 
-@inlined
+@helper
 def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
     """Largest residual of the kept rows, each divided by its unit."""
     gap = 0.0
@@ -53,7 +53,7 @@ def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
     return gap
 
 
-@inlined
+@helper
 def dependent_gap(f: Factors, rank: int) -> float:
     """Largest residual of the rows that should follow from the kept ones."""
     gap = 0.0
@@ -63,7 +63,7 @@ def dependent_gap(f: Factors, rank: int) -> float:
     return gap
 
 
-@inlined
+@helper
 def tolerance(a: Arrays, q: Array) -> float:
     """Gap that counts as closed: round-off grows with distances and with angles of many turns."""
     extent = a.control.length
@@ -78,7 +78,7 @@ def tolerance(a: Arrays, q: Array) -> float:
     return max(a.control.gap_tolerance, far) + EPS * largest
 
 
-@inlined
+@helper
 def correction_step(a: Arrays, f: Factors, rank: int) -> float:
     """Step J⁺ g into vectors[SOLUTION], whitened; its length."""
     y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
@@ -92,7 +92,7 @@ def correction_step(a: Arrays, f: Factors, rank: int) -> float:
     return math.sqrt(length2)
 
 
-@inlined
+@helper
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
     unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
@@ -101,7 +101,7 @@ def move_back(a: Arrays, f: Factors, q: Array) -> None:
         a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
 
 
-@inlined
+@helper
 def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
     enough = tolerance(a, q)
@@ -120,7 +120,7 @@ def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limi
     return FAILED
 
 
-@helper
+@outlined
 def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
     """Correct q with new factors in every pass; one that goes too far drops its weakest rows."""
     enough = tolerance(a, q)
@@ -140,7 +140,7 @@ def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, lim
     return FAILED
 
 
-@helper
+@outlined
 def fixed_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> int:
     """The number of passes asked for, no more and no less, without a guard."""
     for _ in range(a.control.passes):

@@ -38,7 +38,7 @@ from bulletbridge.formulations.held import (
     place,
 )
 from bulletbridge.formulations.projector import close_up, factorise
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
     add_row,
@@ -136,7 +136,7 @@ def correct(
     add_multipliers(f, h, kept, rank, -1.0, y, loops, points)
 
 
-@inlined
+@helper
 def filter_velocity(
     a: Arrays, f: Factors, h: Held, kept: int, v: Array, loops: Array, points: Array
 ) -> None:

@@ -14,7 +14,7 @@ from bulletbridge.constraints.held_rows import held_row, held_shift, place_spots
 from bulletbridge.formulations.arrays import Arrays, Factors
 from bulletbridge.mechanism.layout import Spot
 from bulletbridge.numerics.algebra import dot, vec
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import (
     Row,
@@ -77,7 +77,7 @@ def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
     return orthogonalise(P, h.T, h.rows, free, math.sqrt(1.0 / (mass * top)))
 
 
-@inlined
+@helper
 def forget_others(h: Held, kept: int) -> int:
     """List the rows that were held alone, in their order, for new factors; their number."""
     for k in range(kept):
@@ -87,7 +87,7 @@ def forget_others(h: Held, kept: int) -> int:
     return kept
 
 
-@inlined
+@helper
 def measure_shift(a: Arrays, h: Held, count: int) -> None:
     """How far each held row has been moved since it was placed, into rows .g."""
     for n in range(count):
@@ -95,7 +95,7 @@ def measure_shift(a: Arrays, h: Held, count: int) -> None:
         h.rows[n].g = dot(vec(spot.directions[k]), held_shift(spot, a.poses))
 
 
-@inlined
+@helper
 def add_held_part(h: Held, kept: int, rank: int, share: float, y: Array, z: Array) -> None:
     """Make the held rows of a whitened step z equal to ``share`` times their shift.
 
@@ -113,7 +113,7 @@ def add_held_part(h: Held, kept: int, rank: int, share: float, y: Array, z: Arra
         add_row(z, x[k], h.P, k)
 
 
-@inlined
+@helper
 def add_multipliers(
     f: Factors, h: Held, kept: int, rank: int, sign: float, y: Array, loops: Array, points: Array
 ) -> None:

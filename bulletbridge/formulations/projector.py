@@ -31,7 +31,7 @@ from bulletbridge.mechanism.dynamics import (
 from bulletbridge.mechanism.elements import add_compliance, look_ahead_of_elements
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import DRAG
-from bulletbridge.numerics.jit import call_back, helper, inlined
+from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
     factor_mass,
@@ -46,7 +46,7 @@ from bulletbridge.numerics.split import (
 )
 
 
-@inlined
+@helper
 def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
     """Let the Python function fill the user's rows at this state."""
     a.control.t = t
@@ -57,7 +57,7 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
     call_back(a.control.callback, phase)
 
 
-@inlined
+@helper
 def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
@@ -80,7 +80,7 @@ def script_elements(a: Arrays, moment: Moment) -> None:
             effort.force = moment.targets[effort.target].p[2]
 
 
-@inlined
+@helper
 def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
     """Split velocity space at the configuration that ``close_up`` saw last."""
     control = a.control
@@ -109,7 +109,7 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
         control.margin = f.R[last, last] / f.R[0, 0]
 
 
-@inlined
+@helper
 def take_springs(control: Control, ahead: float) -> None:
     """Have joint springs and dampers act ``ahead`` [s] in the factors, which are made again."""
     if control.ahead != ahead:
@@ -117,7 +117,7 @@ def take_springs(control: Control, ahead: float) -> None:
         control.fresh = 0
 
 
-@inlined
+@helper
 def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
     """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
     h = a.vectors[BIAS]
@@ -130,7 +130,7 @@ def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> 
         forces[k] -= h[k]
 
 
-@inlined
+@helper
 def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
     applied_forces(a, q, v, tau, vdot)
@@ -138,7 +138,7 @@ def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> 
     project_out(f.Y, a.control.rank, vdot)
 
 
-@inlined
+@helper
 def accelerate(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
@@ -161,7 +161,7 @@ def accelerate(
     unwhiten(f.L, vdot)
 
 
-@inlined
+@helper
 def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
     """The nearest velocity in the metric of M that the constraints allow.
 
@@ -181,14 +181,14 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
     unwhiten(f.L, v)
 
 
-@helper
+@outlined
 def refresh(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q; not inlined, since all but one use of it are rare."""
     close_up(a, f, moment, q, v)
     factorise(a, f, moment)
 
 
-@helper
+@outlined
 def accelerate_at(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:

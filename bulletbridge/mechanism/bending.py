@@ -32,11 +32,11 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array, Records
 
 
-@inlined
+@helper
 def add_beam(beam: Beam, stations: Records[Station], root: Pose) -> None:
     """Place the stations, and let the body at the root carry their mass."""
     total = (0.0, ZERO, diagonal(0.0))
@@ -46,7 +46,7 @@ def add_beam(beam: Beam, stations: Records[Station], root: Pose) -> None:
     put_own_inertia(root, add_inertia(own_inertia(root), total))
 
 
-@inlined
+@helper
 def add_modes(
     beam: Beam, body: Body, stations: Records[Station], axes: Records[Axis], shift: int, M: Array
 ) -> None:

@@ -36,11 +36,11 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper, inlined, inlined_kernel, kernel
+from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Ints, Records
 
 
-@inlined
+@helper
 def own_inertias(
     bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
 ) -> None:
@@ -57,7 +57,7 @@ def own_inertias(
         add_beam(beams[i], stations, poses[bodies[beams[i].body].parent])
 
 
-@inlined
+@helper
 def composite_inertias(
     bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
 ) -> None:
@@ -73,7 +73,7 @@ def composite_inertias(
             put_carried_inertia(below, total)
 
 
-@inlined
+@helper
 def mass_row(axes: Records[Axis], poses: Records[Pose], k: int, shift: int, row: Array) -> None:
     """What M has in row k up to its diagonal, column j at row[j - shift]."""
     for j in range(k - shift):
@@ -85,7 +85,7 @@ def mass_row(axes: Records[Axis], poses: Records[Pose], k: int, shift: int, row:
         j = axes[j].below
 
 
-@inlined_kernel
+@kernel
 def mass_matrix(
     bodies: Records[Body],
     beams: Records[Beam],

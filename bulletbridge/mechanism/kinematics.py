@@ -39,7 +39,7 @@ from bulletbridge.numerics.algebra import (
     turn_z,
     vec,
 )
-from bulletbridge.numerics.jit import helper, inlined_kernel, kernel
+from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Records
 
 
@@ -62,7 +62,7 @@ def put_turning_axis(axis: Axis, direction: Vector, point: Vector) -> None:
     put(axis.v, cross(point, direction))
 
 
-@inlined_kernel
+@kernel
 def kinematics(
     bodies: Records[Body],
     beams: Records[Beam],

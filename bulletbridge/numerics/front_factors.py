@@ -3,7 +3,7 @@
 import math
 
 from bulletbridge.numerics.fronts import OWN, Elimination, Front, lifted, line_of_factors
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 
 ENOUGH = 1e-4
@@ -32,7 +32,7 @@ def factorise(e: Elimination) -> float:
     return weakest / strongest if strongest > 0.0 else 1.0
 
 
-@inlined
+@helper
 def assemble(e: Elimination, front: Front) -> None:
     """Own inertia, own rows and what earlier fronts have left, into the lower triangle of W."""
     W, rows, child = e.W, 0, front.child
@@ -84,7 +84,7 @@ def add_row(
         W[base + c, at] += x[first + c]
 
 
-@inlined
+@helper
 def take_over(e: Elimination, front: Front, child: Front, row: int, start: int, own: int) -> int:
     """Add what an earlier front has left; number of the next row of this one.
 
@@ -129,7 +129,7 @@ def take_over(e: Elimination, front: Front, child: Front, row: int, start: int, 
     return row
 
 
-@inlined
+@helper
 def take_joint(e: Elimination, front: Front) -> None:
     """Put the parent's coordinates and the rates of the joint in the place of own coordinates."""
     W, S, k = e.W, e.motion, front.own
@@ -160,7 +160,7 @@ def take_joint(e: Elimination, front: Front) -> None:
         lift(e, front, own, up)
 
 
-@inlined
+@helper
 def lift(e: Elimination, front: Front, own: int, up: int) -> None:
     """Add own coordinates to those of the parent."""
     W, S, k = e.W, e.motion, front.own
@@ -201,7 +201,7 @@ def between(W: Array, S: Array, lead: int, k: int, own: int, c: int, b: int) -> 
     return total
 
 
-@inlined
+@helper
 def eliminate(
     e: Elimination, front: Front, weakest: float, strongest: float
 ) -> tuple[float, float]:
@@ -237,7 +237,7 @@ def eliminate(
     return weakest, strongest
 
 
-@inlined
+@helper
 def pivot(e: Elimination, front: Front, at: int, n: int) -> None:
     """Eliminate variable ``at`` of the n in W."""
     W, column = e.W, e.column
@@ -254,7 +254,7 @@ def pivot(e: Elimination, front: Front, at: int, n: int) -> None:
                 W[a, b] -= share * column[b]
 
 
-@inlined
+@helper
 def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
     """Exchange rows ``at`` < ``other`` of a front, both not yet eliminated."""
     W, numbers = e.W, e.numbers
@@ -272,7 +272,7 @@ def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
         e.factors[line + other] = held
 
 
-@inlined
+@helper
 def leave(e: Elimination, front: Front) -> None:
     """Keep what is left for the next front: boundary, then rows passed on, packed."""
     W, line = e.W, front.left

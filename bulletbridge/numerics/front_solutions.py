@@ -1,7 +1,7 @@
 """Solutions with the factors of an elimination in link coordinates: see ``fronts``."""
 
 from bulletbridge.numerics.fronts import Elimination, Front, lifted, line_of_factors
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 
 
@@ -23,7 +23,7 @@ def solve(e: Elimination, f: Array, b: Array, x: Array, y: Array) -> None:
         backward(e, e.fronts[i], x, y)
 
 
-@inlined
+@helper
 def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
     """Eliminate one front's right sides; its pivots' values into x and y."""
     t, push, S = e.y, e.push, e.motion
@@ -64,7 +64,7 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
         push[front.parent, c] += lifted(S, front.lead, c, push[front.body], 0)
 
 
-@inlined
+@helper
 def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     """Values of one front's pivots from those around it, and its body's coordinates."""
     t = e.y

@@ -31,6 +31,20 @@ class LinkedCode(cast(Any, JITCodeLibrary)):
         self._finalized = True
 
 
+class OutlinedCode(LinkedCode):
+    """Linked code that is never inlined: what is rarely run, or called from many places."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Note which functions are its own, before others are linked to them."""
+        super().add_ir_module(ir_module)
+        self._own = [f.name for f in self._final_module.functions if not f.is_declaration]
+
+    def _optimize_final_module(self) -> None:
+        super()._optimize_final_module()
+        for function in self._own:
+            self._final_module.get_function(function).add_function_attribute("noinline")
+
+
 class NotNative(dict[Any, Any]):
     """Its ``__getitem__`` is what numba has for the native code: a built-in function, one each."""
 
@@ -44,10 +58,11 @@ class LinkedLowering(cast(Any, NativeLowering)):
     """numba's translation of a function to LLVM, into ``LinkedCode``."""
 
     _name = "linked_lowering"
+    code: type[LinkedCode] = LinkedCode
 
     def run_pass(self, state: Any) -> bool:
         """Translate, and tell others where to find the code."""
-        state.library = LinkedCode(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         key, lowered = NotNative().__getitem__, state["cr"]
@@ -56,19 +71,34 @@ class LinkedLowering(cast(Any, NativeLowering)):
         return True
 
 
+@machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class OutlinedLowering(LinkedLowering):
+    """numba's translation of a function to LLVM, into ``OutlinedCode``."""
+
+    _name = "outlined_lowering"
+    code = OutlinedCode
+
+
 class LinkedCompiler(cast(Any, CompilerBase)):
     """numba's passes with ``LinkedLowering``."""
+
+    lowering: type[LinkedLowering] = LinkedLowering
 
     def define_pipelines(self) -> list[Any]:
         """The passes, in order."""
         usual = cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state)
         usual.passes = [
-            (LinkedLowering if step is NativeLowering else step, text)
-            for step, text in usual.passes
+            (self.lowering if step is NativeLowering else step, text) for step, text in usual.passes
         ]
         usual._finalized = False
         usual.finalize()
         return [usual]
+
+
+class OutlinedCompiler(LinkedCompiler):
+    """numba's passes with ``OutlinedLowering``."""
+
+    lowering = OutlinedLowering
 
 
 LINKED: dict[str, Any] = {
@@ -77,3 +107,5 @@ LINKED: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 """Options of ``numba.njit``."""
+OUTLINED: dict[str, Any] = {**LINKED, "pipeline_class": OutlinedCompiler}
+"""Likewise, for functions that are not to be inlined."""

@@ -45,10 +45,15 @@ def _call_stored(_context: Any, block: Any, rest: Any) -> Any:
 
 
 def words_of(arguments: tuple[Any, ...]) -> list[int]:
-    """Integers, and arrays as numba hands them on: no owner, sizes, place, shape and strides."""
+    """Integers, and arrays as numba hands them on: no owner, sizes, place, shape and strides.
+
+    Of a tuple its members, one after the other.
+    """
     found: list[int] = []
     for x in arguments:
-        if isinstance(x, np.ndarray):
+        if isinstance(x, tuple):
+            found += words_of(cast(tuple[Any, ...], x))
+        elif isinstance(x, np.ndarray):
             x = cast(np.ndarray, x)
             found += [0, 0, x.size, x.itemsize, x.ctypes.data, *x.shape, *x.strides]
         else:
@@ -60,7 +65,7 @@ if settings.DISABLE_JIT:
 
     def call_stored(block: Any, rest: tuple[Any, ...]) -> int:
         """Call the function that a block holds with the arguments there and the rest."""
-        function, fixed = block
+        function, fixed = block[0]
         return function(*fixed, *rest)
 else:
 
@@ -83,7 +88,8 @@ class StoredCall:
         examples: Of the other arguments.
 
     Attributes:
-        block: What ``call_stored`` takes in other kernels.
+        block: (1,) what ``call_stored`` takes in other kernels; those of one kernel may stand in a
+            row.
         call: Takes the rest, as one tuple.
     """
 
@@ -107,7 +113,9 @@ class StoredCall:
     def _store(self, rest: tuple[Any, ...]) -> Any:
         """A block, for what it holds."""
         if not len(self._words):
-            return self._function, (*self._fixed, *rest)
+            block = np.empty(1, object)
+            block[0] = self._function, (*self._fixed, *rest)
+            return block
         words = np.concatenate([self._words, np.array(words_of(rest), WORD)])
         return words.view([("words", WORD, (len(words),))])
 

@@ -44,7 +44,7 @@ from bulletbridge.mechanism.layout import (
     Spot,
     Station,
 )
-from bulletbridge.numerics.jit import helper, inlined, kernel
+from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.mixed_rows import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest
@@ -261,14 +261,14 @@ def run_bounded(
     return c.failure
 
 
-@inlined
+@helper
 def keep(x: Array, copy: Array) -> None:
     """Copy x to where there is room for it."""
     for k in range(len(x)):
         copy[k] = x[k]
 
 
-@inlined
+@helper
 def forget(multipliers: Array, points: Array) -> None:
     """Set the sums of a filter to zero."""
     for n in range(2):

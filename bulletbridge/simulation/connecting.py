@@ -31,7 +31,6 @@ from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.state import ASSEMBLED
 from bulletbridge.simulation.state_queries import QueriedState
 from bulletbridge.simulation.step import PROJECT
-from bulletbridge.simulation.warm_up import announce_compilation
 
 MOST_SETS = 32
 """Sets of constraints that are remembered."""
@@ -196,8 +195,7 @@ class Reconfigurable(QueriedState):
                 return chosen
         encoded = encode_closed(self.mechanism, constraints)
         carry_over(self.encoded, encoded)
-        with announce_compilation():
-            full = Solver(self.mechanism, encoded, self.tolerances)
+        full = Solver(self.mechanism, encoded, self.tolerances)
         full.apply_settings(self._full)
         full.state[:] = self._solver.state
         if not assemble:

@@ -29,7 +29,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.mechanism.kinematics import chart_rate, displace
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.stages import distance, prescribe, tolerated
 
@@ -43,7 +43,7 @@ A4 = np.array(
 C4 = np.array([0.0, 0.5, 0.5, 1.0])
 
 
-@inlined
+@helper
 def semi_implicit_euler(
     respond: Callable[..., None], a: Arrays, f: Any, q: Array, v: Array, tau: Array
 ) -> None:
@@ -67,7 +67,7 @@ def semi_implicit_euler(
     displace(a.bodies, q, v, dt, q)
 
 
-@inlined
+@helper
 def explicit_stages(
     accelerate_at: Callable[..., None],
     a: Arrays,

@@ -26,13 +26,13 @@ from bulletbridge.formulations.correction import (
     newton_passes,
 )
 from bulletbridge.formulations.projector import accelerate, factorise, filter_velocity
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import whiten_velocity
 from bulletbridge.simulation.verlet import second_half
 
 
-@inlined
+@helper
 def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
     c = a.control
@@ -63,7 +63,7 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
         c.failure = NOT_FINITE
 
 
-@inlined
+@helper
 def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     """Chord passes while they do well, full Newton when the guard trips or when asked for."""
     c, nv = a.control, len(v)
@@ -93,7 +93,7 @@ def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array)
         c.failure = NOT_CLOSED
 
 
-@helper
+@outlined
 def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Newton onto the loops from wherever q is, then the velocity filter."""
     c = a.control

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bulletbridge.constraints.encoded import Encoded
-from bulletbridge.formulations.arrays import CONTROL, VECTORS
+from bulletbridge.formulations.arrays import CONTROL
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.islands_kernel import ISLAND, run_islands
 from bulletbridge.simulation.redundancy import Decision, structural_rank
 from bulletbridge.simulation.solver import NO_RECORD, Solver
+from bulletbridge.simulation.step import STEP, stepping_kernel
 from bulletbridge.simulation.warm_up import announce_compilation
 
 LEAST_GAIN = 1e4
@@ -105,8 +106,38 @@ def places(numbers: Ints, size: int) -> Ints:
     return found
 
 
-def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
-    """The solver of an island alone."""
+class SharedArrays(NamedTuple):
+    """What kernels take of all islands at once, flat, one island after the other."""
+
+    loops: np.ndarray
+    couplings: np.ndarray
+    state: Array
+    control: np.ndarray
+
+    def of(self, index: int, parts: list[Part]) -> "SharedArrays":
+        """The part of an island."""
+        sizes = [
+            (len(p.loops), len(p.couplings), len(p.q) + len(p.v) + 1, 1) for p in parts[: index + 1]
+        ]
+        ends = np.sum(sizes, axis=0)
+        return SharedArrays(
+            *(x[end - n : end] for x, end, n in zip(self, ends, sizes[-1], strict=True))
+        )
+
+
+def in_a_row(whole: Solver, parts: list[Part]) -> SharedArrays:
+    """Room for all islands, of the very dtypes of the whole: kernels are compiled for those."""
+    encoded, count = whole.encoded, len(parts)
+    return SharedArrays(
+        encoded.loops[np.concatenate([part.loops for part in parts])],
+        encoded.couplings[np.concatenate([part.couplings for part in parts])],
+        np.zeros(len(whole.state) - 1 + count),
+        np.zeros(count, CONTROL),
+    )
+
+
+def cut(whole: Solver, decision: Decision, part: Part, shared: SharedArrays) -> Solver:
+    """The solver of an island alone, on its part of what kernels take of all at once."""
     mechanism, encoded = whole.mechanism, whole.encoded
     body_at = places(part.bodies, len(mechanism.bodies))
     axis_at, q_at = places(part.v, mechanism.nv), places(part.q, mechanism.nq)
@@ -145,7 +176,7 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
         links={},
         joints=joints,
     )
-    loops, couplings = encoded.loops[part.loops].copy(), encoded.couplings[part.couplings].copy()
+    loops, couplings = shared.loops, shared.couplings
     for end in "ab":
         loops[f"body_{end}"] = body_at[loops[f"body_{end}"]]
         loops[f"axis_{end}"] = axis_at[loops[f"axis_{end}"]]
@@ -172,7 +203,7 @@ def cut(whole: Solver, decision: Decision, part: Part) -> Solver:
         scale=encoded.scale[part.rows],
         elements=elements,
     )
-    solver = Solver(own, rows, whole.tolerances)
+    solver = Solver(own, rows, whole.tolerances, shared.state, shared.control)
     jacobians = decision.jacobians[:, part.rows][:, :, part.v]
     cap = structural_rank(jacobians, whole.tolerances.redundant)
     mismatch = float(whole.control[0]["mismatch"])
@@ -192,48 +223,18 @@ class Islands:
     by_call = False
 
     def __init__(self, whole: Solver, decision: Decision, parts: list[Part]) -> None:
-        solvers = [cut(whole, decision, part) for part in parts]
-        counts = [
-            (
-                len(s.bodies),
-                len(s.beams),
-                len(s.stations),
-                len(s.efforts),
-                s.mechanism.nv,
-                s.mechanism.nq,
-                len(s.state),
-                len(s.encoded.loops),
-                len(s.encoded.couplings),
-                len(s.encoded.terms),
-                s.encoded.nc,
-                *(factor.size for factor in s.factors),
-                s.vectors.size,
-            )
-            for s in solvers
-        ]
+        shared = in_a_row(whole, parts)
+        solvers = [cut(whole, decision, part, shared.of(i, parts)) for i, part in enumerate(parts)]
+        self._solvers = solvers
+        counts = [(s.mechanism.nv, s.mechanism.nq, len(s.state)) for s in solvers]
         starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
         islands = np.array([tuple(row) for row in starts], ISLAND)
-        controls = np.concatenate([s.control for s in solvers])
         order_q = np.concatenate([part.q for part in parts])
         order_v = np.concatenate([part.v for part in parts])
-        arrays = (
-            islands,
-            *(
-                in_a_row([getattr(s, name) for s in solvers])
-                for name in ("bodies", "beams", "stations", "efforts", "poses", "axes")
-            ),
-            *(
-                in_a_row([getattr(s.encoded, name) for s in solvers])
-                for name in ("loops", "couplings", "terms")
-            ),
-            whole.user_jacobian,
-            in_a_row([s.rows for s in solvers]),
-            *(in_a_row([s.factors[k] for s in solvers]) for k in range(3)),
-            in_a_row([s.vectors for s in solvers]),
-            in_a_row([s.state for s in solvers]),
-            controls.view(CONTROL),
+        self._fixed = (
+            *shared,
             np.zeros(3 * len(order_v)),
-            np.zeros(int(starts[-1][6])),
+            np.zeros(len(shared.state)),
             NO_RECORD,
             order_q,
             order_v,
@@ -244,25 +245,32 @@ class Islands:
             whole.state,
             whole.control,
         )
-        assert VECTORS == len(solvers[0].vectors)
+        self._islands, self._whole = islands, whole
         self.count = len(parts)
-        with announce_compilation(run_islands):
-            self._bound = StoredCall(run_islands, arrays, (whole.still, whole.tau, NO_RECORD, 0))
-        self._still = whole.still
+        self._bound: StoredCall | None = None
+        self._kernel: Any = None
+
+    def _stored(self) -> StoredCall:
+        """The kernel of all islands, with that of the present integrator for each."""
+        whole, integrator = self._whole, self._whole.control[0]["integrator"]
+        kernel = stepping_kernel(int(integrator))
+        if self._bound is None or self._kernel is not kernel:
+            for solver in self._solvers:
+                solver.control[0]["integrator"] = integrator
+            calls = np.concatenate([solver.stored_call(STEP).block for solver in self._solvers])
+            fixed = self._islands, calls, *self._fixed
+            with announce_compilation(run_islands):
+                self._bound = StoredCall(run_islands, fixed, (whole.still, whole.tau, NO_RECORD, 0))
+            self._kernel = kernel
+        return self._bound
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
-        return self._bound.call((targets, tau, record, steps))
+        return self._stored().call((targets, tau, record, steps))
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""
-        return self._bound.with_rest((self._still, tau, NO_RECORD, 1))
-
-
-def in_a_row(arrays: list[np.ndarray]) -> np.ndarray:
-    """One flat array of all, of the very dtype of the first: kernels are compiled for that."""
-    flat = np.concatenate([array.ravel() for array in arrays])
-    return flat.view(arrays[0].dtype) if arrays[0].dtype.names else flat
+        return self._stored().with_rest((self._whole.still, tau, NO_RECORD, 1))
 
 
 def work(nv: int, nc: int) -> float:

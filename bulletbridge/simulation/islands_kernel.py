@@ -3,42 +3,30 @@
 Every island has its own slice of every array, so a step costs the sum of theirs.
 """
 
-from bulletbridge.constraints.layout import Coupling, Loop, Term
+from typing import Any
+
+from bulletbridge.constraints.layout import Coupling, Loop
 from bulletbridge.formulations.arrays import (
     DONE,
     EULER,
     OF_ISLANDS,
     RK4,
-    VECTORS,
     VERLET,
     Control,
 )
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
-from bulletbridge.simulation.radau_system import MATRICES
+from bulletbridge.numerics.stored_calls import call_stored
 from bulletbridge.simulation.stages import put_record
-from bulletbridge.simulation.step import STEP, run
+from bulletbridge.simulation.step import STEP
 
 
 class Island:
     """Where an island's part of each array begins; the part ends where the next island's begins."""
 
-    bodies: Int
-    beams: Int
-    stations: Int
-    efforts: Int
-    v: Int  # of its velocities, axes, poses of axes
+    v: Int  # of its velocities
     q: Int
     state: Int  # of its (q, v, t)
-    loops: Int
-    couplings: Int
-    terms: Int
-    nc: Int
-    L: Int
-    Y: Int
-    R: Int
-    vectors: Int
 
 
 ISLAND = dtype_of(Island)
@@ -47,21 +35,9 @@ ISLAND = dtype_of(Island)
 @kernel
 def run_islands(
     islands: Records[Island],
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
+    calls: Any,
     loops: Records[Loop],
     couplings: Records[Coupling],
-    terms: Records[Term],
-    user_jacobian: Array,
-    rows: Array,
-    L: Array,
-    Y: Array,
-    R: Array,
-    vectors: Array,
     state: Array,
     controls: Records[Control],
     pushes: Array,
@@ -82,8 +58,9 @@ def run_islands(
 ) -> int:
     """Advance a whole system by steps; return the failure that stopped it, or DONE.
 
-    The arrays up to controls are those of ``step.run``, of all islands in a row, matrices flat.
-    islands (n + 1,). state (nq + nv + n). pushes (3 nv,), before as state, nothing (0, 0): scratch.
+    islands (n + 1,). calls (n,): the kernel that steps, with the arrays of each island, stored.
+    loops, couplings, state (nq + nv + n), controls (n,): of all islands in a row. pushes (3 nv,),
+    before as state, nothing (0, 0): scratch.
     order_q (nq,), order_v (nv,), loop_order, coupling_order: what of the whole stands where in a
     row. whole (nq + nv + 1), whole_loops, whole_couplings, control (1,): of the whole system. The
     rest is that of ``step.run``.
@@ -107,32 +84,8 @@ def run_islands(
         first = min(each * n, len(targets) - 1)
         for i in range(count):
             a, z = islands[i], islands[i + 1]
-            size, nc = z.v - a.v, z.nc - a.nc
-            width = (z.vectors - a.vectors) // VECTORS
-            failure = run(
-                bodies[a.bodies : z.bodies],
-                beams[a.beams : z.beams],
-                stations[a.stations : z.stations],
-                efforts[a.efforts : z.efforts],
-                poses[a.bodies : z.bodies],
-                axes[a.v : z.v],
-                loops[a.loops : z.loops],
-                couplings[a.couplings : z.couplings],
-                terms[a.terms : z.terms],
-                user_jacobian,
-                rows[3 * a.nc : 3 * z.nc].reshape((3, nc)),
-                L[a.L : z.L].reshape((MATRICES, size, size)),
-                Y[a.Y : z.Y].reshape((2, nc, size)),
-                R[a.R : z.R].reshape((2, nc, nc)),
-                vectors[a.vectors : z.vectors].reshape((VECTORS, width)),
-                state[a.state : z.state],
-                controls[i : i + 1],
-                targets[first:],
-                pushes[lines * a.v : lines * z.v].reshape((lines, size)),
-                nothing,
-                STEP,
-                1,
-            )
+            push = pushes[lines * a.v : lines * z.v].reshape((lines, z.v - a.v))
+            failure = call_stored(calls[i : i + 1], (targets[first:], push, nothing, STEP, 1))
             if failure != DONE:
                 for k in range(len(state)):
                     state[k] = before[k]

@@ -24,14 +24,14 @@ from bulletbridge.formulations.correction import FAILED, MOST_CHORD_PASSES, fini
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.front_solutions import carry, row_rates, solve, twice_kinetic_energy
 from bulletbridge.numerics.fronts import Elimination
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row
 from bulletbridge.simulation.link_factors import LinkFactors, accelerate, poses_and_gaps, prepare
 from bulletbridge.simulation.verlet import second_half
 
 
-@inlined
+@helper
 def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
     c = a.control
@@ -59,7 +59,7 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
         c.failure = HANDED_OVER
 
 
-@inlined
+@helper
 def correct(a: Arrays, e: Elimination, rows: Records[Row], end: Moment, q: Array, v: Array) -> int:
     """``correction.chord_passes`` with the factors of an elimination."""
     nv = len(a.axes)
@@ -115,7 +115,7 @@ def dependent_gap(e: Elimination, rows: Records[Row]) -> float:
     return gap
 
 
-@inlined
+@helper
 def filter_velocity(a: Arrays, f: LinkFactors, v: Array) -> None:
     """The nearest velocity in the metric of M that the constraints allow: v <- P v - J⁺ g_t."""
     nv, e, rows = len(v), f.e, f.rows

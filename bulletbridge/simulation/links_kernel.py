@@ -22,6 +22,7 @@ from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Statio
 from bulletbridge.numerics.fronts import Elimination, Join
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.simulation.explicit import explicit_stages
 from bulletbridge.simulation.link_factors import (
     LinkFactors,
     accelerate,
@@ -63,7 +64,9 @@ def left_to_joints(c: Control) -> bool:
     return c.integrator == RADAU or c.passes >= 0 or c.directions != START
 
 
-advance = stepping(Way(OF_LINKS, refresh, respond, accelerate, accelerate_at, no_stages, finish))
+advance = stepping(
+    Way(OF_LINKS, refresh, respond, accelerate, accelerate_at, explicit_stages, no_stages, finish)
+)
 
 
 @kernel

@@ -21,7 +21,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.solver_arrays import SolverArrays, Tolerances
-from bulletbridge.simulation.step import ACCELERATE, STEP, run
+from bulletbridge.simulation.step import ACCELERATE, STEP, run, stepping_kernel
+from bulletbridge.simulation.warm_up import announce_compilation
 
 REFINEMENTS = (8, 64, 512)
 """Parts of a step whose correction or implicit equations fail."""
@@ -54,19 +55,27 @@ class Parts(Protocol):
 class Solver(SolverArrays):
     """Steps of a mechanism with its constraints: calls into the kernels."""
 
-    def __init__(self, mechanism: Mechanism, encoded: Encoded, tolerances: Tolerances) -> None:
-        super().__init__(mechanism, encoded, tolerances)
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        encoded: Encoded,
+        tolerances: Tolerances,
+        state: Array | None = None,
+        control: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(mechanism, encoded, tolerances, state, control)
         self._by_call = False  # whether the last call had it ask
         self.parts: Parts | None = None  # in which it steps, where that costs less
-        self._bound = StoredCall(run, self.arrays, (self.still, self.tau, NO_RECORD, STEP, 0))
-        self._run = self._bound.call
-        self._step, self._step_tau = self._run, NO_RECORD  # one step with forces that stay
+        self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
+        self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
+        self._step_tau = NO_RECORD
         self._asked = bool(encoded.motions) or self.user_size > 0
 
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
         self.script = other.script
+        self._step = None
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
 
@@ -84,22 +93,25 @@ class Solver(SolverArrays):
             targets = self._targets(steps) if self.encoded.motions else self.still
             forces = self.forces(steps)
         if parts is None:
-            return self.finish_call(self._run((targets, forces, record, task, steps)))
+            call = self.stored_call(task).call
+            return self.finish_call(call((targets, forces, record, task, steps)))
         return self.finish_call(parts.run(targets, forces, record, steps))
 
     def step(self) -> int:
         """``advance(1)``; in a call that takes nothing where all that acts is tau."""
         if self._asked or self._by_call or self.script.signals or self.held:
             return self.advance(1)
-        if self._step_tau is not self.tau:
+        step = self._step
+        if step is None or self._step_tau is not self.tau:
             parts, rest = self.parts, (self.still, self.tau, NO_RECORD, STEP, 1)
-            self._step = parts.one_step(self.tau) if parts else self._bound.with_rest(rest)
-            self._step_tau = self.tau
-        return self._step(()) and self.advance(1)
+            stored = self.stored_call(STEP)
+            step = parts.one_step(self.tau) if parts else stored.with_rest(rest)
+            self._step, self._step_tau = step, self.tau
+        return step(()) and self.advance(1)
 
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
         """Advance by steps in joint coordinates, without parts."""
-        return self._run((targets, forces, record, STEP, steps))
+        return self.stored_call(STEP).call((targets, forces, record, STEP, steps))
 
     def _prescribe_by_call(self) -> bool:
         """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
@@ -113,10 +125,19 @@ class Solver(SolverArrays):
             self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
         return scripted
 
-    @property
-    def stored_run(self) -> Any:
-        """``step.run`` on the arrays, as ``stored_calls.call_stored`` takes it."""
-        return self._bound.block
+    def stored_call(self, task: int) -> StoredCall:
+        """The kernel for a task with the present integrator, on the arrays; compiled if need be."""
+        integrator = int(self.control[0]["integrator"])
+        return self.stored(run if task != STEP else stepping_kernel(integrator))
+
+    def stored(self, kernel: Any) -> StoredCall:
+        """A kernel of ``step`` on the arrays."""
+        found = self._calls.get(kernel)
+        if found is None:
+            examples = self.still, self.tau, NO_RECORD, STEP, 0
+            with announce_compilation(kernel):
+                found = self._calls[kernel] = StoredCall(kernel, (self.arrays,), examples)
+        return found
 
     @property
     def is_prescribed(self) -> bool:

@@ -20,6 +20,7 @@ from bulletbridge.formulations.arrays import (
     SEEN_Q,
     SEEN_V,
     VECTORS,
+    SystemArrays,
 )
 from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
@@ -68,9 +69,23 @@ class SolverArrays:
     """Flat arrays of a mechanism with its constraints.
 
     The state lies in one vector (q, v, t); ``q`` and ``v`` are views of it.
+
+    Args:
+        mechanism: The tree.
+        encoded: Its constraints.
+        tolerances: Thresholds of the solver.
+        state: (nq + nv + 1,) zeros, and
+        control: (1,) likewise: where they lie, if not on their own.
     """
 
-    def __init__(self, mechanism: Mechanism, encoded: Encoded, tolerances: Tolerances) -> None:
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        encoded: Encoded,
+        tolerances: Tolerances,
+        state: Array | None = None,
+        control: np.ndarray | None = None,
+    ) -> None:
         self.mechanism, self.encoded, self.tolerances = mechanism, encoded, tolerances
         nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
         self.bodies = mechanism.bodies.copy()
@@ -78,7 +93,7 @@ class SolverArrays:
         self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
         self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
         self.poses["R"] = np.eye(3)
-        self.state = np.zeros(nq + nv + 1)
+        self.state = np.zeros(nq + nv + 1) if state is None else state
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau: Array = np.zeros((1, nv))
         self.script: Script = Script()
@@ -90,7 +105,7 @@ class SolverArrays:
         self.user_size = sum(len(user.units) for user in encoded.users)
         self.user_jacobian = np.zeros((self.user_size, nv))
         self.still = encoded.targets(np.zeros(1))
-        self.control = np.zeros(1, CONTROL)
+        self.control = np.zeros(1, CONTROL) if control is None else control
         self._interruption: BaseException | None = None
         self._callback = Callback(self._fill_user_rows)
         c = self.control[0]
@@ -106,7 +121,7 @@ class SolverArrays:
         c["rtol"], c["atol"] = 1e-10, 1e-12
         if self.user_size:
             c["driven"] = 1
-        self.arrays = (
+        self.arrays = SystemArrays(
             self.bodies,
             self.beams,
             self.stations,

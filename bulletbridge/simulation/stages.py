@@ -4,11 +4,11 @@ import math
 
 from bulletbridge.formulations.arrays import SCRIPT_PHASE, Arrays, Control
 from bulletbridge.mechanism.layout import BEAM, FREE, PRISMATIC
-from bulletbridge.numerics.jit import call_back, helper, inlined
+from bulletbridge.numerics.jit import call_back, helper
 from bulletbridge.numerics.records import Array
 
 
-@inlined
+@helper
 def prescribe(a: Arrays, t: float) -> None:
     """Let Python put the prescribed motions and forces of time t where the kernel reads them."""
     if a.control.scripted:
@@ -16,7 +16,7 @@ def prescribe(a: Arrays, t: float) -> None:
         call_back(a.control.callback, SCRIPT_PHASE)
 
 
-@inlined
+@helper
 def keep(place: Array, x: Array) -> None:
     """Copy x, or as much of it as there is place for."""
     for k in range(min(len(place), len(x))):
@@ -59,7 +59,7 @@ def tolerated(a: Arrays, k: int, level: int, w: float) -> float:
     return a.control.atol + a.control.rtol * unit
 
 
-@inlined
+@helper
 def put_record(line: Array, state: Array, c: Control) -> None:
     """Keep a state and how it was reached."""
     for j in range(len(state)):

@@ -29,7 +29,6 @@ from bulletbridge.simulation.redundancy import Decision, decide
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.step import PROJECT
-from bulletbridge.simulation.warm_up import announce_compilation
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
@@ -59,8 +58,7 @@ class ClosedState:
         self.tolerances, self._allow_structure = tolerances, allow_structure
         require_names(self.constraints)
         encoded = encode_closed(mechanism, self.constraints)
-        with announce_compilation():
-            self._full = Solver(mechanism, encoded, tolerances)
+        self._full = Solver(mechanism, encoded, tolerances)
         self._solver = self._full
         self._decision: Decision | None = None
         for joint in mechanism.joints.values():
@@ -160,14 +158,13 @@ class ClosedState:
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded."""
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
-        with announce_compilation():
-            if decision is None:
-                solver, decision, start, iterations = self._decide(self._full, start, held)
-            enough = round_off(solver, start, t) + 10 * decision.mismatch
-            found, more = close(solver, start, t, held, enough)
-            require_closed(solver, found, t, enough)
-            require_lengths(solver, found, t)
-            speed = consistent_velocity(solver, found, speed, t, held_v)
+        if decision is None:
+            solver, decision, start, iterations = self._decide(self._full, start, held)
+        enough = round_off(solver, start, t) + 10 * decision.mismatch
+        found, more = close(solver, start, t, held, enough)
+        require_closed(solver, found, t, enough)
+        require_lengths(solver, found, t)
+        speed = consistent_velocity(solver, found, speed, t, held_v)
         self._solver, self._decision = solver, decision
         self._set(found, speed, t)
         moved = tuple(

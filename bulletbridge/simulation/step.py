@@ -2,19 +2,27 @@
 
 One factorisation serves a step: the factors made for the filter that ends a step give the
 acceleration of the next one, and its correction uses them as a chord method.
+
+There are three kernels, which differ in the integrators that they know: each is compiled when it is
+first needed, and most users never need the larger ones.
 """
 
-from bulletbridge.constraints.layout import Coupling, Loop, Term
+import math
+from collections.abc import Callable
+from typing import Any
+
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     DONE,
     DOP8,
     OF_THE_WHOLE,
+    RADAU,
+    RK4,
     Arrays,
-    Control,
     FactorPair,
     Factors,
     Moment,
+    SystemArrays,
 )
 from bulletbridge.formulations.projector import (
     accelerate,
@@ -23,10 +31,10 @@ from bulletbridge.formulations.projector import (
     refresh,
     take_springs,
 )
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Station
-from bulletbridge.numerics.jit import inlined, kernel
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import unwhiten
+from bulletbridge.simulation.explicit import explicit_stages
 from bulletbridge.simulation.finish import finish, project
 from bulletbridge.simulation.radau import radau_stages
 from bulletbridge.simulation.sub_steps import stepping
@@ -36,84 +44,183 @@ STEP, ACCELERATE, PROJECT = 0, 1, 2
 """Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place."""
 
 
-@inlined
+@helper
 def respond(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     push(a, f, q, v, tau, vdot)
     unwhiten(f.L, vdot)
 
 
+@helper
+def no_response(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+    """None: a kernel without Euler's method."""
+
+
+@helper
+def no_explicit_stages(
+    accelerate_at: Any,
+    a: Arrays,
+    stage: Any,
+    t: float,
+    w: float,
+    q: Array,
+    v: Array,
+    targets: Array,
+    tau: Array,
+    first: int,
+) -> tuple[float, float]:
+    """None: a kernel without methods of several stages."""
+    return math.inf, 1.0
+
+
+@helper
+def no_implicit_stages(
+    a: Arrays,
+    s: FactorPair,
+    t: float,
+    w: float,
+    again: bool,
+    q: Array,
+    v: Array,
+    targets: Array,
+    tau: Array,
+) -> tuple[float, float]:
+    """None: a kernel without implicit methods."""
+    return math.inf, 1.0
+
+
 advance = stepping(
-    Way(OF_THE_WHOLE, refresh, respond, accelerate, accelerate_at, radau_stages, finish)
+    Way(
+        OF_THE_WHOLE,
+        refresh,
+        respond,
+        accelerate,
+        accelerate_at,
+        no_explicit_stages,
+        no_implicit_stages,
+        finish,
+    )
+)
+advance_by_stages = stepping(
+    Way(
+        OF_THE_WHOLE,
+        refresh,
+        no_response,
+        accelerate,
+        accelerate_at,
+        explicit_stages,
+        no_implicit_stages,
+        finish,
+    )
+)
+advance_implicitly = stepping(
+    Way(
+        OF_THE_WHOLE,
+        refresh,
+        no_response,
+        accelerate,
+        accelerate_at,
+        explicit_stages,
+        radau_stages,
+        finish,
+    )
 )
 
 
-@kernel
-def run(
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    terms: Records[Term],
-    user_jacobian: Array,
-    rows: Array,
-    L: Array,
-    Y: Array,
-    R: Array,
-    vectors: Array,
-    state: Array,
-    control: Records[Control],
+@helper
+def bundled(
+    do: Callable[..., int],
+    arrays: SystemArrays,
     targets: Array,
     tau: Array,
     record: Array,
     task: int,
     steps: int,
 ) -> int:
+    """Call ``do`` with the arrays as helpers take them."""
+    a = Arrays(
+        arrays.bodies,
+        arrays.beams,
+        arrays.stations,
+        arrays.efforts,
+        arrays.poses,
+        arrays.axes,
+        arrays.loops,
+        arrays.couplings,
+        arrays.terms,
+        arrays.user_jacobian,
+        arrays.rows[2],
+        arrays.vectors,
+        arrays.control[0],
+    )
+    rows, L, Y, R = arrays.rows, arrays.L, arrays.Y, arrays.R
+    other = 0 if a.control.integrator == DOP8 else 1  # its last stage is at the end of the step
+    s = FactorPair(
+        Factors(L[0], Y[0], R[0], rows[0]), Factors(L[other], Y[other], R[other], rows[other]), L
+    )
+    return do(a, s, arrays.state, targets, tau, record, task, steps)
+
+
+@helper
+def do_task(
+    a: Arrays,
+    s: FactorPair,
+    state: Array,
+    targets: Array,
+    tau: Array,
+    record: Array,
+    task: int,
+    steps: int,
+) -> int:
+    """Do a task of ``run``."""
+    if task == STEP:
+        return advance(a, s, state, targets, tau, record, 0, steps)
+    c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
+    q, v = state[:nq], state[nq : nq + nv]
+    now = Moment(state[nq + nv], targets[0])
+    c.failure, c.done = DONE, 0
+    take_springs(c, 0.0)
+    if task == ACCELERATE:
+        accelerate_at(a, s.f, now, q, v, tau[0], a.vectors[ACCELERATION, :nv])
+        c.fresh = OF_THE_WHOLE
+    else:
+        project(a, s.f, now, q, v)
+    return c.failure
+
+
+@kernel
+def run(
+    arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
+) -> int:
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
-    rows (3, nc): two sets for the factors, one for the user's rows. L (7, nv, nv), Y (2, nc, nv),
-    R (2, nc, nc): two sets of factors, contiguous, so that their loops vectorise; the other
-    matrices of L are those of an implicit method, and there for that alone. state (nq + nv + 1).
+    Steps are those of ``EULER`` and ``VERLET``.
+
     targets (times, targets): at the start of each step, with Runge-Kutta at its middle too, and at
     the end of the last. tau (times, nv): one line a step, with Runge-Kutta three, at its start, its
     middle and its end, so that forces may jump from step to step. Of both one line for all times if
     they are constant, or if ``control.scripted``. record (steps // every, nq + nv + 4) receives
     states, rank, margin, passes; empty for none.
     """
-    nv, nq = len(axes), len(state) - len(axes) - 1
-    c = control[0]
-    a = Arrays(
-        bodies,
-        beams,
-        stations,
-        efforts,
-        poses,
-        axes,
-        loops,
-        couplings,
-        terms,
-        user_jacobian,
-        rows[2],
-        vectors,
-        c,
-    )
-    q, v = state[:nq], state[nq : nq + nv]
-    now = Moment(state[nq + nv], targets[0])
-    other = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
-    s = FactorPair(
-        Factors(L[0], Y[0], R[0], rows[0]), Factors(L[other], Y[other], R[other], rows[other]), L
-    )
-    if task == STEP:
-        return advance(a, s, state, targets, tau, record, 0, steps)
-    c.failure, c.done = DONE, 0
-    take_springs(c, 0.0)
-    if task == ACCELERATE:
-        accelerate_at(a, s.f, now, q, v, tau[0], vectors[ACCELERATION, :nv])
-        c.fresh = OF_THE_WHOLE
-    else:
-        project(a, s.f, now, q, v)
-    return c.failure
+    return bundled(do_task, arrays, targets, tau, record, task, steps)
+
+
+@kernel
+def run_by_stages(
+    arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
+) -> int:
+    """Advance by steps of ``RK4`` and ``DOP8``; see ``run``. The task is ``STEP``."""
+    return bundled(advance_by_stages, arrays, targets, tau, record, 0, steps)
+
+
+@kernel
+def run_implicitly(
+    arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
+) -> int:
+    """Advance by steps of ``RADAU``; see ``run``. The task is ``STEP``."""
+    return bundled(advance_implicitly, arrays, targets, tau, record, 0, steps)
+
+
+def stepping_kernel(integrator: int) -> Any:
+    """The kernel that steps by a compiled integrator."""
+    return {RK4: run_by_stages, DOP8: run_by_stages, RADAU: run_implicitly}.get(integrator, run)

@@ -31,7 +31,7 @@ from bulletbridge.formulations.correction import finite
 from bulletbridge.formulations.projector import take_springs
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.explicit import explicit_stages, semi_implicit_euler
+from bulletbridge.simulation.explicit import semi_implicit_euler
 from bulletbridge.simulation.passages import (
     LANDING,
     NEAREST,
@@ -66,7 +66,8 @@ def stepping(way: Way) -> Callable[..., int]:
     numba resolves the functions that it closes over when it compiles it; as arguments they would
     keep a kernel from being kept on disk.
     """
-    fresh, refresh, respond, accelerate, accelerate_at, implicit_stages, finish = way
+    fresh, refresh, respond, accelerate, accelerate_at, *stages, finish = way
+    explicit_stages, implicit_stages = stages
 
     @helper
     def advance(

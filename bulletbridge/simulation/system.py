@@ -11,6 +11,8 @@ from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.adaptive import Adaptive
+from bulletbridge.simulation.ahead import compile_ahead
+from bulletbridge.simulation.bounded_kernel import run_bounded
 from bulletbridge.simulation.bounded_state import NEED_EULER
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.options import (
@@ -32,6 +34,7 @@ from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
+from bulletbridge.simulation.step import run, stepping_kernel
 from bulletbridge.simulation.world_state import WorldState
 
 NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
@@ -131,6 +134,8 @@ class System(WorldState):
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
         control["implicit"] = springs == "implicit" and has_springs(self._full)
+        stepped = run_bounded if self._has_bounded else stepping_kernel(int(control["integrator"]))
+        compile_ahead(run, stepped)
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 

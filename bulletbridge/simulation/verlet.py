@@ -23,7 +23,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.numerics.jit import helper, inlined
+from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 
 END_FORCES = STAGE_RATES + 1
@@ -43,7 +43,7 @@ def first_half(a: Arrays, q: Array, v: Array, tau: Array) -> None:
     displace(a.bodies, q, v, dt, q)
 
 
-@inlined
+@helper
 def second_half(
     accelerate: Callable[..., None],
     filter_velocity: Callable[..., None],

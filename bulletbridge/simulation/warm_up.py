@@ -1,24 +1,39 @@
 """The first-ever compilation of the kernels, with something to look at meanwhile."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
 from bulletbridge.numerics.jit import is_cached, is_compiled
-from bulletbridge.simulation.step import run
+
+_planned: list[Any] = []
+"""Kernels that are known to be needed and were not there, in the order in which they were asked."""
 
 
-def announce_compilation(kernel: Callable[..., Any] = run) -> "Announcement":
-    """Context that shows progress on stderr if a kernel, the step's, has still to be compiled."""
-    return Announcement(not (is_compiled(kernel) or is_cached(kernel)))
+def plan(kernels: Iterable[Any]) -> None:
+    """Note kernels that will be needed, so that progress can be told of how many."""
+    _planned.extend(kernel for kernel in kernels if kernel not in _planned)
+
+
+def at_hand(kernel: Any) -> bool:
+    """Whether a kernel is compiled, in this process or on disk."""
+    return is_compiled(kernel) or is_cached(kernel)
+
+
+def announce_compilation(kernel: Callable[..., Any]) -> "Announcement":
+    """Context that shows progress on stderr if a kernel has still to be compiled."""
+    return Announcement(kernel, not at_hand(kernel))
 
 
 class Announcement:
-    """Spinner with elapsed time on a terminal, two lines elsewhere."""
+    """What is compiled, how many of how many it is, and the time so far; on stderr.
 
-    def __init__(self, needed: bool) -> None:
-        self.needed = needed
+    A spinner on a terminal, a line at the beginning and one at the end elsewhere.
+    """
+
+    def __init__(self, kernel: Any, needed: bool) -> None:
+        self.kernel, self.needed = kernel, needed
 
     def __enter__(self) -> None:
         """Start."""
@@ -27,12 +42,19 @@ class Announcement:
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+        plan([self.kernel])
         self.begun = perf_counter()
-        text = "bulletbridge: compiling its kernels, once on this machine (less than a minute)"
+        name = getattr(self.kernel, "__name__", "kernel")
+        self.text = f"{name} ({_planned.index(self.kernel) + 1} of {len(_planned)})"
+        text = f"bulletbridge: compiling {self.text}, once for this user"
         self.progress: Progress | None = None
         if sys.stderr.isatty():
             self.progress = Progress(
-                SpinnerColumn(), TextColumn(text), TimeElapsedColumn(), console=Console(stderr=True)
+                SpinnerColumn(),
+                TextColumn(text, markup=False),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
             )
             self.progress.add_task("compile", total=None)
             self.progress.start()
@@ -46,4 +68,4 @@ class Announcement:
         if self.progress is not None:
             self.progress.stop()
         seconds = perf_counter() - self.begun
-        print(f"bulletbridge: kernels compiled in {seconds:.0f} s", file=sys.stderr, flush=True)
+        print(f"bulletbridge: compiled {self.text} in {seconds:.0f} s", file=sys.stderr, flush=True)

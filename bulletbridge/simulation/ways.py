@@ -16,6 +16,8 @@ class Way(NamedTuple):
         respond: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors that are fresh.
         accelerate: (a, f, moment, q, v, tau, vdot) writes vdot (nv,), likewise.
         accelerate_at: (a, f, moment, q, v, tau, vdot) makes factors too.
+        explicit_stages: (accelerate_at, a, stage, t, w, q, v, targets, tau, first), see
+            ``explicit.explicit_stages``.
         implicit_stages: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
         finish: (a, f, end, q, v) corrects, makes factors, filters.
     """
@@ -25,6 +27,7 @@ class Way(NamedTuple):
     respond: Callable[..., None]
     accelerate: Callable[..., None]
     accelerate_at: Callable[..., None]
+    explicit_stages: Callable[..., tuple[float, float]]
     implicit_stages: Callable[..., tuple[float, float]]
     finish: Callable[..., None]
 

@@ -16,6 +16,7 @@ from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import NO_RECORD, Solver
+from bulletbridge.simulation.step import PROJECT, STEP
 from bulletbridge.simulation.warm_up import announce_compilation
 from bulletbridge.simulation.worlds import Worlds
 from bulletbridge.simulation.worlds_kernel import NONE_LEFT, roll_worlds
@@ -35,7 +36,8 @@ class Worker:
 
     def __init__(self, source: Solver, decision: Decision) -> None:
         self.solver = solver = copy_of(source, decision)
-        fixed = solver.stored_run, solver.state, solver.control, solver.still, NO_RECORD
+        run, project = solver.stored_call(STEP).block, solver.stored_call(PROJECT).block
+        fixed = run, project, solver.state, solver.control, solver.still, NO_RECORD
         reals, numbers = [np.zeros((1,) * n) for n in range(4)], np.zeros(1, np.int64)
         examples = *(reals[n] for n in (2, 3, 2, 3)), numbers, numbers, 0.0, 0, 0, 0
         with announce_compilation(roll_worlds):

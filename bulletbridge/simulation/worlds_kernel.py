@@ -3,7 +3,7 @@
 from typing import Any
 
 from bulletbridge.formulations.arrays import DONE, RK4, VERLET, Control
-from bulletbridge.numerics.jit import inlined, kernel, take_number
+from bulletbridge.numerics.jit import helper, kernel, take_number
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.stored_calls import call_stored
 from bulletbridge.simulation.step import PROJECT, STEP
@@ -14,6 +14,7 @@ NONE_LEFT, MANY_DONE = -1, -2
 @kernel
 def roll_worlds(
     run: Any,
+    project: Any,
     state: Array,
     control: Records[Control],
     targets: Array,
@@ -32,7 +33,8 @@ def roll_worlds(
     """Take worlds until one fails: its number; until none is left; or until many are done.
 
     Args:
-        run: ``step.run`` with the arrays of a solver, stored.
+        run: The kernel that steps, with the arrays of a solver, stored.
+        project: ``step.run`` likewise.
         state: (nq + nv + 1) of the solver.
         control: (1,) of the solver.
         targets: (1, targets) that stay.
@@ -57,7 +59,7 @@ def roll_worlds(
             state[k] = starts[n, k]
         forget(c)
         tau = forces[n]
-        if call_stored(run, (targets, tau, nothing, PROJECT, 0)) != DONE or c.opened > allowed:
+        if call_stored(project, (targets, tau, nothing, PROJECT, 0)) != DONE or c.opened > allowed:
             return n
         lines = 1
         if (c.integrator == RK4 or c.integrator == VERLET) and len(tau) > 1:
@@ -78,7 +80,7 @@ def roll_worlds(
     return MANY_DONE
 
 
-@inlined
+@helper
 def forget(c: Control) -> None:
     """What ``Solver.put`` does besides taking the state."""
     c.fresh, c.next_dt, c.reach, c.clear, c.slope, c.opened = 0, 0.0, 0.0, 0.0, 0, 0.0

@@ -13,8 +13,11 @@ from bulletbridge.errors import AssemblyError, BulletBridgeError, BulletBridgeWa
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.simulation.filter import Impulses
+from bulletbridge.simulation.filter_kernel import run_filter
+from bulletbridge.simulation.step import run
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.drop_in.forces import (
     Native,
@@ -65,6 +68,8 @@ class Group:
         self._frames_a: dict[int, MovingFrame] = {}
         self._models = {loop.number: self._model(loop) for loop in loops}
         dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
+        if not self.whole:
+            compile_ahead(run, run_filter)
         self.system = System(
             mechanism,
             list(self._models.values()),

@@ -1,0 +1,298 @@
+"""Compiled kernels, kept on disk for all environments and processes of a user.
+
+What is kept is read by ``pickle``, so a folder that somebody else could write to is refused. A file
+is named after all that its content depends on: the sources of the kernel and of what it calls, the
+versions of numba and llvmlite, the processor, and the types of the arguments. Whatever cannot be
+read is compiled anew.
+"""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import IO, Any, cast
+
+import llvmlite
+import numba
+from numba.core import compiler, serialize
+from numba.core.caching import NullCache
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+PACKAGE = Path(__file__).parents[1]
+VARIABLE = "BULLETBRIDGE_CACHE_DIR"
+"""Environment variable that says where the folder is to be."""
+FORGOTTEN = 90 * 86_400.0
+"""Age [s] at which kernels that nobody has loaded since are removed."""
+PATIENCE = 1800.0
+"""Time [s] to wait for another process that compiles the same kernel: only a hang takes longer."""
+DIGEST = hashlib.sha256().digest_size
+
+
+def imported_files(source: Path) -> set[Path]:
+    """Package files that ``source`` imports, itself included, followed to the end."""
+    found: set[Path] = set()
+    pending = [source]
+    while pending:
+        path = pending.pop()
+        if path not in found:
+            found.add(path)
+            pending += imports_of(path)
+    return found
+
+
+@functools.cache
+def imports_of(path: Path) -> tuple[Path, ...]:
+    """Package files that a file names in its imports."""
+    found: list[Path] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            head, *tail = name.split(".")
+            candidate = PACKAGE.joinpath(*tail).with_suffix(".py")
+            if head == PACKAGE.name and tail and candidate.is_file():
+                found.append(candidate)
+    return tuple(found)
+
+
+@functools.cache
+def stamp(source: Path) -> str:
+    """Hash over a kernel file, all package files it reaches, and the versions of the compiler."""
+    versions = f"{sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
+    contents = [path.read_bytes() for path in sorted(imported_files(source))]
+    return hashlib.sha256(b"\0".join([versions.encode(), *contents])).hexdigest()[:16]
+
+
+class UnsafeFolderError(Exception):
+    """A folder in which somebody else could put files; the text says why."""
+
+
+def wanted_place() -> Path:
+    """Where the user wants compiled kernels, or where the system keeps such things.
+
+    Raises:
+        UnsafeFolderError: No place is known, or it is not an absolute path.
+    """
+    for name in (VARIABLE, "NUMBA_CACHE_DIR"):
+        if os.environ.get(name):
+            place = Path(os.environ[name])
+            if not place.is_absolute():
+                raise UnsafeFolderError(f"{name} is '{place}', which is not an absolute path")
+            return place if name == VARIABLE else place / PACKAGE.name
+    for name in ("LOCALAPPDATA", "XDG_CACHE_HOME"):
+        place = Path(os.environ.get(name, ""))
+        if place.is_absolute():  # a relative one counts for nothing in the XDG specification
+            return place / PACKAGE.name
+    try:
+        return Path.home() / ".cache" / PACKAGE.name
+    except RuntimeError as error:
+        raise UnsafeFolderError("this user has no home directory") from error
+
+
+def require_own(folder: Path) -> None:
+    """Refuse a folder that somebody else could write to, or replace.
+
+    Raises:
+        UnsafeFolderError: It says whose it is, or who may write there.
+    """
+    if not hasattr(os, "geteuid"):  # Windows keeps such folders apart by itself
+        return
+    me = os.geteuid()
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise UnsafeFolderError(f"{folder} is not a folder")
+    if found.st_uid != me:
+        raise UnsafeFolderError(f"{folder} belongs to user {found.st_uid}, not to {me}")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnsafeFolderError(f"others may write to {folder}; chmod 700 it, or remove it")
+    for above in folder.resolve().parents:
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise UnsafeFolderError(f"everybody may replace what lies in {above}")
+
+
+def open_folder() -> Path:
+    """The folder of compiled kernels, made if it is not there.
+
+    Raises:
+        UnsafeFolderError: It must not be used.
+        OSError: It cannot be made.
+    """
+    place = wanted_place()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder = place / "kernels"
+    for each in (place, folder):
+        each.mkdir(mode=0o700, exist_ok=True)
+        require_own(each)
+    return folder
+
+
+@functools.cache
+def kernel_folder() -> Path | None:
+    """The folder of compiled kernels; None, and one line on stderr, where there can be none."""
+    try:
+        return open_folder()
+    except (UnsafeFolderError, OSError) as error:
+        print(
+            f"bulletbridge: compiled kernels are not kept: {error}. Every process compiles its own;"
+            f" set {VARIABLE} to a folder of yours",
+            file=sys.stderr,
+            flush=True,
+        )
+        return None
+
+
+class KernelCache(cast(Any, NullCache)):
+    """The compiled forms of one kernel on disk, as numba's dispatchers use them.
+
+    Processes that want the same kernel at once compile it once: the others wait for the first.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._source = Path(function.__code__.co_filename)
+        self._name = f"{self._source.stem}.{function.__qualname__}"
+        self._locks: dict[Path, IO[str]] = {}
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder of this kernel's file, or None."""
+        folder = self._folder()
+        return None if folder is None else str(folder)
+
+    def holds(self, target: Any) -> bool:
+        """Whether there is anything for this processor."""
+        folder = self._folder()
+        pattern = f"{self._name}-{self._processor(target)}-*.kernel"
+        return folder is not None and any(folder.glob(pattern))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is kept for these types; None, with the right to compile it, if there is nothing."""
+        target_context.refresh()
+        path = self._path(sig, target_context)
+        if path is None:
+            return None
+        found = read(path, target_context)
+        if found is None:
+            self._lock(path)
+            found = read(path, target_context)  # another process may have been quicker
+            if found is not None:
+                self._unlock(path)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what has been compiled."""
+        path = self._path(sig, data.target_context)
+        if path is None:
+            return
+        try:
+            if not data.library.has_dynamic_globals:
+                write(path, data)
+        finally:
+            self._unlock(path)
+
+    def _folder(self) -> Path | None:
+        folder = kernel_folder()
+        return None if folder is None else folder / f"{self._source.stem}-{stamp(self._source)}"
+
+    def _processor(self, target: Any) -> str:
+        return short_hash(repr(target.codegen().magic_tuple()))
+
+    def _path(self, sig: Any, target: Any) -> Path | None:
+        folder = self._folder()
+        if folder is None:
+            return None
+        types = short_hash(str(tuple(sig.args if hasattr(sig, "args") else sig)))
+        return folder / f"{self._name}-{self._processor(target)}-{types}.kernel"
+
+    def _lock(self, path: Path) -> None:
+        """Wait until no other process compiles this; not for ever."""
+        if fcntl is None or path in self._locks:
+            return
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            file = path.with_suffix(".lock").open("w")
+            begun = time.monotonic()
+            while time.monotonic() - begun < PATIENCE:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.05)
+                else:
+                    break
+            self._locks[path] = file
+
+    def _unlock(self, path: Path) -> None:
+        file = self._locks.pop(path, None)
+        if file is not None:
+            file.close()
+
+
+def short_hash(text: str) -> str:
+    """Twelve digits that stand for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read(path: Path, target_context: Any) -> Any:
+    """A compiled kernel from its file; None if it is not there or not whole."""
+    try:
+        content = path.read_bytes()
+        digest, payload = content[:DIGEST], content[DIGEST:]
+        if hashlib.sha256(payload).digest() != digest:
+            return None
+        parts = pickle.loads(payload)
+        found = cast(Any, compiler.CompileResult)._rebuild(target_context, *parts)
+    except Exception:  # whatever a file from elsewhere holds, the kernel can be compiled
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path.parent)
+    return found
+
+
+def write(path: Path, compiled: Any) -> None:
+    """Put a compiled kernel into its file, whole or not at all; a full disk is no error."""
+    payload = cast(Any, serialize).dumps(compiled._reduce())
+    with contextlib.suppress(OSError), replacing(path) as file:
+        file.write(hashlib.sha256(payload).digest())
+        file.write(payload)
+    forget_old(path.parent.parent)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Generator[IO[bytes]]:
+    """A file that takes the place of another when all is written."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def forget_old(root: Path) -> None:
+    """Remove kernels of sources that nobody has used for long."""
+    limit = time.time() - FORGOTTEN
+    with contextlib.suppress(OSError):
+        for folder in root.iterdir():
+            if folder.stat().st_mtime < limit:
+                for file in folder.iterdir():
+                    file.unlink(missing_ok=True)
+                folder.rmdir()

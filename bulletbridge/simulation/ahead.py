@@ -1,0 +1,100 @@
+"""Kernels compiled ahead of their first use, in processes beside this one.
+
+A kernel takes one core for ten to twenty seconds, and which ones a system needs is known before the
+first of them is ready. Other processes leave theirs where compiled kernels are kept, and whoever
+needs one meanwhile waits for it there.
+"""
+
+import functools
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.compilation.cache import PACKAGE, kernel_folder
+from bulletbridge.constraints.element_records import encode_closed
+from bulletbridge.mechanism.build import empty_mechanism, with_joint
+from bulletbridge.numerics.jit import settings
+from bulletbridge.simulation.bounded import BoundedStep
+from bulletbridge.simulation.bounded_kernel import run_bounded
+from bulletbridge.simulation.bounds import bounds_of, stops_of
+from bulletbridge.simulation.filter import Filter
+from bulletbridge.simulation.filter_kernel import run_filter
+from bulletbridge.simulation.motors import Motors
+from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Tolerances
+from bulletbridge.simulation.step import run, run_by_stages, run_implicitly
+from bulletbridge.simulation.warm_up import at_hand, plan
+from bulletbridge.simulation.workers import cores
+
+SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import RECIPES; " + (
+    "RECIPES[sys.argv[2]][1]()"
+)
+_begun: set[str] = set()
+"""Kernels that this process has had compiled ahead, or tried to."""
+
+
+def solver_of_a_hinge() -> Solver:
+    """The smallest system; kernels are the same for all."""
+    mechanism = with_joint(empty_mechanism(), "hinge", "revolute", "link")
+    return Solver(mechanism, encode_closed(mechanism, ()), Tolerances())
+
+
+def compile_bounded() -> None:
+    """Compile the step with motors, limits and contacts."""
+    solver = solver_of_a_hinge()
+    bounds = bounds_of(solver.mechanism, ())
+    drives = Motors(solver.mechanism, bounds.guides).records
+    BoundedStep(solver, drives, stops_of(solver.mechanism, bounds.guides, False), bounds)
+
+
+def compile_filter() -> None:
+    """Compile the filter."""
+    solver = solver_of_a_hinge()
+    nothing = np.zeros(0), 0.0, np.zeros((1, 0, solver.mechanism.nv))
+    Filter(solver, Decision(solver.encoded, {}, 0, *nothing))
+
+
+def compile_step(kernel: Callable[..., int]) -> None:
+    """Compile a kernel of ``step``."""
+    solver_of_a_hinge().stored(kernel)
+
+
+RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
+    kernel.__name__: (kernel, functools.partial(compile_step, kernel))
+    for kernel in (run, run_by_stages, run_implicitly)
+} | {
+    run_bounded.__name__: (run_bounded, compile_bounded),
+    run_filter.__name__: (run_filter, compile_filter),
+}
+"""Kernels by name, and what compiles each."""
+
+
+def compile_ahead(*kernels: Callable[..., Any]) -> None:
+    """Have all but the first of these kernels compiled by other processes, if there are cores.
+
+    The first is for this process. It is a matter of time alone: nothing depends on it, and where no
+    kernels can be kept nothing happens.
+    """
+    missing = [kernel for kernel in kernels if not at_hand(kernel)]
+    plan(missing)
+    names = [kernel.__name__ for kernel in missing[1:]]
+    others = [name for name in names if name not in _begun][: cores() - 1]
+    if not others or settings.DISABLE_JIT or not sys.executable or kernel_folder() is None:
+        return
+    _begun.update(others)
+    where = str(PACKAGE.parent)
+    for name in others:
+        with suppress(OSError):  # where no process can be started kernels are compiled here
+            process = subprocess.Popen(
+                [sys.executable, "-c", SCRIPT, where, name],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            threading.Thread(target=process.wait, daemon=True).start()
