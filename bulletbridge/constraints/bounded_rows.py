@@ -16,7 +16,7 @@ from bulletbridge.constraints.layout import Drive, Stop
 from bulletbridge.mechanism.layout import (
     Axis,
 )
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row
@@ -66,7 +66,7 @@ def rate_along(C: Array, n: int, v: Array) -> float:
     return total
 
 
-@helper
+@outlined
 def motion_row(C: Array, n: int, axis: int, G: Array) -> None:
     """The row along a joint's motion: one velocity coordinate, or a guide's row."""
     for k in range(C.shape[1]):
@@ -75,7 +75,7 @@ def motion_row(C: Array, n: int, axis: int, G: Array) -> None:
         C[n, axis] = 1.0
 
 
-@helper
+@outlined
 def motion_state(
     axis: int,
     C: Array,
@@ -92,7 +92,7 @@ def motion_state(
     return q[axes[axis].q], v[axis]
 
 
-@helper
+@outlined
 def drive_rows(
     drives: Records[Drive],
     guides: Records[Row],
@@ -138,7 +138,7 @@ def drive_rows(
     return n
 
 
-@helper
+@outlined
 def stop_rows(
     stops: Records[Stop],
     guides: Records[Row],

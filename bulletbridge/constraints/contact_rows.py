@@ -28,12 +28,12 @@ from bulletbridge.mechanism.layout import (
     Body,
 )
 from bulletbridge.numerics.algebra import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
-from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records, Vector
 
 
-@helper
+@outlined
 def relative_row(
     bodies: Records[Body],
     axes: Records[Axis],
@@ -87,7 +87,7 @@ def tangents(normal: Vector, direction: Vector) -> tuple[Vector, Vector]:
     return first, cross(normal, first)
 
 
-@helper
+@outlined
 def contact_rows(
     touches: Array,
     bodies: Records[Body],

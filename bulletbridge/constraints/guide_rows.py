@@ -12,7 +12,7 @@ from bulletbridge.constraints.placements import frames, position_in, turn_about_
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.mechanism.layout import Axis, Pose
 from bulletbridge.numerics.algebra import add, apply, cross, dot, mul, sub, transpose, vec
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.split import Row
@@ -29,7 +29,7 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
     return turn_about_z(mul(transpose(a[0]), b[0]), near)
 
 
-@helper
+@outlined
 def guide_rows(
     guides: Records[Loop],
     no_couplings: Records[Coupling],
@@ -46,7 +46,7 @@ def guide_rows(
         rows[i].g = free_position(guides[i], poses, targets, rows[i].g)
 
 
-@helper
+@outlined
 def pull_rows(
     pulls: Records[Pull],
     loops: Records[Loop],
@@ -79,7 +79,7 @@ def pull_rows(
     return n + len(rows)
 
 
-@helper
+@outlined
 def hold_point(
     loop: Loop,
     first: int,

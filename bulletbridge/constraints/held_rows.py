@@ -32,7 +32,7 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.split import Row
 
@@ -49,7 +49,7 @@ def carried(pose: Pose, p: Array) -> Vector:
     return add(vec(pose.p), apply(mat(pose.R), vec(p)))
 
 
-@helper
+@outlined
 def place_spots(held: Array, poses: Records[Pose], spots: Records[Spot], rows: Records[Row]) -> int:
     """Fix the points of the table (n, 9) to their bodies at the poses; number of rows, or -1.
 
@@ -87,7 +87,7 @@ def held_shift(spot: Spot, poses: Records[Pose]) -> Vector:
     return sub(carried(poses[spot.body_b], spot.p_b), carried(poses[spot.body_a], spot.p_a))
 
 
-@helper
+@outlined
 def held_row(
     spot: Spot, k: int, bodies: Records[Body], poses: Records[Pose], axes: Records[Axis], row: Array
 ) -> None:

@@ -14,7 +14,7 @@ from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, T
 from bulletbridge.formulations.arrays import PREDICTED_Q, Arrays, Factors
 from bulletbridge.formulations.restitution import bounce_share, is_usable, work_of
 from bulletbridge.mechanism.kinematics import displace, kinematics
-from bulletbridge.numerics.jit import call_back, helper
+from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.mixed import Outcome
 from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array, Records
@@ -86,7 +86,7 @@ class Solved(NamedTuple):
     apart: int  # whether the bodies move apart
 
 
-@helper
+@outlined
 def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int, int, int]:
     """All bounded rows of this step; v are the velocities without them.
 
@@ -163,7 +163,7 @@ def solve(h: Bounded, n: int, tolerance: float) -> Outcome:
     return Outcome(h.report[0], 0, 0)
 
 
-@helper
+@outlined
 def solve_bounded(
     f: Factors, h: Bounded, rank: int, n: int, skip: int, tolerance: float, v: Array
 ) -> Solved:

@@ -23,7 +23,7 @@ from bulletbridge.mechanism.layout import (
     TOUCH_POINT,
     TOUCH_SECOND,
 )
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import inner, unwhiten, whiten_velocity
 
@@ -31,7 +31,7 @@ STICKING = 0.999
 """Share of the largest friction up to which a contact is held while the loops are closed."""
 
 
-@helper
+@outlined
 def impulsive_work(
     a: Arrays, f: Factors, h: Bounded, first: int, last: int, before: Array, after: Array
 ) -> float:
@@ -45,7 +45,7 @@ def impulsive_work(
     return total
 
 
-@helper
+@outlined
 def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
     """Velocities that forces and constraints alone would give at the end of the step."""
     vdot = a.vectors[ACCELERATION, : len(v)]

@@ -19,7 +19,7 @@ from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.numerics.algebra import add, apply, cross, dot, mat, power, scale, vec
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import whiten_velocity
 
@@ -56,7 +56,7 @@ def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
     return 0.5 * total
 
 
-@helper
+@outlined
 def power_of_weights(a: Arrays, v: Array) -> float:
     """v·F [W] with the inertias that bodies carry at this configuration."""
     g, total = vec(a.control.gravity), 0.0
@@ -68,7 +68,7 @@ def power_of_weights(a: Arrays, v: Array) -> float:
     return total
 
 
-@helper
+@outlined
 def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
     """K [J] at the rates v, at the poses and factors of this configuration."""
     c, h = a.control, a.vectors[BIAS]
@@ -86,7 +86,7 @@ def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
     return kinetic_energy(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
 
 
-@helper
+@outlined
 def work(a: Arrays, before: Array, after: Array, tau: Array) -> float:
     """Of the joint forces [J], as they change the kinetic energy between the two rates.
 
@@ -100,7 +100,7 @@ def work(a: Arrays, before: Array, after: Array, tau: Array) -> float:
     return a.control.dt * total
 
 
-@helper
+@outlined
 def keep_budget(a: Arrays, f: Factors, v: Array, budget: float, largest: float) -> float:
     """Take from v what K exceeds the budget by; the energy [J] that was taken."""
     excess = kept_energy(a, f, v) - budget

@@ -38,7 +38,7 @@ from bulletbridge.formulations.held import (
     place,
 )
 from bulletbridge.formulations.projector import close_up, factorise
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
     add_row,
@@ -54,7 +54,7 @@ VELOCITY, POSITION = 0, 1
 """Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
 
 
-@helper
+@outlined
 def filter_state(
     a: Arrays,
     f: Factors,
@@ -120,7 +120,7 @@ def filter_state(
         c.failure = NOT_FINITE
 
 
-@helper
+@outlined
 def correct(
     a: Arrays, f: Factors, h: Held, kept: int, count: int, q: Array, loops: Array, points: Array
 ) -> None:

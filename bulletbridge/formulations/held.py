@@ -14,7 +14,7 @@ from bulletbridge.constraints.held_rows import held_row, held_shift, place_spots
 from bulletbridge.formulations.arrays import Arrays, Factors
 from bulletbridge.mechanism.layout import Spot
 from bulletbridge.numerics.algebra import dot, vec
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import (
     Row,
@@ -45,7 +45,7 @@ def place(a: Arrays, h: Held) -> int:
     return place_spots(h.table, a.poses, h.spots, h.order)
 
 
-@helper
+@outlined
 def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
     """Split what the constraints leave at the configuration of the factors; rows that are held."""
     if count == 0:
@@ -113,7 +113,7 @@ def add_held_part(h: Held, kept: int, rank: int, share: float, y: Array, z: Arra
         add_row(z, x[k], h.P, k)
 
 
-@helper
+@outlined
 def add_multipliers(
     f: Factors, h: Held, kept: int, rank: int, sign: float, y: Array, loops: Array, points: Array
 ) -> None:

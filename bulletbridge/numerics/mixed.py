@@ -18,7 +18,7 @@ Brogliato 2008, ch. 13; Jourdan, Alart and Jean 1998 (Gauss-Seidel).
 import math
 from typing import NamedTuple
 
-from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.mixed_rows import (
     Bound,
     Mixed,
@@ -96,7 +96,7 @@ def put_sliding(
         p.step[i + k] = radius * direction[k] - p.x[i + k] / mu
 
 
-@helper
+@outlined
 def solve_dense(A: Array, b: Array, n: int) -> bool:
     """b <- A⁻¹ b by elimination with partial pivoting; A is lost. False for a singular matrix."""
     for k in range(n):
@@ -124,7 +124,7 @@ def solve_dense(A: Array, b: Array, n: int) -> bool:
     return True
 
 
-@helper
+@outlined
 def newton_direction(p: Mixed, n: int) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x."""
     top = 0.0
@@ -160,7 +160,7 @@ def newton_direction(p: Mixed, n: int) -> bool:
     return solve_dense(p.A, p.step, n)
 
 
-@helper
+@outlined
 def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, int]:
     """Newton from x, which ends where the residual was least; that and the steps taken.
 
@@ -195,7 +195,7 @@ def anchor(p: Mixed, n: int, rho: float) -> None:
         p.b[i] = p.right[i] - rho * p.diagonal[i] * p.x[i]
 
 
-@helper
+@outlined
 def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
@@ -204,7 +204,7 @@ def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int
     return newton(p, n, tolerance, residual_at(p, p.x, p.w, n))
 
 
-@helper
+@outlined
 def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 

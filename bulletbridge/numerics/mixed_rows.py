@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
 
 
@@ -78,7 +78,7 @@ def clip(bound: Bound, x: float) -> float:
     return min(max(x, bound.lower), bound.upper)
 
 
-@helper
+@outlined
 def sweep(p: Mixed, n: int, along: bool) -> None:
     """One Gauss-Seidel pass, in place; w is refreshed on the way.
 
@@ -137,7 +137,7 @@ def put_on_cone(p: Mixed, i: int, n: int) -> None:
         p.x[i + 1] = p.bounds[i + 1].mu * share * second
 
 
-@helper
+@outlined
 def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
     """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count.
 
@@ -171,7 +171,7 @@ def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
     return worst
 
 
-@helper
+@outlined
 def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
     """w = D x + b."""
     for i in range(n):
@@ -181,7 +181,7 @@ def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
         w[i] = total
 
 
-@helper
+@outlined
 def relaxed_sweep(p: Mixed, n: int) -> None:
     """``sweep`` with friction cones that normals share in: the convex relaxation of Coulomb's law.
 

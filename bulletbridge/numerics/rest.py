@@ -8,7 +8,7 @@ that takes more, squeezed out of rigid bodies by themselves, is not looked for.
 import math
 from typing import NamedTuple
 
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.mixed import Outcome, solve_mixed
 from bulletbridge.numerics.mixed_rows import Mixed, relaxed_sweep, velocities
 from bulletbridge.numerics.records import Array
@@ -35,7 +35,7 @@ class Rest(NamedTuple):
     found: Array  # (n,) impulses of the first solution
 
 
-@helper
+@outlined
 def slip_after_rest(p: Mixed, rest: Rest, n: int) -> float:
     """Largest slip at the end of a step among contacts that rested under load before it."""
     most, i = 0.0, 0
@@ -64,7 +64,7 @@ def load(p: Mixed, n: int) -> float:
     return total
 
 
-@helper
+@outlined
 def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
     """``solve_mixed``; where that fails, or resting contacts begin to slide, again from elsewhere.
 

@@ -44,7 +44,7 @@ from bulletbridge.mechanism.layout import (
     Spot,
     Station,
 )
-from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.mixed_rows import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest
@@ -278,7 +278,7 @@ def forget(multipliers: Array, points: Array) -> None:
             points[n, i] = 0.0
 
 
-@helper
+@outlined
 def bounded_impulses(
     a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
 ) -> int:
