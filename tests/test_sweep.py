@@ -213,7 +213,7 @@ def test_gravity_mass_start_and_step_change_the_model_as_mechanics_says():
     assert base["gap"] < 1e-12
     assert run({"start.crank": 0.9, "crank.torque": 0.5})["final.crank"] > base["final.crank"]
     rate = bb.ModelRun("four_bar", 1 / 240, ("speed.crank",))({"rate.crank": 3.0})
-    assert rate["speed.crank"] >= 3.0
+    assert rate["speed.crank"] >= 3.0 * (1 - 1e-14)  # which the start is projected to
 
 
 def test_numbers_of_springs_between_frames_are_parameters():
