@@ -10,7 +10,7 @@ FIND_PYTHON = for p in $(PYTHON) $(CANDIDATES); do \
 
 DEMO_MODELS := four_bar stewart two_arms
 
-.PHONY: demo test lint format types wheel clean
+.PHONY: demo test test-portable lint format types wheel clean
 
 demo: $(VENV)/run
 	$(BIN)/bulletbridge compare $(DEMO_MODELS) --duration 4 --report report
@@ -18,6 +18,10 @@ demo: $(VENV)/run
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# the numeric tests as a processor without fused operations, as an older one, and as this one
+test-portable: $(VENV)/dev
+	$(BIN)/python tests/processors.py
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

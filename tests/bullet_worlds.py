@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 INERTIA = pybullet.URDF_USE_INERTIA_FROM_FILE
 quiet = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 seeds = st.integers(0, 2**32 - 1)
 """How many random trees a test loads into one world, and what they are made from."""

@@ -9,10 +9,15 @@ import pybullet
 import pytest
 from bullet_worlds import BulletWorld
 from fake_window import Window
+from hypothesis import HealthCheck, settings
 from loops_files import ROBOT
 from solid_worlds import SolidWorld
 
 import bulletbridge
+
+# a busy machine may take its time, also to draw examples
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         env={**keep, **environment},
-        timeout=300,
+        timeout=1800,  # which only a hang takes
         check=False,
     )
 

@@ -26,17 +26,13 @@ def random_problem(rng, contacts, boxes, nv):
     return C @ C.T, C @ rng.normal(size=nv), bounds
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_compiled_solver_agrees_with_a_cone_solver(seed):
+@pytest.mark.parametrize(("contacts", "boxes"), [(0, 4), (1, 0), (1, 4), (2, 0), (3, 0), (3, 4)])
+def test_the_compiled_solver_agrees_with_a_cone_solver(rng, contacts, boxes):
     pytest.importorskip("clarabel")
     from bulletbridge.numerics.mixed_reference import ReferenceSolver
 
-    rng = np.random.default_rng(seed)
-    contacts, boxes = seed % 4, 4 * (seed % 3 == 0)
     D, b, bounds = random_problem(rng, contacts, boxes, 30)
     n = len(b)
-    if n == 0:
-        return
     x, w = np.zeros(n), np.zeros(n)
     residual, *_ = solve_mixed_problem(
         D, b, bounds, x, w, np.zeros((n, n)), np.zeros((4, n)), 1e-13

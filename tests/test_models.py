@@ -38,7 +38,8 @@ def test_starts_closed(name):
         # what counts as independent turns with the pose by the rounding, 5e-5 rad times 1e-5 m
         assert kept < 1e-9 and full < ROUNDED[name]
     else:
-        assert full < 1e-14 * max(1.0, float(np.abs(closed.q).max()))
+        # numbers end at 1e-12: half of that in two dozen of them at most, with levers of this size
+        assert full < 24 * 0.5e-12 * max(1.0, float(np.abs(closed.q).max()))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,6 +106,7 @@ def test_meshes_are_small_and_used():
 
 
 def test_generator_repeats_every_file(tmp_path):
+    """Byte for byte on any processor: it writes no digits that round-off reaches, or refuses to."""
     subprocess.run([sys.executable, URDF / "make_models.py", "--into", tmp_path], check=True)
     for written in tmp_path.rglob("*.*"):
         assert written.read_bytes() == (URDF / written.relative_to(tmp_path)).read_bytes(), written

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from mechanisms import closed_system, decided, oracle
 from numpy.testing import assert_allclose
@@ -29,6 +29,14 @@ closed_systems = st.tuples(
     st.sampled_from(["ball", "weld", "revolute", "point_on_plane"]),
     st.booleans(),
 )
+
+
+def drawn_system(case):
+    """A closed system; cases that are structures are passed over, and too many of them fail."""
+    try:
+        return closed_system(case)
+    except OverconstrainedError:
+        assume(False)
 
 
 def pinocchio_acceleration(system):
@@ -76,44 +84,47 @@ def pinocchio_acceleration(system):
 @given(closed_systems.filter(lambda case: case[3] != "point_on_plane"))
 @example((128, False, [0, 1, 1, 1, 0, 1, 1, 1], "revolute", False))
 def test_constrained_acceleration_agrees_with_pinocchio(case):
-    try:
-        system = closed_system(case)
-    except OverconstrainedError:
-        return
+    system = drawn_system(case)
+    assume(decided(system))  # otherwise the two rank decisions may differ
     expected, condition = pinocchio_acceleration(system)
-    if not decided(system):
-        return  # the two rank decisions may differ
     # solving M loses cond(M) digits, in ours and in the oracle
     size = np.abs(expected).max() * max(1.0, condition * 1e-6)
     assert_allclose(system.acceleration(), expected, atol=1e-9 * size)
 
 
-@settings(max_examples=60, deadline=None)
-@given(closed_systems)
-def test_loops_are_closed_to_round_off_after_every_step(case):
-    try:
-        system = closed_system(case)
-        for _ in range(20):
-            system.step()
-            found = system.evaluate()
-            speed = 1.0 + np.abs(system.v).max()
-            assert found.largest("kept_metres") < 1e-12 * (1 + system.encoded.length)
-            assert found.largest("kept_radians") < 1e-12
-            if system.status.margin > 1e-8:
-                assert found.largest("rate_metres") < 1e-11 * speed
-                assert found.largest("rate_radians") < 1e-11 * speed
-    except (OverconstrainedError, StepError):
-        return  # random trees may be structures, or run into positions they cannot pass
+def test_loops_are_closed_to_round_off_after_every_step():
+    """Random trees may run into positions that they cannot pass, but few do in twenty steps."""
+    passed = stuck = 0
+
+    @settings(max_examples=60, deadline=None)
+    @given(closed_systems)
+    def step_on(case):
+        nonlocal passed, stuck
+        try:
+            system = drawn_system(case)
+            for _ in range(20):
+                system.step()
+                found = system.evaluate()
+                speed = 1.0 + np.abs(system.v).max()
+                assert found.largest("kept_metres") < 1e-12 * (1 + system.encoded.length)
+                assert found.largest("kept_radians") < 1e-12
+                if system.status.margin > 1e-8:
+                    assert found.largest("rate_metres") < 1e-11 * speed
+                    assert found.largest("rate_radians") < 1e-11 * speed
+        except StepError:
+            stuck += 1
+        else:
+            passed += 1
+
+    step_on()
+    assert passed > 3 * stuck
 
 
 @settings(max_examples=30, deadline=None)
 @given(closed_systems.filter(lambda case: case[1]))
 def test_one_filter_keeps_the_momentum_of_a_free_system(case):
     """A loop between links of a floating robot is internal: J vanishes on rigid motions."""
-    try:
-        system = closed_system(case)
-    except OverconstrainedError:
-        return
+    system = drawn_system(case)
     rng = np.random.default_rng(case[0])
     q, v = system.q, rng.normal(0, 1, system.mechanism.nv)
     before = system.evaluate(q, v).momentum

@@ -37,10 +37,15 @@ def numbers(log):
     return [int(line.split()[0]) for line in log.read_text().splitlines()]
 
 
-def wait_for(condition, seconds=30.0):
-    end = time.monotonic() + seconds
+HANG = 1800.0
+"""Only what hangs takes so long [s]."""
+
+
+def wait_for(condition, lives=lambda: True):
+    """Until it holds, while what should bring it about lives."""
+    end = time.monotonic() + HANG
     while not condition():
-        assert time.monotonic() < end
+        assert lives() and time.monotonic() < end
         time.sleep(0.02)
 
 
@@ -63,10 +68,14 @@ def test_nothing_is_lost_or_doubled_when_a_worker_and_the_client_are_killed(tmp_
         [sys.executable, functions.__file__, str(file)], env=os.environ | {"PYTHONPATH": path}
     )
     try:
-        wait_for(lambda: len(numbers(log)) >= 5)
+
+        def runs():
+            return client.poll() is None
+
+        wait_for(lambda: len(numbers(log)) >= 5, runs)
         os.kill(int(log.read_text().splitlines()[-1].split()[1]), signal.SIGKILL)
         done = len(numbers(log))
-        wait_for(lambda: len(numbers(log)) >= done + 10)
+        wait_for(lambda: len(numbers(log)) >= done + 10, runs)
     finally:
         client.kill()
         client.wait()
@@ -204,7 +213,7 @@ def test_gravity_mass_start_and_step_change_the_model_as_mechanics_says():
     assert base["gap"] < 1e-12
     assert run({"start.crank": 0.9, "crank.torque": 0.5})["final.crank"] > base["final.crank"]
     rate = bb.ModelRun("four_bar", 1 / 240, ("speed.crank",))({"rate.crank": 3.0})
-    assert rate["speed.crank"] >= 3.0
+    assert rate["speed.crank"] >= 3.0 * (1 - 1e-14)  # which the start is projected to
 
 
 def test_numbers_of_springs_between_frames_are_parameters():

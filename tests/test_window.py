@@ -4,6 +4,7 @@ import io
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,18 @@ def seen(colour: tuple[float, float, float], picture: np.ndarray) -> int:
     return int(np.count_nonzero(np.abs(picture - colour).max(axis=2) < 2.5 / 255))
 
 
+def display(done: Callable[[np.ndarray], bool]) -> np.ndarray:
+    """The display once it shows what is waited for, or what it shows ten minutes later."""
+    from time import monotonic, sleep
+
+    end = monotonic() + 600.0
+    while not done(picture := screenshot()) and monotonic() < end:
+        sleep(0.1)
+    return picture
+
+
 def main(path: str) -> None:
     """Load a model into a window, draw its marks many times, and hold the outcome against it."""
-    from time import sleep
-
     import pybullet
 
     from bulletbridge.surface.load import load
@@ -63,14 +72,13 @@ def main(path: str) -> None:
         assert overlay.update([Mark("pin", pin.point_a, pin.point_b, force, moment)])
         ids |= set(overlay._items.values())
     assert len(ids) == 14  # the gap, two arrows of five lines, three texts
-    sleep(0.5)
-    drawn = screenshot()
+    colours = FORCE_COLOUR, MOMENT_COLOUR
+    # three pixels wide, and half the length of a mechanism that fills the window
+    drawn = display(lambda picture: all(seen(colour, picture) > 3 * 50 for colour in colours))
     overlay.clear()
-    sleep(0.5)
-    cleared = screenshot()
+    cleared = display(lambda picture: not any(seen(colour, picture) for colour in colours))
     pybullet.disconnect(client)
-    for colour in (FORCE_COLOUR, MOMENT_COLOUR):
-        # three pixels wide, and half the length of a mechanism that fills the window
+    for colour in colours:
         assert seen(colour, drawn) > 3 * 50
         assert seen(colour, cleared) == 0
 
@@ -84,7 +92,7 @@ def test_arrows_are_seen_take_each_others_place_and_go(tmp_path):
             [*command, str(four_bar(tmp_path))],
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=1800,  # which only a hang takes
             check=False,
         )
         if not done.returncode:

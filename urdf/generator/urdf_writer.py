@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from textwrap import wrap
 
@@ -103,12 +104,41 @@ class Model:
     notice: str = ""
 
 
+DECIMALS = 12
+"""Of lengths [m] and angles [rad]: round-off of what they are computed from is a thousand less."""
+FINE, COARSE = 1e-3, 10.0
+"""Outside, digits count from the first one: mostly inertias [kg m²]."""
+ROUND_OFF = 8 * float(np.finfo(float).eps)
+"""Of a number of size one after the few operations it is computed by, on any processor."""
+TWELFTH = float(np.pi / 12)
+SMALL = 100_000
+"""Denominators up to this are meant: to hit one by chance would take a million numbers."""
+
+
 def number(x: float) -> str:
-    """Shortest text that reads back as x; what is zero but for round-off is zero."""
+    """Text of x without the digits that differ between processors.
+
+    Ratios of whole numbers and multiples of 15 degrees keep all their digits, so that what is
+    aligned or has a closed form stays so.
+
+    Raises:
+        ValueError: x is so near the middle between two texts that round-off would decide.
+    """
     x = float(x)
     if abs(x) < 1e-15:
         return "0"
-    return repr(int(x)) if x == int(x) and abs(x) < 1e12 else repr(x)
+    meant = float(Fraction(x).limit_denominator(SMALL)), round(x / TWELFTH) * TWELFTH
+    for exact in meant:
+        if abs(x - exact) < ROUND_OFF * abs(x):
+            return repr(int(exact)) if exact == int(exact) else repr(exact)
+    if FINE <= abs(x) < COARSE:
+        reach = ROUND_OFF * max(1.0, abs(x))
+        texts = {repr(round(x + k * reach, DECIMALS)) for k in (-1, 0, 1)}
+    else:
+        texts = {repr(float(f"{x * (1 + k * ROUND_OFF):.{DECIMALS}e}")) for k in (-1, 0, 1)}
+    if len(texts) > 1:
+        raise ValueError(f"round-off decides how {x!r} is written: change it by a hair")
+    return texts.pop()
 
 
 def numbers(values: object) -> str:
