@@ -214,6 +214,7 @@ class Islands:
         starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
         islands = np.array([tuple(row) for row in starts], ISLAND)
         controls = np.concatenate([s.control for s in solvers])
+        controls["callback"] = 0  # no user's rows
         order_q = np.concatenate([part.q for part in parts])
         order_v = np.concatenate([part.v for part in parts])
         arrays = (
@@ -248,6 +249,7 @@ class Islands:
         self.count = len(parts)
         with announce_compilation(run_islands):
             self._bound = StoredCall(run_islands, arrays, (whole.still, whole.tau, NO_RECORD, 0))
+        self.arrays = self._bound.arrays
         self._still = whole.still
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:

@@ -57,6 +57,16 @@ class Decision:
     mismatch: float  # largest residual of dependent rows over the samples, divided by its unit
     jacobians: Array  # (samples, nc, nv) of the kept rows at closed poses, without units
 
+    def agrees(self, other: "Decision | None") -> bool:
+        """Whether solvers of both have the same rows, ranks and sizes."""
+        return self is other or (
+            other is not None
+            and (self.cap, self.mismatch) == (other.cap, other.mismatch)
+            and self.encoded.rows == other.encoded.rows
+            and np.array_equal(self.scale, other.scale)
+            and np.array_equal(self.jacobians, other.jacobians)
+        )
+
 
 def decide(
     mechanism: Mechanism, encoded: Encoded, q: Array, t: float, tolerances: Tolerances
