@@ -143,6 +143,8 @@ class Carried:
 def digest(mechanism: Mechanism) -> tuple[tuple[str, ...], bytes]:
     """Names of the joints, and a hash over all numbers of a mechanism but gravity."""
     found = hashlib.sha256()
+    for joint in mechanism.joints.values():
+        found.update(repr((joint.kind, joint.lower, joint.upper, joint.friction)).encode())
     for array in (
         mechanism.bodies,
         mechanism.axes,
