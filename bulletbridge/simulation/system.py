@@ -279,8 +279,8 @@ class System(WorldState):
             StepError: The step could not be finished; the state before it was restored.
             WorldError: The bodies are gone from the world; nothing was done.
         """
-        if write and self.world is not None:
-            self.world.check()
+        if write and self._world is not None:
+            self._world.check()
         if self._decision is None:
             self._trim()
         if self._always_bounded or self.motors.on:

@@ -54,7 +54,7 @@ def remove_state(session: Session, given: Given) -> None:
 def restore_state(session: Session, given: Given) -> None:
     """Positions, velocities and what our steps go by; constraints stay as they are.
 
-    A file holds what Bullet knows: from one, bodies are read again and start afresh.
+    A file holds what Bullet knows: from one, our steps start as after a reset.
     """
     session.restore(None if "fileName" in given else given.get("stateId"))
 

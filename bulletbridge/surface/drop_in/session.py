@@ -90,8 +90,14 @@ class Session(Ledger):
         self._saved.pop(number, None)
 
     def restore(self, number: int | None) -> None:
-        """Go on as from a saved state; groups that it does not know are read again."""
-        met, kept = self._saved.get(-1 if number is None else number, (set(self._met), []))
+        """Go on as from a saved state; groups that it does not know are read again.
+
+        A file, or a state that was saved past us, holds what Bullet knows: from there groups start.
+        """
+        if number not in self._saved:
+            self.disturb(None)
+            return
+        met, kept = self._saved[number]
         for pair in met ^ self._met:
             self._stale |= set(pair)
         self._met = set(met)
