@@ -78,6 +78,8 @@ class System(WorldState):
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
+    Copies and pickles are the same system at the same state, without a world; see ``save``.
+
     Attributes:
         motors: Motors of the joints, all off at first.
 
