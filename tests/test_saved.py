@@ -276,6 +276,8 @@ def test_every_way_to_step_goes_on_as_before(tmp_path, way):
     first = trajectory(system, 40)
     system.restore(kept)
     assert trajectory(system, 40) == first
+    with pytest.raises(ValueError, match="read-only"):
+        kept.q[0] = 1.0
     fresh = WAYS[way](tmp_path)
     fresh.restore(pickle.loads(data))
     assert fresh.save() == kept
@@ -364,6 +366,9 @@ def test_functions_that_cannot_be_pickled_are_named(tmp_path):
     again = hoppers.system(tmp_path, [driven], **options)
     again.restore(pickle.loads(kept))
     assert trajectory(again, 20) == first
+    system.disconnect("foot")
+    assert trajectory(pickle.loads(pickle.dumps(system)), 5) == trajectory(system, 5)
+    assert copy.deepcopy(system).connect(driven).constraint is driven
     without = hoppers.system(tmp_path, [], **options)
     with pytest.raises(ModelError, match="'foot' connected, which could not be pickled"):
         without.restore(pickle.loads(kept))

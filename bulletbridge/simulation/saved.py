@@ -1,6 +1,5 @@
 """Everything that decides the future of a system, plain: to go on from it, here or elsewhere."""
 
-import copy
 import hashlib
 import pickle
 from collections.abc import Mapping
@@ -83,17 +82,34 @@ class SavedState:
         sets = tuple((kept.names, kept.full, kept.solver) for kept in self.sets)
         return self.mechanism, self.options, sets, self.parts
 
+    def __post_init__(self) -> None:
+        """Let nobody think that a state could be changed."""
+        self.q.setflags(write=False)
+        self.v.setflags(write=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SavedState":
+        """The same, since it does not change."""
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
-        """Without the functions of constraints that cannot be pickled."""
-        found = dict(vars(self))
-        found["sets"] = tuple(
+        """Without the functions of constraints that cannot be pickled.
+
+        Remembered sets of such constraints are left out: they are decided again when they return.
+        """
+        now, *others = (
             kept._replace(
                 constraints=tuple(map(or_absent, kept.constraints)),
                 decision=without_functions(kept.decision),
             )
             for kept in self.sets
         )
-        return found
+        whole = (s for s in others if not any(isinstance(c, Absent) for c in s.constraints))
+        return {**vars(self), "sets": (now, *whole)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was pickled."""
+        vars(self).update(state)
+        self.__post_init__()
 
 
 def or_absent(constraint: Constraint | Absent) -> Constraint | Absent:
@@ -124,8 +140,8 @@ class Carried:
         self.what, self.part = what, part
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Carried":
-        """A copy of the part; functions stay the same."""
-        return Carried(self.what, copy.deepcopy(self.part, memo))
+        """The same: copies of a system share what describes it."""
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The part, if it can be pickled.
