@@ -24,6 +24,7 @@ from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
 from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.simulation.plant import Desired, plant_of
 from bulletbridge.simulation.rollouts import rollout
+from bulletbridge.simulation.saved import SavedState
 from bulletbridge.simulation.sliding import Friction, sliding
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.system import System
@@ -63,6 +64,7 @@ __all__ = [
     "Polynomial",
     "Regulation",
     "Rows",
+    "SavedState",
     "Sine",
     "Spline",
     "Spring",

@@ -1,8 +1,10 @@
 """Bodies in a PyBullet world: recognised, their states read and written, at Bullet's own cost."""
 
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pybullet
@@ -218,6 +220,38 @@ class BulletBodies:
         self.check()
         for put in self._writers:
             put(q, v)
+
+    def save(self) -> bytes:
+        """All of the client's bodies and contacts as they are: a file of Bullet's.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        self.check()
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "world.bullet"
+            pybullet.saveBullet(str(path), self.client)
+            return path.read_bytes()
+
+    def restore(self, saved: bytes) -> None:
+        """Put back all bodies and contacts of the client, as ``restoreState`` does from a file.
+
+        Contacts that Bullet keeps from one detection to the next decide which ones it finds then.
+
+        Raises:
+            WorldError: A body is gone, or others were loaded than where it was saved.
+        """
+        self.check()
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "world.bullet"
+            path.write_bytes(saved)
+            try:
+                pybullet.restoreState(fileName=str(path), physicsClientId=self.client)
+            except pybullet.error:
+                raise WorldError(
+                    f"client {self.client} has other bodies than the one where the state was saved;"
+                    " load the same ones in the same order"
+                ) from None
 
     def check(self) -> None:
         """Make sure that the bodies are still those that were read.

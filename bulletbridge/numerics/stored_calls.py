@@ -88,6 +88,7 @@ class StoredCall:
         examples: Of the other arguments.
 
     Attributes:
+        arrays: Those that stay.
         block: (1,) what ``call_stored`` takes in other kernels; those of one kernel may stand in a
             row.
         call: Takes the rest, as one tuple.
@@ -97,6 +98,7 @@ class StoredCall:
         self, function: Callable[..., int], fixed: tuple[Any, ...], examples: tuple[Any, ...]
     ) -> None:
         self._function, self._fixed = function, fixed
+        self.arrays = tuple(cast(np.ndarray, x) for x in fixed if isinstance(x, np.ndarray))
         self._words = np.zeros(0, WORD)
         if hasattr(function, "overloads"):  # not under NUMBA_DISABLE_JIT
             machine = compiled(function, *fixed, *examples)

@@ -31,6 +31,14 @@ class Adaptive:
         self.rtol, self.atol, self.make = rtol, atol, make
         self.first_step: float | None = None
 
+    def memory(self) -> float | None:
+        """First internal step of the next output step [s], if one is known."""
+        return self.first_step
+
+    def recall(self, memory: float | None) -> None:
+        """Go on from a memory; from none as at the start."""
+        self.first_step = memory
+
     def step(self, solver: Solver, dt: float) -> int:
         """Advance the solver's state by dt [s]; return the failure of the correction, or DONE.
 

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from bulletbridge.mechanism.layout import (
     TOUCH_COLUMNS,
 )
 from bulletbridge.numerics.jit import Callback
+from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.numerics.records import Array
@@ -43,6 +45,26 @@ from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+
+
+class BoundedMemory(NamedTuple):
+    """What a ``BoundedStep`` goes by.
+
+    Attributes:
+        arrays: Contents of its arrays.
+        size: Contacts that there is room for.
+        known: Step and state that the energy budget belongs to.
+        dt: Length of the last step [s].
+        touches: Its contacts.
+    """
+
+    arrays: Memory
+    size: int
+    known: tuple[float, bytes]
+    dt: float
+    touches: bytes
+
+
 ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 5
 REMEMBERED = 0.3
@@ -91,12 +113,32 @@ class BoundedStep:
             self._address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         guided = bounds.guides.encoded
         self.positions = np.zeros(len(guided.loops), ROW)  # .g, from which turns are counted on
-        for row, freedom in zip(self.positions, bounds.guides.freedoms, strict=True):
-            if freedom.limits is not None and np.all(np.isfinite(freedom.limits)):
-                row["g"] = sum(freedom.limits) / 2
         self.soft_rows = np.zeros(bounds.soft.nc, ROW)
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self._allocate(4)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
+        self.impulses[X], self._exerted[:], self.report[:] = 0.0, 0.0, 0.0
+        self._end[:], self._known = np.nan, (0.0, b"")
+        for row, freedom in zip(self.positions, self.bounds.guides.freedoms, strict=True):
+            lower, upper = freedom.limits or (-np.inf, np.inf)
+            row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
+
+    def memory(self) -> "BoundedMemory":
+        """What the next steps go by besides the solver's: impulses, loads, turns, energy."""
+        return BoundedMemory(
+            self._remembered.copy(), self._size, self._known, self.dt, self.touches.tobytes()
+        )
+
+    def recall(self, memory: "BoundedMemory") -> None:
+        """Go on from ``memory``, of another step of the same drives, stops and bounds."""
+        if memory.size != self._size:
+            self._allocate(memory.size)
+        self._remembered.put_back(memory.arrays)
+        self._known, self.dt = memory.known, memory.dt
+        self.touches = np.frombuffer(memory.touches).reshape(-1, TOUCH_COLUMNS).copy()
 
     @property
     def complementarity(self) -> Complementarity:
@@ -251,7 +293,9 @@ class BoundedStep:
         self.first, self.C = np.zeros(contacts), np.zeros((2, rows, nv))
         self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, BOUND)
         self.impulses = np.zeros((IMPULSES, max(rows, nv)))
-        self.impulses[MOVING, :nv] = before[MOVING, :nv]  # of a prediction that is under way
+        shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
+        self.impulses[:, :shared] = before[:, :shared]
+        self.impulses[MOVING, :nv] = before[MOVING, :nv]
         arrays = (
             *solver.arrays,
             np.zeros(contacts, SPOT),
@@ -283,4 +327,7 @@ class BoundedStep:
         )
         rest = solver.still, *self._now(), NO_TOUCHES, self.report, self._address, STEP, 1
         with announce_compilation(run_bounded):
-            self._run = StoredCall(run_bounded, arrays, rest).call
+            call = StoredCall(run_bounded, arrays, rest)
+        self._run, owned = call.call, {id(array) for array in solver.arrays}
+        kept = [array for array in call.arrays if id(array) not in owned]
+        self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])

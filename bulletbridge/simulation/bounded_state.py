@@ -1,9 +1,12 @@
 """What a system has that exerts bounded forces, and what it exerted in the last step."""
 
+from typing import Any
+
 import numpy as np
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.formulations.arrays import EULER
+from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.adaptive import Adaptive
@@ -34,7 +37,6 @@ class BoundedState(Reconfigurable):
 
     Attributes:
         motors: Motors of the joints, all off at first but those of loop joints, and friction.
-        world: Where contacts are found and states are shown.
     """
 
     _python: Adaptive | PythonStep | None
@@ -45,18 +47,76 @@ class BoundedState(Reconfigurable):
         """Take the options of ``System``.
 
         Raises:
-            ModelError: A name or number is impossible, or something is missing.
+            ModelError: A name or number is impossible.
         """
-        if contacts and world is None:
-            raise ModelError("contacts are found in a world; give one, or leave contacts out")
-        self.world = world
-        self._write = world.write if world is not None else None
+        self._world, self._write = world, None if world is None else world.write
+        self._world_memory: bytes | None = None  # for a world that is still to be given
         self._touching, self._limits = contacts, limits
         self._bounds = bounds_of(self.mechanism, self.constraints)
         self._always_bounded = contacts or limits or self._bounds.any
         self.motors = Motors(self.mechanism, self._bounds.guides)
+        soft, guided = self._bounds.soft, self._bounds.guides.encoded
+        self._given = Remembered(  # what may be set of them
+            [self.motors.records, self._bounds.pulls, soft.loops, soft.couplings, guided.loops]
+        )
         self._bounded: BoundedStep | None = None
         self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
+
+    @property
+    def world(self) -> World | None:
+        """Where contacts are found and states are shown; copies have none until one is given.
+
+        A new world is shown the state, and takes over what the old one remembered of contacts.
+
+        Raises:
+            ModelError: Its bodies do not have the coordinates of this mechanism.
+            WorldError: Its bodies are not those of the old one, or are gone.
+        """
+        return self._world
+
+    @world.setter
+    def world(self, world: World | None) -> None:
+        if world is not None:
+            q, v = world.state()
+            if (len(q), len(v)) != (self.mechanism.nq, self.mechanism.nv):
+                raise ModelError(
+                    f"the bodies of this world have {len(q)} positions and {len(v)} rates, the"
+                    f" mechanism {self.mechanism.nq} and {self.mechanism.nv}; read those that the"
+                    " system was made of"
+                )
+            if self._world_memory is not None:
+                world.restore(self._world_memory)
+            else:
+                world.write(self._solver.q, self._solver.v)
+        self._world, self._write = world, None if world is None else world.write
+        self._world_memory = None
+
+    def forget(self) -> None:
+        """Forget impulses to start from, loads and turns."""
+        super().forget()
+        if self._bounded is not None:
+            self._bounded.forget()
+
+    def _save_parts(self) -> dict[str, Any]:
+        """Memories of what has bounded forces."""
+        bounded = None if self._bounded is None else self._bounded.memory()
+        return {"bounded": bounded, "limits": self._given.copy()}
+
+    def _restore_parts(self, parts: dict[str, Any]) -> None:
+        """Go on from memories."""
+        self._given.put_back(parts["limits"])
+        self.motors.recall()
+        self._bounded, before = None, self._bounded
+        self.motors.exerted = None
+        if parts["bounded"] is not None:
+            fits = before is not None and before.solver is self._solver
+            step = before if before is not None and fits else self._make_bounded()
+            step.recall(parts["bounded"])
+            self._bounded, self.motors.exerted = step, step.motor_forces
+
+    def _make_bounded(self) -> BoundedStep:
+        stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
+        return BoundedStep(self._solver, self.motors.records, stops, self._bounds, self._reference)
 
     @property
     def _has_bounded(self) -> bool:
@@ -111,15 +171,19 @@ class BoundedState(Reconfigurable):
         if self._python is not None or solver.control[0]["integrator"] != EULER:
             raise ModelError(NEED_EULER)
         if self._bounded is None or self._bounded.solver is not solver:
-            stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
-            drives = self.motors.records
-            self._bounded = BoundedStep(solver, drives, stops, self._bounds, self._reference)
-            self.motors.exerted = self._bounded.motor_forces
+            new, before = self._make_bounded(), self._bounded
+            if before is not None:  # turns are counted on when constraints come and go
+                new.positions[:] = before.positions
+            self._bounded, self.motors.exerted = new, new.motor_forces
         if not self._touching:
             return self._bounded.advance(None)
-        assert self.world is not None
+        if self._world is None:
+            raise WorldError(
+                "contacts are found in a world, and this copy has none; set system.world to bodies"
+                " that were read where the same ones are loaded"
+            )
         try:
-            return self._bounded.advance(self.world.touches)
+            return self._bounded.advance(self._world.touches)
         except BaseException:
             self.write()
             raise

@@ -18,6 +18,14 @@ from bulletbridge.simulation.failures import require_closed
 from bulletbridge.simulation.solver import Solver
 
 
+def is_bounded(constraint: Constraint) -> bool:
+    """Whether it is a spring, or something along it or in it has bounded forces."""
+    if isinstance(constraint, Spring | TorsionSpring | Bushing):
+        return True
+    along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
+    return gives_way(constraint) or bool(along)
+
+
 def require_rigid(constraint: Constraint) -> None:
     """Refuse what has bounded forces: it is part of a system from its start, or never.
 
@@ -28,8 +36,7 @@ def require_rigid(constraint: Constraint) -> None:
         raise ModelError(
             f"spring '{constraint.name}' cannot come and go; give it to System, or `attach`"
         )
-    along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
-    if gives_way(constraint) or along:
+    if is_bounded(constraint):
         raise ModelError(
             f"'{constraint.name}' has bounded forces (max_force, turn or travel) and cannot come"
             " and go; give it to System, or leave them out"

@@ -5,8 +5,8 @@ same set comes back. Positions do not jump; velocities change by the velocity fi
 plastic impact between what is joined.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.assembly import close, round_off
 from bulletbridge.simulation.carrying import (
     carry_over,
+    is_bounded,
     require_near,
     require_rigid,
     same,
@@ -26,7 +27,9 @@ from bulletbridge.simulation.carrying import (
 )
 from bulletbridge.simulation.evaluation import Reaction, wrenches
 from bulletbridge.simulation.failures import require_closed
+from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.saved import Absent, KeptSet
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.state import ASSEMBLED
 from bulletbridge.simulation.state_queries import QueriedState
@@ -66,6 +69,25 @@ class Connection:
     def impulse(self) -> Reaction:
         """That of the new constraint."""
         return self.impulses[self.constraint.name]
+
+
+def resolved(kept: KeptSet, known: Mapping[str, Constraint]) -> tuple[Constraint, ...]:
+    """Constraints of a set; those that could not be pickled are the ones of the same name here.
+
+    Raises:
+        ModelError: There is none.
+    """
+    found: list[Constraint] = []
+    for constraint in kept.constraints:
+        if isinstance(constraint, Absent):
+            if constraint.name not in known:
+                raise ModelError(
+                    f"the state has '{constraint.name}' connected, which could not be pickled"
+                    f" ({constraint.why}) and is not here; connect it, and restore again"
+                )
+            constraint = known[constraint.name]
+        found.append(constraint)
+    return tuple(found)
 
 
 class Reconfigurable(QueriedState):
@@ -180,6 +202,88 @@ class Reconfigurable(QueriedState):
         self._remembered = ()
         super().set_offset(name, offset)
 
+    def _save_sets(self) -> tuple[KeptSet, ...]:
+        """The constraints in force, then those that are remembered, and all about them."""
+        here = self.constraints, self._decision, self._full.memory(), self._solver.memory()
+        others = (
+            KeptSet(s.constraints, s.decision, s.full.memory(), s.solver.memory())
+            for s in self._remembered
+        )
+        return KeptSet(*here), *others
+
+    def _require_constraints(self, sets: tuple[KeptSet, ...]) -> None:
+        """Refuse sets that cannot be put back.
+
+        Raises:
+            ModelError: Constraints could not be pickled and are not here, or those with bounded
+                forces, which cannot come and go, are others.
+        """
+        known = self._known()
+        theirs = [resolved(kept, known) for kept in sets][0]
+        bounded = [
+            {c.name for c in constraints if is_bounded(c)}
+            for constraints in (theirs, self.constraints)
+        ]
+        if bounded[0] != bounded[1]:
+            raise ModelError(
+                f"the state has the springs and constraints with bounded forces"
+                f" {sorted(bounded[0])}, this system has {sorted(bounded[1])}; they cannot come and"
+                " go: restore it on a system that was made with them"
+            )
+
+    def _known(self) -> dict[str, Constraint]:
+        """Constraints of all sets by name, those in force first."""
+        every = [c for s in reversed(self._remembered) for c in s.constraints]
+        return {c.name: c for c in (*every, *self.constraints)}
+
+    def _restore_sets(self, sets: tuple[KeptSet, ...]) -> None:
+        """Go on with the constraints that were in force."""
+        ours, known = [*self._remembered], self._known()
+        if self._decision is not None:
+            ours.insert(0, ActiveSet(self.constraints, self._full, self._solver, self._decision))
+        now, *others = sets
+        chosen = [self._set_of(kept, ours, known) for kept in others]
+        if now.decision is None:
+            full = self._rows_of(resolved(now, known))
+            full.recall(now.full)
+            self.constraints, self._full, self._solver = resolved(now, known), full, full
+            self._decision = None
+        else:
+            first = self._set_of(now, ours, known)
+            self.constraints = first.constraints
+            self._full, self._solver, self._decision = first[1:]
+        self._remembered = tuple(chosen)
+
+    def _set_of(
+        self, kept: KeptSet, ours: list[ActiveSet], known: Mapping[str, Constraint]
+    ) -> ActiveSet:
+        """A set at its memory: one of ours that agrees, or made anew."""
+        assert kept.decision is not None
+        for one in ours:
+            if tuple(c.name for c in one.constraints) == kept.names:
+                if one.decision.agrees(kept.decision):
+                    break
+        else:
+            constraints = resolved(kept, known)
+            full = self._rows_of(constraints)
+            encoded = replace(
+                kept.decision.encoded, motions=full.encoded.motions, users=full.encoded.users
+            )
+            for name in ("loops", "couplings", "terms"):
+                encoded = replace(encoded, **{name: getattr(encoded, name).copy()})
+            decision = replace(kept.decision, encoded=encoded)
+            full.recall(kept.full)  # settings, by which the way to step is chosen
+            one = ActiveSet(constraints, full, copy_of(full, decision), decision)
+        one.full.recall(kept.full)
+        one.solver.recall(kept.solver)
+        return one
+
+    def _rows_of(self, constraints: tuple[Constraint, ...]) -> Solver:
+        """A solver of the rows as written, with the forces of ours."""
+        full = Solver(self.mechanism, encode_closed(self.mechanism, constraints), self.tolerances)
+        full.apply_settings(self._full)
+        return full
+
     def _find(
         self, constraints: tuple[Constraint, ...], tolerance: float, assemble: bool
     ) -> ActiveSet:
@@ -189,7 +293,7 @@ class Reconfigurable(QueriedState):
                 chosen.full.apply_settings(self._full)
                 chosen.solver.apply_settings(self._full)
                 for solver in (chosen.full, chosen.solver):
-                    solver.state[:], solver.control[0]["fresh"] = self._solver.state, 0
+                    solver.put(self._solver.q, self._solver.v, self.t)
                 if not assemble:
                     require_near(chosen.full, self.q, self.t, tolerance)
                 return chosen

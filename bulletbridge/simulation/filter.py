@@ -113,7 +113,6 @@ class Filter:
 
     def __init__(self, solver: Solver, decision: Decision) -> None:
         self.solver, self._decision = solver, decision
-        self._dt = float(solver.control[0]["dt"])
         self._caps: dict[tuple[str, ...], int] = {(): decision.cap}
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
         self._size = -1
@@ -126,13 +125,13 @@ class Filter:
             ModelError: There is no such constraint, or ``held`` is not such a table.
             AssemblyError: The loops cannot be closed near that state; the one before it stays.
         """
-        solver, count = self.solver, len(held)
+        solver, count, dt = self.solver, len(held), float(self.solver.control[0]["dt"])
         check_table(held)
         if count > self._size:
             self._allocate(2 * count)
         before = solver.state.copy()
         solver.q[:], solver.v[:] = q, v
-        solver.state[-1] += self._dt
+        solver.state[-1] += dt
         failure = NOT_CLOSED
         try:
             self._leave_out(names)
@@ -149,7 +148,7 @@ class Filter:
         if failure != DONE:
             raise AssemblyError("the loops cannot be closed at this state; call assemble()")
         points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
-        return Impulses(solver, solver.state.copy(), self._dt, self._multipliers.copy(), points)
+        return Impulses(solver, solver.state.copy(), dt, self._multipliers.copy(), points)
 
     def _allocate(self, count: int) -> None:
         """Make room for ``count`` held points."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -229,12 +229,14 @@ class Islands:
         counts = [(s.mechanism.nv, s.mechanism.nq, len(s.state)) for s in solvers]
         starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
         islands = np.array([tuple(row) for row in starts], ISLAND)
+        shared.control["callback"] = 0  # no user's rows
         order_q = np.concatenate([part.q for part in parts])
         order_v = np.concatenate([part.v for part in parts])
+        pushes, before = np.zeros(3 * len(order_v)), np.zeros(len(shared.state))
         self._fixed = (
             *shared,
-            np.zeros(3 * len(order_v)),
-            np.zeros(len(shared.state)),
+            pushes,
+            before,
             NO_RECORD,
             order_q,
             order_v,
@@ -246,6 +248,8 @@ class Islands:
             whole.control,
         )
         self._islands, self._whole = islands, whole
+        own = [cast(tuple[np.ndarray, ...], solver.arrays) for solver in solvers]
+        self.arrays: tuple[np.ndarray, ...] = *shared, pushes, before, *(x for s in own for x in s)
         self.count = len(parts)
         self._bound: StoredCall | None = None
         self._kernel: Any = None

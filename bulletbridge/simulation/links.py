@@ -159,7 +159,7 @@ class Links:
         )
         with announce_compilation(run_links):
             self._bound = StoredCall(run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0))
-        self._run = self._bound.call
+        self.arrays, self._run = self._bound.arrays, self._bound.call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""

@@ -152,6 +152,10 @@ class Motors:
         self.records[self._find(joint)]["force"] = 0.0
         self._note(self._find(joint), 0.0)
 
+    def recall(self) -> None:
+        """Take note of which records have a force, after all were put back."""
+        self.on = {int(i) for i in np.flatnonzero(self.records["force"] > 0.0)}
+
     def _note(self, i: int, force: float) -> None:
         """Keep in mind whether a record has a force, which every step asks."""
         if force > 0.0:

@@ -51,6 +51,14 @@ class World(Protocol):
         """Contacts (n, 17) at a state, which may be shown; columns as in ``mechanism.layout``."""
         ...
 
+    def save(self) -> bytes:
+        """All that decides which contacts it finds from now on."""
+        ...
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from what ``save`` returned, of this world or one with the same bodies."""
+        ...
+
     def check(self) -> None:
         """Raise WorldError if the bodies are not there any more."""
         ...

@@ -76,6 +76,12 @@ class PythonStep:
         self._solver: Solver | None = None
         self._stepper: Stepper | None = None
 
+    def memory(self) -> None:
+        """Nothing: formulations are functions of the state."""
+
+    def recall(self, memory: float | None) -> None:
+        """Go on from a memory, of which there is none."""
+
     def step(self, solver: Solver, dt: float) -> int:
         """Advance the solver's state by dt [s]; return what is wrong with its end, or DONE.
 
@@ -92,7 +98,7 @@ class PythonStep:
         return self._take(solver, end, state.t + dt)
 
     def _stepper_of(self, solver: Solver) -> Stepper:
-        """The stepper of this solver, kept since formulations may remember earlier steps."""
+        """The stepper of this solver, kept since formulations may have found out much about it."""
         if self._stepper is None or self._solver is not solver:
             dynamics = FiniteTree(solver)
             after = Stabilisation(self.directions, self.passes, self.filtered)

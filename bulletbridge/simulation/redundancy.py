@@ -8,7 +8,6 @@ on the Jacobian with lengths divided by the mechanism's, since masses have no pa
 """
 
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 
@@ -26,6 +25,9 @@ CERTAINLY_ZERO = 1e-6
 """Relative size below which a row that stays weak is redundant without a gap in the spectrum."""
 SPECTRAL_GAP = 0.03
 """Below the threshold a row is redundant only if it is this much weaker than the next one."""
+
+MOST_POSES, FEWEST_POSES, MOST_OPERATIONS = 24, 3, 1.2e9
+"""Poses that are sampled, and operations of one projection times poses: about a second."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ class Decision:
     scale: Array  # (nc,) of the kept rows, to length near one
     mismatch: float  # largest residual of dependent rows over the samples, divided by its unit
     jacobians: Array  # (samples, nc, nv) of the kept rows at closed poses, without units
+
+    def agrees(self, other: "Decision | None") -> bool:
+        """Whether solvers of both have the same rows, ranks and sizes."""
+        return self is other or (
+            other is not None
+            and (self.cap, self.mismatch) == (other.cap, other.mismatch)
+            and self.encoded.rows == other.encoded.rows
+            and np.array_equal(self.scale, other.scale)
+            and np.array_equal(self.jacobians, other.jacobians)
+        )
 
 
 def decide(
@@ -199,9 +211,13 @@ def whiten(M: Array, J: Array) -> Array:
     return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
 
 
-def sample_closed_poses(
-    solver: Solver, q: Array, t: float, threshold: float, count: int = 24, seconds: float = 1.0
-) -> list[Array]:
+def number_of_poses(nv: int, nc: int) -> int:
+    """How many poses to sample: by the operations of a projection, never by the clock."""
+    operations = nv**3 / 6 + nv * nc * (nv / 2 + nc)
+    return int(min(MOST_POSES, max(FEWEST_POSES, MOST_OPERATIONS / max(operations, 1.0))))
+
+
+def sample_closed_poses(solver: Solver, q: Array, t: float, threshold: float) -> list[Array]:
     """Closed configurations reached from q by random admissible motions, q first.
 
     Rows weaker than the threshold are left out on the way, so that rounded redundant rows do not
@@ -213,9 +229,8 @@ def sample_closed_poses(
     solver.control[0]["singular_rtol"] = solver.control[0]["filter_rtol"] = threshold
     solver.state[-1] = t
     poses = [q.copy()]
-    deadline = perf_counter() + seconds
-    step = 1.0
-    while len(poses) < count and perf_counter() < deadline and step > 1e-3:
+    count, step = number_of_poses(nv, solver.encoded.nc), 1.0
+    while len(poses) < count and step > 1e-3:
         solver.q[:], solver.v[:] = poses[-1], speed * rng.standard_normal(nv)
         failure = solver.run(PROJECT)  # admissible part of the random velocity
         rates = np.abs(solver.v) / speed

@@ -1,7 +1,7 @@
 """The compiled step."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bulletbridge.formulations.arrays import (
     VERLET,
 )
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.solver_arrays import SolverArrays, Tolerances
@@ -39,9 +40,11 @@ class Parts(Protocol):
 
     Attributes:
         by_call: Whether its kernel can ask Python for what is prescribed, time by time.
+        arrays: What its kernel works on.
     """
 
     by_call: bool
+    arrays: tuple[np.ndarray, ...]
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
@@ -66,10 +69,36 @@ class Solver(SolverArrays):
         super().__init__(mechanism, encoded, tolerances, state, control)
         self._by_call = False  # whether the last call had it ask
         self.parts: Parts | None = None  # in which it steps, where that costs less
+        self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
         self._step_tau = NO_RECORD
         self._asked = bool(encoded.motions) or self.user_size > 0
+
+    def memory(self) -> Memory:
+        """All that its kernels work on: state, settings, factors, what the step control knows."""
+        c = self.control[0]
+        address, c["callback"] = int(c["callback"]), 0  # of this process
+        try:
+            return self._remembered().copy()
+        finally:
+            c["callback"] = address
+
+    def recall(self, memory: Memory) -> None:
+        """Go on from ``memory``, of a solver of the same rows with the same settings."""
+        c = self.control[0]
+        address = int(c["callback"])
+        self._remembered().put_back(memory)
+        c["callback"] = address
+
+    def _remembered(self) -> Remembered:
+        parts = self.parts.arrays if self.parts is not None else ()
+        if self._recalled is None or self._recalled[0] is not self.tau:
+            self._recalled = (
+                self.tau,
+                Remembered([*cast(tuple[np.ndarray, ...], self.arrays), self.tau, *parts]),
+            )
+        return self._recalled[1]
 
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction, gravity and forces from another solver."""

@@ -215,6 +215,10 @@ class ClosedState:
     ) -> None:
         """Set the state; what is not given stays. It must close the loops, or be near to.
 
+        What earlier steps have left behind is forgotten: impulses to start from, turns that were
+        counted, lengths of sub-steps. A run from here is that of a new system, to the bit;
+        ``restore`` goes on with all of it.
+
         Raises:
             ModelError: A number is not finite or there are too few.
             AssemblyError: The loops are open there; call ``assemble`` first.
@@ -240,6 +244,10 @@ class ClosedState:
             if solver.run(PROJECT):
                 solver.state[:] = before
                 raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all that steps leave behind besides the state, as ``set_state`` does."""
 
     def _trim(self) -> None:
         """Assemble a state that is closed already, as after loading a model in a closed pose."""

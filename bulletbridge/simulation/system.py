@@ -1,6 +1,7 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from bulletbridge.simulation.options import (
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
 from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.saved import Carried, SavedState, digest, require_same
 from bulletbridge.simulation.scripted import ForceSignal, script
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
@@ -79,6 +81,8 @@ class System(WorldState):
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
+    Copies and pickles are the same system at the same state, without a world; see ``save``.
+
     Attributes:
         motors: Motors of the joints, all off at first.
 
@@ -112,7 +116,25 @@ class System(WorldState):
             dt, integrator, correction, passes, velocity_filter, springs, bounded_solver, rtol
         )
         make = formulation_of(formulation)
+        if contacts and world is None:
+            raise ModelError("contacts are found in a world; give one, or leave contacts out")
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
+        self._options: dict[str, Any] = dict(
+            integrator=integrator,
+            rtol=rtol,
+            atol=atol,
+            correction=correction,
+            passes=passes,
+            formulation=formulation,
+            velocity_filter=velocity_filter,
+            contacts=contacts,
+            limits=limits,
+            bounded_solver=bounded_solver,
+            springs=springs,
+            tolerances=self.tolerances,
+        )
+        self._forces = dict(forces or {})
+        self._digest: tuple[tuple[str, ...], bytes] | None = None
         self._full.script = script(mechanism, forces or {})
         self._set_bounded(world, contacts, limits, bounded_solver)
         self.integrator: Integrator = integrator
@@ -150,6 +172,106 @@ class System(WorldState):
         for solver in (self._full, self._solver):
             solver.control[0]["dt"] = value
 
+    def forget(self) -> None:
+        """Forget all that steps leave behind besides the state, as ``set_state`` does."""
+        super().forget()
+        if self._python is not None:
+            self._python.recall(None)
+
+    def save(self, world: bool = True) -> SavedState:
+        """Everything that decides the future: ``restore`` goes on from it, to the bit.
+
+        That is q, v and t, the constraints that are connected and what was decided about them, dt,
+        gravity, tau, motors, force limits, and what steps leave behind: factors, impulses to start
+        from, loads, turns that were counted, lengths of sub-steps. It can be pickled; functions of
+        time that cannot be are left out, and taken from the system that restores it.
+
+        Args:
+            world: Whether what the world remembers of contacts is part of it, if contacts are part
+                of the system. All bodies of the world are then put back with it.
+
+        Raises:
+            WorldError: The bodies are gone from the world.
+        """
+        remembered = self._world_memory
+        if world and self._options["contacts"] and self.world is not None:
+            remembered = self.world.save()
+        parts = self._save_parts()
+        parts["python"] = None if self._python is None else self._python.memory()
+        here = self.q, self.v, self.t, self._made_of(), self._plain_options()
+        return SavedState(*here, self._save_sets(), parts, remembered)
+
+    def restore(self, state: SavedState, write: bool = True) -> None:
+        """Go on from what ``save`` returned, of this system or of one that was made alike.
+
+        The same steps as after ``save`` give the same bits, in this process or in another one on
+        the same machine; functions of time and users' constraints must be functions of the state.
+        Constraints that have been connected or disconnected since are put back too.
+
+        Args:
+            state: From ``save``.
+            write: Whether the world is shown the state, or goes on from its own memory of contacts.
+
+        Raises:
+            ModelError: The state is that of another mechanism, of other options, or lacks a
+                constraint that could not be pickled; nothing was done.
+            WorldError: The world has other bodies than the one where it was saved.
+        """
+        require_same(state, self._made_of(), self._plain_options())
+        self._require_constraints(state.sets)
+        if write and state.world is not None and self.world is not None:
+            self.world.restore(state.world)
+        self._restore_sets(state.sets)
+        self._restore_parts(state.parts)
+        if self._python is not None:
+            self._python.recall(state.parts["python"])
+        if self.world is None:
+            self._world_memory = state.world
+        elif write and state.world is None:
+            self.write()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles: the same system at the same state, without a world.
+
+        Raises:
+            ModelError: When it is pickled, and a constraint, function or option cannot be.
+        """
+        constraints = [Carried(f"constraint '{c.name}'", c) for c in self.constraints]
+        options = {name: Carried(f"option '{name}'", x) for name, x in self._options.items()}
+        forces = {name: Carried(f"force of '{name}'", x) for name, x in self._forces.items()}
+        options["allow_structure"] = Carried("option", self._allow_structure)
+        return self._rebuilt, (self.mechanism, constraints, options, forces, self.save())
+
+    @classmethod
+    def _rebuilt(
+        cls,
+        mechanism: Mechanism,
+        constraints: Sequence[Carried],
+        options: Mapping[str, Carried],
+        forces: Mapping[str, Carried],
+        state: SavedState,
+    ) -> "System":
+        """A system of what its pickle carries, at its state and without a world."""
+        given = {name: carried.part for name, carried in options.items()}
+        given["forces"] = {name: carried.part for name, carried in forces.items()}
+        contacts = given.pop("contacts")
+        system = cls(mechanism, [carried.part for carried in constraints], **given)
+        system._touching = system._options["contacts"] = contacts
+        system._always_bounded |= contacts
+        system.restore(state)
+        return system
+
+    def _made_of(self) -> tuple[tuple[str, ...], bytes]:
+        self._digest = self._digest or digest(self.mechanism)
+        return self._digest
+
+    def _plain_options(self) -> dict[str, Any]:
+        """Options that a state depends on; a function that makes a formulation by its name."""
+        make = self._options["formulation"]
+        if isinstance(make, str):
+            return self._options
+        return {**self._options, "formulation": getattr(make, "__qualname__", type(make).__name__)}
+
     def take_stiff_springs_implicitly(self) -> None:
         """Have joint springs act at the end of steps if explicit ones could not follow them."""
         if too_fast(self._solver):
@@ -164,8 +286,8 @@ class System(WorldState):
             StepError: The step could not be finished; the state before it was restored.
             WorldError: The bodies are gone from the world; nothing was done.
         """
-        if write and self.world is not None:
-            self.world.check()
+        if write and self._world is not None:
+            self._world.check()
         if self._decision is None:
             self._trim()
         if self._always_bounded or self.motors.on:

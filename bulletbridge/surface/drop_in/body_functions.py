@@ -36,10 +36,27 @@ def reset_simulation(session: Session, given: Given) -> None:
     session.clear()
 
 
+@replaces()
+def saveState(session: Session, given: Given) -> int:
+    """Bullet's, with what our steps go by."""
+    number: int = session.native("saveState", given)
+    session.save(number)
+    return number
+
+
+@follows("removeState", "stateUniqueId")
+def remove_state(session: Session, given: Given) -> None:
+    """What our steps went by is forgotten with it."""
+    session.forget_saved(given["stateUniqueId"])
+
+
 @follows("restoreState", "stateId", "fileName")
 def restore_state(session: Session, given: Given) -> None:
-    """Positions and velocities; neither constraints nor what was changed about them."""
-    session.disturb(None)
+    """Positions, velocities and what our steps go by; constraints stay as they are.
+
+    A file holds what Bullet knows: from one, our steps start as after a reset.
+    """
+    session.restore(None if "fileName" in given else given.get("stateId"))
 
 
 def note_reset(session: Session, given: Given) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -13,9 +14,10 @@ from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.bullet_contacts import StrangerError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.saved import SavedState
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import POINTS, UNKNOWN, State
-from bulletbridge.surface.drop_in.group import Group
+from bulletbridge.surface.drop_in.group import Group, GroupMemory
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
 from bulletbridge.surface.overlay import Mark, marks_of
 from bulletbridge.surface.worlds import gravity, link_ids, readable
@@ -58,7 +60,7 @@ class ExactGroup(Group):
         self.system.gravity = gravity(client)
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
-        self._before = self.system.q, self.system.v, self.system.t
+        self._before: SavedState | None = None
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -76,8 +78,24 @@ class ExactGroup(Group):
         self.system.set_max_force(loop.name, loop.max_force)
         return False
 
-    def before_step(self) -> None:
+    def recall(self, memory: GroupMemory) -> bool:
+        """Go on from a memory; False where it is that of other bodies, constraints or frames."""
+        if not super().recall(memory):
+            return False
+        self._commands.clear()  # the motors go by their last commands, as Bullet's do
+        for loop, limit in self._limited().items():
+            self.system.set_max_force(loop.name, limit)
+        return True
+
+    def _settings(self) -> tuple[Any, ...]:
+        """What the program may have changed since, which restoring a state does not put back."""
+        return *super()._settings(), self._actions.erp
+
+    def before_step(self, may_undo: bool) -> None:
         """Make the step, unseen.
+
+        Args:
+            may_undo: Whether ``undo`` may be called before ``after_step``.
 
         Raises:
             StepError: The bodies need what exact steps do not have, or the step cannot be finished.
@@ -90,8 +108,9 @@ class ExactGroup(Group):
         if self._disturbed:
             self._rebase_gears()
             system.filter(assemble=True)
+            system.forget()
             self._disturbed = False
-        self._before = system.q, system.v, system.t
+        self._before = system.save(world=False) if may_undo else None
         system.tau[:] = self._forces()
         try:
             system.step(write=False)
@@ -107,7 +126,8 @@ class ExactGroup(Group):
 
     def undo(self) -> None:
         """Take back the step."""
-        self.system.set_state(*self._before)
+        assert self._before is not None
+        self.system.restore(self._before, write=False)
 
     def state_of(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""

@@ -4,12 +4,19 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
 
 from bulletbridge.constraints.loop import Coupling, LoopJoint
-from bulletbridge.errors import AssemblyError, BulletBridgeError, BulletBridgeWarning
+from bulletbridge.errors import (
+    AssemblyError,
+    BulletBridgeError,
+    BulletBridgeWarning,
+    ModelError,
+)
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -17,6 +24,7 @@ from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.filter_kernel import run_filter
+from bulletbridge.simulation.saved import SavedState
 from bulletbridge.simulation.step import run
 from bulletbridge.simulation.system import System
 from bulletbridge.surface.drop_in.forces import (
@@ -27,9 +35,9 @@ from bulletbridge.surface.drop_in.forces import (
     on_parent,
 )
 from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
-from bulletbridge.surface.drop_in.moving import MovingFrame
+from bulletbridge.surface.drop_in.moving import FrameMemory, MovingFrame
 from bulletbridge.surface.overlay import Mark
-from bulletbridge.surface.worlds import joint_ids, link_ids, readable
+from bulletbridge.surface.worlds import gravity, joint_ids, link_ids, readable
 
 SATURATED = 0.999
 """Share of its force limit from which on a constraint is taken to give way."""
@@ -37,6 +45,27 @@ OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+class GroupMemory(NamedTuple):
+    """What the next steps of a group go by."""
+
+    kind: type
+    bodies: frozenset[int]
+    settings: tuple[Any, ...]
+    frames: dict[int, FrameMemory]
+    system: System
+    state: SavedState
+    disturbed: bool
+    given_way: frozenset[str]
+    impulses: Impulses | None
+    moved: frozenset[int]
+    moving: frozenset[int]
+
+
+def any_moved(now: dict[int, FrameMemory], then: dict[int, FrameMemory]) -> bool:
+    """Whether Bullet has any frame elsewhere."""
+    return now.keys() != then.keys() or any(now[n].place != then[n].place for n in now)
 
 
 class Group:
@@ -106,8 +135,54 @@ class Group:
                 self._moved.add(loop.number)
         return False
 
-    def before_step(self) -> None:
+    def memory(self) -> GroupMemory:
+        """What its next steps go by."""
+        return GroupMemory(
+            type(self),
+            self.bodies,
+            self._settings(),
+            {number: frame.memory() for number, frame in self._frames_a.items()},
+            self.system,
+            self.system.save(world=False),
+            self._disturbed,
+            frozenset(self._given_way),
+            self.impulses,
+            frozenset(self._moved),
+            frozenset(self._moving),
+        )
+
+    def recall(self, memory: GroupMemory) -> bool:
+        """Go on from a memory; False where it is that of other bodies, constraints or frames."""
+        frames = {number: frame.memory() for number, frame in self._frames_a.items()}
+        if type(self) is not memory.kind or self._settings() != memory.settings:
+            return False
+        if frames and (self.system is not memory.system or any_moved(frames, memory.frames)):
+            return False
+        try:
+            self.system.restore(memory.state, write=False)
+        except ModelError:
+            return False
+        self.system.gravity = gravity(self.client)
+        for number, frame in self._frames_a.items():
+            frame.recall(memory.frames[number])
+        self._disturbed, self._given_way = memory.disturbed, set(memory.given_way)
+        self._moved, self._moving = set(memory.moved), set(memory.moving)
+        self.impulses = memory.impulses
+        return True
+
+    def _settings(self) -> tuple[Any, ...]:
+        """What the program may have changed since, which restoring a state does not put back."""
+        rigid = {
+            number: (replace(loop, max_force=None), loop.max_force is None)
+            for number, loop in self._loops.items()
+        }
+        return self.system.dt, rigid
+
+    def before_step(self, may_undo: bool) -> None:
         """Close what somebody opened since the last step, and set moving frames going.
+
+        Args:
+            may_undo: Whether ``undo`` may be called before ``after_step``.
 
         Warns:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.

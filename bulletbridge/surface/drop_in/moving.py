@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pybullet
@@ -25,6 +26,21 @@ class Rate:
     def __call__(self, _t: float) -> tuple[float, float, float]:
         """Value, rate, acceleration."""
         return 0.0, self.rate, 0.0
+
+
+class FrameMemory(NamedTuple):
+    """What is known of a moving frame.
+
+    Attributes:
+        place: Position and quaternion that Bullet was told.
+        p, q: Those to which it was driven last, in the link's frame.
+        rates: Of its four motions.
+    """
+
+    place: tuple[Floats, Floats]
+    p: Array
+    q: Floats
+    rates: tuple[float, ...]
 
 
 class MovingFrame:
@@ -55,6 +71,18 @@ class MovingFrame:
             )
         self._align = frame_with_z(axis_in_frame(loop, info))
         self._p, self._q = self._placed(info[7], info[9])
+
+    def memory(self) -> FrameMemory:
+        """Where Bullet has it, where it was put last, and how fast it moves."""
+        info = info_of(self._number, self._client)
+        rates = tuple(signal.rate for signal in self._rates)
+        return FrameMemory((info[7], info[9]), self._p.copy(), self._q, rates)
+
+    def recall(self, memory: FrameMemory) -> None:
+        """Go on from a memory."""
+        self._p, self._q = memory.p.copy(), memory.q
+        for signal, rate in zip(self._rates, memory.rates, strict=True):
+            signal.rate = rate
 
     def drive(self, system: System) -> None:
         """Put the frame where it is now, with the velocity that takes it there in one step."""

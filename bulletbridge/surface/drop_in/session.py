@@ -10,7 +10,7 @@ from bulletbridge.errors import BulletBridgeError, CallError
 from bulletbridge.mechanism.bullet_contacts import StrangerError
 from bulletbridge.surface.drop_in.actions import Actions
 from bulletbridge.surface.drop_in.exact import ExactGroup
-from bulletbridge.surface.drop_in.group import Group, warn
+from bulletbridge.surface.drop_in.group import Group, GroupMemory, warn
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
 from bulletbridge.surface.drop_in.ledger import Ledger
 from bulletbridge.surface.drop_in.loops import Loop
@@ -48,6 +48,7 @@ class Session(Ledger):
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self.actions = Actions()
         self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
+        self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
@@ -78,6 +79,34 @@ class Session(Ledger):
         for bodies, group in self.groups.items():
             if body is None or body in bodies:
                 group.disturb()
+
+    def save(self, number: int) -> None:
+        """Keep what our steps go by, with a state of Bullet's."""
+        kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
+        self._saved[number] = set(self._met), kept
+
+    def forget_saved(self, number: int) -> None:
+        """Forget a saved state."""
+        self._saved.pop(number, None)
+
+    def restore(self, number: int | None) -> None:
+        """Go on as from a saved state; groups that it does not know are read again.
+
+        A file, or a state that was saved past us, holds what Bullet knows: from there groups start.
+        """
+        if number not in self._saved:
+            self.disturb(None)
+            return
+        met, kept = self._saved[number]
+        for pair in met ^ self._met:
+            self._stale |= set(pair)
+        self._met = set(met)
+        self._regroup()
+        memories = {memory.bodies: memory for memory in kept}
+        for bodies, group in self.groups.items():
+            memory = memories.get(bodies)
+            if memory is None or not group.recall(memory):
+                self._stale |= bodies
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""
@@ -118,6 +147,7 @@ class Session(Ledger):
         self.groups.clear()
         self._modes.clear()
         self._met.clear()
+        self._saved.clear()
         for bodies in (self._stale, self.modelled, self.outdated):
             bodies.clear()
         self.models_of_removed = False
@@ -166,9 +196,10 @@ class Session(Ledger):
         if self._stale:
             self._regroup()
         ready: list[Group] = []
+        last = [*self.groups.values()][-1:]
         try:
             for group in self.groups.values():
-                group.before_step()
+                group.before_step(may_undo=group not in last)
                 ready.append(group)
         except BaseException as error:
             for group in ready:

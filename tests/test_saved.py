@@ -1,0 +1,448 @@
+"""Everything that decides the future is in the state: the same bits after it is put back."""
+
+import copy
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import hoppers
+import numpy as np
+import pybullet
+import pytest
+from hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
+from mechanisms import REVOLUTE, random_mechanism
+from test_islands import several
+from test_links import row
+from users_constraints import PointOnSphere
+
+import bulletbridge as bb
+from bulletbridge.constraints.motion import Motion, Sine
+from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.bullet import read_bullet
+from bulletbridge.simulation import islands
+from bulletbridge.simulation.islands import Islands
+from bulletbridge.simulation.links import Links
+from bulletbridge.simulation.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
+
+RESTORES = 10
+
+
+@pytest.fixture(autouse=True)
+def clients():
+    """Closes the clients that a test leaves behind."""
+    before = [n for n in range(64) if pybullet.isConnected(n)]
+    yield
+    for n in range(64):
+        if n not in before and pybullet.isConnected(n):
+            pybullet.disconnect(n)
+
+
+def elsewhere(what: str, folder: Path, seed: int) -> str:
+    """Hash of a trajectory of ``hoppers`` in a process of its own."""
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    done = subprocess.run(
+        [sys.executable, hoppers.__file__, what, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("hash ")]
+    return line.split()[1]
+
+
+def trajectory(system: bb.System, steps: int) -> str:
+    """Hash of states, which does not show them in a world."""
+    found = hashlib.sha256()
+    for _ in range(steps):
+        system.step(write=False)
+        found.update(system.q.tobytes() + system.v.tobytes())
+    return found.hexdigest()
+
+
+# states of Bullet, in exact mode
+
+
+def test_restores_in_exact_mode_go_on_as_before(tmp_path):
+    client, body = bridge(tmp_path)
+    drive(client, body, 0, WARM)
+    kept = client.saveState()
+    first, met = drive(client, body, WARM, STEPS)
+    assert met == ["contact", "limit"]
+    for _ in range(RESTORES):
+        client.restoreState(kept)
+        assert drive(client, body, WARM, STEPS)[0] == first
+
+
+def test_a_state_is_saved_between_a_reset_and_a_step(tmp_path):
+    client, body = bridge(tmp_path)
+    drive(client, body, 0, WARM)
+    client.resetBasePositionAndOrientation(body, [0, 0, 0.6], [0, 0, 0, 1])
+    kept = client.saveState()
+    first, _ = drive(client, body, WARM, 60)
+    client.restoreState(kept)
+    assert drive(client, body, WARM, 60)[0] == first
+
+
+def test_a_file_holds_what_bullet_knows(tmp_path):
+    """Every restore from it starts afresh: alike, however far the steps before had come."""
+    client, body = bridge(tmp_path)
+    drive(client, body, 0, WARM)
+    client.saveBullet(str(tmp_path / "world.bullet"))
+    ends = set()
+    for steps in (0, 7, 100):
+        drive(client, body, WARM, steps)
+        client.restoreState(fileName=str(tmp_path / "world.bullet"))
+        ends.add(drive(client, body, WARM, 120)[0])
+    assert len(ends) == 1
+
+
+def test_motors_and_limits_of_force_are_the_last_ones_that_were_asked_for(tmp_path):
+    """Bullet's states hold neither: a program that changes them goes on with what it has set."""
+    client, body = bridge(tmp_path)
+    (loop,) = client.getBridgeLoops()
+    client.changeConstraint(loop, maxForce=500)
+    drive(client, body, 0, WARM)
+    client.changeConstraint(loop, maxForce=1)
+    first, _ = drive(client, body, WARM, 30)
+    other, again = bridge(tmp_path)
+    (loop,) = other.getBridgeLoops()
+    other.changeConstraint(loop, maxForce=500)
+    drive(other, again, 0, WARM)
+    kept = other.saveState()
+    strong, _ = drive(other, again, WARM, 30)
+    other.restoreState(kept)
+    other.changeConstraint(loop, maxForce=1)
+    other.restoreState(kept)
+    assert drive(other, again, WARM, 30)[0] == first != strong
+
+
+def test_constraints_that_have_changed_are_not_put_back(tmp_path):
+    """As in Bullet; the bodies are read again, every time alike."""
+    client, body = bridge(tmp_path)
+    drive(client, body, 0, WARM)
+    kept = client.saveState()
+    drive(client, body, WARM, 10)
+    client.changeDynamics(body, -1, mass=3.0)
+    ends = set()
+    for _ in range(3):
+        client.restoreState(kept)
+        ends.add(drive(client, body, WARM, 60)[0])
+        assert client.getDynamicsInfo(body, -1)[0] == 3.0
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_moved_frames_go_on_where_they_were(tmp_path, mode):
+    client, body = bridge(tmp_path)
+    client.setBridgeMode(mode)
+    axis = [0, 0, 1]
+    pin = client.createConstraint(
+        body, -1, -1, -1, pybullet.JOINT_POINT2POINT, axis, [0, 0, 0], [0, 0, 0.5]
+    )
+
+    def pull(first):
+        found = hashlib.sha256()
+        for n in range(first, first + 40):
+            client.changeConstraint(pin, [1e-3 * n, 0, 0.5])
+            found.update(drive(client, body, n, 1)[0].encode())
+        return found.hexdigest()
+
+    pull(0)
+    kept, first = client.saveState(), pull(40)
+    client.changeConstraint(pin, [0.039, 0, 0.5])
+    ends = set()
+    for _ in range(3):
+        client.restoreState(kept)
+        ends.add(pull(40))
+        client.changeConstraint(pin, [0.039, 0, 0.5])
+    assert ends == {first}
+
+
+def test_resetting_the_simulation_forgets_everything(tmp_path):
+    client, body = bridge(tmp_path)
+    first, _ = drive(client, body, 0, 200)
+    client.saveState()
+    client.resetSimulation()
+    body = hoppers.fill(client, tmp_path)
+    foot = [0, 0, -hoppers.LOWER / 2]
+    client.createConstraint(body, 1, body, 3, pybullet.JOINT_POINT2POINT, [0, 0, 0], foot, foot)
+    assert drive(client, body, 0, 200)[0] == first
+
+
+# states of systems
+
+
+def test_restores_of_a_system_go_on_as_before(tmp_path):
+    system = hoppers.system(tmp_path)
+    advance(system, 0, WARM)
+    kept = system.save()
+    first = advance(system, WARM, STEPS)
+    assert any(contact.force[2] > 0.0 for contact in system.contacts())
+    for _ in range(RESTORES):
+        system.restore(kept)
+        assert system.save() == kept
+        assert advance(system, WARM, STEPS) == first
+
+
+def test_saving_changes_nothing(tmp_path):
+    system, other = hoppers.system(tmp_path), hoppers.system(tmp_path)
+    for n in range(20):
+        advance(system, 10 * n, 10)
+        system.save()
+    advance(other, 0, 200)
+    assert system.save() == other.save()
+
+
+def test_pickles_and_copies_go_on_as_before(tmp_path):
+    system = hoppers.system(tmp_path)
+    advance(system, 0, WARM)
+    (tmp_path / "system.pickle").write_bytes(pickle.dumps(system))
+    twins = [copy.deepcopy(system), copy.copy(system)]
+    first = advance(system, WARM, STEPS)
+    assert elsewhere("pickle", tmp_path, seed=3) == first
+    for twin in twins:
+        assert twin.world is None
+        with pytest.raises(WorldError, match="set system.world"):
+            twin.step()
+        client, body = hoppers.client_of(tmp_path)
+        twin.world = read_bullet(body, client)
+        assert advance(twin, WARM, STEPS) == first
+
+
+def test_other_processes_and_other_histories_give_the_same_bits(tmp_path):
+    """Whatever ran before: nothing of it is left in the process, and no order of hashes counts."""
+    kinds = "bridge", "system"
+    first = [hoppers.main(what, tmp_path) for what in kinds]
+    noise = bb.System(random_mechanism(np.random.default_rng(1), [REVOLUTE] * 9), dt=1e-3)
+    noise.rollout(50)
+    junk = [np.full(k, np.nan) for k in range(1, 2000, 7)]
+    del junk[::2]  # holes in the heap with other contents
+    assert [hoppers.main(what, tmp_path) for what in reversed(kinds)] == first[::-1]
+    assert elsewhere(",".join(kinds), tmp_path, seed=1).split(",") == first
+
+
+def plain(**options):
+    """A made-up way to step the hopper: without a floor, falling freely."""
+    return lambda folder: hoppers.system(folder, contacts=False, **options)
+
+
+def by_links(_folder):
+    """Twenty-four four-bars side by side, in link coordinates."""
+    system = bb.System(*row(24))
+    system.assemble()
+    assert isinstance(system._solver.parts, Links)
+    return system
+
+
+def by_islands(_folder):
+    """Systems that nothing joins, driven, with springs and a beam."""
+    system = bb.System(*several())
+    system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
+    assert isinstance(system._solver.parts, Islands)
+    return system
+
+
+WAYS = {
+    "euler": plain(limits=False),
+    "limits": plain(),
+    "clarabel": plain(bounded_solver="clarabel"),
+    **{
+        name: plain(limits=False, integrator=name)
+        for name in ("verlet", "rk4", "dop853", "radau", "heun")
+    },
+    "elimination": plain(limits=False, formulation="elimination"),
+    "adaptive": plain(limits=False, formulation="multipliers", integrator="dop853"),
+    "links": by_links,
+    "islands": by_islands,
+}
+
+
+@pytest.fixture
+def always_islands(monkeypatch):
+    """Also where they do not pay."""
+    monkeypatch.setattr(islands, "LEAST_GAIN", -np.inf)
+
+
+@pytest.mark.usefixtures("always_islands")
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_step_goes_on_as_before(tmp_path, way):
+    system = WAYS[way](tmp_path)
+    trajectory(system, 20)
+    kept, data = system.save(), pickle.dumps(system.save())
+    first = trajectory(system, 40)
+    system.restore(kept)
+    assert trajectory(system, 40) == first
+    with pytest.raises(ValueError, match="read-only"):
+        kept.q[0] = 1.0
+    fresh = WAYS[way](tmp_path)
+    fresh.restore(pickle.loads(data))
+    assert fresh.save() == kept
+    assert trajectory(fresh, 40) == first
+    twin = copy.deepcopy(fresh)
+    trajectory(fresh, 5)
+    twin.restore(kept)
+    assert trajectory(twin, 40) == first
+
+
+@pytest.mark.usefixtures("always_islands")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_state_that_is_set_has_no_past(tmp_path, way):
+    """As that of a new system, assembled at the same pose."""
+    used, new = WAYS[way](tmp_path), WAYS[way](tmp_path)
+    if new._decision is None:
+        used.assemble()
+        new.assemble()
+    q, v, t = used.q, used.v, used.t
+    trajectory(used, 30)
+    for system in (used, new):
+        system.set_state(q, v, t)
+    assert trajectory(used, 40) == trajectory(new, 40)
+
+
+def test_connected_constraints_are_put_back(tmp_path):
+    system = hoppers.system(tmp_path, contacts=False, limits=False)
+    trajectory(system, 5)
+    free, grip = system.save(), bb.LoopJoint("grip", bb.JointModel.WELD, tip("left"), tip("right"))
+    system.disconnect("foot")
+    system.connect(grip, as_is=True)
+    held = system.save()
+    first = trajectory(system, 30)
+    system.restore(free)
+    assert [c.name for c in system.constraints] == ["foot"]
+    foot = trajectory(system, 30)
+    system.restore(held)
+    assert [c.name for c in system.constraints] == ["grip"]
+    assert trajectory(system, 30) == first
+    other = hoppers.system(tmp_path, contacts=False, limits=False)
+    other.restore(pickle.loads(pickle.dumps(held)))
+    assert trajectory(other, 30) == first
+    other.restore(free)
+    assert trajectory(other, 30) == foot
+
+
+def test_a_set_that_comes_back_was_decided_where_it_was(tmp_path):
+    """What is remembered of constraints that come and go is part of the state."""
+    ends = set()
+    for steps in (0, 20):
+        system = hoppers.system(tmp_path, contacts=False, limits=False)
+        trajectory(system, 5)
+        kept = system.save()
+        loop = system.disconnect("foot")
+        system.connect(loop)
+        trajectory(system, steps)
+        system.restore(kept)
+        system.disconnect("foot")
+        system.connect(loop)
+        ends.add(trajectory(system, 30))
+    assert len(ends) == 1
+
+
+def test_settings_are_part_of_the_state(tmp_path):
+    system = hoppers.system(tmp_path, contacts=False)
+    advance(system, 0, 10)
+    system.dt, system.gravity, system.tau[3] = 1e-3, (1, 2, 3), 0.5
+    kept, first = system.save(), trajectory(system, 20)
+    system.dt, system.gravity, system.tau[3] = 2e-3, (0, 0, 0), 0.0
+    system.motors.off("left_hip")
+    system.restore(kept)
+    assert (system.dt, *system.gravity, system.tau[3]) == (1e-3, 1, 2, 3, 0.5)
+    assert trajectory(system, 20) == first
+
+
+def test_functions_that_cannot_be_pickled_are_named(tmp_path):
+    wave = Motion(z=lambda t: (0.0, 0.0, 0.0))
+    driven = bb.LoopJoint("foot", bb.JointModel.BALL, LOOP.a, LOOP.b, motion=wave)
+    options = {"contacts": False, "limits": False}
+    system = hoppers.system(tmp_path, [driven], **options)
+    trajectory(system, 5)
+    assert trajectory(copy.deepcopy(system), 5) == trajectory(system, 5)
+    with pytest.raises(ModelError, match=r"constraint 'foot' cannot be pickled.*lambda"):
+        pickle.dumps(system)
+    kept, first = pickle.dumps(system.save()), trajectory(system, 20)
+    again = hoppers.system(tmp_path, [driven], **options)
+    again.restore(pickle.loads(kept))
+    assert trajectory(again, 20) == first
+    system.disconnect("foot")
+    assert trajectory(pickle.loads(pickle.dumps(system)), 5) == trajectory(system, 5)
+    assert copy.deepcopy(system).connect(driven).constraint is driven
+    without = hoppers.system(tmp_path, [], **options)
+    with pytest.raises(ModelError, match="'foot' connected, which could not be pickled"):
+        without.restore(pickle.loads(kept))
+    pushed = hoppers.system(tmp_path, forces={"left_hip": lambda t: t}, **options)
+    with pytest.raises(ModelError, match="force of 'left_hip' cannot be pickled"):
+        pickle.dumps(pushed)
+
+    class Local(PointOnSphere):
+        """A user's constraint that no other process knows."""
+
+    user = bb.System(
+        random_mechanism(np.random.default_rng(0), [REVOLUTE] * 3),
+        [Local(bb.Frame("link3", (0.1, 0, 0)), 0.2)],
+    )
+    with pytest.raises(ModelError, match="constraint 'sphere' cannot be pickled"):
+        pickle.dumps(user)
+
+
+def test_users_constraints_and_signals_of_modules_are_pickled():
+    mechanism = random_mechanism(np.random.default_rng(0), [REVOLUTE] * 4)
+    probe = bb.System(mechanism)
+    frame = bb.Frame("link4", (0.1, 0, 0))
+    radius = float(np.linalg.norm(probe.kinematics().point(frame).p_W))
+    forces = {next(iter(mechanism.joints)): Sine(0.1, 2.0)}
+    system = bb.System(mechanism, [PointOnSphere(frame, radius)], dt=1e-3, forces=forces)
+    trajectory(system, 10)
+    twin = pickle.loads(pickle.dumps(system))
+    assert trajectory(twin, 20) == trajectory(system, 20)
+
+
+def test_states_of_other_systems_are_refused(tmp_path):
+    system = hoppers.system(tmp_path, limits=False, contacts=False)
+    trajectory(system, 3)
+    kept = system.save()
+    with pytest.raises(ModelError, match=r"another mechanism.*left_hip"):
+        bb.System(random_mechanism(np.random.default_rng(0), [REVOLUTE])).restore(kept)
+    with pytest.raises(ModelError, match="integrator='semi_implicit_euler'.*integrator='rk4'"):
+        hoppers.system(tmp_path, limits=False, contacts=False, integrator="rk4").restore(kept)
+    with pytest.raises(ModelError, match="limits=False"):
+        hoppers.system(tmp_path, contacts=False).restore(kept)
+    weak = bb.LoopJoint("foot", bb.JointModel.BALL, LOOP.a, LOOP.b, max_force=9.0)
+    soft = hoppers.system(tmp_path, [weak], limits=False, contacts=False)
+    before = soft.save()
+    with pytest.raises(ModelError, match=r"bounded forces \[\], this system has \['foot'\]"):
+        soft.restore(kept)
+    assert soft.save() == before
+    client, body = hoppers.client_of(tmp_path)
+    pybullet.changeDynamics(body, -1, mass=7.0, physicsClientId=client)
+    heavy = bb.attach(body, [LOOP], client)
+    with pytest.raises(ModelError, match="other masses"):
+        heavy.restore(kept)
+
+
+def test_worlds_of_other_bodies_are_refused(tmp_path):
+    system = hoppers.system(tmp_path)
+    advance(system, 0, 5)
+    twin = copy.copy(system)
+    client = pybullet.connect(pybullet.DIRECT)
+    floor = pybullet.loadURDF(str(tmp_path / "floor.urdf"), physicsClientId=client)
+    with pytest.raises(ModelError, match="0 positions and 0 rates"):
+        twin.world = read_bullet(floor, client)
+    body = pybullet.loadURDF(
+        str(tmp_path / "hopper.urdf"), flags=hoppers.FLAGS, physicsClientId=client
+    )
+    more = pybullet.loadURDF(str(tmp_path / "floor.urdf"), physicsClientId=client)
+    assert more != floor
+    with pytest.raises(WorldError, match="other bodies"):
+        twin.world = read_bullet(body, client)
+    assert twin.world is None
+
+
+def test_how_many_poses_are_sampled_is_no_matter_of_time():
+    """Bundled mechanisms take all; the largest as many as two directions need."""
+    assert number_of_poses(0, 0) == number_of_poses(50, 40) == MOST_POSES
+    assert number_of_poses(5000, 4900) == FEWEST_POSES
+    counts = [number_of_poses(n, n) for n in (100, 300, 400, 600)]
+    assert counts == sorted(counts, reverse=True) and len(set(counts)) > 1
