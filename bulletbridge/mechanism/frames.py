@@ -4,19 +4,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.model import LARGEST, Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Triple = tuple[float, float, float]
-
-
-def are_numbers(given: object, count: int) -> bool:
-    """Whether something is so many numbers that can be calculated with."""
-    try:
-        found = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        return False
-    return found.shape == (count,) and bool(np.all(np.abs(found) <= LARGEST))
 
 
 def rpy_matrix(rpy: Triple | Array) -> Array:
@@ -44,7 +35,7 @@ def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[i
         ModelError: The link does not exist, or its place is not given by numbers.
     """
     found = mechanism.link(link)
-    if not (are_numbers(xyz, 3) and are_numbers(rpy, 3)):
+    if not (are_numbers(xyz, (3,)) and are_numbers(rpy, (3,))):
         raise ModelError(
             f"frame on link '{link}' has xyz {xyz}, rpy {rpy}; give three finite numbers for each, "
             f"none above {LARGEST:g}"
@@ -58,7 +49,7 @@ def frame_with_z(axis: Triple | Array) -> Array:
     Raises:
         ModelError: The axis has no length.
     """
-    z = np.asarray(axis, float) if are_numbers(axis, 3) else np.zeros(3)
+    z = np.asarray(axis, float) if are_numbers(axis, (3,)) else np.zeros(3)
     length = float(np.linalg.norm(z))
     if not length > 1e-9:
         raise ModelError(f"axis {axis} has no direction; give three finite numbers, not all zero")

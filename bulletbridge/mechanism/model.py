@@ -11,8 +11,6 @@ from bulletbridge.mechanism.layout import AXIS, BEAMS, BODY, EFFORT, STATION
 from bulletbridge.numerics.records import Array
 
 WORLD = "world"
-LARGEST = 1e100
-"""Largest number of a description: products of three lengths and masses are numbers still."""
 
 
 @dataclass(frozen=True)

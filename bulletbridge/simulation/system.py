@@ -106,7 +106,14 @@ class System(WorldState):
         tolerances: Tolerances | None = None,
     ) -> None:
         check_options(
-            dt, integrator, correction, passes, velocity_filter, springs, bounded_solver, rtol
+            dt,
+            integrator,
+            correction,
+            passes,
+            velocity_filter,
+            springs,
+            bounded_solver,
+            (rtol, atol),
         )
         make = formulation_of(formulation)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())

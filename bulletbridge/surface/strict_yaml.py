@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from bulletbridge.errors import LoopFileError
-from bulletbridge.mechanism.model import LARGEST
+from bulletbridge.numerics.records import LARGEST
 
 T = TypeVar("T")
 NO_DIRECTION = 1e-9

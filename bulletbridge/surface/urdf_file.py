@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.model import LARGEST
+from bulletbridge.numerics.records import LARGEST
 
 NUMBERS: dict[str, dict[str, int]] = {
     "origin": {"xyz": 3, "rpy": 3},
