@@ -34,6 +34,8 @@ class Equations(NamedTuple):
             next to them, rows that are redundant by design look weak, not dependent.
         nonlinear: Whether J or g_t depend on v, as those of nonlinear nonholonomic rows
             psi(q, v, t) do: J = ∂psi/∂v, g_t = psi - J v. The velocity filter is then iterated.
+        size: (nv,) sum of the sizes of the terms of f, which its rounding goes by: weights and
+            springs may cancel. None where nothing is known but f.
     """
 
     M: Array
@@ -45,6 +47,12 @@ class Equations(NamedTuple):
     unit: Array
     cap: int | None = None
     nonlinear: bool = False
+    size: Array | None = None
+
+    @property
+    def sizes(self) -> Array:
+        """(nv,) of the terms of f: no less than ``size`` and f itself."""
+        return np.abs(self.f) if self.size is None else np.maximum(self.size, np.abs(self.f))
 
     def split(self, rtol: float = SINGULAR_RTOL) -> "Split":
         """Velocity space by the rows: what they forbid and what they leave free."""

@@ -21,7 +21,7 @@ from bulletbridge.mechanism.bullet_checks import (
 )
 from bulletbridge.mechanism.bullet_coordinates import Converter
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
-from bulletbridge.mechanism.bullet_state import BulletBodies, Port
+from bulletbridge.mechanism.bullet_state import BulletBodies, Port, properties_of
 from bulletbridge.mechanism.bullet_tree import (
     FIXED,
     POSITIONS,
@@ -107,7 +107,10 @@ def read_bullet(
         base = None if robot.floating else pybullet.getBasePositionAndOrientation(body_id, client)
         carriers = bodies_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
         mark = stamp(body_id, client)
-        ports.append(Port(robot.name, body_id, client, *mark, converter, base, carriers))
+        properties = properties_of(body_id, client)
+        ports.append(
+            Port(robot.name, body_id, client, *mark, converter, base, carriers, properties)
+        )
         nq, nv = converter.nq, converter.nv
     world = BulletBodies(mechanism, ids, client, tuple(ports))
     M, _ = mass_matrix_at(mechanism, world.state()[0])

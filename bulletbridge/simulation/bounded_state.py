@@ -49,6 +49,12 @@ class BoundedState(Reconfigurable):
         """
         if contacts and world is None:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
+        beams = [name for name, joint in self.mechanism.joints.items() if joint.kind == "beam"]
+        if contacts and beams:
+            raise ModelError(
+                f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
+                " the chain of segments without 'beams'"
+            )
         self.world = world
         self._write = world.write if world is not None else None
         self._touching, self._limits = contacts, limits

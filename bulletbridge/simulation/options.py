@@ -55,6 +55,10 @@ class World(Protocol):
         """Raise WorldError if the bodies are not there any more."""
         ...
 
+    def check_properties(self) -> None:
+        """Raise WorldError if masses and the like are not those of the mechanism any more."""
+        ...
+
 
 @dataclass(frozen=True)
 class Status:
