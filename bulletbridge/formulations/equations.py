@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 
+from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW, split_rows
 
+NOT_DEFINITE = (
+    "the mass matrix is not positive definite to double precision; give every joint something to"
+    " move, and masses that are not so far apart"
+)
+INEXACT = 2.0**-26
+"""Part of the terms of an equation of motion that accelerations may leave: half the digits."""
 SINGULAR_RTOL = 1e-6
 """Rows weaker than this, relative to the strongest, are not solved for."""
 
@@ -163,9 +170,45 @@ def split_of(
         unit: (nc,) factor that brings each row to one unit.
         rtol: Rows weaker than this, relative to the strongest, count as dependent.
         cap: The most rows that may be independent; None for what ``rtol`` says.
+
+    Raises:
+        StepError: M is not positive definite.
     """
     L, Y = M.copy(), unit[:, None] * J
     R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
     rank = min(split_rows(L, Y, R, rows, rtol), len(J) if cap is None else cap)
+    if not np.all(np.isfinite(L)):
+        raise StepError(NOT_DEFINITE)
     kept = rows["pivot"][:rank].copy()
     return Split(np.tril(L), Y[:rank], R[:rank, :rank], kept, unit[kept], len(J))
+
+
+def positive_factor(M: Array) -> tuple[Array, bool]:
+    """Cholesky factor of M, for ``scipy.linalg.cho_solve``.
+
+    Raises:
+        UnsupportedError: M is not positive definite.
+    """
+    try:
+        return cho_factor(M)
+    except LinAlgError:
+        raise UnsupportedError(f"{NOT_DEFINITE}; or use the projector") from None
+
+
+def require_solved(e: Equations, solution: Solution, name: str) -> None:
+    """Refuse accelerations and multipliers that do not fulfil M v̇ = f + Jᵀ lam, line by line.
+
+    Lengths and masses that are far apart cost digits in a basis that mixes the coordinates; each
+    line is held against its own largest terms, so that units do not matter.
+
+    Raises:
+        UnsupportedError: Half the digits are lost, or more.
+    """
+    left = np.abs(e.M @ solution.vdot - e.f - e.J.T @ solution.lam)
+    terms = np.abs(e.M) @ np.abs(solution.vdot) + np.abs(e.J.T) @ np.abs(solution.lam) + e.sizes
+    lost = float(np.max(left / np.where(terms > 0.0, terms, 1.0), initial=0.0))
+    if lost > INEXACT:
+        raise UnsupportedError(
+            f"{name} misses the equations of motion by {lost:.1e} of their terms, since masses are"
+            " too far apart for it; use the projector"
+        )
