@@ -3,7 +3,9 @@
 import re
 
 import pytest
+from small_models import four_bar
 
+import bulletbridge as bb
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.surface.flexible import Flexibility, make_flexible
 from bulletbridge.surface.inertia import repair
@@ -121,3 +123,29 @@ def test_numbers_too_large_to_calculate_with_are_refused(tmp_path, number):
     path.write_text(f"bulletbridge: 1\nurdf: r.urdf\ngravity: [0, 0, {number}]\n")
     with pytest.raises(LoopFileError, match=r"gravity\[2\]: must (not be above 1e\+100|be finite)"):
         read_loops(path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ('<mass value="2.0"/>', '<mass value="inf"/>', r"link 'coupler' \(mass, .*inf.* in Bullet"),
+        ('<mass value="2.0"/>', '<mass value="1e300"/>', r"link 'coupler' .*1e\+300.* in Bullet"),
+        ('xyz="1 0 0"', 'xyz="nan 0 0"', r"joint 'rocker' \(axis, place\) is .*nan.* in Bullet"),
+        ('xyz="1 0 0"', 'xyz="1 0 0" rpy="nan 0 0"', "in Bullet, which cannot be calculated with"),
+    ],
+)
+def test_what_bullet_made_of_numbers_that_are_none_is_named(tmp_path, right, wrong, message):
+    path = four_bar(tmp_path)
+    urdf = tmp_path / "four_bar.urdf"
+    assert right in urdf.read_text()
+    urdf.write_text(urdf.read_text().replace(right, wrong))
+    with pytest.raises(ModelError, match=message):
+        bb.load(path)
+
+
+def test_an_orientation_that_bullet_cannot_read_is_left_out_as_bullet_does(tmp_path):
+    path = four_bar(tmp_path)
+    urdf = tmp_path / "four_bar.urdf"
+    urdf.write_text(urdf.read_text().replace('rpy="0 0.3 0"', 'rpy="0 0.3"'))
+    with bb.load(path) as loaded:
+        loaded.system.step()
