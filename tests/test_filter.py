@@ -39,6 +39,9 @@ class Given:
     def check(self):
         pass
 
+    def check_properties(self):
+        pass
+
 
 def floating_loops(seed):
     """A free chain of revolute joints, bent back on itself by a ball joint and geared twice."""

@@ -33,6 +33,9 @@ class Touching:
     def check(self):
         pass
 
+    def check_properties(self):
+        pass
+
     def touches(self, q, v):
         self.touch[:, 2:5], self.touch[:, 8] = q[:3], self.normals @ q[:3]
         return self.touch

@@ -1,5 +1,6 @@
 """From constraint descriptions to the records that kernels read."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -109,9 +110,9 @@ def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
 
 def require_names(constraints: Sequence[Constraint]) -> None:
     """Raise ModelError if a name is used twice."""
-    names = [constraint.name for constraint in constraints]
-    for name in names:
-        if names.count(name) > 1:
+    counts = Counter(constraint.name for constraint in constraints)
+    for name, count in counts.items():
+        if count > 1:
             raise ModelError(f"two constraints are called '{name}'; give each its own name")
 
 

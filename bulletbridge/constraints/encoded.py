@@ -9,6 +9,7 @@ from bulletbridge.constraints.layout import (
 )
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.layout import EFFORT
 from bulletbridge.numerics.records import Array, Mask
 
@@ -56,10 +57,17 @@ class Encoded:
         return mask
 
     def targets(self, times: Array) -> np.ndarray:
-        """Records (times, targets) of the prescribed motions."""
+        """Records (times, targets) of the prescribed motions.
+
+        Raises:
+            ModelError: One of them gives no finite numbers; the message names its constraint.
+        """
         table = np.zeros((len(times), len(self.motions)), TARGET)
         for k, (motion, R) in enumerate(self.motions):
-            values, target = motion.over(times), table[:, k]
+            try:
+                values, target = motion.over(times), table[:, k]
+            except ModelError as error:
+                raise ModelError(f"'{self._driven(k)}': {error}") from None
             for n, (moved, turned) in enumerate(
                 (("p", "angle"), ("v", "rate"), ("a", "acceleration"))
             ):
@@ -115,6 +123,15 @@ class Encoded:
         """Give a coupling another offset, in place."""
         start = self.rows[name].start
         self.couplings["offset"][self.couplings["row"] == start] = offset
+
+    def _driven(self, target: int) -> str:
+        """Name of what a prescribed motion drives."""
+        rows = {part.start: name for name, part in self.rows.items()}
+        for records in (self.loops, self.couplings):
+            for record in records[records["target"] == target]:
+                return rows[int(record["row"])]
+        (found,) = np.flatnonzero(self.elements["target"] == target)
+        return self.element_names[int(found)]
 
     def _is_loop(self, name: str) -> bool:
         return self.rows[name].start < sum(self.loops["rows"])

@@ -94,6 +94,7 @@ class Stop:
     row: Int
     lower: Real
     upper: Real
+    fastest: Real  # at which it is taken back from beyond them
 
 
 class Pull:

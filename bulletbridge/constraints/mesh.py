@@ -13,6 +13,7 @@ import numpy as np
 from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.user import Kinematics, Rows
 from bulletbridge.errors import ModelError, StepError
+from bulletbridge.mechanism.mesh_files import read_mesh
 from bulletbridge.numerics.records import Array
 
 BEYOND = -1e-9
@@ -40,19 +41,19 @@ class PointOnMesh:
         self, name: str, a: Frame, b: Frame, mesh: str | Path | Any, sharpest: float = 0.3
     ) -> None:
         self.name, self.a, self.b, self.sharpest = name, a, b, sharpest
+        found: Any = mesh
         if isinstance(mesh, str | Path):
-            import trimesh
-
-            if not Path(mesh).is_file():
-                raise ModelError(f"mesh of '{name}': there is no file {mesh}")
-            mesh = trimesh.load(mesh, force="mesh")
-        corners = np.asarray(mesh.vertices, float)[np.asarray(mesh.faces, int)]
+            try:
+                found = read_mesh(mesh)
+            except ModelError as error:
+                raise ModelError(f"mesh of '{name}': {error}") from None
+        corners = np.asarray(found.vertices, float)[np.asarray(found.faces, int)]
         across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         size = np.linalg.norm(across, axis=1)
         if not len(size) or not np.all(size > 0.0):
             raise ModelError(f"mesh of '{name}' has no facets, or some without area; repair it")
         self._corners, self._normals = corners, across / size[:, None]
-        self._bends = self._edge_bends(np.asarray(mesh.faces, int))
+        self._bends = self._edge_bends(np.asarray(found.faces, int))
 
     def _edge_bends(self, faces: np.ndarray) -> Array:
         """Bend (n, 3) [rad] of the edge opposite to each corner; infinite at a border."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline, PPoly
 
 from bulletbridge.errors import ModelError
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, are_numbers
 
 Triple = tuple[float, float, float]
 
@@ -88,10 +88,30 @@ Signal = Callable[[float], Triple]
 
 
 def values(signal: Signal, t: Array) -> Array:
-    """Value, rate, acceleration (len(t), 3) of a signal at times."""
+    """Value, rate, acceleration (len(t), 3) of a signal at times.
+
+    Raises:
+        ModelError: It gives anything else at one of them.
+    """
     if isinstance(signal, Formula):
         return signal.over(t)
-    return np.array([signal(float(s)) for s in t], float).reshape(-1, 3)
+    found = np.empty((len(t), 3))
+    for line, time in zip(found, t.tolist(), strict=True):
+        given: object = signal(time)
+        try:
+            line[:] = given
+        except (TypeError, ValueError):
+            raise no_signal(given, time) from None
+        if np.shape(given) != (3,):  # one number would fill the line
+            raise no_signal(given, time)
+    return found
+
+
+def no_signal(given: object, t: float) -> ModelError:
+    """What is raised for what a signal gave at a time."""
+    return ModelError(
+        f"a signal gave {given!r} at t = {t:g} s; return three numbers: value, rate, acceleration"
+    )
 
 
 @dataclass(frozen=True)
@@ -129,11 +149,29 @@ class Motion:
     angle: Signal = still
     axis: Triple | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is no function of time.
+
+        Raises:
+            ModelError: It says which, and what to give.
+        """
+        for name in ("x", "y", "z", "angle"):
+            signal: object = getattr(self, name)
+            if not callable(signal):
+                raise ModelError(
+                    f"{name} of a motion is {signal!r}; give a function of time, such as"
+                    " Polynomial((3.0,)) for what is constant"
+                )
+        if self.axis is not None and not (are_numbers(self.axis, (3,)) and np.any(self.axis)):
+            raise ModelError(
+                f"axis of a motion is {self.axis!r}; give three finite numbers, not all zero"
+            )
+
     def over(self, t: Array) -> Array:
         """(len(t), 4, 3): value, rate, acceleration of x, y, z and angle at times.
 
         Raises:
-            ModelError: One of them is not finite.
+            ModelError: One of them is not finite, or gives no three numbers.
         """
         found = np.zeros((len(t), 4, 3))
         for k, signal in enumerate((self.x, self.y, self.z, self.angle)):

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bulletbridge.constraints.loop import Frame
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -65,6 +66,36 @@ class Kinematics:
         spatial = pose["av"] + self.mechanism.gravity + np.cross(pose["aw"], p_W)
         bias = spatial + np.cross(J_angular @ self.v, J @ self.v)
         return Point(p_W, R_W, J, J_angular, bias, np.array(pose["aw"]))
+
+
+def checked_rows(user: "UserConstraint", kinematics: Kinematics) -> Rows:
+    """The rows of a user's constraint at a state.
+
+    Raises:
+        ModelError: They are not four arrays of finite numbers, or have other shapes than they
+            should; the message names the constraint.
+    """
+    given, n = user.rows(kinematics), len(user.units)
+    try:
+        rows = Rows(*(np.asarray(part, np.float64) for part in given))
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"constraint '{user.name}' gave rows that are not four arrays of numbers; return"
+            " Rows(g, J, g_t, gamma)"
+        ) from None
+    for name, part in rows._asdict().items():
+        shape = (n, len(kinematics.v)) if name == "J" else (n,)
+        if part.shape != shape:
+            raise ModelError(
+                f"constraint '{user.name}' gave {name} of shape {part.shape}; its {n} units ask for"
+                f" {shape}"
+            )
+        if not np.all(np.isfinite(part)):
+            raise ModelError(
+                f"constraint '{user.name}' gave {name} that is not finite at t ="
+                f" {kinematics.t:g} s: {part.tolist()}; correct its rows, or keep it from there"
+            )
+    return rows
 
 
 class UserConstraint(Protocol):

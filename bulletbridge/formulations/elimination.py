@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.admissible import admissible
-from bulletbridge.formulations.equations import Dynamics, Equations, Solution, split_of
+from bulletbridge.formulations.equations import (
+    Dynamics,
+    Equations,
+    Solution,
+    positive_factor,
+    require_solved,
+    split_of,
+)
 from bulletbridge.numerics.records import Array, Mask
 
 
@@ -45,12 +52,16 @@ class Condensed(NamedTuple):
 
 
 def condense(e: Equations) -> Condensed:
-    """Eliminate the coordinates whose columns of J vanish at this state."""
+    """Eliminate the coordinates whose columns of J vanish at this state.
+
+    Raises:
+        UnsupportedError: Their part of the mass matrix is not positive definite.
+    """
     a = np.asarray(e.J.any(axis=0), np.bool_)
     b, Mab = ~a, e.M[np.ix_(a, ~a)]
     if not b.any():
         return Condensed(a, e.M, e.f, e.J, np.zeros((0, a.sum())), np.zeros(0))
-    factor = cho_factor(e.M[np.ix_(b, b)])
+    factor = positive_factor(e.M[np.ix_(b, b)])
     carry, push = cho_solve(factor, Mab.T), cho_solve(factor, e.f[b])
     M = e.M[np.ix_(a, a)] - Mab @ carry
     return Condensed(a, M, e.f[a] - Mab @ push, e.J[:, a], carry, push)
@@ -67,14 +78,20 @@ class Elimination:
         return self.solve(self.dynamics.equations(q, v, t))
 
     def solve(self, e: Equations) -> Solution:
-        """Accelerations and multipliers of given equations."""
+        """Accelerations and multipliers of given equations.
+
+        Raises:
+            UnsupportedError: Masses are too far apart.
+        """
         c = condense(e)
         if not c.a.any():
             return Solution(c.push, np.zeros(len(e.J)))
         split = split_of(c.M, c.J, e.unit, cap=e.cap)
         pushed = split.whiten_force(c.f)
         y = split.free(pushed) - split.shortest(e.gamma)
-        return Solution(c.whole(split.unwhiten(y)), split.multipliers(y - pushed))
+        found = Solution(c.whole(split.unwhiten(y)), split.multipliers(y - pushed))
+        require_solved(e, found, "elimination")
+        return found
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 
+from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW, split_rows
 
+NOT_DEFINITE = (
+    "the mass matrix is not positive definite to double precision; give every joint something to"
+    " move, and masses that are not so far apart"
+)
+INEXACT = 2.0**-26
+"""Part of the terms of an equation of motion that accelerations may leave: half the digits."""
 SINGULAR_RTOL = 1e-6
 """Rows weaker than this, relative to the strongest, are not solved for."""
 
@@ -34,6 +41,8 @@ class Equations(NamedTuple):
             next to them, rows that are redundant by design look weak, not dependent.
         nonlinear: Whether J or g_t depend on v, as those of nonlinear nonholonomic rows
             psi(q, v, t) do: J = ∂psi/∂v, g_t = psi - J v. The velocity filter is then iterated.
+        size: (nv,) sum of the sizes of the terms of f, which its rounding goes by: weights and
+            springs may cancel. None where nothing is known but f.
     """
 
     M: Array
@@ -45,6 +54,12 @@ class Equations(NamedTuple):
     unit: Array
     cap: int | None = None
     nonlinear: bool = False
+    size: Array | None = None
+
+    @property
+    def sizes(self) -> Array:
+        """(nv,) of the terms of f: no less than ``size`` and f itself."""
+        return np.abs(self.f) if self.size is None else np.maximum(self.size, np.abs(self.f))
 
     def split(self, rtol: float = SINGULAR_RTOL) -> "Split":
         """Velocity space by the rows: what they forbid and what they leave free."""
@@ -155,9 +170,45 @@ def split_of(
         unit: (nc,) factor that brings each row to one unit.
         rtol: Rows weaker than this, relative to the strongest, count as dependent.
         cap: The most rows that may be independent; None for what ``rtol`` says.
+
+    Raises:
+        StepError: M is not positive definite.
     """
     L, Y = M.copy(), unit[:, None] * J
     R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
     rank = min(split_rows(L, Y, R, rows, rtol), len(J) if cap is None else cap)
+    if not np.all(np.isfinite(L)):
+        raise StepError(NOT_DEFINITE)
     kept = rows["pivot"][:rank].copy()
     return Split(np.tril(L), Y[:rank], R[:rank, :rank], kept, unit[kept], len(J))
+
+
+def positive_factor(M: Array) -> tuple[Array, bool]:
+    """Cholesky factor of M, for ``scipy.linalg.cho_solve``.
+
+    Raises:
+        UnsupportedError: M is not positive definite.
+    """
+    try:
+        return cho_factor(M)
+    except LinAlgError:
+        raise UnsupportedError(f"{NOT_DEFINITE}; or use the projector") from None
+
+
+def require_solved(e: Equations, solution: Solution, name: str) -> None:
+    """Refuse accelerations and multipliers that do not fulfil M v̇ = f + Jᵀ lam, line by line.
+
+    Lengths and masses that are far apart cost digits in a basis that mixes the coordinates; each
+    line is held against its own largest terms, so that units do not matter.
+
+    Raises:
+        UnsupportedError: Half the digits are lost, or more.
+    """
+    left = np.abs(e.M @ solution.vdot - e.f - e.J.T @ solution.lam)
+    terms = np.abs(e.M) @ np.abs(solution.vdot) + np.abs(e.J.T) @ np.abs(solution.lam) + e.sizes
+    lost = float(np.max(left / np.where(terms > 0.0, terms, 1.0), initial=0.0))
+    if lost > INEXACT:
+        raise UnsupportedError(
+            f"{name} misses the equations of motion by {lost:.1e} of their terms, since masses are"
+            " too far apart for it; use the projector"
+        )

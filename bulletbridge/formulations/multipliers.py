@@ -42,6 +42,8 @@ def solve_augmented(e: Equations) -> Solution:
     nv, nc = len(e.f), len(e.gamma)
     if e.cap is not None and e.cap < nc:
         raise dependent(e, e.cap)
+    if not nv + nc:
+        return Solution(e.f, e.gamma)
     mass = np.diag(e.M)
     width = 1.0 / np.sqrt(np.where(mass > 0.0, mass, 1.0))
     J = e.J * width

@@ -14,8 +14,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from bulletbridge.errors import ModelError
-from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Equations, Solution
+from bulletbridge.errors import ModelError, StepError
+from bulletbridge.formulations.equations import (
+    NOT_DEFINITE,
+    SINGULAR_RTOL,
+    Dynamics,
+    Equations,
+    Solution,
+    require_solved,
+)
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import factor_mass
 
@@ -34,20 +41,23 @@ def square_root(M: Array, root: Root = "tree") -> Array:
 
     Raises:
         ModelError: There is no such root.
-        numpy.linalg.LinAlgError: M is not positive definite.
+        StepError: M is not positive definite.
     """
     if root == "tree":
         L = np.array(M, float)
         factor_mass(L)
         if not np.all(np.isfinite(L)):
-            raise np.linalg.LinAlgError("the mass matrix is not positive definite")
+            raise StepError(NOT_DEFINITE)
         return np.tril(L)
     if root == "cholesky":
-        return np.asarray(np.linalg.cholesky(M).T, np.float64)
+        try:
+            return np.asarray(np.linalg.cholesky(M).T, np.float64)
+        except np.linalg.LinAlgError:
+            raise StepError(NOT_DEFINITE) from None
     if root == "symmetric":
         squares, E = np.linalg.eigh(M)
         if not squares[0] > 0.0:
-            raise np.linalg.LinAlgError("the mass matrix is not positive definite")
+            raise StepError(NOT_DEFINITE)
         return np.asarray((E * np.sqrt(squares)) @ E.T, np.float64)
     raise ModelError(f"unknown root '{root}'; there are {', '.join(get_args(Root))}")
 
@@ -169,6 +179,12 @@ class ReducedQuasiVelocities:
     rtol: float = SINGULAR_RTOL
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
-        """Accelerations and the shortest multipliers, rows in one unit, at a state."""
+        """Accelerations and the shortest multipliers, rows in one unit, at a state.
+
+        Raises:
+            UnsupportedError: Masses are too far apart.
+        """
         e = self.dynamics.equations(q, v, t)
-        return motion_of(e, basis_of(e, self.root, self.rtol))
+        found = motion_of(e, basis_of(e, self.root, self.rtol))
+        require_solved(e, found, "quasi_velocities")
+        return found

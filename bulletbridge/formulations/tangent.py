@@ -7,9 +7,15 @@ free directions only. Source: Haug and Pavesic 2023.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, null_space
+from scipy.linalg import cho_solve, null_space
 
-from bulletbridge.formulations.equations import Dynamics, Solution, split_of
+from bulletbridge.formulations.equations import (
+    Dynamics,
+    Solution,
+    positive_factor,
+    require_solved,
+    split_of,
+)
 from bulletbridge.numerics.records import Array
 
 
@@ -20,12 +26,18 @@ class TangentSpace:
     dynamics: Dynamics
 
     def __call__(self, q: Array, v: Array, t: float) -> Solution:
-        """Accelerations and multipliers at a state."""
+        """Accelerations and multipliers at a state.
+
+        Raises:
+            UnsupportedError: Masses are too far apart.
+        """
         e = self.dynamics.equations(q, v, t)
         split = split_of(np.eye(len(e.M)), e.J, e.unit, cap=e.cap)
         V = null_space(split.Q) if split.rank else np.eye(len(e.M))
         vdot = -split.shortest(e.gamma)
         if V.shape[1]:
-            free = cho_factor(V.T @ e.M @ V)
+            free = positive_factor(V.T @ e.M @ V)
             vdot = vdot + V @ cho_solve(free, V.T @ (e.f - e.M @ vdot))
-        return Solution(vdot, split.multipliers(e.M @ vdot - e.f))
+        found = Solution(vdot, split.multipliers(e.M @ vdot - e.f))
+        require_solved(e, found, "tangent_space")
+        return found

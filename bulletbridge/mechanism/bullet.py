@@ -21,7 +21,7 @@ from bulletbridge.mechanism.bullet_checks import (
 )
 from bulletbridge.mechanism.bullet_coordinates import Converter
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
-from bulletbridge.mechanism.bullet_state import BulletBodies, Port
+from bulletbridge.mechanism.bullet_state import BulletBodies, Port, properties_of
 from bulletbridge.mechanism.bullet_tree import (
     FIXED,
     POSITIONS,
@@ -32,7 +32,7 @@ from bulletbridge.mechanism.bullet_tree import (
 )
 from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import WORLD, Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, are_numbers
 
 __all__ = ["BulletBodies", "read_bullet"]
 
@@ -107,7 +107,10 @@ def read_bullet(
         base = None if robot.floating else pybullet.getBasePositionAndOrientation(body_id, client)
         carriers = bodies_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
         mark = stamp(body_id, client)
-        ports.append(Port(robot.name, body_id, client, *mark, converter, base, carriers))
+        properties = properties_of(body_id, client)
+        ports.append(
+            Port(robot.name, body_id, client, *mark, converter, base, carriers, properties)
+        )
         nq, nv = converter.nq, converter.nv
     world = BulletBodies(mechanism, ids, client, tuple(ports))
     M, _ = mass_matrix_at(mechanism, world.state()[0])
@@ -205,8 +208,13 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
 
 
 def raw_link(name: str, body_id: int, index: int, client: int) -> RawLink:
-    """A link as getDynamicsInfo describes it."""
+    """A link as getDynamicsInfo describes it.
+
+    Raises:
+        ModelError: A number of it is none, or too large.
+    """
     mass, _, moments, com, axes, *_ = pybullet.getDynamicsInfo(body_id, index, client)
+    require_place(f"link '{name}' (mass, moments, centre)", (mass, *moments, *com), axes)
     return RawLink(name, mass, np.array(moments), np.array(com), matrix(axes))
 
 
@@ -220,6 +228,7 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
             f"body '{body}': joint '{name}' is {kind}, which Bullet itself cannot report; build it"
             " from two prismatic joints and a revolute one with massless links between"
         )
+    require_place(f"joint '{name}' (axis, place)", (*info[13], *info[14]), info[15])
     lower, upper = info[8:10]
     if lower > upper or info[2] == pybullet.JOINT_SPHERICAL:
         lower, upper = -np.inf, np.inf  # how Bullet says that there are none
@@ -236,6 +245,21 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
         info[7],
     )
     return joint, raw_link(info[12].decode(), body_id, index, client)
+
+
+def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) -> None:
+    """Refuse what Bullet made of a file that has numbers which are none.
+
+    Raises:
+        ModelError: One is not finite or too large, or an orientation (4,) is none.
+    """
+    if are_numbers([*numbers, *quat], (len(numbers) + len(quat),)) and np.any(quat):
+        return
+    shown = ", ".join(f"{value:.6g}" for value in (*numbers, *quat))
+    raise ModelError(
+        f"{what} is {shown} in Bullet, which cannot be calculated with; correct the numbers in its"
+        " file, all finite and none above 1e100"
+    )
 
 
 def matrix(quat: Sequence[float]) -> Array:

@@ -16,6 +16,8 @@ from bulletbridge.mechanism.chain_to_beam import Replacement
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
+NO_CONTACTS = "beams know no contacts; use the chain of segments without 'beams'"
+
 
 @dataclass(frozen=True)
 class Places:
@@ -72,12 +74,20 @@ class BeamBodies(BulletBodies):
         super().write(self.places.chain_q @ q, self.places.chain_v @ v)
 
     def contacts(self) -> Array:
-        """Contacts hold bodies, of which beams have none.
+        """Points that contacts hold are on bodies, of which beams have none.
 
         Raises:
             UnsupportedError: Always.
         """
-        raise UnsupportedError("beams know no contacts; use the chain of segments without 'beams'")
+        raise UnsupportedError(NO_CONTACTS)
+
+    def touches(self, q: Array, v: Array) -> Array:
+        """Contacts at a state are between bodies, of which beams have none.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(NO_CONTACTS)
 
 
 @dataclass(frozen=True)

@@ -215,8 +215,9 @@ def read_inertia(element: ElementTree.Element | None) -> FileInertia | None:
         return None
     origin, mass, tensor = (element.find(tag) for tag in ("origin", "mass", "inertia"))
     R = np.eye(3)
-    if origin is not None and origin.get("rpy"):
-        R = rpy_matrix(np.array([number(x) for x in origin.get("rpy", "").split()]))
+    turns = [number(x) for x in origin.get("rpy", "").split()] if origin is not None else []
+    if len(turns) == 3:  # else Bullet leaves it out
+        R = rpy_matrix(np.array(turns))
     xx, yy, zz, xy, xz, yz = (
         number(tensor.get(key, "0")) if tensor is not None else 0.0
         for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")

@@ -16,6 +16,20 @@ from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Vector
 
+Properties = tuple[object, ...]
+PROPERTIES = "mass", "moments of inertia", "centre of mass", "principal axes"
+"""What is read of a link once and ``changeDynamics`` may change; what it does to joints Bullet does
+not tell."""
+
+
+def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
+    """``PROPERTIES`` of the base and of each link, as Bullet has them now."""
+    found: list[Properties] = []
+    for link in range(-1, pybullet.getNumJoints(body_id, client)):
+        mass, _, moments, com, axes, *_ = pybullet.getDynamicsInfo(body_id, link, client)
+        found.append((mass, moments, com, axes))
+    return tuple(found)
+
 
 @dataclass(frozen=True)
 class Port:
@@ -29,6 +43,7 @@ class Port:
     converter: Converter
     base: tuple[Floats, Floats] | None  # position and quaternion of a fixed base when it was read
     carriers: tuple[int, ...]  # bodies of the mechanism that carry the base, link 0, link 1, ...
+    properties: tuple[Properties, ...]  # of the base, link 0, link 1, ... when they were read
 
     def check(self) -> None:
         """Raise WorldError unless the body is the one that was read."""
@@ -42,6 +57,26 @@ class Port:
                 f"body '{self.name}' (id {self.body_id}, client {self.client}) was removed from"
                 " the world; load it and read it again. Its id may by now be another body's"
             )
+
+    def check_properties(self) -> None:
+        """Raise WorldError if ``changeDynamics`` has changed what was read once."""
+        now = properties_of(self.body_id, self.client)
+        if now == self.properties:
+            return
+        link, before, after = next(
+            (k, a, b) for k, (a, b) in enumerate(zip(self.properties, now, strict=True)) if a != b
+        )
+        what, old, new = next(
+            (n, a, b) for n, a, b in zip(PROPERTIES, before, after, strict=True) if a != b
+        )
+        if link == 0:
+            name = pybullet.getBodyInfo(self.body_id, self.client)[0].decode()
+        else:
+            name = pybullet.getJointInfo(self.body_id, link - 1, self.client)[12].decode()
+        raise WorldError(
+            f"body '{self.name}': link '{name}' had {what} {old} when it was read and has {new} in"
+            " Bullet now; attach or load it again, for what changeDynamics changes is not followed"
+        )
 
     def reader(self) -> Callable[[list[float], list[float]], None]:
         """Function that appends the body's part to the numbers of q and of v."""
@@ -252,6 +287,18 @@ class BulletBodies:
                     f"client {self.client} has other bodies than the one where the state was saved;"
                     " load the same ones in the same order"
                 ) from None
+
+    def check_properties(self) -> None:
+        """Make sure that they have the masses and inertias that were read.
+
+        Friction is read again.
+
+        Raises:
+            WorldError: They have others; the message names link and property.
+        """
+        for port in self.ports:
+            port.check_properties()
+        self.forget_friction()
 
     def check(self) -> None:
         """Make sure that the bodies are still those that were read.

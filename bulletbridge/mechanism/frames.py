@@ -5,7 +5,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Triple = tuple[float, float, float]
 
@@ -32,11 +32,14 @@ def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[i
     """Body index, rotation (3, 3) and position (3,) in the body of a frame given on a URDF link.
 
     Raises:
-        ModelError: The link does not exist, or a number is not finite.
+        ModelError: The link does not exist, or its place is not given by numbers.
     """
     found = mechanism.link(link)
-    if not np.all(np.isfinite([*xyz, *rpy])):
-        raise ModelError(f"frame on link '{link}' has xyz {xyz}, rpy {rpy}: use finite numbers")
+    if not (are_numbers(xyz, (3,)) and are_numbers(rpy, (3,))):
+        raise ModelError(
+            f"frame on link '{link}' has xyz {xyz}, rpy {rpy}; give three finite numbers for each, "
+            f"none above {LARGEST:g}"
+        )
     return found.body, found.R @ rpy_matrix(rpy), found.p + found.R @ np.asarray(xyz, float)
 
 
@@ -46,8 +49,8 @@ def frame_with_z(axis: Triple | Array) -> Array:
     Raises:
         ModelError: The axis has no length.
     """
-    z = np.asarray(axis, float)
+    z = np.asarray(axis, float) if are_numbers(axis, (3,)) else np.zeros(3)
     length = float(np.linalg.norm(z))
-    if not (np.isfinite(length) and length > 1e-9):
-        raise ModelError(f"axis {tuple(axis)} has no direction; give three numbers, not all zero")
+    if not length > 1e-9:
+        raise ModelError(f"axis {axis} has no direction; give three finite numbers, not all zero")
     return Rotation.align_vectors([z / length], [[0.0, 0.0, 1.0]])[0].as_matrix()

@@ -5,9 +5,13 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args, get_type_hints, 
 import numpy as np
 from numpy.typing import NDArray
 
+from bulletbridge.errors import ModelError
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+LARGEST = 1e100
+"""Largest number of a description: products of three lengths and masses are numbers still."""
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]
 
@@ -32,6 +36,33 @@ class Records(Protocol[T_co]):
     def __len__(self) -> int:
         """How many."""
         ...
+
+
+def are_numbers(given: object, shape: tuple[int, ...] = ()) -> bool:
+    """Whether something is so many real numbers, none of them NaN or above ``LARGEST``."""
+    try:
+        found = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        return False
+    real = found.shape == shape and found.dtype.kind in "iuf"
+    return real and bool(np.all(np.abs(found) <= LARGEST))
+
+
+def array_of(what: str, given: object) -> Array:
+    """A new array of real numbers.
+
+    Raises:
+        ModelError: It is none; the message calls it ``what``.
+    """
+    try:
+        found = np.array(given)
+    except ValueError:
+        raise ModelError(
+            f"{what} has parts of different lengths; give an array of numbers"
+        ) from None
+    if found.dtype.kind not in "iufb":
+        raise ModelError(f"{what} is not an array of real numbers, but of {found.dtype}; give one")
+    return found.astype(np.float64)
 
 
 def dtype_of(declaration: type) -> np.dtype[np.void]:

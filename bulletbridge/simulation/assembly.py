@@ -12,7 +12,7 @@ import numpy as np
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.records import Array, Mask, array_of
 from bulletbridge.simulation.failures import owner
 from bulletbridge.simulation.redundancy import column_lengths, whiten
 from bulletbridge.simulation.solver import Solver
@@ -59,7 +59,7 @@ def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str)
     for name, value in values.items():
         joint = mechanism.joint(name)
         part = joint.q if coordinates == "q" else joint.v
-        numbers = np.atleast_1d(np.asarray(value, float))
+        numbers = np.atleast_1d(array_of(f"{coordinates} of joint '{name}'", value))
         if numbers.shape != (part.stop - part.start,) or not np.all(np.isfinite(numbers)):
             raise ModelError(
                 f"{coordinates} of joint '{name}' must be {part.stop - part.start} finite "

@@ -49,7 +49,7 @@ from bulletbridge.numerics.mixed_rows import Bound, Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest
 from bulletbridge.numerics.split import Row
-from bulletbridge.simulation.finish import finish
+from bulletbridge.simulation.finish import finish_after
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
@@ -241,7 +241,7 @@ def run_bounded(
                 c.failure = DONE
                 refresh(a, f, end, q, v)
         if not closed:
-            finish(a, f, end, q, v)
+            finish_after(a, f, end, q, v, moving if report[APART] > 0.0 else v)
         if c.failure != DONE:
             for j in range(nq):
                 q[j] = vectors[START_Q, j]

@@ -51,6 +51,12 @@ class BoundedState(Reconfigurable):
         """
         self._world, self._write = world, None if world is None else world.write
         self._world_memory: bytes | None = None  # for a world that is still to be given
+        beams = [name for name, joint in self.mechanism.joints.items() if joint.kind == "beam"]
+        if contacts and beams:
+            raise ModelError(
+                f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
+                " the chain of segments without 'beams'"
+            )
         self._touching, self._limits = contacts, limits
         self._bounds = bounds_of(self.mechanism, self.constraints)
         self._always_bounded = contacts or limits or self._bounds.any

@@ -6,11 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
+from bulletbridge.constraints.bounded_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.layout import STOP
 from bulletbridge.constraints.limited import Guides, encode_guides, encode_pulls
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,27 @@ def stops_of(mechanism: Mechanism, guides: Guides, joints: bool) -> np.ndarray:
         if freedom.limits is not None
     ]
     limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]
+    slides = {joint.v.start for joint in mechanism.joints.values() if joint.kind == "prismatic"}
+    slides |= {-1 - int(n) for n in np.flatnonzero(guides.encoded.in_metres)}
     stops = np.zeros(len(limited), STOP)
     for stop, (axis, lower, upper) in zip(stops, limited, strict=True):
         stop["axis"], stop["lower"], stop["upper"], stop["row"] = axis, lower, upper, -1
+        stop["fastest"] = FASTEST_RECOVERY * (guides.encoded.length if axis in slides else 1.0)
     return stops
+
+
+def beyond_limits(mechanism: Mechanism, q: Array) -> tuple[str, ...]:
+    """What to say of joints that a configuration has beyond their limits."""
+    found: list[str] = []
+    for name, joint in mechanism.joints.items():
+        if joint.kind not in ("revolute", "prismatic"):
+            continue
+        x = float(q[joint.q.start])
+        by = max(joint.lower - x, x - joint.upper)
+        if by > SHALLOW:
+            unit = "rad" if joint.kind == "revolute" else "m"
+            found.append(
+                f"joint '{name}' is at {x:.6g} {unit}, {by:.3g} {unit} beyond its limits"
+                f" [{joint.lower:g}, {joint.upper:g}]"
+            )
+    return tuple(found)

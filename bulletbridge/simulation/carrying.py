@@ -86,11 +86,20 @@ def carry_over(old: Encoded, new: Encoded) -> None:
             new.couplings["offset"][mine] = old.couplings["offset"][theirs]
 
 
-def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
+def where_it_is(
+    constraint: Constraint, kinematics: Kinematics, tolerance: float = np.inf
+) -> Constraint:
     """The constraint as the present configuration closes it.
+
+    Args:
+        constraint: As given.
+        kinematics: The present configuration.
+        tolerance: Cosine of the angle between the axes of a universal joint, which no frame of b
+            brings to zero.
 
     Raises:
         ModelError: It is a user's own, or names what does not exist.
+        AssemblyError: Axes that should be at right angles are not.
     """
     t, motion = kinematics.t, getattr(constraint, "motion", None)
     x, y, z, angle = motion.over(np.array([t]))[0, :, 0] if motion is not None else np.zeros(4)
@@ -116,13 +125,27 @@ def where_it_is(constraint: Constraint, kinematics: Kinematics) -> Constraint:
     above = constraint.radius * np.array(joint_axis(constraint, "a"))
     above /= np.linalg.norm(joint_axis(constraint, "a"))
     p_W, R_W = a.p_W + a.R_W @ ([x, y, z] + above), b.R_W
+    axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
+    turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)
+    moved: Array = a.R_W @ turn @ about_z(angle) @ turn.T @ frame_with_z(axis_a)
     if constraint.model is not JointModel.UNIVERSAL:
-        axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
-        turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)
-        R_W = a.R_W @ turn @ about_z(angle) @ turn.T @ frame_with_z(axis_a) @ frame_with_z(axis_b).T
+        R_W = moved @ frame_with_z(axis_b).T
+    else:
+        cosine = float(moved[:, 2] @ (b.R_W @ frame_with_z(axis_b))[:, 2])
+        if abs(cosine) > tolerance:
+            raise AssemblyError(
+                f"'{constraint.name}' is universal, and its axes are at {degrees(cosine):.6g}° to"
+                " each other now instead of 90°: as_is keeps both; turn a link, give another"
+                " axis_b, or connect it with assemble=True"
+            )
     px, py, pz = (float(value) for value in link.R_W.T @ (p_W - link.p_W))
     frame = replace(constraint.b, xyz=(px, py, pz), rpy=matrix_rpy(link.R_W.T @ R_W))
     return replace(constraint, b=frame)
+
+
+def degrees(cosine: float) -> float:
+    """Angle [°] of a cosine."""
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
 
 
 def about_z(angle: float) -> Array:

@@ -132,7 +132,8 @@ class Reconfigurable(QueriedState):
         if self._decision is None:
             self._trim()
         if as_is:
-            constraint = where_it_is(constraint, self.kinematics())
+            given = np.inf if assemble else tolerance
+            constraint = where_it_is(constraint, self.kinematics(), given)
         chosen = self._find((*self.constraints, constraint), tolerance, assemble)
         before, t, solver = self.v, self.t, chosen.solver
         if assemble:

@@ -160,6 +160,7 @@ class Regulation:
         still = dynamics.equations(q, np.zeros_like(v), t).f
         spring = np.asarray(self.K_p * self.plant.difference(q, self.goal), np.float64)
         u_r = -self.K_d * basis.reduce(v) - basis.V_2.T @ basis.whiten_force(spring + still)
+        e = e._replace(size=e.sizes + np.abs(spring) + np.abs(still))
         return _forces(self.plant, e, basis, u_r, self.forces, t)
 
 

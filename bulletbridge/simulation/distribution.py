@@ -20,6 +20,7 @@ from bulletbridge.numerics.records import Array, Mask
 
 RTOL = 1e-9
 """Part of a demand that may be missed: what is left of double precision after two solves."""
+EPS = 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,10 @@ class Distribution:
         tau[self.actuated] = _shortest(within, r) / self.weights[self.actuated]
         missed = r - D @ tau
         limit = RTOL * float(np.abs(r).max(initial=0.0) + np.abs(D).max() * np.abs(tau).max())
-        if np.abs(missed).max(initial=0.0) > limit + 1e-12:
+        pulled = float(np.linalg.norm(basis.forbidden(e.gamma))) * np.ones(len(r))
+        pulled[: len(rows)] *= np.linalg.norm(rows, axis=1)
+        noise = rounding(basis) * (np.abs(D) @ e.sizes + pulled / size)
+        if np.any(np.abs(missed) > limit + noise):
             self._refuse(basis, rows, missed * size, lam)
         return tau
 
@@ -94,6 +98,11 @@ class Distribution:
             short = float(np.abs(force).max())
             text += f", and {short:.3g} (N, or N m per mechanism length) at {', '.join(named)}"
         raise InfeasibleError(f"{text}; actuate more joints, or demand less of them")
+
+
+def rounding(basis: Basis) -> float:
+    """Part of the terms of an equation that its solution may be off by, for want of digits."""
+    return EPS * float(np.linalg.cond(basis.L))
 
 
 def _shortest(A: Array, right: Array) -> Array:

@@ -13,6 +13,12 @@ from bulletbridge.simulation.redundancy import Redundancy, whiten
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Terms
 
+FOLLOWS = 0.01
+"""Part of a row in a dependency, against the largest of any, from which on it follows from others.
+
+Where a row enters with less, what is left of the others would be nearly dependent without it.
+"""
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -154,14 +160,30 @@ def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[A
 
 
 def keep(solver: Solver, terms: Terms, values: Array) -> Array:
-    """Row values (n, nc) less what lies in combinations of rows that are redundant among loops."""
-    cap = int(solver.control[0]["cap"])
+    """Row values (n, nc) with zero for as many rows as are redundant among loops.
+
+    Which of them are left out is a matter of choice, and each solver has its own: here, line by
+    line, those with the largest values that follow from what stays. So a solver that closes any
+    independent rows has closed the kept ones, and no choice makes their largest value smaller: they
+    are the basis of a matroid that a greedy search finds.
+    """
+    cap, scale = int(solver.control[0]["cap"]), solver.rows[0]["scale"]
     if cap >= len(terms.g):
         return values
-    unit = solver.encoded.scale
-    U, s, _ = np.linalg.svd(whiten(terms.M, unit[:, None] * terms.J))
-    U = U[:, : min(cap, len(s))]
-    return (values * unit) @ U @ U.T / unit
+    U = np.linalg.svd(whiten(terms.M, scale[:, None] * terms.J))[0]
+    found = values.copy()
+    for line in found:
+        dependencies = U[:, cap:]
+        for row in np.argsort(-np.abs(line * solver.encoded.scale)):
+            part = dependencies[row]
+            size = float(np.linalg.norm(part))
+            if size > FOLLOWS * np.linalg.norm(dependencies, axis=1).max(initial=0.0):
+                line[row] = 0.0
+                turned = np.linalg.svd(part[None])[2]  # the first along part, the others across
+                dependencies = dependencies @ turned[1:].T
+            if not dependencies.shape[1]:
+                break
+    return found
 
 
 def potential(solver: Solver, terms: Terms, q: Array) -> float:

@@ -35,6 +35,12 @@ from bulletbridge.simulation.verlet import second_half
 @helper
 def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
+    finish_after(a, f, end, q, v, v)
+
+
+@helper
+def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array) -> None:
+    """The same where q was displaced by ``moved`` (nv,) and not by the velocity alone."""
     c = a.control
     if not finite(v) or not finite(q):
         c.failure = NOT_FINITE
@@ -46,7 +52,7 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     if c.passes >= 0:
         c.correction_passes = fixed_passes(a, f, end, q, v)
     else:
-        correct_to_round_off(a, f, end, q, v)
+        correct_to_round_off(a, f, end, q, v, moved)
     if c.failure != DONE:
         return
     factorise(a, f, end)
@@ -64,12 +70,14 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
 
 
 @helper
-def correct_to_round_off(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
+def correct_to_round_off(
+    a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array
+) -> None:
     """Chord passes while they do well, full Newton when the guard trips or when asked for."""
     c, nv = a.control, len(v)
     y = a.vectors[SOLUTION, :nv]
     for k in range(nv):
-        y[k] = v[k]
+        y[k] = moved[k]
     whiten_velocity(f.L, y)
     travel = 0.0
     for k in range(nv):

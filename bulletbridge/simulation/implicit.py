@@ -31,11 +31,12 @@ def trapezoidal(
         return end - v - 0.5 * h * (a + f(moved, end, t + h).vdot)
 
     guess = v + h * a
-    size = float(np.linalg.norm(v) + h * np.linalg.norm(a))
+    size = speed(d.equations(q, v, t), q, v, a, h)
+    sizes = np.full(len(v), size)
     try:
-        end = solve(residual, guess, np.eye(len(v)), size, FEW)
+        end = solve(residual, guess, np.eye(len(v)), sizes, FEW)
     except StepError:
-        end = solve(residual, guess, inv(slope(residual, guess, size)), size)
+        end = solve(residual, guess, inv(slope(residual, guess, size)), sizes)
     return d.displace(q, 0.5 * h * (v + end)), end
 
 
@@ -83,9 +84,29 @@ def symmetric_projection(
     )
     a = f(q, v, t).vdot
     guess = np.concatenate([v + h * a, np.zeros(nv + 2 * n)])
-    size = float(np.linalg.norm(v) + h * np.linalg.norm(a))
-    x = solve(lambda x: ends(x)[2], guess, inv(jacobian), size)
+    velocity, place = speed(e, q, v, a, h), extent(q)
+    sizes = np.repeat([velocity, place, place, velocity], [nv, nv, n, n])
+    x = solve(lambda x: ends(x)[2], guess, inv(jacobian), sizes)
     return ends(x)[:2]
+
+
+def extent(q: Array) -> float:
+    """What rounding of a configuration goes by [rad or m], rows in one unit: of the order of one.
+
+    Residuals are no better than the coordinates, which count turns.
+    """
+    return max(1.0, float(np.abs(q).max(initial=0.0)))
+
+
+def speed(e: Equations, q: Array, v: Array, a: Array, h: float) -> float:
+    """What rounding of the velocity at the end of a step goes by [rad/s or m/s].
+
+    Besides v and h a that is what forces which balance each other would do in the step alone, and
+    what moves nothing by more than the rounding of q. So a mechanism at rest has a size, too.
+    """
+    forces = np.abs(np.linalg.pinv(e.M, hermitian=True)) @ e.sizes
+    lengths = float(np.linalg.norm(v)) + h * float(np.linalg.norm(a) + np.linalg.norm(forces))
+    return lengths + EPS * extent(q) / h
 
 
 def directions(e: Equations, kept: np.ndarray) -> Array:
@@ -106,7 +127,7 @@ def solve(
     residual: Callable[[Array], Array],
     x: Array,
     H: Array,
-    size: float,
+    sizes: Array,
     most: int = MOST_ITERATIONS,
 ) -> Array:
     """Zero of a residual by Broyden's first method to round-off.
@@ -115,7 +136,7 @@ def solve(
         residual: (n,) to (n,).
         x: (n,) start.
         H: (n, n) guess of the inverse Jacobian.
-        size: Of the unknowns; what round-off is measured by.
+        sizes: (n,) of the unknowns; what round-off is measured by.
         most: Iterations.
 
     Raises:
@@ -124,11 +145,11 @@ def solve(
     r, last = residual(x), np.inf
     for _ in range(most):
         step = -H @ r
-        length = float(np.linalg.norm(step))
+        length = float(np.linalg.norm(step / sizes))
         if not np.isfinite(length):
             break
         x = x + step
-        if length <= 8.0 * EPS * size or (length <= 1e-12 * size and length >= 0.5 * last):
+        if length <= 8.0 * EPS or (length <= 1e-12 and length >= 0.5 * last):
             return x
         last = length
         after = residual(x)

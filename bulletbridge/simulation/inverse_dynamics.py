@@ -18,6 +18,7 @@ from bulletbridge.simulation.distribution import (
     Distribution,
     Names,
     joint_names,
+    rounding,
     row_names,
 )
 from bulletbridge.simulation.state_queries import QueriedState
@@ -160,14 +161,19 @@ def _require_numbers(name: str, numbers: Array, count: int) -> None:
 
 def _require_admissible(e: Equations, basis: Basis, names: Names, vdot: Array) -> None:
     """Refuse accelerations that would open the constraints."""
-    left = e.J @ vdot + e.gamma
-    size = np.abs(e.J) @ np.abs(vdot) + np.abs(e.gamma)
-    kept = basis.U_1 @ (basis.U_1.T @ (e.unit * left)) / e.unit  # dependent rows are left out
-    worst = int(np.argmax(np.abs(kept))) if len(kept) else 0
-    if not len(kept) or np.abs(kept[worst]) <= RTOL * (1.0 + size.max()):
+    if not len(e.gamma):
         return
+    left = e.unit * (e.J @ vdot + e.gamma)
+    kept = basis.U_1 @ (basis.U_1.T @ left)  # dependent rows are left out
+    off = np.abs(basis.unwhiten(np.eye(len(vdot))))
+    off = rounding(basis) * (off @ (off.T @ e.sizes))  # of accelerations, for want of digits
+    size = np.abs(e.J) @ (RTOL * np.abs(vdot) + off) + RTOL * np.abs(e.gamma)
+    limit, worst = float(np.max(e.unit * size)), int(np.argmax(np.abs(kept)))
+    if np.abs(kept[worst]) <= limit:
+        return
+    unit = e.unit[worst]
     raise InfeasibleError(
-        f"the acceleration opens '{names.rows[worst]}' by {abs(kept[worst]):.3g} m/s² or rad/s² "
-        f"(limit {RTOL * (1.0 + size.max()):.1g}); command accelerations of some joints by name, "
-        f"or project them on the constraints"
+        f"the acceleration opens '{names.rows[worst]}' by {abs(kept[worst]) / unit:.3g} m/s² or "
+        f"rad/s² (limit {limit / unit:.1g}); command accelerations of some joints by name, or "
+        "project them on the constraints"
     )

@@ -34,7 +34,8 @@ def modules_of(below: Ints) -> list[Ints]:
             starts.append(k)
         while starts[-1] > root:
             starts.pop()
-    return [np.arange(a, b) for a, b in zip(starts, [*starts[1:], len(below)], strict=True)]
+    ends = [*starts, len(below)][1:]
+    return [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
 
 
 @dataclass

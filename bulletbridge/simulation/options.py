@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4, VERLET
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, are_numbers
 
 Integrator = Literal[
     "semi_implicit_euler",
@@ -63,6 +63,10 @@ class World(Protocol):
         """Raise WorldError if the bodies are not there any more."""
         ...
 
+    def check_properties(self) -> None:
+        """Raise WorldError if masses and the like are not those of the mechanism any more."""
+        ...
+
 
 @dataclass(frozen=True)
 class Status:
@@ -94,8 +98,8 @@ def check_step(dt: float) -> None:
     Raises:
         ModelError: Not positive, or not finite.
     """
-    if not (np.isfinite(dt) and dt > 0.0):
-        raise ModelError(f"dt is {dt} s; give a positive step")
+    if not (are_numbers(dt) and dt > 0.0):
+        raise ModelError(f"dt is {dt!r} s; give a positive step")
 
 
 def check_options(
@@ -106,9 +110,9 @@ def check_options(
     velocity_filter: bool,
     springs: str,
     bounded_solver: str,
-    rtol: float | None,
+    tolerances: tuple[float | None, float],
 ) -> None:
-    """Refuse options that mean nothing.
+    """Refuse options that mean nothing; ``tolerances`` are rtol and atol.
 
     Raises:
         ModelError: It says which, and what there is.
@@ -122,14 +126,19 @@ def check_options(
     ):
         if given not in known:
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
-    if passes is not None and passes < 0:
-        raise ModelError(f"passes is {passes}; give zero or more, or None for round-off")
+    if passes is not None and not (is_count(passes) and passes >= 0):
+        raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")
     if integrator in CONTROLLED and not (passes is None and velocity_filter):
         raise ModelError(
             f"{integrator} always corrects and filters; leave passes and velocity_filter out"
         )
-    if rtol is not None and not 0.0 < rtol < 1.0:
-        raise ModelError(f"rtol is {rtol}; give a positive number below 1, or None for fixed steps")
+    rtol, atol = tolerances
+    if rtol is not None and not (are_numbers(rtol) and 0.0 < rtol < 1.0):
+        raise ModelError(
+            f"rtol is {rtol!r}; give a positive number below 1, or None for fixed steps"
+        )
+    if not (are_numbers(atol) and atol >= 0.0):
+        raise ModelError(f"atol is {atol!r}; give a number that is not negative")
 
 
 def check_counts(steps: int, every: int) -> None:
@@ -139,5 +148,10 @@ def check_counts(steps: int, every: int) -> None:
         ModelError: It says which.
     """
     for name, count in (("steps", steps), ("every", every)):
-        if count < 1:
-            raise ModelError(f"{name} is {count}; give one or more")
+        if not (is_count(count) and count >= 1):
+            raise ModelError(f"{name} is {count!r}; give a whole number from one on")
+
+
+def is_count(given: object) -> bool:
+    """Whether something is a whole number."""
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)

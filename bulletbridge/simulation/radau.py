@@ -234,7 +234,7 @@ def newton_step(a: Arrays, L: Array, w: float, nv: int) -> float:
                     + T[i, 1] * x[base + TRANSFORMED + 1, k]
                     + T[i, 2] * x[base + TRANSFORMED + 2, k]
                 )
-    return math.sqrt(total / (6 * nv))
+    return math.sqrt(total / (6 * max(nv, 1)))
 
 
 @helper
@@ -271,5 +271,5 @@ def estimate(
             base = STAGE_VDOTS if level else STAGE_RATES
             for k in range(nv):
                 total += (x[base + SIDE, k] / tolerated(a, k, level, w)) ** 2
-        size = math.sqrt(total / (2 * nv))
+        size = math.sqrt(total / (2 * max(nv, 1)))
     return size

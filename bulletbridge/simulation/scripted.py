@@ -19,25 +19,27 @@ class Script:
     """Forces on rates of a mechanism.
 
     Attributes:
-        signals: By the number of the rate on which they act; several of one rate add up.
+        signals: With the name of the joint and the number of the rate on which they act; several of
+            one rate add up.
         nv: Number of rates.
     """
 
-    signals: tuple[tuple[int, ForceSignal], ...] = ()
+    signals: tuple[tuple[str, int, ForceSignal], ...] = ()
     nv: int = 0
 
     def at(self, times: Array) -> Array:
         """Forces (len(times), nv) at times [s].
 
         Raises:
-            ModelError: One of them is not a finite number.
+            ModelError: One of them is not a finite number; the message names its joint.
         """
         forces = np.zeros((len(times), self.nv))
-        for rate, signal in self.signals:
-            forces[:, rate] += values(signal, times)
-        if not np.isfinite(forces).all():
-            bad = times[int(np.flatnonzero(~np.isfinite(forces).all(axis=1))[0])]
-            raise ModelError(f"a scripted force is not a finite number at t = {bad:.6g} s")
+        for joint, rate, signal in self.signals:
+            given = values(signal, times, joint)
+            if not np.isfinite(given).all():
+                bad = int(np.argmin(np.isfinite(given)))
+                raise no_force(joint, float(given[bad]), float(times[bad]))
+            forces[:, rate] += given
         return forces
 
 
@@ -61,12 +63,31 @@ class Held:
         return self.forces[np.clip(steps, 0, len(self.forces) - 1)]
 
 
-def values(signal: ForceSignal, times: Array) -> Array:
-    """A signal at times [s]."""
+def values(signal: ForceSignal, times: Array, joint: str) -> Array:
+    """A signal at times [s].
+
+    Raises:
+        ModelError: It gives something else than numbers; the message names the joint.
+    """
     if isinstance(signal, Formula):
         return signal.over(times)[:, 0]
-    found = [signal(float(t)) for t in times]
-    return np.array([x[0] if isinstance(x, tuple) else x for x in found], float)
+    found = np.empty(len(times))
+    for n, t in enumerate(times.tolist()):
+        given = signal(t)
+        value = given[0] if isinstance(given, tuple) and len(given) == 3 else given
+        try:
+            found[n] = value
+        except (TypeError, ValueError):
+            raise no_force(joint, given, t) from None
+    return found
+
+
+def no_force(joint: str, given: object, t: float) -> ModelError:
+    """What is raised for what a scripted force gave at a time."""
+    return ModelError(
+        f"the scripted force of joint '{joint}' is {given!r}, not a finite number at t = {t:.6g} s;"
+        " correct the function"
+    )
 
 
 def script(
@@ -79,17 +100,24 @@ def script(
         forces: A signal for a joint of one rate; for others one for each rate, in their order.
 
     Raises:
-        ModelError: A joint does not exist, or has another number of rates.
+        ModelError: A joint does not exist, or has another number of rates, or got no functions.
     """
-    signals: list[tuple[int, ForceSignal]] = []
+    signals: list[tuple[str, int, ForceSignal]] = []
     for name, given in forces.items():
         joint = mechanism.joint(name)
-        several = [given] if callable(given) else list(given)
+        loose: object = given  # what users give in fact
+        single = callable(given)
+        several = [given] if single else list(given) if isinstance(loose, Sequence) else []
+        if not several or not all(map(callable, several)):
+            raise ModelError(
+                f"the scripted force of joint '{name}' is {given!r}; give a function of time, or"
+                " set tau for what is constant"
+            )
         count = joint.v.stop - joint.v.start
         if len(several) != count:
             raise ModelError(
                 f"joint '{name}' has {count} rates and got {len(several)} scripted forces; give "
                 "one for each"
             )
-        signals += zip(range(joint.v.start, joint.v.stop), several, strict=True)
+        signals += ((name, joint.v.start + n, signal) for n, signal in enumerate(several))
     return Script(tuple(signals), mechanism.nv)

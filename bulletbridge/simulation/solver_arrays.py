@@ -9,7 +9,7 @@ import numpy as np
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.rows import jacobian, residuals
-from bulletbridge.constraints.user import Kinematics
+from bulletbridge.constraints.user import Kinematics, checked_rows
 from bulletbridge.formulations.arrays import (
     CONTROL,
     DRIFT_PHASE,
@@ -225,7 +225,7 @@ class SolverArrays:
         first = len(rows) - self.user_size
         for user in self.encoded.users:
             part = slice(first, first + len(user.units))
-            g, J[part], g_t, gamma = user.rows(kinematics)
+            g, J[part], g_t, gamma = checked_rows(user, kinematics)
             rows["g"][part], rows["g_t"][part], rows["gamma"][part] = g, g_t, gamma
             first = part.stop
 

@@ -9,7 +9,7 @@ from bulletbridge.constraints.encode import Constraint, require_names
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.simulation.assembly import (
     Assembly,
     Move,
@@ -87,11 +87,10 @@ class ClosedState:
 
     @gravity.setter
     def gravity(self, value: Sequence[float] | Array) -> None:
-        new = np.asarray(value, float)
-        if new.shape != (3,) or not np.all(np.isfinite(new)):
-            raise ModelError(f"gravity is {value}; give three finite numbers [m/s²]")
+        if not are_numbers(value, (3,)):
+            raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
         for solver in (self._full, self._solver):
-            solver.control[0]["gravity"] = new
+            solver.control[0]["gravity"] = value
 
     @property
     def tau(self) -> Array:
@@ -223,14 +222,16 @@ class ClosedState:
             ModelError: A number is not finite or there are too few.
             AssemblyError: The loops are open there; call ``assemble`` first.
         """
-        new_q = self.q if q is None else np.array(q, float)
-        new_v = self.v if v is None else np.array(v, float)
+        new_q = self.q if q is None else array_of("q", q)
+        new_v = self.v if v is None else array_of("v", v)
         if new_q.shape != (self.mechanism.nq,) or new_v.shape != (self.mechanism.nv,):
             raise ModelError(
                 f"a state of this mechanism has {self.mechanism.nq} positions and "
                 f"{self.mechanism.nv} rates, not {new_q.shape} and {new_v.shape}"
             )
         check_finite(new_q, new_v)
+        if t is not None and not are_numbers(t):
+            raise ModelError(f"the time is {t!r} s; give a finite number")
         new_t = self.t if t is None else float(t)
         require_closed(self._full, new_q, new_t, self.closing_allowance)
         self._set(new_q, new_v, new_t)

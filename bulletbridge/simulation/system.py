@@ -113,7 +113,14 @@ class System(WorldState):
         tolerances: Tolerances | None = None,
     ) -> None:
         check_options(
-            dt, integrator, correction, passes, velocity_filter, springs, bounded_solver, rtol
+            dt,
+            integrator,
+            correction,
+            passes,
+            velocity_filter,
+            springs,
+            bounded_solver,
+            (rtol, atol),
         )
         make = formulation_of(formulation)
         if contacts and world is None:

@@ -11,6 +11,7 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.modules import Modules, modules
 from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver_arrays import Terms
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,19 @@ class Tree:
         terms = self.solver.terms(q, v, t)
         f = terms.forces + self.solver.tau[0] - terms.h
         unit, cap = self.solver.encoded.scale, int(self.solver.control[0]["cap"])
-        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit, cap)
+        size = np.abs(terms.forces) + np.abs(self.solver.tau[0]) + np.abs(terms.h)
+        size += self._weights(terms)
+        e = Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit, cap)
+        return e._replace(size=size)
+
+    def _weights(self, terms: Terms) -> Array:
+        """(nv,) what the weight of the bodies on each rate may come to, whatever balances it."""
+        g = float(np.linalg.norm(self.solver.control[0]["gravity"]))
+        carried = terms.poses[terms.axes["body"]]
+        turning = np.linalg.norm(terms.axes["w"], axis=1)
+        sliding = np.linalg.norm(terms.axes["v"], axis=1)
+        moment = np.linalg.norm(carried["carried_mc"], axis=1)
+        return np.asarray(g * (sliding * carried["carried_m"] + turning * moment), np.float64)
 
     @cached_property
     def modules(self) -> Modules:

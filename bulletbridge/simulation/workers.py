@@ -13,6 +13,7 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.stored_calls import StoredCall
+from bulletbridge.simulation.options import is_count
 from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import NO_RECORD, Solver
@@ -114,7 +115,10 @@ def threads_of(source: Solver, wanted: int | None, worlds: int) -> int:
     python = source.user_size > 0
     if wanted is None:
         wanted = 1 if python else cores()
-    elif wanted < 1 or (python and wanted > 1):
-        why = "constraints written in Python take one" if python else "no thread"
-        raise ModelError(f"threads is {wanted}: {why}; leave threads out")
+    elif not (is_count(wanted) and wanted >= 1):
+        raise ModelError(f"threads is {wanted!r}; give a whole number from one on, or leave it out")
+    elif python and wanted > 1:
+        raise ModelError(
+            f"threads is {wanted}: constraints written in Python take one; leave threads out"
+        )
     return max(1, min(wanted, worlds))

@@ -20,12 +20,16 @@ class WorldState(BoundedState):
     def read(self) -> None:
         """Take the state as the world has it now, for instance after ``resetJointState``.
 
+        Friction of contacts is read again too.
+
         Raises:
             AssemblyError: The loops are open there; call ``assemble`` with what is to be held.
-            WorldError: The bodies are not there any more.
+            WorldError: The bodies are not there any more, or ``changeDynamics`` has changed masses
+                or inertias, which are read once. (What it does to joints Bullet does not tell.)
         """
         if self.world is not None:
             self.world.check()
+            self.world.check_properties()
             self.set_state(*self.world.state())
 
     def filter(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.failures import check_finite, explain
+from bulletbridge.numerics.records import Array, array_of
+from bulletbridge.simulation.failures import explain
 from bulletbridge.simulation.scripted import Held
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.step import PROJECT
@@ -37,31 +37,48 @@ def worlds_of(
     """
     mechanism = source.mechanism
     nv = mechanism.nv
-    start = np.array(q, float)
+    start = array_of("q", q)
     n = len(start) if start.ndim == 2 else 0
-    speed = np.zeros((n, nv)) if v is None else np.array(v, float)
+    speed = np.zeros((n, nv)) if v is None else array_of("v", v)
     if start.shape != (n, mechanism.nq) or speed.shape != (n, nv):
         raise ModelError(
             f"q {start.shape} and v {speed.shape} are not (n, {mechanism.nq}) and (n, {nv}), the"
             " positions and rates of n worlds"
         )
-    forces = np.asarray(source.tau[0] if tau is None else tau, float)
+    forces = array_of("tau", source.tau[0] if tau is None else tau)
     if forces.shape not in ((nv,), (n, nv), (n, steps, nv)):
         raise ModelError(
             f"tau {forces.shape} is none of ({nv},), ({n}, {nv}) and ({n}, {steps}, {nv}); give"
             " forces for all worlds, for each world, or for each world and step"
         )
-    times = np.asarray(source.t if t is None else t, float)
+    times = array_of("t", source.t if t is None else t)
     if times.shape not in ((), (n,)):
         raise ModelError(f"t {times.shape} is neither one time nor ({n},)")
-    check_finite(start, speed, times)
+    times = np.broadcast_to(times, (n,))
+    for name, given in (("q", start), ("v", speed), ("t", times[:, None])):
+        require_finite_worlds(name, given)
     for joint in mechanism.joints.values():
         if joint.kind in ("spherical", "free"):
             part = start[:, joint.q.stop - 4 : joint.q.stop]
             part /= np.linalg.norm(part, axis=1, keepdims=True)
     if forces.ndim < 3:
         forces = np.broadcast_to(forces, (n, nv))
-    return Worlds(start, speed, np.broadcast_to(times, (n,)), forces)
+    return Worlds(start, speed, times, forces)
+
+
+def require_finite_worlds(name: str, given: Array) -> None:
+    """Refuse NaN and infinity among what worlds (n, ...) start from.
+
+    Raises:
+        ModelError: It names the first world that has some.
+    """
+    finite = np.isfinite(given).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ModelError(
+            f"world {bad} starts with {name} = {given[bad].tolist()}, which is not finite; correct"
+            " it, or leave that world out"
+        )
 
 
 def run_world(

@@ -23,6 +23,7 @@ from bulletbridge.surface.flexible_urdf import (
 from bulletbridge.surface.loops_file import read_loops, write_loops
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec, Triple, pybullet_data_folder
 from bulletbridge.surface.models import ENDING, bundled, find
+from bulletbridge.surface.urdf_file import is_file, read_urdf
 
 SLENDER = 0.01
 """Radius of gyration of a section, against the length, where nothing is known of it."""
@@ -107,10 +108,7 @@ def make_flexible(
     check_numbers(how)
     spec = spec_of(model, fixed_base)
     body, link_name = body_of(spec, how.link)
-    try:
-        tree = Xml.parse(body.urdf)
-    except (OSError, Xml.ParseError) as error:
-        raise ModelError(f"cannot read {body.urdf}: {error}") from None
+    tree = read_urdf(body.urdf)
     robot = tree.getroot()
     link = find_link(robot, link_name)
     reach = reach_of(robot, link_name, how)
@@ -135,8 +133,10 @@ def make_flexible(
     Xml.indent(tree)
     try:
         tree.write(urdf, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise ModelError(f"cannot write {urdf}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot write {urdf}: {error}; name a file in a folder that is there with -o"
+        ) from None
     write_loops(replace(spec, bodies=bodies, forces=(*spec.forces, *springs)), loops)
     return Flexible(urdf, loops, beam, frequencies, (*notes, *chain.notes))
 
@@ -162,11 +162,11 @@ def check_numbers(how: Flexibility) -> None:
 def spec_of(model: str | Path, fixed_base: bool) -> ModelSpec:
     """A model, or a URDF alone as one without loops."""
     path = Path(model)
-    alone = path.suffix == ".urdf" and not path.with_name(path.stem + ENDING).is_file()
+    alone = path.suffix == ".urdf" and not is_file(path.with_name(path.stem + ENDING))
     if not alone or str(model) in bundled():
         return read_loops(find(model))
-    if not path.is_file():
-        raise ModelError(f"there is no file {path}")
+    if not is_file(path):
+        raise ModelError(f"there is no file {path}; check the path")
     return ModelSpec(path.stem, path, (BodySpec("robot", path.resolve(), fixed_base),), ())
 
 
@@ -243,5 +243,5 @@ def _keep_meshes(robot: Xml.Element, old: Path, new: Path) -> None:
     for tag in ("mesh", "texture"):
         for element in robot.iter(tag):
             name = element.get("filename", "")
-            if "://" not in name and (old.parent / name).is_file():
+            if "://" not in name and is_file(old.parent / name):
                 element.set("filename", (old.parent / name).resolve().as_posix())

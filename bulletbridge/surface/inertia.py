@@ -11,12 +11,17 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
+from scipy.spatial import QhullError
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.mesh_files import read_mesh
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.urdf_file import is_file, read_urdf
 
 ORIGIN = "0 0 0"
+SIZES = ("size", "radius", "length")
+"""Attributes of shapes that must be above zero."""
 FLAT = 1e-9
 """Volume over the cube of the longest side below which a shape counts as flat."""
 TENSOR = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
@@ -57,16 +62,18 @@ def repair(
     """
     if not (np.isfinite(density) and density > 0.0):
         raise ModelError(f"density is {density} kg/m³; give a positive one")
-    try:
-        tree = Xml.parse(path)
-    except (OSError, Xml.ParseError) as error:
-        raise ModelError(f"cannot read {path}: {error}") from None
+    tree = read_urdf(path)
     changes: list[Change] = []
     for link in tree.getroot().iter("link"):
         reason = "recomputed" if everything else why(link)
         if reason:
             changes.append(replace_inertial(link, path, density, reason))
-    tree.write(output, encoding="utf-8", xml_declaration=True)
+    try:
+        tree.write(output, encoding="utf-8", xml_declaration=True)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot write {output}: {error}; name a file in a folder that is there"
+        ) from None
     return changes
 
 
@@ -106,6 +113,8 @@ def replace_inertial(link: Xml.Element, path: Path, density: float, reason: str)
         J += np.asarray(body.moment_inertia) + float(body.mass) * (
             r @ r * np.eye(3) - np.outer(r, r)
         )
+    if not np.all(np.isfinite(J)):
+        raise ModelError(f"link '{name}' is too large to have an inertia; correct it in {path}")
     old = link.find("inertial")
     if old is not None:
         link.remove(old)
@@ -139,6 +148,9 @@ def solid(shape: Xml.Element, path: Path, link: str) -> Any:
 
     geometry = shape.find("geometry/*")
     assert geometry is not None
+    sizes = [x for name in SIZES for x in triple(geometry.get(name, "1"))]
+    if not min(sizes) > 0.0:
+        raise ModelError(f"link '{link}' has a {geometry.tag} without volume; correct it in {path}")
     if geometry.tag == "box":
         body: Any = trimesh.creation.box(triple(geometry.get("size")))
     elif geometry.tag == "sphere":
@@ -167,23 +179,26 @@ def solid(shape: Xml.Element, path: Path, link: str) -> Any:
 
 def mesh(geometry: Xml.Element, path: Path, link: str) -> Any:
     """The mesh that a geometry names, scaled and closed."""
-    import trimesh
-
     name = geometry.get("filename", "")
     folders = [path.parent, *path.resolve().parents]
     relative = name.split("://", 1)[-1] if "://" in name else name
     places = [folder / relative for folder in folders]
     if "://" in name:  # package://robot/meshes/x.stl: the package may be the folder itself
         places += [folder / Path(*Path(relative).parts[1:]) for folder in folders]
-    found = next((place for place in places if place.is_file()), None)
+    found = next((place for place in places if is_file(place)), None)
     if found is None:
         raise ModelError(f"link '{link}' names the mesh {name}, which is not near {path}")
     try:
-        body: Any = trimesh.load(found, force="mesh")
-    except (ValueError, ImportError) as error:
-        raise ModelError(f"cannot read the mesh {found}: {error}") from None
+        body = read_mesh(found)
+    except ModelError as error:
+        raise ModelError(f"link '{link}': {error}") from None
     body.apply_scale(triple(geometry.get("scale", "1 1 1")))
-    return body if body.is_volume else body.convex_hull
+    try:
+        return body if body.is_volume else body.convex_hull
+    except QhullError:
+        raise ModelError(
+            f"link '{link}': the mesh {found} has no volume; correct it, or its scale in {path}"
+        ) from None
 
 
 def triple(text: str | None) -> Array:

@@ -1,5 +1,6 @@
 """From a model's files to a system in a Bullet world, assembled and ready to step."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,12 +9,14 @@ from typing import Literal, TypedDict
 
 from typing_extensions import Unpack
 
+from bulletbridge.constraints.bounded_rows import FASTEST_RECOVERY
 from bulletbridge.constraints.motion import Signal, Sum
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import BulletBridgeWarning, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
+from bulletbridge.simulation.bounds import beyond_limits
 from bulletbridge.simulation.options import BoundedSolver, Integrator
 from bulletbridge.simulation.scripted import ForceSignal
 from bulletbridge.simulation.solver_arrays import Tolerances
@@ -120,6 +123,9 @@ def load(
         ModelError: No such model, or something in it that cannot be modelled.
         AssemblyError: The loops cannot close.
         WorldError: There is no such client.
+
+    Warns:
+        BulletBridgeWarning: A joint starts beyond its limits, and these act.
     """
     spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
     own = client is None
@@ -144,6 +150,14 @@ def load(
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
         if "springs" not in system_options:
             system.take_stiff_springs_implicitly()
+        if options.get("limits", False):
+            for said in beyond_limits(mechanism, system.q):
+                warnings.warn(
+                    f"{said} at the start; it is taken back step by step, at no more than"
+                    f" {FASTEST_RECOVERY:g} rad/s or mechanism lengths per second",
+                    BulletBridgeWarning,
+                    stacklevel=2,
+                )
     except BaseException:
         if own:
             disconnect(client)

@@ -6,7 +6,7 @@ The format is described in docs/loops-file.md. Unknown keys are errors.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bulletbridge.errors import LoopFileError
+from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.surface.constraint_reader import Keys, read_constraint, read_effort
 from bulletbridge.surface.element_reader import is_element, read_element
@@ -24,6 +24,7 @@ from bulletbridge.surface.model_spec import (
     pybullet_data_folder,
 )
 from bulletbridge.surface.strict_yaml import Node
+from bulletbridge.surface.urdf_file import is_file
 from bulletbridge.surface.urdf_names import check_names, read_names
 from bulletbridge.surface.yaml_text import parse_yaml, read_yaml
 
@@ -33,6 +34,8 @@ ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
     *("forces", "joint_friction", "beams"),
 )
+MOST_SHOWN = 200
+"""Characters of a path that a message shows."""
 QUATERNION, POSE = 4, 7
 SPIN, TWIST = 3, 6
 
@@ -52,6 +55,7 @@ def write_loops(spec: ModelSpec, path: str | Path) -> None:
 
     Raises:
         LoopFileError: No file can hold it: a motion is a Python function, a number is not finite.
+        ModelError: It cannot be written there.
     """
     path = Path(path)
     text = loops_text(spec, path)
@@ -59,7 +63,12 @@ def write_loops(spec: ModelSpec, path: str | Path) -> None:
         _model(parse_yaml(text, path))
     except LoopFileError as error:
         raise LoopFileError(f"not written, for it could not be read back: {error}") from None
-    path.write_text(text, encoding="utf-8")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot write {path}: {error}; name a file in a folder that is there"
+        ) from None
 
 
 def _model(root: Node) -> ModelSpec:
@@ -157,13 +166,14 @@ def _urdf(node: Node) -> Path:
     if name.split("/")[0] == PYBULLET_DATA:
         path = pybullet_data_folder().joinpath(*name.split("/")[1:])
     else:
-        path = (node.path.parent / name).resolve()
-    if not path.is_file():
+        path = node.path.parent / name
+    if not is_file(path):
+        said = str(path) if len(str(path)) <= MOST_SHOWN else f"{str(path)[:MOST_SHOWN]}..."
         node.fail(
-            f"there is no file {path}; give a path relative to this file, "
+            f"there is no file {said!r}; give a path relative to this file, "
             f"or {PYBULLET_DATA}/... for PyBullet's own"
         )
-    return path
+    return path.resolve()
 
 
 def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, float | list[float]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.flexible_urdf import find_link, inertial_of
 from bulletbridge.surface.model_spec import BeamSpec, BodySpec, ModelSpec
+from bulletbridge.surface.urdf_file import read_urdf
 from bulletbridge.surface.worlds import readable
 
 
@@ -92,7 +92,7 @@ def _load(name: str, bodies: Sequence[BodySpec]) -> Load:
     if len(bodies) > 1:
         prefix, _, link = name.partition("/")
         body = {each.name: each for each in bodies}[prefix]
-    robot = ElementTree.parse(body.urdf).getroot()
+    robot = read_urdf(body.urdf).getroot()
     effort = inertial_of(find_link(robot, link), np.eye(3))
     if effort is None:
         return Load()

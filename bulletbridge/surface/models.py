@@ -4,6 +4,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from bulletbridge.errors import ModelError
+from bulletbridge.surface.urdf_file import is_file
 
 ENDING = ".loops.yaml"
 PACKAGE = Path(__file__).parents[1]
@@ -27,14 +28,14 @@ def find(model: str | Path) -> Path:
     if str(model) in known:
         return known[str(model)]
     path = Path(model)
-    if path.suffix == ".urdf" and path.is_file():
+    if path.suffix == ".urdf" and is_file(path):
         beside = path.with_name(path.stem + ENDING)
-        if beside.is_file():
+        if is_file(beside):
             return beside
         raise ModelError(
             f"{path} has no loops file beside it; write {beside.name} (see docs/loops-file.md)"
         )
-    if path.is_file():
+    if is_file(path):
         return path
     if path.suffix or len(path.parts) > 1:
         raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")

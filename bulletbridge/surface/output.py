@@ -13,7 +13,7 @@ from bulletbridge.errors import ModelError
 def progress_bars() -> Progress:
     """Progress bars on stderr, gone when done."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
@@ -39,16 +39,19 @@ def require_places(json_file: str | None, report: Path | None) -> None:
 def deliver(file: str | None, content: Mapping[str, object], show: Callable[[], None]) -> None:
     """Write JSON where it was asked for; show the result in words unless stdout has the JSON.
 
+    JSON has neither infinities nor NaN; null stands for them.
+
     Raises:
         BulletBridgeError: The file cannot be written.
     """
     if file is not None:
-        text = json.dumps(content, indent=2, allow_nan=False)
+        finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
+        text = json.dumps(finite, indent=2, allow_nan=False)
         if file == "-":
             print(text)
             return
         try:
             Path(file).write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ModelError(f"cannot write JSON to '{file}': {error}") from None
     show()

@@ -9,6 +9,13 @@ from bulletbridge.simulation.recording import Recording
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+
+def show_as_written(legend: "Legend") -> None:
+    """Show names in a legend as they are, not as formulas where they have dollar signs."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def plot(recording: Recording, *joints: str) -> "Figure":
@@ -35,7 +42,7 @@ def plot(recording: Recording, *joints: str) -> "Figure":
     positions.set_ylabel("position [rad or m]")
     rates.set_ylabel("rate [rad/s or m/s]")
     rates.set_xlabel("time [s]")
-    positions.legend(loc="upper right")
+    show_as_written(positions.legend(loc="upper right"))
     for axes in (positions, rates):
         axes.grid(alpha=0.3)
     return figure

@@ -12,6 +12,7 @@ import numpy as np
 from bulletbridge.errors import MissingExtraError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.plot import show_as_written
 from bulletbridge.surface.runs import Run
 from bulletbridge.surface.trajectory import Observed, Trace
 
@@ -180,7 +181,8 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
             axes.set_xlabel(xlabel)
         handles, labels = axes.get_legend_handles_labels()
         if handles:
-            figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
+            at = figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
+            show_as_written(at)
         text = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", metadata=nothing)

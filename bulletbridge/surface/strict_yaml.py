@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from bulletbridge.errors import LoopFileError
+from bulletbridge.numerics.records import LARGEST
 
 T = TypeVar("T")
 NO_DIRECTION = 1e-9
@@ -129,6 +130,8 @@ class Node:
             self.fail(f"must be a number, not {self._said()}")
         if not math.isfinite(number):
             self.fail(f"must be finite, not {self._said()}")
+        if abs(number) > LARGEST:
+            self.fail(f"must not be above {LARGEST:g} in size, not {self._said()}")
         return number
 
     def nonzero(self) -> float:

@@ -4,17 +4,19 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bulletbridge.surface.inspection import Inspection
 from bulletbridge.surface.results import Result
 
+BOLD = "bold"
 STATUS = {"ok": "green", "failed": "red", "unsupported": "yellow"}
 
 
 def wide_console() -> Console:
-    """A console that does not squeeze tables when its output goes to a file."""
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
+    """A console that shows text as it is, and does not squeeze tables when it goes to a file."""
+    width = None if Console().is_terminal else 120
+    return Console(width=width, markup=False, emoji=False)  # names may have brackets and colons
 
 
 def number(value: float | None) -> str:
@@ -22,19 +24,25 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
+def title(console: Console, name: str, rest: str = "") -> None:
+    """What comes next, after an empty line."""
+    console.print()
+    console.print(Text.assemble((name, BOLD), rest))
+
+
 def print_results(results: Sequence[Result], console: Console) -> None:
     """One line per run; messages and notes below."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style=BOLD, padding=(0, 1, 0, 0))
     for heading in ("model", "solver", "status"):
         table.add_column(heading, overflow="fold")
     headings = [
-        "gap\n\\[m]",
-        "gap\n\\[rad]",
-        "kept gap\n\\[m]",
-        "gap rate\n\\[m/s]",
-        "gap acc.\n\\[m/s²]",
+        "gap\n[m]",
+        "gap\n[rad]",
+        "kept gap\n[m]",
+        "gap rate\n[m/s]",
+        "gap acc.\n[m/s²]",
     ]
-    headings += ["energy\n\\[J]", "rank", "step\n\\[µs]"]
+    headings += ["energy\n[J]", "rank", "step\n[µs]"]
     errors = any(result.trajectory_error for result in results)
     for heading in [*headings, *(["error"] if errors else [])]:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -55,27 +63,25 @@ def print_results(results: Sequence[Result], console: Console) -> None:
         cells.append(number(times.median if times else None))
         if errors:
             cells.append(number(result.trajectory_error.max if result.trajectory_error else None))
-        colour = STATUS[result.status]
-        table.add_row(result.model, result.solver, f"[{colour}]{result.status}[/]", *cells)
+        status = Text(result.status, STATUS[result.status])
+        table.add_row(result.model, result.solver, status, *cells)
     console.print(table)
     for result in results:
         if result.message:
-            console.print(f"{result.model}, {result.solver}: {result.message}", markup=False)
+            console.print(f"{result.model}, {result.solver}: {result.message}")
     for note in dict.fromkeys(f"{r.model}: {note}" for r in results for note in r.notes):
-        console.print(note, markup=False)
+        console.print(note)
 
 
 def print_inspection(found: Inspection, console: Console) -> None:
     """A model in tables."""
-    console.print(f"[bold]{found.model}[/]  {found.path}", soft_wrap=True)
-    console.print(
-        f"{found.nq} positions, {found.nv} rates; {found.rows} rows, {found.kept} kept, "
-        f"rank {found.rank}; [bold]mobility {found.dof}[/]"
-    )
-    loops = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    console.print(Text.assemble((found.model, BOLD), f"  {found.path}"), soft_wrap=True)
+    sizes = f"{found.nq} positions, {found.nv} rates; {found.rows} rows, {found.kept} kept, "
+    console.print(Text.assemble(f"{sizes}rank {found.rank}; ", (f"mobility {found.dof}", BOLD)))
+    loops = Table(box=None, pad_edge=False, header_style=BOLD, title_justify="left")
     for heading in ("constraint", "type", "joins"):
         loops.add_column(heading)
-    for heading in ("rows", "kept", "gap \\[m]", "gap \\[rad]"):
+    for heading in ("rows", "kept", "gap [m]", "gap [rad]"):
         loops.add_column(heading, justify="right", no_wrap=True)
     for loop in found.loops:
         joins = f"{loop.a}, {loop.b}" if loop.b else loop.a
@@ -85,7 +91,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
     console.print(loops)
     dropped = [loop for loop in found.loops if loop.dropped]
     if dropped or found.rank < found.kept:
-        console.print("\n[bold]redundant rows[/] (no joint can move them; axes of frame a)")
+        title(console, "redundant rows", " (no joint can move them; axes of frame a)")
     for loop in dropped:
         console.print(
             f"  {loop.name}: {'; '.join(loop.dropped)}  (mismatch {number(loop.mismatch_m)} m, "
@@ -95,7 +101,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
     if found.rank < found.kept:
         console.print(f"  between constraints: {found.kept - found.rank} more, in combination")
     if found.springs:
-        springs = Table(box=None, pad_edge=False, header_style="bold")
+        springs = Table(box=None, pad_edge=False, header_style=BOLD)
         for heading in ("spring", "type", "joins", "length or turn", "force"):
             springs.add_column(heading)
         for spring in found.springs:
@@ -103,7 +109,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
             springs.add_row(spring.name, spring.type, f"{spring.a}, {spring.b}", *numbers)
         console.print()
         console.print(springs)
-    joints = Table(box=None, pad_edge=False, header_style="bold")
+    joints = Table(box=None, pad_edge=False, header_style=BOLD)
     for heading in ("joint", "kind", "drive", "start", ""):
         joints.add_column(heading)
     for joint in found.joints:
@@ -117,15 +123,13 @@ def print_inspection(found: Inspection, console: Console) -> None:
     console.print()
     console.print(joints)
     if found.singular_values:
-        console.print("\n[bold]singular values[/] of the kept rows at the start, over the largest")
+        title(console, "singular values", " of the kept rows at the start, over the largest")
         console.print("  " + "  ".join(number(s) for s in found.singular_values))
-    console.print(
-        "\n[bold]mass matrix[/], Bullet's beside ours, largest difference over largest entry"
-    )
+    title(console, "mass matrix", ", Bullet's beside ours, largest difference over largest entry")
     for mass in found.masses:
         shown = mass.note if mass.difference is None else f"{mass.difference:.1e}"
-        console.print(f"  {mass.body}: {shown}", markup=False)
-    console.print("\n[bold]in Bullet[/]")
+        console.print(f"  {mass.body}: {shown}")
+    title(console, "in Bullet")
     native = found.native or "closes with Bullet's own constraints as well"
     for line in (native, *found.warnings):
-        console.print(f"  {line}", markup=False)
+        console.print(f"  {line}")

@@ -12,6 +12,8 @@ from ruamel.yaml.reader import ReaderError
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.surface.strict_yaml import Node, node_at
 
+MOST_BYTES = 2_000_000
+"""Size of a file that is refused: 10,000 loops and more, for which parsing takes ten seconds."""
 DEEPEST = 50
 """Nesting that is refused where ruamel, which recurses, gives up; loops files need eight levels."""
 
@@ -21,12 +23,18 @@ def read_yaml(path: Path) -> Node:
 
     Raises:
         ModelError: The file cannot be read.
-        LoopFileError: It is not YAML.
+        LoopFileError: It is not YAML, or too much of it.
     """
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"cannot read {path}: {why}; check the path") from None
+    if len(content) > MOST_BYTES:
+        raise LoopFileError(
+            f"{path}: has {len(content) / 1e6:.1f} MB; loops files may have {MOST_BYTES / 1e6:g}, "
+            "10,000 loops and more: is it the right file?"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -26,6 +26,7 @@ from bulletbridge.surface.run.frames import keep_own_frames
 from bulletbridge.surface.run.headless import headless
 from bulletbridge.surface.run.limit import Ended, Meter, end_threads_silently
 from bulletbridge.surface.run.watch import Seen, Watch
+from bulletbridge.surface.urdf_file import is_file
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class Script:
         if self.module:
             try:
                 found = importlib.util.find_spec(self.name) is not None
-            except ImportError:
+            except (ImportError, ValueError):
                 found = False
             if not found:
                 raise ModelError(f"there is no module '{self.name}'; without -m give a file")
-        elif not Path(self.name).is_file():
+        elif not is_file(Path(self.name)):
             raise ModelError(f"there is no script '{self.name}'; give the path of a Python file")
 
 

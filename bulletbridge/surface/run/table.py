@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from bulletbridge.surface.run.compare import ScriptRuns
 from bulletbridge.surface.run.script import Outcome
@@ -11,13 +12,13 @@ from bulletbridge.surface.run.watch import Seen
 from bulletbridge.surface.terminal import number
 
 MEASURES = {
-    "largest\ngap \\[m]": "gap_m",
-    "final\ngap \\[m]": "last_m",
-    "largest kept\ngap \\[m]": "kept_m",
-    "largest\ngap \\[rad]": "gap_rad",
-    "final\ngap \\[rad]": "last_rad",
+    "largest\ngap [m]": "gap_m",
+    "final\ngap [m]": "last_m",
+    "largest kept\ngap [m]": "kept_m",
+    "largest\ngap [rad]": "gap_rad",
+    "final\ngap [rad]": "last_rad",
     "largest\nrate error": "rate",
-    "largest\nforce \\[N]": "force",
+    "largest\nforce [N]": "force",
 }
 """Headings and attributes; what is zero throughout is not shown. Kept: without directions that are
 redundant by design, which no joint can close."""
@@ -48,18 +49,18 @@ def print_runs(runs: ScriptRuns, console: Console) -> None:
             table.add_row(f"{first}\n{second}", closed_by(seen), *measured(seen, shown.values()))
         else:
             table.add_row(first, closed_by(seen), *measured(seen, shown.values()))
-            table.add_row(second, "[dim]natively[/]", *measured(native, shown.values()))
+            table.add_row(second, Text("natively", "dim"), *measured(native, shown.values()))
     if ours:
         console.print(table)
     else:
         console.print("no constraint was there when a step was made")
     for seen in ours:
         if seen.reason:
-            console.print(f"{seen.number} is Bullet's own: {seen.reason}", markup=False)
+            console.print(f"{seen.number} is Bullet's own: {seen.reason}")
     console.print(times(runs))
     for name, run in (("on our solver", runs.ours), ("natively", runs.native)):
         if run is not None and (run.error or run.code):
-            console.print(f"{name} the script failed: {failure(run)}", markup=False)
+            console.print(f"{name} the script failed: {failure(run)}")
 
 
 def measured(seen: Seen, names: Iterable[str]) -> list[str]:

@@ -66,6 +66,7 @@ def sweep(
     from bulletbridge.surface.sweep.parameters import require_known
     from bulletbridge.surface.sweep.study import grid as combined
     from bulletbridge.surface.sweep.study import grid_values, read_setting, sample
+    from bulletbridge.surface.urdf_file import is_file
 
     if grid and random is not None:
         raise ModelError("--grid and --random exclude each other; leave one out")
@@ -80,7 +81,7 @@ def sweep(
     else:
         points = sample(spreads, random, seed)
     measures = tuple(measure or ())
-    path = str(Path(model).absolute()) if Path(model).is_file() else model
+    path = str(Path(model).absolute()) if is_file(Path(model)) else model
     function = ModelRun(path, duration, measures, dt, every, cast(Integrator, integrator))
     function.check(points[0])
     with progress_bars() as progress:

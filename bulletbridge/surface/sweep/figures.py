@@ -67,8 +67,8 @@ def draw_line(axes: "Axes", results: Results, name: str, measure: str, style: st
     axes.plot(x[good], y[good], style, color=COLOUR, markersize=4)
     axes.plot(x[~good], np.zeros((~good).sum()), "x", color="#d1495b", clip_on=False,
               transform=axes.get_xaxis_transform())  # fmt: skip
-    axes.set_xlabel(name)
-    axes.set_ylabel(measure)
+    axes.set_xlabel(name, parse_math=False)
+    axes.set_ylabel(measure, parse_math=False)
     axes.grid(alpha=0.3)
 
 
@@ -81,6 +81,6 @@ def draw_map(axes: "Axes", results: Results, across: str, up: str, measure: str)
         drawn = axes.pcolormesh(columns, rows, field, shading="nearest")
     else:
         drawn = axes.scatter(x, y, c=z, s=14)
-    axes.figure.colorbar(drawn, ax=axes, label=measure)
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
+    axes.figure.colorbar(drawn, ax=axes).set_label(measure, parse_math=False)
+    axes.set_xlabel(across, parse_math=False)
+    axes.set_ylabel(up, parse_math=False)

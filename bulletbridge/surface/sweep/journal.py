@@ -12,14 +12,16 @@ import os
 import sqlite3
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.sweep.study import Study
 
+COLUMNS = "run", "error", "seconds"
+"""Of the result, besides parameters and measures."""
 PART = ".part"
 """After the name of the result: its journal."""
 
@@ -104,8 +106,28 @@ class Journal:
             self._database.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
             raise ModelError(
-                f"cannot write '{self.part}' ({error}); is another sweep writing it?"
+                f"cannot write '{self.part}' ({error}); is another sweep writing it, or is it no"
+                " journal of a sweep?"
             ) from None
+        try:
+            self._begin()
+        except sqlite3.Error as error:
+            self._database.close()
+            raise ModelError(
+                f"'{self.part}' is no journal of a sweep, or cannot be written ({error}); make"
+                " room, or remove it"
+            ) from None
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _begin(self) -> None:
+        """Take what is in the journal, or write down whose it is.
+
+        Raises:
+            ModelError: Something in it is not of this study.
+            sqlite3.Error: It is no journal, or the disk is full.
+        """
         execute = self._database.execute
         execute("CREATE TABLE IF NOT EXISTS study (key TEXT, about TEXT)")
         execute(
@@ -118,7 +140,30 @@ class Journal:
         execute("COMMIT")
         if found:
             self._require_same(found[0][0])
-        self.done = {run for (run,) in execute("SELECT run FROM runs")}
+        self.done = set[int]()
+        for line in execute("SELECT run, results, error, seconds FROM runs"):
+            if not self._is_own(*line):
+                raise ModelError(
+                    f"'{self.part}' has a run {line[0]!r} that is none of the"
+                    f" {len(self.study.points)} of this study, or no numbers of it; remove that"
+                    " journal, or choose another name for the results"
+                )
+            self.done.add(line[0])
+
+    def _is_own(self, run: object, results: object, error: object, seconds: object) -> bool:
+        """Whether a line of the journal is what ``add`` may have written."""
+        if not (isinstance(run, int) and 0 <= run < len(self.study.points)):
+            return False
+        if not (isinstance(results, str) and isinstance(error, str) and isinstance(seconds, float)):
+            return False
+        try:
+            found: object = json.loads(results)
+        except ValueError:
+            return False
+        if not isinstance(found, dict):
+            return False
+        numbers = cast(dict[str, object], found).values()
+        return all(isinstance(number, int | float) for number in numbers)
 
     def _require_same(self, key: str) -> None:
         """Refuse to mix two studies."""
@@ -129,12 +174,26 @@ class Journal:
             )
 
     def add(self, run: int, outcome: Outcome) -> None:
-        """Keep what became of a run, unless that is known already."""
-        self._database.execute(
-            "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)",
-            (run, json.dumps(outcome.results), outcome.error, outcome.seconds),
-        )
+        """Keep what became of a run, unless that is known already.
+
+        Raises:
+            BulletBridgeError: The disk is full, or the journal cannot be written any more.
+        """
+        try:
+            self._database.execute(
+                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)",
+                (run, json.dumps(outcome.results), outcome.error, outcome.seconds),
+            )
+        except sqlite3.Error as error:
+            raise self._unwritten(self.part, error) from None
         self.done.add(run)
+
+    def _unwritten(self, file: Path, error: Exception) -> BulletBridgeError:
+        """What is raised when there is no room for results."""
+        return BulletBridgeError(
+            f"cannot write '{file}' ({error}); the {len(self.done)} runs before are kept in"
+            f" '{self.part}': make room, and go on with resume"
+        )
 
     def results(self) -> Results:
         """All runs so far."""
@@ -150,13 +209,20 @@ class Journal:
         return Results(self.study.names, measures, columns, [line[2] for line in lines], runs)
 
     def finish(self) -> Results:
-        """Put the result in place of the journal."""
+        """Put the result in place of the journal.
+
+        Raises:
+            BulletBridgeError: It cannot be written; the journal stays.
+        """
         results = self.results()
         if not self.is_complete:
             lines = self._database.execute("SELECT seconds FROM runs ORDER BY run")
-            self._write(results, [seconds for (seconds,) in lines])
+            try:
+                self._write(results, [seconds for (seconds,) in lines])
+            except OSError as error:
+                raise self._unwritten(self.file, error) from None
             self.close()
-            self.part.unlink()
+            self.part.unlink(missing_ok=True)
             self.is_complete = True
         return results
 
@@ -171,11 +237,14 @@ class Journal:
         told["about"] = self.study.about
         table = table.replace_schema_metadata({"bulletbridge": json.dumps(told)})
         new = self.file.with_name(self.file.name + ".new")
-        with open(new, "wb") as stream:
-            files.write_table(table, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(new, self.file)
+        try:
+            with open(new, "wb") as stream:
+                files.write_table(table, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(new, self.file)
+        finally:
+            new.unlink(missing_ok=True)  # half a file
 
     def close(self) -> None:
         """Let others at it."""
@@ -205,8 +274,11 @@ def read_study(file: str | Path) -> Results:
     """
     _, files = parquet()
     told = about(Path(file))
-    table = files.read_table(file)
-    names, measures = tuple(told["names"]), tuple(told["measures"])
-    columns = {name: np.array(table[name], float) for name in (*names, *measures)}
-    errors = [error or "" for error in table["error"].to_pylist()]
-    return Results(names, measures, columns, errors, table["run"].to_pylist())
+    try:
+        table = files.read_table(file)
+        names, measures = tuple(told["names"]), tuple(told["measures"])
+        columns = {name: np.array(table[name], float) for name in (*names, *measures)}
+        errors = [error or "" for error in table["error"].to_pylist()]
+        return Results(names, measures, columns, errors, table["run"].to_pylist())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"'{file}' is no result of a study that can be read: {error}") from None

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from bulletbridge.errors import ModelError
-from bulletbridge.surface.sweep.journal import Journal, Results
+from bulletbridge.numerics.records import array_of
+from bulletbridge.surface.sweep.journal import COLUMNS, Journal, Results
 from bulletbridge.surface.sweep.measures import ModelRun
 from bulletbridge.surface.sweep.study import Parameters, Study, grid
 from bulletbridge.surface.sweep.workers import Function, on_cluster, on_this_machine
@@ -47,6 +46,7 @@ def sweep(
 
     Raises:
         ModelError: There are no runs, ``file`` has other results, or there is no such cluster.
+        BulletBridgeError: The disk is full or the cluster lost; what was done is kept.
         MissingExtraError: pyarrow, or distributed for a cluster, is not installed.
     """
     runs = grid(parameters) if isinstance(parameters, Mapping) else list(parameters)
@@ -76,14 +76,22 @@ def study_of(function: Function, runs: Sequence[Parameters]) -> Study:
     """The study of a function at these points.
 
     Raises:
-        ModelError: There are none, or they do not all have the same parameters.
+        ModelError: There are none, they differ in their parameters, or some are no numbers.
     """
     if not runs or not runs[0]:
         raise ModelError("a study needs parameters; give some values")
     names = tuple(runs[0])
     if any(set(run) != set(names) for run in runs):
         raise ModelError("the runs of a study differ in the names of their parameters")
-    points = np.array([[run[name] for name in names] for run in runs], float)
+    taken = [name for name in names if name in COLUMNS]
+    if taken:
+        raise ModelError(
+            f"a parameter is called '{taken[0]}', as a column of the results is; give it another"
+            " name"
+        )
+    points = array_of("parameters", [[run[name] for name in names] for run in runs])
+    if points.shape != (len(runs), len(names)):
+        raise ModelError(f"parameters have shape {points.shape}; give one number for each name")
     if isinstance(function, ModelRun):
         about = function.about
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, array_of
 
 Parameters = dict[str, float]
 SHAPES = "give VALUE, VALUE,VALUE,..., LOW:HIGH:COUNT, LOW:HIGH or LOW:HIGH:log"
@@ -97,11 +97,18 @@ def read_setting(text: str) -> tuple[str, Spread]:
 
 
 def grid(settings: Mapping[str, Sequence[float]]) -> list[Parameters]:
-    """Every combination of values, the last parameter the fastest."""
-    return [
-        dict(zip(settings, map(float, point), strict=True))
-        for point in itertools.product(*settings.values())
-    ]
+    """Every combination of values, the last parameter the fastest.
+
+    Raises:
+        ModelError: Values are no list of numbers.
+    """
+    spreads: list[list[float]] = []
+    for name, values in settings.items():
+        numbers = array_of(f"parameter '{name}'", values)
+        if numbers.ndim != 1:
+            raise ModelError(f"parameter '{name}' is {values!r}; give a list of numbers")
+        spreads.append(numbers.tolist())
+    return [dict(zip(settings, point, strict=True)) for point in itertools.product(*spreads)]
 
 
 def grid_values(name: str, spread: Spread) -> list[float]:

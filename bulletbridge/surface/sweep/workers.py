@@ -7,15 +7,15 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
 from bulletbridge.simulation.workers import cores
 from bulletbridge.surface.quiet import quiet_bullet
-from bulletbridge.surface.sweep.journal import Outcome
+from bulletbridge.surface.sweep.journal import COLUMNS, Outcome
 from bulletbridge.surface.sweep.study import Parameters
 
 Function = Callable[[Parameters], Mapping[str, float]]
@@ -32,12 +32,42 @@ def perform(function: Function, parameters: Parameters) -> Outcome:
     results: dict[str, float] = {}
     error = ""
     try:
-        results = {name: float(value) for name, value in function(parameters).items()}
-    except BulletBridgeError as failure:
-        error = str(failure)
-    except Exception as failure:  # a run of many
-        error = f"{type(failure).__name__}: {failure}"
+        results = numbers_by_name(function(parameters), parameters)
+    except BaseException as failure:  # noqa: BLE001  whatever ends one run of many ends but that
+        error = said(failure)
     return Outcome(results, error, time.perf_counter() - begun)
+
+
+def numbers_by_name(given: object, parameters: Parameters) -> dict[str, float]:
+    """What a function has returned, as a study keeps it.
+
+    Raises:
+        ModelError: Not numbers by name, or one is called like a column that the table has anyway.
+    """
+    if not isinstance(given, Mapping):
+        raise ModelError(f"the function returned {given!r}; return numbers by name")
+    found: dict[str, float] = {}
+    for name, value in cast(Mapping[object, Any], given).items():
+        if not isinstance(name, str):
+            raise ModelError(f"the function returned a number called {name!r}; use strings")
+        if name in parameters or name in COLUMNS:
+            raise ModelError(
+                f"the function returned '{name}', as a parameter or column of the table is called;"
+                " give it another name"
+            )
+        found[name] = float(value)
+    return found
+
+
+def said(failure: BaseException) -> str:
+    """What an exception says, as text that can be written, whatever it is."""
+    try:
+        text = str(failure)
+    except Exception:  # its own code, too
+        text = "which cannot be put into words"
+    if not isinstance(failure, BulletBridgeError):
+        text = f"{type(failure).__name__}: {text}"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def begin_worker() -> None:
@@ -139,6 +169,7 @@ def on_cluster(function: Function, points: Mapping[int, Parameters], address: st
     Raises:
         MissingExtraError: distributed is not installed.
         ModelError: There is no cluster at that address.
+        BulletBridgeError: It is lost.
     """
     try:
         distributed: Any = import_module("distributed")
@@ -165,9 +196,16 @@ def on_cluster(function: Function, points: Mapping[int, Parameters], address: st
                 running[future] = run
                 finished.add(future)
 
-        for _ in range(window):
-            submit_next()
-        for future in finished:
-            error, run = future.exception(), running.pop(future)
-            yield run, Outcome({}, f"{error}", 0.0) if error is not None else future.result()
-            submit_next()
+        try:
+            for _ in range(window):
+                submit_next()
+            for future in finished:
+                error, run = future.exception(), running.pop(future)
+                yield run, Outcome({}, said(error), 0.0) if error is not None else future.result()
+                submit_next()
+        except (OSError, CancelledError, TimeoutError) as error:
+            why = " ".join(said(error).split())
+            raise BulletBridgeError(
+                f"the Dask cluster at '{address}' is lost ({why}); what is done is kept: go on with"
+                " resume when it is there again"
+            ) from None

@@ -1,0 +1,222 @@
+"""What is no number, no function or no array is refused by name, and nothing has changed then."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from planar import planar_chain
+from users_constraints import PointOnSphere
+
+import bulletbridge as bb
+from bulletbridge.constraints.user import Rows
+from bulletbridge.errors import AssemblyError, ModelError
+
+TIP = bb.Frame("l2", (0.7, 0, 0))
+ROD = bb.Distance("rod", bb.Frame("world"), TIP, 0.9)
+
+
+def chain():
+    return planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
+
+
+def closed(**options) -> bb.System:
+    system = bb.System(chain(), [ROD], dt=2e-3, **options)
+    system.assemble({"j0": 1.0, "j1": -1.0})
+    return system
+
+
+@pytest.mark.parametrize("name", ["x", "y", "z", "angle"])
+@pytest.mark.parametrize("given", [3.0, "3", (0.0, 0.0, 0.0), None])
+def test_a_motion_that_is_no_function_is_refused(name, given):
+    with pytest.raises(ModelError, match=f"{name} of a motion is .*give a function of time"):
+        bb.Motion(**{name: given})
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 0), (0, 0), (0, 0, np.nan), "z", 1.0])
+def test_an_axis_of_a_motion_that_is_none_is_refused(axis):
+    with pytest.raises(ModelError, match="axis of a motion is .*give three finite numbers"):
+        bb.Motion(angle=lambda t: (t, 1.0, 0.0), axis=axis)
+
+
+@pytest.mark.parametrize(
+    "given", [(1.0, 2.0), "abc", 1.0, None, (1.0, "x", 2.0), ((1.0,), (2.0,), (3.0,))]
+)
+def test_a_signal_that_gives_no_three_numbers_is_told_with_its_constraint(given):
+    moved = bb.Distance("rod", ROD.a, ROD.b, 0.9, bb.Motion(z=lambda t: given))
+    with pytest.raises(ModelError, match=r"'rod': a signal gave .* at t = 0 s; return three"):
+        bb.System(chain(), [moved])
+
+
+def test_a_signal_that_fails_later_undoes_the_step_and_names_its_constraint():
+    def late(t):
+        return (0.01 * t, 0.01, 0.0) if t < 0.05 else (np.nan, 0.0, 0.0)
+
+    moved = bb.Distance("rod", ROD.a, ROD.b, 0.9, bb.Motion(z=late))
+    system = bb.System(chain(), [moved], dt=0.01)
+    system.assemble({"j0": 1.0, "j1": -1.0})
+    with pytest.raises(ModelError, match=r"'rod': a prescribed motion is not finite at t = 0\.05"):
+        for _ in range(10):
+            before = system.q, system.v
+            system.step()
+    assert_array_equal(system.q, before[0])
+    assert_array_equal(system.v, before[1])
+
+
+@pytest.mark.parametrize("given", [3.0, "abc", None, [3.0]])
+def test_a_scripted_force_that_is_no_function_is_refused(given):
+    with pytest.raises(ModelError, match="scripted force of joint 'j0' is .*give a function"):
+        bb.System(chain(), [ROD], forces={"j0": given})
+
+
+@pytest.mark.parametrize("given", ["abc", None, (1.0, 2.0), np.nan, [1.0]])
+def test_a_scripted_force_that_gives_no_number_is_told_with_its_joint(given):
+    system = closed(forces={"j0": lambda t: given if t > 0.0 else 0.0})
+    before = system.q
+    with pytest.raises(ModelError, match=r"scripted force of joint 'j0' is .* at t = 0.002 s; cor"):
+        system.rollout(3)
+    assert_array_equal(system.q, before)
+
+
+class Odd(PointOnSphere):
+    """A constraint whose rows are changed before they are returned."""
+
+    name = "odd"
+
+    def __init__(self, change) -> None:
+        super().__init__(TIP, 0.9)
+        self.change = None
+        self.later = change
+
+    def rows(self, kinematics):
+        rows = super().rows(kinematics)
+        return rows if self.change is None else self.change(rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r._replace(g=np.array([np.nan])), "gave g that is not finite at t = 0.00"),
+        (lambda r: r._replace(gamma=np.array([np.inf])), "gave gamma that is not finite"),
+        (lambda r: r._replace(J=r.J[:, :2]), "gave J of shape (1, 2); its 1 units ask for (1, 3)"),
+        (lambda r: r._replace(g=np.zeros(2)), "gave g of shape (2,); its 1 units ask for (1,)"),
+        (lambda r: r._replace(g_t=0.0), "gave g_t of shape (); its 1 units ask for (1,)"),
+        (lambda r: None, "gave rows that are not four arrays of numbers"),
+        (lambda r: r[:3], "gave rows that are not four arrays of numbers"),
+        (lambda r: Rows("a", "b", "c", "d"), "gave rows that are not four arrays of numbers"),
+    ],
+)
+def test_rows_of_a_users_constraint_are_checked_and_the_step_undone(change, message):
+    odd = Odd(change)
+    system = bb.System(chain(), [odd], dt=2e-3)
+    system.assemble({"j0": 1.0})
+    system.step()
+    before = system.q, system.v
+    odd.change = odd.later
+    with pytest.raises(ModelError, match="constraint 'odd' " + re.escape(message)):
+        system.step()
+    assert_array_equal(system.q, before[0])
+    assert_array_equal(system.v, before[1])
+    odd.change = None
+    system.step()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("dt", x) for x in ("x", None, np.nan, np.inf, 0.0, -1.0, (1e-3,), 1j)),
+        *(("rtol", x) for x in ("x", np.nan, 0.0, 2.0)),
+        *(("atol", x) for x in ("x", np.nan, -1.0, None)),
+        *(("passes", x) for x in ("x", 1.5, -1, np.nan)),
+    ],
+)
+def test_options_that_are_no_numbers_are_refused(name, value):
+    with pytest.raises(ModelError, match=f"^{name} is "):
+        bb.System(chain(), [ROD], **{name: value})
+
+
+@pytest.mark.parametrize("value", ["x", np.nan, (1e-3, 1e-3), None])
+def test_a_step_that_is_no_number_is_refused_later_too(value):
+    system = closed()
+    with pytest.raises(ModelError, match="^dt is "):
+        system.dt = value
+    assert system.dt == 2e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threads": 1.5}, r"threads is 1\.5; give a whole number"),
+        ({"threads": "2"}, "threads is '2'; give a whole number"),
+        ({"threads": True}, "threads is True; give a whole number"),
+        ({"steps": 2.0}, r"steps is 2\.0; give a whole number"),
+        ({"every": "1"}, "every is '1'; give a whole number"),
+        ({"q": [[0.1, 0.2, 0.3], [0.1]]}, "q has parts of different lengths"),
+        ({"q": [[1j, 0.2, 0.3]]}, "q is not an array of real numbers, but of complex128"),
+        ({"q": [["a", "b", "c"]]}, "q is not an array of real numbers, but of"),
+        ({"v": "fast"}, "v is not an array of real numbers"),
+        ({"tau": [[1.0], [1.0, 2.0]]}, "tau has parts of different lengths"),
+        ({"t": "now"}, "t is not an array of real numbers"),
+    ],
+)
+def test_rollouts_refuse_what_is_no_array_of_numbers(arguments, message):
+    system = closed()
+    given = {"q": np.tile(system.q, (3, 1)), "steps": 2} | arguments
+    with pytest.raises(ModelError, match=message):
+        bb.rollout(system, **given)
+
+
+@pytest.mark.parametrize("name", ["q", "v", "t"])
+def test_a_world_that_starts_with_nan_is_named(name):
+    system = closed()
+    given = {"q": np.tile(system.q, (4, 1)), "v": np.zeros((4, 3)), "t": np.zeros(4)}
+    given[name][2] = np.nan
+    with pytest.raises(ModelError, match=f"world 2 starts with {name} = .*nan.*, which is not"):
+        bb.rollout(system, **given, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"q": [[0.1], [0.2, 0.3]]}, "q has parts of different lengths"),
+        ({"q": np.array([1j, 0, 0])}, "q is not an array of real numbers"),
+        ({"v": "abc"}, "v is not an array of real numbers"),
+        ({"t": "now"}, "the time is 'now' s; give a finite number"),
+        ({"t": np.nan}, "the time is nan s; give a finite number"),
+    ],
+)
+def test_states_that_are_no_numbers_are_refused_and_not_taken(state, message):
+    system = closed()
+    before = system.q, system.v, system.t
+    with pytest.raises(ModelError, match=message):
+        system.set_state(**state)
+    for old, new in zip(before, (system.q, system.v, system.t), strict=True):
+        assert_array_equal(old, new)
+    with pytest.raises(ModelError, match="q of joint 'j0' is not an array of real numbers"):
+        system.assemble({"j0": "one"})
+
+
+def test_frames_too_far_away_to_calculate_with_are_refused():
+    for far in ((1e300, 0, 0), (np.inf, 0, 0), (0, 0), "abc", (1j, 0, 0)):
+        with pytest.raises(ModelError, match=r"loop 'rod': frame on link 'l2' has xyz .*1e\+100"):
+            bb.System(chain(), [bb.Distance("rod", bb.Frame("l2", far), bb.Frame("world"), 1.0)])
+
+
+def test_a_universal_joint_on_axes_that_are_not_perpendicular_says_what_helps():
+    system = bb.System(chain())
+    system.assemble()
+    joint = bb.LoopJoint(
+        "cross",
+        bb.JointModel.UNIVERSAL,
+        bb.Frame("world"),
+        bb.Frame("l2"),
+        axis=(1.0, 0.0, 0.0),
+        axis_b=(0.5, np.sqrt(0.75), 0.0),
+    )
+    q = system.q
+    with pytest.raises(AssemblyError, match="axes are at 60° to each other now instead of 90°"):
+        system.connect(joint, as_is=True)
+    assert_array_equal(system.q, q)
+    assert not system.constraints
+    system.connect(joint, as_is=True, assemble=True)
+    assert system.evaluate().largest("radians") < 1e-12

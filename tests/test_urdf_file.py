@@ -1,0 +1,151 @@
+"""URDFs with numbers, meshes and names that are none: one message instead of a traceback."""
+
+import re
+
+import pytest
+from small_models import four_bar
+
+import bulletbridge as bb
+from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.surface.flexible import Flexibility, make_flexible
+from bulletbridge.surface.inertia import repair
+from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.models import find
+from bulletbridge.surface.yaml_text import MOST_BYTES
+
+ROBOT = """<robot name="r">
+  <link name="base"/>
+  <link name="arm">
+    <inertial><origin xyz="0.5 0 0"/><mass value="2"/>
+      <inertia ixx="0.01" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><origin xyz="0.5 0 0" rpy="0 0 0"/><geometry><box size="1 0.1 0.1"/></geometry></visual>
+  </link>
+  <joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/>
+    <origin xyz="0 0 0"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+BENT = Flexibility("arm", 2, EI_z=10.0, direction=(1.0, 0.0, 0.0))
+WRONG = [
+    ('value="2"', 'value="two"', "link 'arm': <mass> has value=\"two\"; give a finite number"),
+    ('value="2"', 'value="nan"', "link 'arm': <mass> has value=\"nan\"; give a finite number"),
+    ('value="2"', 'value="-2"', "link 'arm': the mass is -2 kg; give zero or more"),
+    (' value="2"', "", "link 'arm': <mass> has no 'value'; add it"),
+    ('ixx="0.01"', 'ixx="inf"', "link 'arm': <inertia> has ixx=\"inf\"; give a finite number"),
+    ('izz="0.2"', 'izz="1e300"', "link 'arm': <inertia> has izz=\"1e300\"; give a finite number"),
+    ('rpy="0 0 0"', 'rpy="0 0"', "link 'arm': <origin> has rpy=\"0 0\"; give 3 finite numbers"),
+    ('"1 0.1 0.1"', '"1 0.1"', "link 'arm': <box> has size=\"1 0.1\"; give 3 finite numbers"),
+    ('"0 0 0"/><axis', '"a"/><axis', "joint 'hinge': <origin> has xyz=\"a\"; give 3 finite"),
+    ("<robot", "<sdf", "cannot read"),
+    ("</robot>", "", "cannot read"),
+    (ROBOT, '<sdf version="1"/>', "is no URDF: it begins with <sdf>, not with <robot>"),
+    (ROBOT, "<robot>" + 60 * "<a>" + 60 * "</a>" + "</robot>", "is nested deeper than 50 levels"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), WRONG)
+def test_wrong_attributes_are_named(tmp_path, right, wrong, message):
+    assert right in ROBOT
+    path = tmp_path / "robot.urdf"
+    path.write_text(ROBOT.replace(right, wrong))
+    for write in (
+        lambda: repair(path, tmp_path / "new.urdf", everything=True),
+        lambda: make_flexible(path, BENT, tmp_path / "new.urdf"),
+    ):
+        with pytest.raises(ModelError, match=re.escape(message)):
+            write()
+        assert not (tmp_path / "new.urdf").exists()
+
+
+@pytest.mark.parametrize("size", ["0 1 1", "-1 1 1"])
+def test_shapes_without_volume_are_named(tmp_path, size):
+    path = tmp_path / "robot.urdf"
+    path.write_text(ROBOT.replace('"1 0.1 0.1"', f'"{size}"'))
+    with pytest.raises(ModelError, match="link 'arm' has a box without volume; correct it"):
+        repair(path, tmp_path / "new.urdf", everything=True)
+
+
+def test_a_folder_that_is_missing_is_said(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(ROBOT)
+    missing = tmp_path / "nowhere" / "new.urdf"
+    for write in (lambda: repair(path, missing), lambda: make_flexible(path, BENT, missing)):
+        with pytest.raises(ModelError, match=r"cannot write .*new\.urdf.*a folder that is there"):
+            write()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"is no mesh that trimesh can read|has no facets"),
+        (b"solid nothing", r"is no mesh that trimesh can read|has no facets"),
+        (84 * b"\xff", r"is no mesh that trimesh can read|has no facets"),
+        (
+            b"solid flat\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n"
+            b"vertex 0 1 0\nendloop\nendfacet\nendsolid flat\n",
+            "has no volume",
+        ),
+    ],
+)
+def test_a_mesh_that_is_none_is_named(tmp_path, content, message):
+    (tmp_path / "part.stl").write_bytes(content)
+    path = tmp_path / "robot.urdf"
+    path.write_text(ROBOT.replace('<box size="1 0.1 0.1"/>', '<mesh filename="part.stl"/>'))
+    with pytest.raises(ModelError, match=rf"link 'arm': .*part\.stl.*({message})"):
+        repair(path, tmp_path / "new.urdf", everything=True)
+
+
+@pytest.mark.parametrize("name", [300 * "x" + ".urdf", '"a\\0b.urdf"', 5000 * "y/"])
+def test_names_that_no_file_can_have_are_refused_at_their_place(tmp_path, name):
+    path = tmp_path / "robot.loops.yaml"
+    path.write_text(f"bulletbridge: 1\nurdf: {name}\n")
+    with pytest.raises(LoopFileError, match=r"yaml:2:7: urdf: there is no file") as error:
+        read_loops(path)
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("name", [300 * "x", 300 * "x" + ".urdf", "a\0b.yaml", "a\0b"])
+def test_models_whose_names_no_file_can_have_do_not_exist(name):
+    with pytest.raises(ModelError, match="there is no file|no model is called"):
+        find(name)
+
+
+def test_a_loops_file_of_megabytes_is_not_parsed(tmp_path):
+    path = tmp_path / "huge.loops.yaml"
+    entry = "  - {name: l, type: ball, a: {link: c}, b: {link: d}}\n"
+    path.write_text("bulletbridge: 1\nurdf: r.urdf\nloops:\n" + entry * (MOST_BYTES // len(entry)))
+    with pytest.raises(LoopFileError, match=r"huge\.loops\.yaml: has 2\.0 MB; loops files may"):
+        read_loops(path)
+
+
+@pytest.mark.parametrize("number", ["1e101", "-1e300", "1e999"])
+def test_numbers_too_large_to_calculate_with_are_refused(tmp_path, number):
+    path = tmp_path / "robot.loops.yaml"
+    (tmp_path / "r.urdf").write_text(ROBOT)
+    path.write_text(f"bulletbridge: 1\nurdf: r.urdf\ngravity: [0, 0, {number}]\n")
+    with pytest.raises(LoopFileError, match=r"gravity\[2\]: must (not be above 1e\+100|be finite)"):
+        read_loops(path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ('<mass value="2.0"/>', '<mass value="inf"/>', r"link 'coupler' \(mass, .*inf.* in Bullet"),
+        ('<mass value="2.0"/>', '<mass value="1e300"/>', r"link 'coupler' .*1e\+300.* in Bullet"),
+        ('xyz="1 0 0"', 'xyz="nan 0 0"', r"joint 'rocker' \(axis, place\) is .*nan.* in Bullet"),
+        ('xyz="1 0 0"', 'xyz="1 0 0" rpy="nan 0 0"', "in Bullet, which cannot be calculated with"),
+    ],
+)
+def test_what_bullet_made_of_numbers_that_are_none_is_named(tmp_path, right, wrong, message):
+    path = four_bar(tmp_path)
+    urdf = tmp_path / "four_bar.urdf"
+    assert right in urdf.read_text()
+    urdf.write_text(urdf.read_text().replace(right, wrong))
+    with pytest.raises(ModelError, match=message):
+        bb.load(path)
+
+
+def test_an_orientation_that_bullet_cannot_read_is_left_out_as_bullet_does(tmp_path):
+    path = four_bar(tmp_path)
+    urdf = tmp_path / "four_bar.urdf"
+    urdf.write_text(urdf.read_text().replace('rpy="0 0.3 0"', 'rpy="0 0.3"'))
+    with bb.load(path) as loaded:
+        loaded.system.step()
