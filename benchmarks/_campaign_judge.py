@@ -349,7 +349,7 @@ def turns(n: Values, R: Values, near: Values) -> Values:
     e = normals(n)
     e = e if np.linalg.det(np.vstack([e, n])) > 0 else e[::-1]
     x, y = turned(R, e[0]), turned(R, e[1])
-    turn = np.arctan2(x @ e[1] - y @ e[0], x @ e[0] + y @ e[1])
+    turn: Values = np.arctan2(x @ e[1] - y @ e[0], x @ e[0] + y @ e[1])
     return turn + 2 * np.pi * np.round((near - turn) / (2 * np.pi))
 
 

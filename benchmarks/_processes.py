@@ -24,18 +24,19 @@ class Worker:
         process: It.
         pipe: Where jobs go and lines come from.
         job: What it does now.
-        begun: When it began that [s].
+        begun: When it began that [s]; None until it does.
     """
 
     process: BaseProcess
     pipe: Any
     job: Any
-    begun: float
+    begun: float | None = None
 
 
 def serve(pipe: Any, do: Callable[[Any], Line]) -> None:
-    """Do what comes through the pipe until None comes."""
+    """Do what comes through the pipe until None comes; say when each begins."""
     while (job := pipe.recv()) is not None:
+        pipe.send(None)
         pipe.send(do(job))
 
 
@@ -46,7 +47,7 @@ def employ(do: Callable[[Job], Line], job: Job) -> Worker:
     process.start()
     theirs.close()
     ours.send(job)
-    return Worker(process, ours, job, time.monotonic())
+    return Worker(process, ours, job)
 
 
 def run_all(
@@ -63,7 +64,7 @@ def run_all(
         jobs: What to do.
         lost: The line of a job whose process stalled (``hang``) or died (``crash``), and how.
         workers: Number of processes.
-        limit: Time that a job may take [s].
+        limit: Time that a job may take once it has begun [s].
     """
     waiting = iter(jobs)
     busy = [employ(do, job) for _, job in zip(range(workers), waiting, strict=False)]
@@ -71,15 +72,16 @@ def run_all(
         while busy:
             wait([worker.pipe for worker in busy], timeout=1.0)
             for worker in list(busy):
-                line, alive = None, True
+                line, alive, now = None, True, time.monotonic()
                 try:
                     if worker.pipe.poll():
                         line = worker.pipe.recv()
+                        worker.begun = now  # it says so by None
                 except (EOFError, ConnectionError):
                     alive = False
                     worker.process.join()
                     line = lost(worker.job, "crash", f"exit code {worker.process.exitcode}")
-                if line is None and time.monotonic() - worker.begun > limit:
+                if line is None and worker.begun is not None and now - worker.begun > limit:
                     alive = False
                     worker.process.kill()
                     line = lost(worker.job, "hang", f"no end after {limit:g} s")
@@ -90,7 +92,7 @@ def run_all(
                 job = next(waiting, None)
                 if job is not None and alive:
                     worker.pipe.send(job)
-                    busy.append(Worker(worker.process, worker.pipe, job, time.monotonic()))
+                    busy.append(Worker(worker.process, worker.pipe, job))
                 elif job is not None:
                     busy.append(employ(do, job))
                 elif alive:

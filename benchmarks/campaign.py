@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--integrators", type=integrators, default=list(COMPILED))
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--time-limit", type=float, default=120.0, help="of a run [s]")
+    parser.add_argument("--time-limit", type=float, default=300.0, help="of a run [s]")
     parser.add_argument("--table", action="store_true", help="print tables of what is there")
     options = parser.parse_args()
     if not options.table:

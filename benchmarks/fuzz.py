@@ -12,6 +12,7 @@ made from its number alone: ``--first 48 --loops 1 --urdfs 0`` is the 48th again
 import argparse
 import contextlib
 import io
+import shutil
 import sys
 import tempfile
 import traceback
@@ -43,34 +44,43 @@ def seeds(pattern: str) -> list[Path]:
     return [file for file in sorted(BUNDLED.glob(pattern)) if file.stat().st_size < MOST]
 
 
-def spoilt(kind: Kind, number: int, folder: Path) -> tuple[Path, str, Rng]:
-    """A loops file or URDF with mistakes, in a folder of its own; its name before, and chance."""
+def spoilt(kind: Kind, number: int, place: Path) -> tuple[Path, str, Rng]:
+    """A loops file or URDF with mistakes among copies of the bundled ones.
+
+    Args:
+        kind: What is spoilt.
+        number: What it is made from.
+        place: Where the copies go, in a folder of their own.
+
+    Returns:
+        The file, its text before, and chance to go on with.
+    """
     rng = np.random.default_rng([number, kind == "urdf"])
     files = seeds("*.loops.yaml" if kind == "loops" else "*.urdf")
     file = files[int(rng.integers(len(files)))]
-    text = spoil(file.read_text(encoding="utf-8"), rng)
-    made = folder / file.name
-    made.write_bytes(text.encode("utf-8", "surrogatepass"))
-    return made, file.read_text(encoding="utf-8"), rng
+    text = file.read_text(encoding="utf-8")
+    made = Path(tempfile.mkdtemp(dir=place)) / file.name
+    for beside in BUNDLED.iterdir():
+        there = made.parent / beside.name
+        if beside.is_dir():
+            there.symlink_to(beside)  # meshes, which nothing writes to
+        else:
+            shutil.copy(beside, there)
+    made.write_bytes(spoil(text, rng).encode("utf-8", "surrogatepass"))
+    return made, text, rng
 
 
 def run(job: Job) -> Line:
     """What came of one job."""
     kind, number = job
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        file, text, rng = spoilt(kind, number, folder)
-        for beside in BUNDLED.iterdir():
-            if not (folder / beside.name).exists():
-                (folder / beside.name).symlink_to(beside)
-        if kind == "loops":
-            commands = of_loops_file(file, rng)
-        else:
-            commands = of_urdf(file, text, rng)
+        file, text, rng = spoilt(kind, number, Path(place))
+        commands = of_loops_file(file, rng) if kind == "loops" else of_urdf(file, text, rng)
         line: Line = {"kind": kind, "number": number, "file": file.name, "end": "done"}
         for name, command in commands:
             end, said = answer(command)
-            line = {**line, "command": name, "end": end, "said": said.replace(place, "")[-2000:]}
+            said = said.replace(str(file.parent), "")[-2000:]
+            line = {**line, "command": name, "end": end, "said": said}
             if end in FAULTS:
                 break
     return line
@@ -130,9 +140,13 @@ def lost(job: Job, end: str, message: str) -> Line:
 def fuzz(options: argparse.Namespace) -> None:
     """Do what is not yet in the journal."""
     done = {(line["kind"], line["number"]) for line in read(options.output)}
-    jobs: list[Job] = [("loops", options.first + k) for k in range(options.loops)]
-    jobs += [("urdf", options.first + k) for k in range(options.urdfs)]
-    jobs = [job for job in jobs if job not in done]
+    counts: dict[Kind, int] = {"loops": options.loops, "urdf": options.urdfs}
+    jobs: list[Job] = [
+        (kind, number)
+        for kind, count in counts.items()
+        for number in range(options.first, options.first + count)
+        if (kind, number) not in done
+    ]
     lines = run_all(run, jobs, lost, options.workers, options.time_limit)
     keep(options.output, track(lines, "files", len(jobs), disable=not sys.stderr.isatty()))
 
