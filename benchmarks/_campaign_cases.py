@@ -317,8 +317,8 @@ def driven(rng: Rng) -> Parts:
 
 
 def doubled(rng: Rng) -> Parts:
-    """Constraints that hold positions, some of them twice."""
-    parts = constrained(rng, HOLDING)
+    """Constraints of all kinds, some of them twice."""
+    parts = constrained(rng, tuple(M))
     again = [replace(c, name=f"{c.name}_again") for c in parts.constraints if rng.random() < 0.6]
     if not again:
         again = [replace(parts.constraints[0], name="again")]
@@ -354,13 +354,17 @@ def planar(rng: Rng) -> Parts:
         )
     q, v, tau = start(rng, mechanism)
     closer, made = Closer(mechanism, q), list[Closing]()
-    models = M.BALL, M.REVOLUTE, M.CYLINDRICAL, M.POINT_ON_LINE, M.WELD
+    models = M.BALL, M.REVOLUTE, M.CYLINDRICAL, M.POINT_ON_LINE, M.WELD, *ROLLING
+    chances = [0.24, 0.32, 0.12, 0.08, 0.04, 0.08, 0.06, 0.06]
     for k in range(int(rng.integers(1, 4))):
-        model = models[int(rng.choice(len(models), p=[0.3, 0.4, 0.15, 0.1, 0.05]))]
+        model = models[int(rng.choice(len(models), p=chances))]
         one, other = ends(rng, mechanism)
         x, y = (float(value) for value in rng.normal(0, 0.4, 2))
-        axis = (1.0, 0.0, 0.0) if model is M.POINT_ON_LINE else (0.0, 0.0, 1.0)
-        loop = bb.LoopJoint(f"c{k}", model, bb.Frame(one, (x, y, 0.0)), bb.Frame(other), axis)
+        across = (M.POINT_ON_LINE, M.ROLLING, M.PURE_ROLLING)  # whose axis is in the plane
+        axis = (1.0, 0.0, 0.0) if model in across else (0.0, 0.0, 1.0)
+        radius = float(rng.uniform(0.1, 0.6)) if model in ROUND else 0.0
+        frames = bb.Frame(one, (x, y, 0.0)), bb.Frame(other)
+        loop = bb.LoopJoint(f"c{k}", model, *frames, axis, radius=radius)
         new = closer.joint(rng, loop)
         if feasible(mechanism, [*made, new], q):
             made.append(new)

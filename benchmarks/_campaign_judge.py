@@ -37,6 +37,7 @@ PARALLEL = M.REVOLUTE, M.CYLINDRICAL, M.PLANAR, M.SCREW
 """Models whose axes stay parallel."""
 WEAK = 1e-9
 """Rows below this, relative to the strongest, are dependent; rates below it [m/s, rad/s] none."""
+Z = np.array([0.0, 0.0, 1.0])
 TINY = 1e-100  # a complex step: its square vanishes
 
 
@@ -53,6 +54,13 @@ class Moving:
 def dot(a: Values, b: Values) -> Values:
     """Products of vectors (..., 3), without conjugation."""
     return np.sum(a * b, axis=-1)
+
+
+def cross(a: Values, b: Values) -> Values:
+    """Vector products of vectors (..., 3); several times as fast as numpy's."""
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
 
 
 def norm(a: Values) -> Values:
@@ -78,7 +86,7 @@ def rotation(quaternion: Values) -> Values:
 
 def about(axis: Values, angle: Values) -> Values:
     """Rotations (n, 3, 3) about a unit axis (3,) by angles (n,), by Rodrigues' formula."""
-    K = np.cross(np.eye(3), axis)
+    K = cross(np.eye(3), axis)
     sine, cosine = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]
     return np.eye(3) + sine * K + (1 - cosine) * (K @ K)
 
@@ -121,7 +129,7 @@ class Judge:
             way, z = turned(R[:, parent], body["p"]), before[:, :, 2]
             w[:, i] = w[:, parent]
             if body["joint"] == REVOLUTE:
-                R[:, i] = before @ about(np.array([0.0, 0.0, 1.0]), q[:, first])
+                R[:, i] = before @ about(Z, q[:, first])
                 w[:, i] += z * v[:, rate, None]
             elif body["joint"] == PRISMATIC:
                 R[:, i] = before
@@ -130,7 +138,7 @@ class Judge:
                 R[:, i] = before @ rotation(q[:, first : first + 4])
                 w[:, i] += turned(R[:, i], v[:, rate : rate + 3])
             p[:, i] = p[:, parent] + way
-            u[:, i] = u[:, parent] + np.cross(w[:, parent], way)
+            u[:, i] = u[:, parent] + cross(w[:, parent], way)
             if body["joint"] == PRISMATIC:
                 u[:, i] += z * v[:, rate, None]
         return Moving(R, p, w, u)
@@ -143,7 +151,7 @@ class Judge:
         way = turned(m.R[:, link.body], offset)
         w = m.w[:, link.body]
         return m.R[:, link.body] @ R_l, m.p[:, link.body] + way, w, (
-            m.u[:, link.body] + np.cross(w, way)
+            m.u[:, link.body] + cross(w, way)
         )  # fmt: skip
 
     def relative(self, m: Moving, loop: bb.LoopJoint | bb.Distance, t: Values) -> "Relative":
@@ -157,7 +165,7 @@ class Judge:
             place, rate = np.moveaxis(prescribed(loop.motion, t), 1, 2)
             axis = unit(loop.motion.axis or loop.axis)  # of general ones only where given
             way = turned(R_a, place[:, :3])
-            p_a, u_a = p_a + way, u_a + np.cross(w_a, way) + turned(R_a, rate[:, :3])
+            p_a, u_a = p_a + way, u_a + cross(w_a, way) + turned(R_a, rate[:, :3])
             R_a = R_a @ about(axis, place[:, 3])
             w_a = w_a + turned(R_a, axis * rate[:, 3, None])
         back = np.swapaxes(R_a, 1, 2)
@@ -166,13 +174,18 @@ class Judge:
             back @ R_b,
             turned(back, apart),
             turned(back, w_b - w_a),
-            turned(back, u_b - u_a - np.cross(w_a, apart)),
+            turned(back, u_b - u_a - cross(w_a, apart)),
             z,
         )
 
-    def gaps(self, q: Values, v: Values, t: Values) -> list[Values]:
-        """Gaps of each constraint at n states, along all its rows: (n, rows) each [m or rad]."""
+    def look(self, q: Values, v: Values, t: Values) -> tuple[list[Values], list[Values]]:
+        """Gaps and rates of each constraint at n states, as below."""
         m = self.moving(q, v)
+        return self.gaps(q, v, t, m), self.rates(q, v, t, m)
+
+    def gaps(self, q: Values, v: Values, t: Values, m: Moving | None = None) -> list[Values]:
+        """Gaps of each constraint at n states, along all its rows: (n, rows) each [m or rad]."""
+        m = m or self.moving(q, v)
         return [
             self.coupled(c, q, t, 0)
             if isinstance(c, bb.Coupling)
@@ -180,9 +193,9 @@ class Judge:
             for c in self.constraints
         ]
 
-    def rates(self, q: Values, v: Values, t: Values) -> list[Values]:
+    def rates(self, q: Values, v: Values, t: Values, m: Moving | None = None) -> list[Values]:
         """Rates of all rows, those of velocity too: (n, rows) each [m/s or rad/s]."""
-        m = self.moving(q, v)
+        m = m or self.moving(q, v)
         return [
             self.coupled(c, v, t, 1)
             if isinstance(c, bb.Coupling)
@@ -223,9 +236,9 @@ class Judge:
             w = v[of][:3]
             if joint.kind == "free":  # angular velocity in world axes
                 rate[at.start : at.start + 3] = v[of][3:]
-                w_of_s = s * w - np.cross(x, w)
+                w_of_s = s * w - cross(x, w)
             else:  # in body axes
-                w_of_s = s * w + np.cross(x, w)
+                w_of_s = s * w + cross(x, w)
             rate[at.stop - 4 : at.stop - 1], rate[at.stop - 1] = w_of_s / 2, -x @ w / 2
         return rate
 
@@ -233,7 +246,7 @@ class Judge:
         """Kinetic and potential energy (n,) [J]."""
         m, bodies = self.moving(q, v), self.mechanism.bodies
         way = turned(m.R, bodies["com"])
-        speed, own = m.u + np.cross(m.w, way), turned(np.swapaxes(m.R, 2, 3), m.w)
+        speed, own = m.u + cross(m.w, way), turned(np.swapaxes(m.R, 2, 3), m.w)
         spin = np.einsum("nbi,bij,nbj->n", own, bodies["J"], own)
         kinetic = (dot(speed, speed) @ bodies["mass"] + spin) / 2
         return kinetic, -((m.p + way) @ self.mechanism.gravity) @ bodies["mass"]
@@ -251,7 +264,7 @@ class Judge:
                 continue
             for frame, sign in ((c.b, 1.0), (c.a, -1.0)):
                 body = self.mechanism.links[frame.link].body
-                at = m.u[:, body] + np.cross(m.w[:, body], said.point - m.p[:, body])
+                at = m.u[:, body] + cross(m.w[:, body], said.point - m.p[:, body])
                 total += sign * (at @ said.force + m.w[:, body] @ said.torque)
         return total
 
@@ -338,7 +351,7 @@ def normals(n: Values) -> Values:
 def tilts(n: Values, R: Values) -> Values:
     """Turns (n, 3) [rad] that take an axis n of a (3,) to the same axis of b."""
     there = turned(R, n)
-    across = np.cross(n, there)
+    across = cross(n, there)
     sine = norm(across)
     angle = np.arctan2(sine, there @ n)
     return across * np.where(sine > 1e-300, angle / np.where(sine > 0, sine, 1), 1.0)[:, None]
@@ -398,7 +411,7 @@ def rates_of(c: bb.LoopJoint | bb.Distance, r: Relative) -> Values:
     if c.model in BESIDE_AN_AXIS:
         found.append(r.u - along[:, None] * n)
     if c.model in (M.ROLLING, M.PURE_ROLLING):
-        found.append(r.u - np.cross(r.w, c.radius * n))  # of the point that touches
+        found.append(r.u - cross(r.w, c.radius * n))  # of the point that touches
     if c.model in (M.PLANAR, M.POINT_ON_PLANE):
         found.append(along[:, None])
     if c.model in (M.POINT_ON_SPHERE, M.POINT_ON_CYLINDER):
@@ -412,7 +425,7 @@ def rates_of(c: bb.LoopJoint | bb.Distance, r: Relative) -> Values:
         found.append((r.w @ n)[:, None])
     if c.model is M.UNIVERSAL:
         assert c.axis_b is not None
-        found.append(dot(np.cross(turned(r.R, unit(c.axis_b)), n), r.w)[:, None])
+        found.append(dot(cross(turned(r.R, unit(c.axis_b)), n), r.w)[:, None])
     if c.model is M.SCREW:
         found.append((along - c.pitch / (2 * np.pi) * (r.w @ n))[:, None])
     return np.hstack(found)

@@ -56,7 +56,7 @@ class Findings:
 
     Attributes:
         gap: Largest gap of all rows beyond that at the start [m or rad].
-        movable: Its part along directions that some joint moves.
+        movable: Its part along directions that some joint moves, where it is a fault.
         rate: Largest rate of rows that hold positions, relative to the fastest rate above one.
         slip: Of rows of velocity.
         unbalanced: Largest relative error of reactions.
@@ -163,7 +163,7 @@ class Run:
             found.not_finite = True
             return
         fastest = np.maximum(1.0, np.abs(v).max(axis=1))
-        gaps, rates = self.judge.gaps(q, v, t), self.judge.rates(q, v, t)
+        gaps, rates = self.judge.look(q, v, t)
         constraints = self.judge.constraints
         for c, allowed, g, rate in zip(constraints, self.allowed, gaps, rates, strict=True):
             widest = np.abs(g).max(axis=1)
@@ -171,7 +171,8 @@ class Run:
             if widest[n] - allowed > found.gap:
                 found.gap = float(widest[n] - allowed)
                 found.where = f"{c.name} ({kind_of(c)}) at {t[n]:.6g} s"
-                found.movable = self.judge.movable(q[n], float(t[n]), np.hstack(gaps)[n])
+                if found.gap > OPEN:
+                    found.movable = self.judge.movable(q[n], float(t[n]), np.hstack(gaps)[n])
             size = float((np.abs(rate).max(axis=1) / fastest).max())
             if isinstance(c, bb.LoopJoint) and c.model in ROLLING:
                 found.slip = max(found.slip, size)
