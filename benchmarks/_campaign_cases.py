@@ -316,13 +316,34 @@ def driven(rng: Rng) -> Parts:
     return constrained(rng, tuple(M), drives=True)
 
 
+IMPLIED = {
+    M.BALL: (M.SOFT_FINGER,),
+    M.SOFT_FINGER: (M.BALL,),
+    M.POINT_ON_PLANE: (M.ROLLING, M.PURE_ROLLING),
+    M.ROLLING: (M.POINT_ON_PLANE, M.PURE_ROLLING),
+    M.PURE_ROLLING: (M.POINT_ON_PLANE, M.ROLLING),
+    M.REVOLUTE: (M.BALL, M.CYLINDRICAL, M.SOFT_FINGER),
+    M.WELD: (M.BALL, M.REVOLUTE, M.PLANAR, M.SOFT_FINGER),
+}
+"""Models that frames of another one close too, with rows that are partly the same."""
+
+
 def doubled(rng: Rng) -> Parts:
-    """Constraints of all kinds, some of them twice."""
-    parts = constrained(rng, tuple(M))
-    again = [replace(c, name=f"{c.name}_again") for c in parts.constraints if rng.random() < 0.6]
-    if not again:
-        again = [replace(parts.constraints[0], name="again")]
-    return replace(parts, constraints=(*parts.constraints, *again))
+    """Constraints of all kinds, some of them twice, or with another model between their frames."""
+    while True:
+        parts = constrained(rng, tuple(M))
+        again = list[Closing]()
+        for c in parts.constraints:
+            chance = rng.random()
+            others = IMPLIED.get(c.model, ()) if isinstance(c, bb.LoopJoint) else ()
+            if others and chance < 0.5:
+                other = others[int(rng.integers(len(others)))]
+                again.append(replace(c, name=f"{c.name}_too", model=other))
+            elif chance < 0.7:
+                again.append(replace(c, name=f"{c.name}_again"))
+        constraints = (*parts.constraints, *again)
+        if again and feasible(parts.mechanism, constraints, parts.q):
+            return replace(parts, constraints=constraints)
 
 
 def open_start(rng: Rng) -> Parts:

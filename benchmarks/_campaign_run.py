@@ -209,7 +209,9 @@ class Run:
             "reactions": found.unbalanced > UNBALANCED,
             "accelerations": found.accelerates > ACCELERATES and not parts.contradictory,
             "accepted": parts.contradictory and end == "held",
-            "false abort": end == "told" and not parts.contradictory and self._was_wrong(done),
+            "false abort": end == "told"
+            and not parts.contradictory
+            and self._was_wrong(message, done),
             "empty message": end == "told" and names_no_gap(message),
             "false refusal": end == "refused" and self._is_consistent(),
             "not finite": found.not_finite,
@@ -217,9 +219,11 @@ class Run:
         }
         found.faults = [name for name in FAULTS if beyond.get(name)]
 
-    def _was_wrong(self, done: int) -> bool:
-        """Whether a sixteenth of the step comes further, with all loops closed."""
+    def _was_wrong(self, message: str, done: int) -> bool:
+        """Whether rest contradicts nothing, or a sixteenth of the step comes further, closed."""
         parts = self.case.parts
+        if "contradict" in message and not any(c.motion for c in parts.constraints):
+            return True
         goal = min(done + BESIDE, self.steps) * 16
         try:
             finer = self.case.system(self.integrator, parts.dt / 16)
