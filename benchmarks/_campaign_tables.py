@@ -18,6 +18,7 @@ def tables(lines: Sequence[Line]) -> str:
         f"{len({line['number'] for line in lines})} mechanisms, {len(lines)} runs, "
         f"{sum(line.get('done', 0) for line in lines)} steps.",
         table("integrator", lines, lambda line: [line["integrator"]]),
+        crossed(lines),
         table("case", lines, lambda line: [line["kind"]]),
         table("constraint", lines, lambda line: line["constraints"]),
         faulty(lines),
@@ -48,6 +49,19 @@ def table(what: str, lines: Sequence[Line], groups: Callable[[Line], Iterable[st
                 f"{gained} of {len(free)}",
             ]
         )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def crossed(lines: Sequence[Line]) -> str:
+    """Runs with faults, of all, by kind of case and integrator."""
+    integrators = list(dict.fromkeys(line["integrator"] for line in lines))
+    rows = [["runs with faults", *integrators], ["---"] * (1 + len(integrators))]
+    for kind in sorted({line["kind"] for line in lines}):
+        row = [kind]
+        for integrator in integrators:
+            mine = [x for x in lines if (x["kind"], x["integrator"]) == (kind, integrator)]
+            row.append(f"{sum(bool(line['faults']) for line in mine)} of {len(mine)}")
+        rows.append(row)
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
