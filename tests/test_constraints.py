@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mechanisms import random_mechanism, random_state
+from mechanisms import closed_loop_joint, random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 from users_constraints import PointOnSphere
 
 from bulletbridge.constraints.encode import encode
-from bulletbridge.constraints.joint_geometry import VARIABLE, free_twists, joint_axis
+from bulletbridge.constraints.joint_geometry import VARIABLE
 from bulletbridge.constraints.joint_models import (
     HELD_FORCES,
     dual_bases,
@@ -32,7 +32,6 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.carrying import SURFACES
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 
@@ -94,44 +93,13 @@ def closed_world(constraint, rng):
     if not isinstance(constraint, LoopJoint):
         return mechanism, constraint, q, v, t
     bare = Solver(mechanism, encode(mechanism, []), Tolerances()).terms(q, v, t)
-    ends = {}
-    for end, frame in (("a", constraint.a), ("b", constraint.b)):
+    ends = []
+    for frame in (constraint.a, Frame(constraint.b.link)):
         link = mechanism.links[frame.link]
         pose = bare.poses[link.body]
         R, p = pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
-        ends[end] = (R, p)
-    R, p = ends["a"]
-    R, p = R @ rpy_matrix(constraint.a.rpy), p + R @ np.array(constraint.a.xyz)
-    if constraint.motion is not None:
-        x, y, z, angle = constraint.motion.over(np.array([t]))[0, :, 0]
-        axis = np.array(constraint.motion.axis or joint_axis(constraint, "a"))
-        p = p + R @ [x, y, z]
-        R = R @ Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
-    radius, z = constraint.radius, frame_with_z(joint_axis(constraint, "a"))[:, 2]
-    if constraint.model not in SURFACES:
-        p = p + radius * R @ z  # the centre of a ball that touches the plane
-    # move along what the joint leaves free, in axes of a with z along the joint's axis
-    free = free_twists(constraint)
-    twist = free.T @ rng.normal(0, 0.5, len(free))
-    Z = frame_with_z(joint_axis(constraint, "a"))
-    if constraint.model is JointModel.UNIVERSAL:
-        Z_b = frame_with_z(constraint.axis_b)
-        turn = Rotation.from_rotvec([0.9, 0, 0]) * Rotation.from_rotvec([0, np.pi / 2, 0])
-        spin = Rotation.from_rotvec([0, 0, 0.4])
-        R_b = R @ Z @ spin.as_matrix() @ turn.as_matrix() @ Z_b.T
-        p_b = p
-    elif constraint.model in SURFACES:
-        R_b, s = R, rng.normal(size=3)
-        size = np.linalg.norm(s[:2] if constraint.model is JointModel.POINT_ON_CYLINDER else s)
-        p_b = p + R @ Z @ s * radius / size
-    else:
-        R_b = R @ Z @ Rotation.from_rotvec(twist[:3]).as_matrix() @ Z.T
-        p_b = p + R @ Z @ twist[3:]
-    R_l, p_l = ends["b"]
-    R_lb = R_l.T @ R_b
-    rpy = Rotation.from_matrix(R_lb).as_euler("xyz")
-    b = Frame(constraint.b.link, tuple(R_l.T @ (p_b - p_l)), tuple(rpy))
-    return mechanism, replace(constraint, b=b), q, v, t
+        ends.append((R @ rpy_matrix(frame.rpy), p + R @ np.array(frame.xyz)))
+    return mechanism, closed_loop_joint(constraint, *ends, t, rng), q, v, t
 
 
 CONTACTS = ("point_on_plane", "point_on_sphere", "point_on_cylinder", "soft_finger", "rolling")

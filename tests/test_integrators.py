@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mechanisms import closed_system
+from closed_mechanisms import closed_system
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain, windows
 from scipy.integrate import quad

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from closed_mechanisms import decided
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import decided, random_mechanism, random_state
+from mechanisms import random_mechanism, random_state
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from mechanisms import REVOLUTE, SPHERICAL, closed_system
+from closed_mechanisms import closed_system
+from mechanisms import REVOLUTE, SPHERICAL
 from numpy.testing import assert_allclose, assert_array_equal
 from planar import four_bar, hanging, planar_chain
 from small_models import four_bar as four_bar_model

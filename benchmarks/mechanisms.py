@@ -1,14 +1,22 @@
 """Random mechanisms without files, and the same in Pinocchio as an independent oracle."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
+from bulletbridge.constraints.joint_geometry import free_twists, joint_axis
+from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.carrying import SURFACES
+from bulletbridge.surface.bench.peers.base import library
+
+pin: Any = library("pinocchio")
 
 POSITIONS = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
 RATES = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
@@ -16,16 +24,30 @@ NAMES = {REVOLUTE: "revolute", PRISMATIC: "prismatic", SPHERICAL: "spherical", F
 
 
 def random_mechanism(
-    rng: np.random.Generator, kinds: list[int], branching: float = 0.3, gravity: bool = True
+    rng: np.random.Generator,
+    kinds: Sequence[int],
+    branching: float = 0.3,
+    gravity: bool = True,
+    roots: Collection[int] = (),
+    decades: float = 0.0,
 ) -> Mechanism:
-    """Tree with joints of the given kinds, offset rotated frames, full inertias, random parents."""
+    """Forest with joints of the given kinds, offset rotated frames, full inertias, random parents.
+
+    Args:
+        rng: Where all numbers come from.
+        kinds: Of ``mechanism.layout``; a free one begins another robot.
+        branching: Chance of a joint to be on an ancestor of the last body.
+        gravity: Whether there is gravity, in any direction.
+        roots: Which of the joints, from 0, begin a robot with a fixed base.
+        decades: Range of the masses [powers of ten].
+    """
     nv = sum(RATES[kind] for kind in kinds)
     bodies, axes = empty_arrays(len(kinds) + 1, nv)
     links = {"world": Link("world", 0, np.eye(3), np.zeros(3))}
-    joints = {}
+    joints = dict[str, Joint]()
     q = v = 0
     for i, kind in enumerate(kinds, start=1):
-        parent = 0 if kind == FREE else i - 1
+        parent = 0 if kind == FREE or i - 1 in roots else i - 1
         if kind != FREE and rng.random() < branching:
             # an ancestor of the last body: depth first, as Pinocchio wants its joints
             for _ in range(int(rng.integers(0, 3))):
@@ -36,6 +58,8 @@ def random_mechanism(
             body["R"], body["p"] = Rotation.random(rng=rng).as_matrix(), rng.normal(0, 0.4, 3)
         body["mass"], body["com"] = rng.uniform(0.5, 3.0), rng.normal(0, 0.2, 3)
         a = rng.normal(0, 0.2, (3, 3))
+        if decades:
+            body["mass"] *= 10 ** rng.uniform(-decades / 2, decades / 2)
         body["J"] = body["mass"] * (np.trace(a @ a.T) * np.eye(3) - a @ a.T + 0.01 * np.eye(3))
         below = int(bodies[parent]["axis"])
         for k in range(v, v + RATES[kind]):
@@ -61,12 +85,57 @@ def random_state(rng: np.random.Generator, mechanism: Mechanism, speed: float = 
     return q, speed * rng.normal(0, 1.0, mechanism.nv)
 
 
+def closed_loop_joint(
+    loop: bb.LoopJoint,
+    a: tuple[Array, Array],
+    link_b: tuple[Array, Array],
+    t: float,
+    rng: np.random.Generator,
+) -> bb.LoopJoint:
+    """The loop joint with a frame b that closes it, anywhere that its free motions lead to.
+
+    Args:
+        loop: What is to be closed.
+        a: Rotation and position of its frame a in the world, before its prescribed motion.
+        link_b: The same of the link of frame b.
+        t: Time [s] of the prescribed motion.
+        rng: Where it is along the free motions.
+    """
+    R, p = a
+    if loop.motion is not None:
+        x, y, z, angle = loop.motion.over(np.array([t]))[0, :, 0]
+        axis = np.array(loop.motion.axis or joint_axis(loop, "a"))
+        p = p + R @ np.array([x, y, z])
+        R = R @ Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+    Z = frame_with_z(joint_axis(loop, "a"))
+    if loop.model not in SURFACES:
+        p = p + loop.radius * R @ Z[:, 2]  # the centre of a ball that touches the plane
+    # move along what the joint leaves free, in axes of a with z along the joint's axis
+    free = free_twists(loop)
+    twist = free.T @ rng.normal(0, 0.5, len(free))
+    if loop.model is bb.JointModel.UNIVERSAL:
+        turn = Rotation.from_rotvec([0.9, 0, 0]) * Rotation.from_rotvec([0, np.pi / 2, 0])
+        spin = Rotation.from_rotvec([0, 0, 0.4])
+        R_b = R @ Z @ spin.as_matrix() @ turn.as_matrix() @ frame_with_z(joint_axis(loop, "b")).T
+        p_b = p
+    elif loop.model in SURFACES:
+        R_b, s = R, rng.normal(size=3)
+        size = np.linalg.norm(s[:2] if loop.model is bb.JointModel.POINT_ON_CYLINDER else s)
+        p_b = p + R @ Z @ s * loop.radius / size
+    else:
+        R_b = R @ Z @ Rotation.from_rotvec(twist[:3]).as_matrix() @ Z.T
+        p_b = p + R @ Z @ twist[3:]
+    R_l, p_l = link_b
+    x, y, z = (float(value) for value in R_l.T @ (p_b - p_l))
+    return replace(loop, b=bb.Frame(loop.b.link, (x, y, z), matrix_rpy(R_l.T @ R_b)))
+
+
 @dataclass
 class Oracle:
     """The same mechanism in Pinocchio; rates of a free base are linear first, in body axes."""
 
-    model: pin.Model
-    data: pin.Data
+    model: Any
+    data: Any
     ids: list[int]
     mechanism: Mechanism
 
@@ -122,33 +191,3 @@ def oracle(mechanism: Mechanism) -> Oracle:
         inertia = pin.Inertia(float(body["mass"]), np.array(body["com"]), np.array(body["J"]))
         model.appendBodyToJoint(ids[-1], inertia, pin.SE3.Identity())
     return Oracle(model, model.createData(), ids, mechanism)
-
-
-def decided(system) -> bool:
-    """Whether all rows as written are either strong or zero, so that no threshold matters."""
-    terms = system._full.terms(system.q, system.v, system.t)
-    J = system.encoded.scale[:, None] * terms.J
-    s = np.linalg.svd(np.linalg.solve(np.linalg.cholesky(terms.M), J.T), compute_uv=False)
-    return bool(np.all((s > 1e-3 * s[0]) | (s < 1e-9 * s[0])))
-
-
-def closed_system(case, **options):
-    """A random tree with a loop through its last link, closed at a random pose."""
-    seed, floating, kinds, model, twice = case
-    rng = np.random.default_rng(seed)
-    mechanism = random_mechanism(rng, ([FREE] if floating else []) + kinds, branching=0.0)
-    system = bb.System(mechanism, dt=1e-3)
-    q, v = random_state(rng, mechanism)
-    system.set_state(q, v)
-    first, last = "link1" if floating else "world", list(mechanism.links)[-1]
-    point = system.kinematics().point
-    a, b = point(bb.Frame(first)), point(bb.Frame(last))
-    rpy = tuple(Rotation.from_matrix(a.R_W.T @ b.R_W).as_euler("xyz"))
-    frame = bb.Frame(first, tuple(a.R_W.T @ (b.p_W - a.p_W)), rpy)
-    joints = [bb.LoopJoint("loop", bb.JointModel(model), frame, bb.Frame(last))]
-    if twice:
-        joints.append(bb.LoopJoint("again", bb.JointModel(model), frame, bb.Frame(last)))
-    constrained = bb.System(mechanism, joints, dt=1e-3, **options)
-    constrained.set_state(q, v)
-    constrained.step()
-    return constrained

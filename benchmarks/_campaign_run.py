@@ -1,0 +1,252 @@
+"""One run of a campaign: a case with one integrator, and what the judge finds."""
+
+import re
+import traceback
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from _campaign_cases import Case, kind_of
+from _campaign_judge import ROLLING, Judge
+
+import bulletbridge as bb
+from bulletbridge.errors import BulletBridgeError, StepError
+from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.options import Integrator
+
+OPEN = 1e-10
+"""Gap beyond that at the start that nobody was told of [m or rad]."""
+SLIPS = 1e-9
+"""Rate of a row that should not move [m/s or rad/s], relative to the fastest rate above one."""
+UNBALANCED = 1e-8
+"""Relative error of reactions."""
+ACCELERATES = 1e-6
+"""Relative acceleration of a row that should have none."""
+NOTHING_WRONG = 1e-11
+"""Gap that no step may be given up for [m or rad]."""
+CLOSED = 1e-12
+"""Gap of a start that is closed [m or rad]."""
+CHECKS = 10
+"""How often in a run accelerations and reactions are judged."""
+BESIDE = 10
+"""Steps beyond the place where a run ended that a finer one has to come to."""
+FAULTS = (
+    "silent gap",
+    "silent rate",
+    "slip",
+    "reactions",
+    "accelerations",
+    "accepted",
+    "false abort",
+    "empty message",
+    "false refusal",
+    "not finite",
+    "crash",
+    "hang",
+)
+"""What must not be; see docs/promise.md."""
+ENDS = "held", "told", "refused", "crash", "hang"
+"""How a run ends."""
+
+
+@dataclass
+class Findings:
+    """Worst of what a run shows.
+
+    Attributes:
+        gap: Largest gap of all rows beyond that at the start [m or rad].
+        movable: Its part along directions that some joint moves, where it is a fault.
+        rate: Largest rate of rows that hold positions, relative to the fastest rate above one.
+        slip: Of rows of velocity.
+        unbalanced: Largest relative error of reactions.
+        accelerates: Largest relative J v̇ + γ.
+        energy_gain: What a run without drives, forces and dampers gains, of the largest kinetic
+            energy; None for others.
+        where: Constraint and time [s] of the largest gap.
+    """
+
+    gap: float = 0.0
+    movable: float = 0.0
+    rate: float = 0.0
+    slip: float = 0.0
+    unbalanced: float = 0.0
+    accelerates: float = 0.0
+    energy_gain: float | None = None
+    where: str = ""
+    not_finite: bool = False
+    faults: list[str] = field(default_factory=lambda: [])
+
+
+class Run:
+    """A case with one integrator.
+
+    Args:
+        case: What runs.
+        integrator: How.
+        steps: How long.
+    """
+
+    def __init__(self, case: Case, integrator: Integrator, steps: int) -> None:
+        self.case, self.steps = case, steps
+        self.integrator: Integrator = integrator
+        parts = case.parts
+        self.judge = Judge(parts.mechanism, parts.constraints)
+        self.found = Findings()
+        self.allowed: list[float] = []
+        drives = any(c.motion is not None for c in parts.constraints)
+        acting = parts.tau.any() or parts.mechanism.axes["damping"].any()
+        self.conserves = not (drives or acting)
+        self.energy: Array = np.zeros(0)
+        self.kinetic = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """What the run shows, as a line of the journal."""
+        begun = perf_counter()
+        end, message, done = self._run()
+        parts = self.case.parts
+        self._blame(end, message, done)
+        return {
+            "number": self.case.number,
+            "kind": self.case.kind,
+            "integrator": self.integrator,
+            "steps": self.steps,
+            "dt": parts.dt,
+            "rates": parts.mechanism.nv,
+            "constraints": self.case.constraint_kinds,
+            "end": end,
+            "done": done,
+            "message": message,
+            **vars(self.found),
+            "seconds": round(perf_counter() - begun, 3),
+        }
+
+    def _run(self) -> tuple[str, str, int]:
+        """Run it; how it ended, what was said, and steps done."""
+        done = 0
+        try:
+            system = self.case.system(self.integrator)
+            self._begin(system)
+            every = max(1, self.steps // CHECKS)
+            while done < self.steps:
+                before, t = min(every, self.steps - done), system.t
+                try:
+                    recording = system.rollout(before)
+                except StepError:
+                    done += round((system.t - t) / system.dt)
+                    self._look(system.q[None], system.v[None], np.array([system.t]))
+                    raise
+                done += before
+                self._look(recording.q, recording.v, recording.t)
+                if self.found.not_finite:
+                    break
+                self._check(system)
+        except StepError as error:
+            return "told", str(error), done
+        except BulletBridgeError as error:
+            return "told" if done else "refused", f"{type(error).__name__}: {error}", done
+        except Exception:  # whatever else is a fault
+            return "crash", traceback.format_exc(limit=-3), done
+        return "held", "", done
+
+    def _begin(self, system: bb.System) -> None:
+        """Judge the start, and allow what it is open by."""
+        state = system.q[None], system.v[None], np.array([system.t])
+        self.allowed = [float(np.abs(g).max()) for g in self.judge.gaps(*state)]
+        self._look(*state)
+        self._check(system)
+
+    def _look(self, q: Array, v: Array, t: Array) -> None:
+        """Judge gaps, rates and energy of states."""
+        found = self.found
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            found.not_finite = True
+            return
+        fastest = np.maximum(1.0, np.abs(v).max(axis=1))
+        gaps, rates = self.judge.look(q, v, t)
+        constraints = self.judge.constraints
+        for c, allowed, g, rate in zip(constraints, self.allowed, gaps, rates, strict=True):
+            widest = np.abs(g).max(axis=1)
+            n = int(np.argmax(widest))
+            if widest[n] - allowed > found.gap:
+                found.gap = float(widest[n] - allowed)
+                found.where = f"{c.name} ({kind_of(c)}) at {t[n]:.6g} s"
+                if found.gap > OPEN:
+                    found.movable = self.judge.movable(q[n], float(t[n]), np.hstack(gaps)[n])
+            size = float((np.abs(rate).max(axis=1) / fastest).max())
+            if isinstance(c, bb.LoopJoint) and c.model in ROLLING:
+                found.slip = max(found.slip, size)
+            else:
+                found.rate = max(found.rate, size)
+        if self.conserves:
+            kinetic, potential = self.judge.energies(q, v)
+            self.energy = np.append(self.energy, kinetic + potential)
+            self.kinetic = max(self.kinetic, float(kinetic.max()))
+            if self.kinetic > 0:
+                gain = float(self.energy.max() - self.energy[0])
+                found.energy_gain = gain / self.kinetic
+
+    def _check(self, system: bb.System) -> None:
+        """Judge accelerations and reactions at the state."""
+        q, v, t, found = system.q, system.v, system.t, self.found
+        vdot, reactions = system.acceleration(), system.reactions()
+        tau = system.tau - self.judge.mechanism.axes["damping"] * v
+        exerted = self.judge.exerted(q, t, reactions)
+        left, _ = self.judge.unbalanced(q, v, t, (vdot, tau, exerted))
+        found.unbalanced = max(found.unbalanced, left)
+        gamma = self.judge.accelerations_of_rows(q, v, 0 * vdot, t)
+        both = self.judge.accelerations_of_rows(q, v, vdot, t)
+        size = max(1.0, float(np.abs(gamma).max()), float(np.abs(both - gamma).max()))
+        found.accelerates = max(found.accelerates, float(np.abs(both).max()) / size)
+
+    def _blame(self, end: str, message: str, done: int) -> None:
+        """Name the faults of the run."""
+        found, parts = self.found, self.case.parts
+        beyond = {
+            "silent gap": found.gap > OPEN,
+            "silent rate": found.rate > SLIPS,
+            "slip": found.slip > SLIPS,
+            "reactions": found.unbalanced > UNBALANCED,
+            "accelerations": found.accelerates > ACCELERATES and not parts.contradictory,
+            "accepted": parts.contradictory and end == "held",
+            "false abort": end == "told"
+            and not parts.contradictory
+            and self._was_wrong(message, done),
+            "empty message": end == "told" and names_no_gap(message),
+            "false refusal": end == "refused" and self._is_consistent(),
+            "not finite": found.not_finite,
+            "crash": end == "crash",
+        }
+        found.faults = [name for name in FAULTS if beyond.get(name)]
+
+    def _was_wrong(self, message: str, done: int) -> bool:
+        """Whether rest contradicts nothing, or a sixteenth of the step comes further, closed."""
+        parts = self.case.parts
+        if "contradict" in message and not any(c.motion for c in parts.constraints):
+            return True
+        goal = min(done + BESIDE, self.steps) * 16
+        try:
+            finer = self.case.system(self.integrator, parts.dt / 16)
+            finer.rollout(goal, goal)
+        except BulletBridgeError:
+            return False
+        state = finer.q[None], finer.v[None], np.array([finer.t])
+        gaps = self.judge.gaps(*state)
+        beyond = (np.abs(g).max() - a for g, a in zip(gaps, self.allowed, strict=True))
+        return max(beyond, default=0.0) < OPEN
+
+    def _is_consistent(self) -> bool:
+        """Whether the start is closed, not singular by design, and drives can be followed."""
+        parts = self.case.parts
+        if parts.assembled or parts.contradictory or self.case.kind == "reach":
+            return False
+        q, still, t = parts.q, 0 * parts.v, np.zeros(1)
+        if max(np.abs(g).max() for g in self.judge.gaps(q[None], still[None], t)) > CLOSED:
+            return False
+        return self.judge.can_follow(q, 0.0)
+
+
+def names_no_gap(message: str) -> bool:
+    """Whether a step was given up for a gap that is none."""
+    named = re.search(r"open by ([0-9.e+-]+)", message)
+    return named is not None and float(named.group(1)) < NOTHING_WRONG

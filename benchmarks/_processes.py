@@ -1,0 +1,124 @@
+"""Jobs in processes of their own, which may stall or die, and a journal of what they say."""
+
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+SPAWN = multiprocessing.get_context("spawn")  # forked children of threads may stall
+Line = dict[str, Any]
+"""What a job says, as JSON has it."""
+Job = TypeVar("Job")
+
+
+@dataclass
+class Worker:
+    """A process that does one job after another.
+
+    Attributes:
+        process: It.
+        pipe: Where jobs go and lines come from.
+        job: What it does now.
+        begun: When it began that [s]; None until it does.
+    """
+
+    process: BaseProcess
+    pipe: Any
+    job: Any
+    begun: float | None = None
+
+
+def serve(pipe: Any, do: Callable[[Any], Line]) -> None:
+    """Do what comes through the pipe until None comes; say when each begins."""
+    while (job := pipe.recv()) is not None:
+        pipe.send(None)
+        pipe.send(do(job))
+
+
+def employ(do: Callable[[Job], Line], job: Job) -> Worker:
+    """A new process, at work."""
+    ours, theirs = SPAWN.Pipe()
+    process = SPAWN.Process(target=serve, args=(theirs, do), daemon=True)
+    process.start()
+    theirs.close()
+    ours.send(job)
+    return Worker(process, ours, job)
+
+
+def run_all(
+    do: Callable[[Job], Line],
+    jobs: Iterable[Job],
+    lost: Callable[[Job, str, str], Line],
+    workers: int,
+    limit: float,
+) -> Iterator[Line]:
+    """Do all jobs; lines come as they are done.
+
+    Args:
+        do: What a process does with a job; a function of a module.
+        jobs: What to do.
+        lost: The line of a job whose process stalled (``hang``) or died (``crash``), and how.
+        workers: Number of processes.
+        limit: Time that a job may take once it has begun [s].
+    """
+    waiting = iter(jobs)
+    busy = [employ(do, job) for _, job in zip(range(workers), waiting, strict=False)]
+    try:
+        while busy:
+            wait([worker.pipe for worker in busy], timeout=1.0)
+            for worker in list(busy):
+                line, alive, now = None, True, time.monotonic()
+                try:
+                    if worker.pipe.poll():
+                        line = worker.pipe.recv()
+                        worker.begun = now  # it says so by None
+                except (EOFError, ConnectionError):
+                    alive = False
+                    worker.process.join()
+                    line = lost(worker.job, "crash", f"exit code {worker.process.exitcode}")
+                if line is None and worker.begun is not None and now - worker.begun > limit:
+                    alive = False
+                    worker.process.kill()
+                    line = lost(worker.job, "hang", f"no end after {limit:g} s")
+                if line is None:
+                    continue
+                yield line
+                busy.remove(worker)
+                job = next(waiting, None)
+                if job is not None and alive:
+                    worker.pipe.send(job)
+                    busy.append(Worker(worker.process, worker.pipe, job))
+                elif job is not None:
+                    busy.append(employ(do, job))
+                elif alive:
+                    worker.pipe.send(None)
+    finally:
+        for worker in busy:
+            worker.process.kill()
+
+
+def read(file: Path) -> list[Line]:
+    """Lines of a journal; one that was cut off is left out."""
+    lines: list[Line] = []
+    if file.exists():
+        for text in file.read_text().splitlines():
+            try:
+                lines.append(json.loads(text))
+            except json.JSONDecodeError:
+                continue
+    return lines
+
+
+def keep(file: Path, lines: Iterable[Line]) -> None:
+    """Append lines to a journal, each one as it comes."""
+    cut_off = file.exists() and not file.read_text().endswith("\n")
+    with file.open("a") as journal:
+        journal.write("\n" if cut_off else "")
+        for line in lines:
+            journal.write(json.dumps(line) + "\n")
+            journal.flush()

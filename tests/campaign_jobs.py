@@ -1,0 +1,18 @@
+"""Jobs for processes that stall, die or answer."""
+
+import os
+import time
+
+
+def perform(job):
+    """What a job does, by its name."""
+    if job == "stall":
+        time.sleep(3600)
+    if job == "die":
+        os._exit(3)
+    return {"job": job, "end": "done"}
+
+
+def lost(job, end, message):
+    """What is said of a job that never came back."""
+    return {"job": job, "end": end, "message": message}

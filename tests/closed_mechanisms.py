@@ -1,0 +1,38 @@
+"""Random mechanisms with a loop, and whether thresholds matter to them."""
+
+import numpy as np
+from mechanisms import random_mechanism, random_state
+from scipy.spatial.transform import Rotation
+
+import bulletbridge as bb
+from bulletbridge.mechanism.layout import FREE
+
+
+def decided(system) -> bool:
+    """Whether all rows as written are either strong or zero, so that no threshold matters."""
+    terms = system._full.terms(system.q, system.v, system.t)
+    J = system.encoded.scale[:, None] * terms.J
+    s = np.linalg.svd(np.linalg.solve(np.linalg.cholesky(terms.M), J.T), compute_uv=False)
+    return bool(np.all((s > 1e-3 * s[0]) | (s < 1e-9 * s[0])))
+
+
+def closed_system(case, **options):
+    """A random tree with a loop through its last link, closed at a random pose."""
+    seed, floating, kinds, model, twice = case
+    rng = np.random.default_rng(seed)
+    mechanism = random_mechanism(rng, ([FREE] if floating else []) + kinds, branching=0.0)
+    system = bb.System(mechanism, dt=1e-3)
+    q, v = random_state(rng, mechanism)
+    system.set_state(q, v)
+    first, last = "link1" if floating else "world", list(mechanism.links)[-1]
+    point = system.kinematics().point
+    a, b = point(bb.Frame(first)), point(bb.Frame(last))
+    rpy = tuple(Rotation.from_matrix(a.R_W.T @ b.R_W).as_euler("xyz"))
+    frame = bb.Frame(first, tuple(a.R_W.T @ (b.p_W - a.p_W)), rpy)
+    joints = [bb.LoopJoint("loop", bb.JointModel(model), frame, bb.Frame(last))]
+    if twice:
+        joints.append(bb.LoopJoint("again", bb.JointModel(model), frame, bb.Frame(last)))
+    constrained = bb.System(mechanism, joints, dt=1e-3, **options)
+    constrained.set_state(q, v)
+    constrained.step()
+    return constrained
