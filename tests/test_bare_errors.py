@@ -220,3 +220,37 @@ def test_a_universal_joint_on_axes_that_are_not_perpendicular_says_what_helps():
     assert not system.constraints
     system.connect(joint, as_is=True, assemble=True)
     assert system.evaluate().largest("radians") < 1e-12
+
+
+ENDS = {"a": bb.Frame("world"), "b": TIP}
+WRONG = [
+    (bb.LoopJoint, {**ENDS, "model": "ball"}, "LoopJoint 'c' has model 'ball'; give a JointModel"),
+    (bb.LoopJoint, {**ENDS, "axis": 1.0}, "has axis 1.0; give three numbers"),
+    (bb.LoopJoint, {**ENDS, "a": "world"}, "has a 'world'; give a Frame on a link by name"),
+    (bb.LoopJoint, {**ENDS, "a": bb.Frame(3)}, "give a Frame on a link by name"),
+    (bb.LoopJoint, {**ENDS, "motion": 3.0}, "has motion 3.0; give a Motion or None"),
+    (bb.LoopJoint, {**ENDS, "turn": (0, 1)}, "has turn (0, 1); give a Freedom or None"),
+    (bb.LoopJoint, {**ENDS, "free": (1.0,)}, "has free (1.0,); give twists of six numbers"),
+    (bb.LoopJoint, {**ENDS, "max_force": "x"}, "has max_force 'x'; give a number or None"),
+    (bb.LoopJoint, {**ENDS, "turn": bb.Freedom(limits=1.0)}, "turn of LoopJoint 'c' has limits"),
+    (bb.Distance, {**ENDS, "length": (1, 2)}, "Distance 'c' has length (1, 2); give a number"),
+    (bb.Distance, {**ENDS, "length": 1j}, "Distance 'c' has length 1j; give a number"),
+    (bb.Coupling, {"coefficients": {"j0": "x"}}, "give numbers by joint"),
+    (bb.Coupling, {"coefficients": [1.0]}, "has coefficients [1.0]; give numbers by joint"),
+    (bb.Coupling, {"coefficients": {"j0": np.inf}}, "give finite numbers, none above 1e+100"),
+    (bb.Coupling, {"coefficients": {"j0": 1.0}, "offset": 1e300}, "give finite numbers, none abo"),
+    (bb.Spring, {**ENDS, "stiffness": (1, 2)}, "Spring 'c' has stiffness (1, 2); give a number"),
+    (bb.Spring, {**ENDS, "force": "x"}, "has force 'x'; give a number or a function of time"),
+    (bb.Bushing, {**ENDS, "stiffness": 1.0}, "Bushing 'c' has stiffness 1.0; give three numbers"),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "message"), WRONG)
+def test_fields_of_descriptions_are_checked_by_name(kind, given, message):
+    more = {"model": bb.JointModel.BALL} if kind is bb.LoopJoint else {}
+    more |= {"length": 0.9} if kind is bb.Distance else {}
+    with pytest.raises(ModelError, match=re.escape(message)):
+        bb.System(chain(), [kind("c", **(more | given))])
+    if "a" in given:
+        with pytest.raises(ModelError, match="has name 3; give a string"):
+            bb.System(chain(), [kind(3, **(more | ENDS))])

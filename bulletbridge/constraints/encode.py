@@ -7,6 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.elements import ForceElement
 from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.fields import require_fields
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
     positions_first,
@@ -36,7 +37,7 @@ from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Closing = LoopJoint | Distance | Coupling | UserConstraint
 """What has rows."""
@@ -109,7 +110,9 @@ def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
 
 
 def require_names(constraints: Sequence[Constraint]) -> None:
-    """Raise ModelError if a name is used twice."""
+    """Raise ModelError if a field is not what it must be, or a name is used twice."""
+    for constraint in constraints:
+        require_fields(constraint)
     counts = Counter(constraint.name for constraint in constraints)
     for name, count in counts.items():
         if count > 1:
@@ -204,6 +207,11 @@ def _terms(mechanism: Mechanism, gear: Coupling) -> np.ndarray:
     terms = np.zeros(len(gear.coefficients), TERM)
     if not any(gear.coefficients.values()):
         raise ModelError(f"coupling '{gear.name}' has no coefficient that is not zero")
+    if not are_numbers([*gear.coefficients.values(), gear.offset], (len(terms) + 1,)):
+        raise ModelError(
+            f"coupling '{gear.name}' has coefficients {gear.coefficients} and offset {gear.offset};"
+            f" give finite numbers, none above {LARGEST:g}"
+        )
     for term, (name, coefficient) in zip(terms, gear.coefficients.items(), strict=True):
         joint = mechanism.joint(name)
         if joint.kind not in ("revolute", "prismatic"):

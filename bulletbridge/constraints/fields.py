@@ -1,0 +1,105 @@
+"""What the fields of constraint descriptions must be, so that all else may take it for granted."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import cast
+
+import numpy as np
+
+from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.loop import Coupling, Distance, Frame, Freedom, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.errors import ModelError
+
+Check = tuple[str, Callable[[object], bool]]
+"""What to give, and whether something is that."""
+
+
+def is_real(given: object, shape: tuple[int, ...] = ()) -> bool:
+    """Whether something is so many real numbers; NaN and infinity are refused where they matter."""
+    try:
+        found = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        return False
+    return found.shape == shape and found.dtype.kind in "iufb"
+
+
+def is_frame(given: object) -> bool:
+    """Whether something is a frame on a link."""
+    return isinstance(given, Frame) and isinstance(cast(object, given.link), str)
+
+
+def is_table(given: object) -> bool:
+    """Whether something is numbers by name."""
+    if not isinstance(given, Mapping):
+        return False
+    table = cast(Mapping[object, object], given)
+    return all(isinstance(name, str) and is_real(value) for name, value in table.items())
+
+
+def is_list_of_lists(given: object) -> bool:
+    """Whether something is a list of lists of numbers."""
+    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
+        return False
+    return all(map(is_list, cast(Sequence[object], given)))
+
+
+def is_list(given: object) -> bool:
+    """Whether something is a list of numbers."""
+    if not isinstance(given, Sequence | np.ndarray):
+        return False
+    return is_real(cast(object, given), (len(cast(Sequence[object], given)),))
+
+
+NUMBER: Check = "a number", is_real
+MAYBE: Check = "a number or None", lambda x: x is None or is_real(x)
+EFFORT: Check = "a number or a function of time", lambda x: callable(x) or is_real(x)
+TRIPLE: Check = "three numbers", lambda x: is_real(x, (3,))
+FREEDOM: Check = "a Freedom or None", lambda x: x is None or isinstance(x, Freedom)
+EXPECTED: dict[str, Check] = {
+    "name": ("a string", lambda x: isinstance(x, str)),
+    "model": ("a JointModel", lambda x: isinstance(x, JointModel)),
+    **dict.fromkeys(("a", "b"), ("a Frame on a link by name", is_frame)),
+    "axis": TRIPLE,
+    "axis_b": ("three numbers or None", lambda x: x is None or is_real(x, (3,))),
+    **dict.fromkeys(("pitch", "radius", "length", "erp", "offset", "rest"), NUMBER),
+    **dict.fromkeys(("stiffness", "damping"), NUMBER),
+    "max_force": MAYBE,
+    **dict.fromkeys(("force", "torque"), EFFORT),
+    "motion": ("a Motion or None", lambda x: x is None or isinstance(x, Motion)),
+    **dict.fromkeys(("turn", "travel"), FREEDOM),
+    "free": ("twists of six numbers", is_list_of_lists),
+    "coefficients": ("numbers by joint", is_table),
+}
+"""By field, of whatever description."""
+OF_BUSHING = dict.fromkeys(("stiffness", "damping", "turning_stiffness", "turning_damping"), TRIPLE)
+OF_FREEDOM: dict[str, Check] = {
+    **dict.fromkeys(("friction", "stiffness", "damping", "rest"), NUMBER),
+    "force": EFFORT,
+    "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
+}
+PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing
+
+
+def require_fields(constraint: object) -> None:
+    """Hold the fields of a description against what they must be; users' own have none.
+
+    Raises:
+        ModelError: It names the constraint, the field and what to give.
+    """
+    if not isinstance(constraint, PLAIN):
+        return
+    expected = EXPECTED | (OF_BUSHING if isinstance(constraint, Bushing) else {})
+    owner = f"{type(constraint).__name__} {cast(object, constraint.name)!r}"
+    for field in fields(constraint):
+        value: object = getattr(constraint, field.name)
+        _require(owner, field.name, value, expected[field.name])
+        if isinstance(value, Freedom):
+            for name, check in OF_FREEDOM.items():
+                _require(f"{field.name} of {owner}", name, getattr(value, name), check)
+
+
+def _require(owner: str, name: str, value: object, check: Check) -> None:
+    wanted, fits = check
+    if not fits(value):
+        raise ModelError(f"{owner} has {name} {value!r}; give {wanted}")
