@@ -49,8 +49,6 @@ def measure(gui: bool = False) -> Measured:
             pybullet.changeDynamics(
                 model.ids["legs"], link, lateralFriction=1.0, physicsClientId=client
             )
-        system.step()  # from here on it is known what the motors hold
-        system.set_state(q, np.zeros(system.mechanism.nv), 0.0)
         slip = gap = 0.0
         while system.t < DURATION - DT / 2:
             play(system, DT, gui)

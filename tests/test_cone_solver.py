@@ -31,13 +31,16 @@ def test_the_compiled_solver_agrees_with_a_cone_solver(rng, contacts, boxes):
     pytest.importorskip("clarabel")
     from bulletbridge.numerics.mixed_reference import ReferenceSolver
 
-    D, b, bounds = random_problem(rng, contacts, boxes, 30)
+    for _ in range(20):  # the cone solver leaves more than it should of some
+        D, b, bounds = random_problem(rng, contacts, boxes, 30)
+        found, left = ReferenceSolver()(D, b, bounds)
+        if left < 1e-7:
+            break
     n = len(b)
     x, w = np.zeros(n), np.zeros(n)
     residual, *_ = solve_mixed_problem(
         D, b, bounds, x, w, np.zeros((n, n)), np.zeros((4, n)), 1e-13
     )
-    found, left = ReferenceSolver()(D, b, bounds)
     assert residual < 1e-11
     assert left < 1e-7
     assert np.abs(x - found).max() < 1e-8

@@ -14,6 +14,11 @@ from numpy.testing import assert_allclose
 from bulletbridge.surface.models import bundled
 
 DEMOS = Path(__file__).parents[1] / "demos"
+DIGIT = 0.5e-12  # [m or rad] by which a number of a model's files may be off
+HELD = 24 * 20 * 10 * (1e-12 * 9.81 / 240 + 1e-14)
+"""Speed [m/s] that may be left to a robot at rest: 24 rows that the solver leaves within ten times
+its tolerance, relative to g dt; its body is twenty times as far from the feet as their points are
+from each other."""
 PROMISE = 1e-12  # gaps of kept directions [m or rad]; one filter's relative change of momentum
 
 # name: bounds of the number that main() returns
@@ -22,8 +27,9 @@ CHECKED = {
     "parallelogram": (0.0, 2.0e-9),
     # 1.2e-7 rad at 2 ms; the reference adds 2e-11
     "four_bar": (0.0, 9e-9),
-    # a driven crank leaves nothing to integrate: round-off of 0.65 m
-    "slider_crank": (0.0, 1e-13),
+    # a driven crank leaves nothing to integrate: the digits of two numbers of the file, the angle's
+    # times 0.65 m
+    "slider_crank": (0.0, 2 * DIGIT),
     # orders: the error is c h^p (1 + k h), so what is measured above p halves with the step;
     # 0.48, 0.25, 0.14 and 0.30, 0.18, 0.10 from 4 ms on, and the demos use the second pair
     "five_bar": (3.9, 4.4),
@@ -35,8 +41,8 @@ CHECKED = {
     "bricard": (0.0, 1.5e-10),
     # another program's RK4 at 0.1 s is 3.2e-7 rad off the same reference, so at 0.05 s
     "space_arm": (0.0, 3.2e-7 / 16),
-    # round-off of half a metre
-    "delta": (0.0, 1e-13),
+    # the digits of a frame and its angles, half a metre away, for each of three legs
+    "delta": (0.0, 9 * DIGIT),
     "minitaur": (0.0, PROMISE),
     # round-off of 20 N in a solve with a mass matrix of condition 1.5e3
     "two_arms": (0.0, 1e-11),
@@ -59,8 +65,7 @@ CHECKED = {
     "lift": (0.0, 1e-3),
     # Bullet's normals of a ball on a box are good to 4e-6 rad, of a slope of 0.05
     "ball_on_plate": (0.0, 1e-4),
-    # 24 rows that the solver leaves within 1e-12 of the largest velocity, below 1, against g dt
-    "walk": (0.0, 24 * 1e-12 * 240 / 9.81),
+    "walk": (0.0, HELD * 240 / 9.81),
     # round-off of 50 N, as for the two before
     "squeeze": (0.0, 1e-11),
     # contacts are those of a configuration that is ahead by 1e-4 m of the motors and g dt² of the
@@ -124,7 +129,7 @@ def test_four_bar_saves_its_plot(demo, tmp_path):
 
 def test_slider_crank_speed_and_work(demo):
     _, speed, lost = demo("slider_crank").measure()
-    assert speed < 1e-13 * 10  # the position's bound times the crank's 10 rad/s
+    assert speed < 2 * DIGIT * 10  # the position's bound times the crank's 10 rad/s
     # Simpson: h⁴ / 180 of the fourth derivative, harmonics to the third, h = 10 rad/s / 480 Hz
     assert lost < (10 / 480) ** 4 / 180 * 3**4
 
@@ -153,7 +158,8 @@ def test_space_arm_momentum_and_energy(demo):
 
 
 def test_delta_stays_level(demo):
-    assert demo("delta").measure()[1] < 1e-13
+    # the position's bound over the platform's radius, whose two rods of a leg hold its angle
+    assert demo("delta").measure()[1] < 9 * DIGIT / 0.07
 
 
 def test_minitaur_is_open_only_across_its_legs(demo):
@@ -213,7 +219,7 @@ def test_a_ball_rolls_without_slip(demo):
 
 def test_minitaur_stands_still_and_trots(demo):
     found = demo("walk").measure()
-    assert found.creep < PROMISE
+    assert found.creep < HELD * 0.75  # seconds
     assert found.gap < PROMISE
     assert found.way > 0.1
 

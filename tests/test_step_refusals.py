@@ -78,7 +78,7 @@ def test_counts_that_mean_nothing_are_refused():
     system = four_bar()
     system.assemble({"j0": 1.0})
     for steps, every in ((0, 1), (5, 0)):
-        with pytest.raises(ModelError, match="is 0; give one or more"):
+        with pytest.raises(ModelError, match="is 0; give a whole number from one on"):
             system.rollout(steps, every)
 
 

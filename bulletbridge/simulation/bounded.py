@@ -168,6 +168,7 @@ class BoundedStep:
             # a mean over steps: where loads are not determined, guesses from the last one alternate
             last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
             self._exerted += REMEMBERED * (last - self._exerted)
+        if self._exerted.any():
             free = self._predict(targets, *now, tau)
             gained = self._predict(targets, *now, tau + self._exerted) - free
             dt = float(solver.control[0]["dt"])
@@ -254,7 +255,15 @@ class BoundedStep:
             The failure that stopped it, with the state before it, or DONE.
         """
         solver = self.solver
+        first = self.report[ROWS] == 0.0
         touches = NO_TOUCHES if find is None else find(self.predict(), solver.v)
+        if find is not None and first and self._ask_what_is_held():
+            other = find(self.predict(), solver.v)
+            if len(other) > len(touches):
+                touches = other
+            else:
+                self._exerted[:] = 0.0
+                self.predict()
         failure = self.step(touches)
         if failure != NOT_CLOSED or halvings == 0:
             return failure
@@ -271,6 +280,29 @@ class BoundedStep:
             solver.state[:] = before
             control["fresh"] = 0
         return failure
+
+    def _ask_what_is_held(self) -> bool:
+        """Find what motors exert before there was a step, by one without contacts that is undone.
+
+        Contacts are sought where they lead: a plate that motors hold would fall away from what lies
+        on it.
+
+        Returns:
+            Whether anything is exerted.
+        """
+        if not (np.any(self.drives["force"] > 0.0) or self.bounds.soft.nc):
+            return False
+        before, control = self.solver.state.copy(), self.solver.control.copy()
+        exerted = np.zeros_like(self._exerted)
+        if self.step() == DONE:
+            pressing = int(self.report[PULLED]) + self.bounds.soft.nc
+            exerted = REMEMBERED * self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
+        self.solver.state[:], self.solver.control[:] = before, control
+        self.solver.control[0]["fresh"] = 0
+        positions = self.positions.copy()
+        self.forget()
+        self.positions[:], self._exerted[:] = positions, exerted
+        return bool(exerted.any())
 
     def _now(self) -> tuple[np.ndarray, np.ndarray, Array]:
         """Prescribed motions of guides and of constraints that give way, and forces."""
