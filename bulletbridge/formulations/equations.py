@@ -12,11 +12,23 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.split import ROW, split_rows
 
 SINGULAR_RTOL = 1e-6
 """Rows weaker than this, relative to the strongest, are not solved for."""
+
+
+class Order(NamedTuple):
+    """Rows by how often they are differentiated: those that hold positions come first.
+
+    Attributes:
+        levels: (nc,) 0 for them, 1 for rows that hold velocities alone.
+        positions: The most of them that may be independent.
+    """
+
+    levels: Ints
+    positions: int
 
 
 class Equations(NamedTuple):
@@ -32,6 +44,7 @@ class Equations(NamedTuple):
         unit: (nc,) factor that brings each row to one unit.
         cap: The most rows that may be independent, where that was decided at closed positions:
             next to them, rows that are redundant by design look weak, not dependent.
+        order: Which rows come first; None if all hold positions.
         nonlinear: Whether J or g_t depend on v, as those of nonlinear nonholonomic rows
             psi(q, v, t) do: J = ∂psi/∂v, g_t = psi - J v. The velocity filter is then iterated.
     """
@@ -44,11 +57,12 @@ class Equations(NamedTuple):
     gamma: Array
     unit: Array
     cap: int | None = None
+    order: Order | None = None
     nonlinear: bool = False
 
     def split(self, rtol: float = SINGULAR_RTOL) -> "Split":
         """Velocity space by the rows: what they forbid and what they leave free."""
-        return split_of(self.M, self.J, self.unit, rtol, self.cap)
+        return split_of(self.M, self.J, self.unit, rtol, self.cap, self.order)
 
 
 class Dynamics(Protocol):
@@ -145,7 +159,12 @@ class Split:
 
 
 def split_of(
-    M: Array, J: Array, unit: Array, rtol: float = SINGULAR_RTOL, cap: int | None = None
+    M: Array,
+    J: Array,
+    unit: Array,
+    rtol: float = SINGULAR_RTOL,
+    cap: int | None = None,
+    order: Order | None = None,
 ) -> Split:
     """Split velocity space by rows J (nc, nv) in the metric of M (nv, nv).
 
@@ -155,9 +174,13 @@ def split_of(
         unit: (nc,) factor that brings each row to one unit.
         rtol: Rows weaker than this, relative to the strongest, count as dependent.
         cap: The most rows that may be independent; None for what ``rtol`` says.
+        order: Which rows come first; None if all hold positions.
     """
     L, Y = M.copy(), unit[:, None] * J
     R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
-    rank = min(split_rows(L, Y, R, rows, rtol), len(J) if cap is None else cap)
+    cap = len(J) if cap is None else cap
+    rows["level"] = 0 if order is None else order.levels
+    positions = cap if order is None else order.positions
+    rank = split_rows(L, Y, R, rows, cap, positions, rtol)
     kept = rows["pivot"][:rank].copy()
     return Split(np.tril(L), Y[:rank], R[:rank, :rank], kept, unit[kept], len(J))

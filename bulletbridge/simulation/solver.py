@@ -8,6 +8,7 @@ import numpy as np
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
+    CONTRADICTED,
     DONE,
     DOP8,
     EULER,
@@ -25,7 +26,7 @@ from bulletbridge.simulation.step import ACCELERATE, STEP, run
 
 REFINEMENTS = (8, 64, 512)
 """Parts of a step whose correction or implicit equations fail."""
-TOO_LONG = (NOT_CLOSED, NOT_RESOLVED)
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, CONTRADICTED)
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
     "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"

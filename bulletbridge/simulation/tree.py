@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Equations, Order
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
@@ -33,8 +33,10 @@ class Tree:
         """The equations of motion at a state."""
         terms = self.solver.terms(q, v, t)
         f = terms.forces + self.solver.tau[0] - terms.h
-        unit, cap = self.solver.encoded.scale, int(self.solver.control[0]["cap"])
-        return Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit, cap)
+        solver, c = self.solver, self.solver.control[0]
+        order = Order(solver.rows[0]["level"], int(c["held_cap"]))
+        known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
+        return Equations(*known, solver.encoded.scale, int(c["cap"]), order)
 
     @cached_property
     def modules(self) -> Modules:
