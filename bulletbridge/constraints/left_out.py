@@ -59,11 +59,15 @@ def fastest_left_out(
     targets: Records[Target],
     length: float,
     v: Array,
+    rates_alone: bool,
 ) -> tuple[int, float]:
-    """The loop whose directions left out move faster than they may, and how fast; -1 for none."""
+    """The loop whose directions left out move faster than they may, and how fast; -1 for none.
+
+    Of all such directions, or of those that hold ``rates_alone``.
+    """
     for i in range(len(loops)):
         loop = loops[i]
-        if loop.left + loop.left_rates == 0:
+        if loop.left_rates == 0 and (rates_alone or loop.left == 0):
             continue
         a, b = frames(loop, poses, targets)
         w, u, pace = ZERO, ZERO, 0.0
@@ -78,8 +82,10 @@ def fastest_left_out(
                 k = axes[k].below
         up = transpose(a[0])
         w, u = apply(up, w), apply(up, u)
-        first = constant_rows(loop)
-        for k in range(first, first + loop.left + loop.left_rates):
+        first, end = constant_rows(loop), constant_rows(loop) + loop.left + loop.left_rates
+        if rates_alone:
+            first += loop.left
+        for k in range(first, end):
             rate = abs(dot(vec(loop.moment[k]), w) + dot(vec(loop.force[k]), u))
             if rate > loop.allowed_rate * pace:
                 return i, rate

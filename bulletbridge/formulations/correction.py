@@ -175,11 +175,14 @@ def newton_passes(
 
 
 @inlined
-def judge_left_out(a: Arrays, f: Factors, moment: Moment, v: Array, enough: float) -> None:
+def judge_left_out(
+    a: Arrays, f: Factors, moment: Moment, v: Array, enough: float, led_here: bool
+) -> None:
     """Refuse an end at which what is left out as redundant is open, or moves.
 
     Takes the residuals and the factors there. ``control.worst`` and ``.gap`` say what is open and
-    how far.
+    how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
+    their rates need no look of their own.
     """
     c = a.control
     if c.left > LOOSE * enough:
@@ -195,7 +198,7 @@ def judge_left_out(a: Arrays, f: Factors, moment: Moment, v: Array, enough: floa
         if c.unexplained > c.most_left:
             c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
             return
-    loop, rate = fastest_left_out(a.loops, a.poses, a.axes, moment.targets, c.length, v)
+    loop, rate = fastest_left_out(a.loops, a.poses, a.axes, moment.targets, c.length, v, led_here)
     if loop >= 0:
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
 

@@ -125,7 +125,7 @@ def filter_state(
             v[k] += share * correction[k]
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
     c.fresh = 1
-    judge_left_out(a, f, moment, v, enough)
+    judge_left_out(a, f, moment, v, enough, share > 0.0)
     if not finite(q) or not finite(v):
         c.failure = NOT_FINITE
 

@@ -176,25 +176,27 @@ def orthogonalise(
     Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
     R below belong to the dependent rows.
     """
-    top = 0.0
+    top, mixed = 0.0, 0
     for i in range(Y.shape[0]):
         row = rows[i]
         row.full = square(Y, i)
         row.left = row.full
         row.pivot = i
         top = max(top, row.full)
+        mixed += row.level
     most = min(Y.shape[0], Y.shape[1], caps.rows)
     level, cut, positions, strong, k = 0, cuts.weak * cuts.weak * top, 0, 0, 0
     while k < most:
         best, largest = -1, cut
         for i in range(k, Y.shape[0]):
             left = rows[i].left
-            if left > largest and may_follow(rows, i, level, positions < caps.positions):
-                best, largest = i, left
+            if left > largest:
+                if mixed == 0 or may_follow(rows, i, level, positions < caps.positions):
+                    best, largest = i, left
         if best < 0:
             if level == WEAK:
                 break
-            level += 1
+            level = WEAK if mixed == 0 else level + 1
             if level == WEAK:
                 strong, cut = k, cuts.nothing * cuts.nothing * top
             continue

@@ -61,7 +61,7 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     filter_velocity(a, f, v)
     c.fresh = 1
     if c.passes < 0:
-        judge_left_out(a, f, end, v, enough)
+        judge_left_out(a, f, end, v, enough, True)
     if not finite(v) or not finite(q):
         c.failure = NOT_FINITE
 
@@ -118,4 +118,4 @@ def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
         return
     filter_velocity(a, f, v)
     c.fresh = 1
-    judge_left_out(a, f, moment, v, enough)
+    judge_left_out(a, f, moment, v, enough, False)

@@ -61,7 +61,7 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     filter_velocity(a, f, v)
     c.fresh = OF_LINKS
     open = c.left > LOOSE * enough or dependent_gap(f.e, f.rows) > c.mismatch + LOOSE * enough
-    moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v)
+    moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
     if open or moving >= 0 or not finite(v):
         c.failure = HANDED_OVER
 
