@@ -186,7 +186,7 @@ def decide(
     weighed = with_gaps(*system, rough, found)
     if found.kept == select(*system, rough, tolerances.singular, whole).kept:
         return weighed
-    fine = samples_of(*system, start.q, tolerances.singular)
+    fine = samples_of(*system, start.q, CERTAIN * tolerances.singular)  # what bends is closed
     found = select(*system, fine, tolerances.singular, whole)
     is_meant = start.is_exact and found.cap < mechanism.nv
     if not is_meant and weighed.widest < rough.reach * tolerances.redundant:

@@ -184,7 +184,7 @@ class Solver(SolverArrays):
         """
         c, failure = self.control[0], NOT_CLOSED
         dt = float(c["dt"])
-        before = self.state.copy()
+        before, told = self.state.copy(), (int(c["worst"]), float(c["gap"]))
         try:
             for parts in REFINEMENTS:
                 self.state[:], c["fresh"] = before, 0
@@ -196,6 +196,8 @@ class Solver(SolverArrays):
             c["dt"], c["guarded"] = dt, 1
             if failure != DONE:
                 self.state[:], c["fresh"] = before, 0
+            if failure in TOO_LONG:  # what was open after the whole step says more
+                c["worst"], c["gap"] = told
         return failure
 
     def _record(self, line: Array) -> None:
