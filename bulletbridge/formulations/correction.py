@@ -37,6 +37,10 @@ from bulletbridge.numerics.split import (
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
 FAILED = -1
 EPS = 2.0**-52
+BENT = 50.0
+"""Times a closed gap, 1e-12 in all: what a weak row may be open by that is not corrected. It is the
+square of the length, over the longest, below which a row is weak (``Tolerances.singular``), since
+on the way to where it vanishes a row is open by half of that times its curvature."""
 LOOSE = 500.0
 """Times a closed gap: what rows may be open by that are not corrected, since they follow from
 others, times numbers that may be ten or more, or bend."""
@@ -160,7 +164,7 @@ def newton_passes(
         gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
         if n == 0:
             c.opened = max(gap, gap_between(f, rank, f.Y.shape[0]))
-        bent = weak > LOOSE * enough
+        bent = weak > BENT * enough
         if gap <= enough and not bent:
             return n
         if n == MOST_NEWTON_PASSES or not gap < math.inf:

@@ -21,7 +21,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import (
-    LOOSE,
+    BENT,
     MOST_NEWTON_PASSES,
     correction_step,
     finite,
@@ -133,7 +133,7 @@ def filter_state(
 @helper
 def is_bent(a: Arrays, f: Factors, enough: float) -> bool:
     """Whether weak rows are open by more than they bend; see ``correction.newton_passes``."""
-    return gap_between(f, a.control.rank, a.control.filter_rank) > LOOSE * enough
+    return gap_between(f, a.control.rank, a.control.filter_rank) > BENT * enough
 
 
 @helper

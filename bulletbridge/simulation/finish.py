@@ -16,8 +16,8 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import (
+    BENT,
     FAILED,
-    LOOSE,
     chord_passes,
     finite,
     fixed_passes,
@@ -103,7 +103,7 @@ def settled(a: Arrays, f: Factors, enough: float) -> bool:
     """Whether all rows that count with the factors at hand are closed."""
     c = a.control
     closed = kept_gap(a, f, c.rank) <= 10.0 * enough
-    return closed and gap_between(f, c.rank, c.filter_rank) <= LOOSE * enough
+    return closed and gap_between(f, c.rank, c.filter_rank) <= BENT * enough
 
 
 @helper
