@@ -44,7 +44,8 @@ from bulletbridge.simulation.warm_up import announce_compilation
 
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
 ROWS_OF_CONTACT = 6
-MOST_HALVINGS = 5
+MOST_HALVINGS = 9
+"""Down to a 512th, as of steps without bounded forces."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 Finder = Callable[[Array, Array], Array]
