@@ -74,10 +74,15 @@ class Encoded:
                 target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
         return table
 
-    def without(self, name: str, kept: Array, held: int) -> "Encoded":
-        """The same with kept (k, rows) times the constant rows of loop ``name`` in their place.
+    def without(self, name: str, kept: Array, held: int, left: Array, held_left: int) -> "Encoded":
+        """The same with fewer rows in a loop.
 
-        The first ``held`` of them hold positions.
+        Args:
+            name: The loop.
+            kept: (k, rows) takes the place of its constant rows, which it is multiplied with.
+            held: How many of these hold positions, the first ones.
+            left: (l, rows) directions that are left out, and watched, each in one unit.
+            held_left: How many of these hold positions.
         """
         index = [n for n in self.rows if self._is_loop(n)].index(name)
         loops = self.loops.copy()
@@ -85,10 +90,9 @@ class Encoded:
         constant = int(loop["rows"]) - (1 if loop["variable"] else 0)
         dropped = constant - len(kept)
         for part in ("moment", "force"):
-            loop[part][: len(kept)] = kept @ loop[part][:constant]
-            loop[part][len(kept) :] = 0.0
+            loop[part][:constant] = np.vstack([kept, left]) @ loop[part][:constant]
         loop["rows"] -= dropped
-        loop["held"] = held
+        loop["held"], loop["left"], loop["left_rates"] = held, held_left, len(left) - held_left
         loops["row"][index + 1 :] -= dropped
         couplings = self.couplings.copy()
         couplings["row"] -= dropped

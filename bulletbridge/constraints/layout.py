@@ -38,6 +38,10 @@ class Loop:
     rotation: Int  # how the rotation is measured
     variable: Int  # kind of the last row
     held: Int  # constant rows that hold a position; those after them hold velocities alone
+    left: Int  # directions that hold positions and were left out as redundant, after the rows
+    left_rates: Int  # and, after those, such that hold velocities alone
+    allowed: Real  # residual [lengths or rad] that directions left out may have
+    allowed_rate: Real  # and their rate, relative to that of the joints that move the loop
     moment: Basis
     force: Basis
     turns: Vec3  # [rad/m] turn about z on the way of b's origin, to count those of a screw

@@ -50,8 +50,13 @@ def residuals(
     targets: Records[Target],
     q: Array,
     rows: Records[Row],
-) -> None:
-    """Residual g of every row [m or rad] at the poses, into rows .g."""
+) -> float:
+    """Residual g of every row [m or rad] at the poses, into rows .g.
+
+    Returns:
+        How far directions that were left out are open beyond what they may [lengths or rad].
+    """
+    beyond = 0.0
     for i in range(len(loops)):
         loop = loops[i]
         a, b = frames(loop, poses, targets)
@@ -61,6 +66,9 @@ def residuals(
         for k in range(constant):
             g = dot(vec(loop.moment[k]), error) + dot(vec(loop.force[k]), s)
             rows[loop.row + k].g = g if k < loop.held else 0.0
+        for k in range(constant, constant + loop.left):
+            g = dot(vec(loop.moment[k]), error) + dot(vec(loop.force[k]), s)
+            beyond = max(beyond, abs(g) - loop.allowed)
         if loop.variable > 0:
             rows[loop.row + constant].g = variable_residual(loop, relative, s, targets)
     for i in range(len(couplings)):
@@ -71,6 +79,7 @@ def residuals(
         for k in range(coupling.first, coupling.first + coupling.count):
             total += terms[k].coefficient * q[axes[terms[k].axis].q]
         rows[coupling.row].g = total
+    return beyond
 
 
 @kernel

@@ -28,6 +28,8 @@ class Control:
     filter_rtol: Real  # rows weaker than this are not filtered
     mismatch: Real  # residual that dependent rows may keep, divided by their unit
     cap: Int  # number of independent rows, decided at closed configurations
+    held_cap: Int  # the same of rows that hold positions
+    most_left: Real  # length of rows beyond the cap over the longest, less what the others explain
     user_rows: Int  # rows that a Python function supplies, the last ones
     callback: Int  # its address, or 0
     driven: Int  # whether any target moves
@@ -44,6 +46,9 @@ class Control:
     filter_rank: Int
     margin: Real  # weakest kept row over the strongest
     gap: Real  # largest kept row after the last correction
+    unexplained: Real  # length of the longest row beyond the cap, less what the others explain
+    left: Real  # how far directions left out of loops are open beyond what they may
+    worst: Int  # what a failure is about: row i, or loop i as -1 - i
     opened: Real  # largest row before the last Newton correction
     correction_passes: Int
     guarded: Int  # whether the last step fell back to full Newton
@@ -63,8 +68,8 @@ CONTROL = dtype_of(Control)
 EULER, RK4, DOP8, RADAU, VERLET = range(5)
 START, CURRENT = 0, 1
 (
-    DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER,
-) = range(7)  # fmt: skip
+    DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER, LEFT_OPEN,
+) = range(8)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
 OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS, OF_LINKS = range(4)
 """Whose factors are fresh."""

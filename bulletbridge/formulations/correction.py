@@ -10,8 +10,11 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 
 import math
 
+from bulletbridge.constraints.left_out import fastest_left_out, widest_left_out
 from bulletbridge.formulations.arrays import (
+    CONTRADICTED,
     CORRECTION,
+    LEFT_OPEN,
     RIGHT_SIDE,
     SOLUTION,
     START,
@@ -24,11 +27,23 @@ from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.algebra import norm, vec
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import row_space_solution, unwhiten
+from bulletbridge.numerics.split import (
+    most_left,
+    row_space_solution,
+    unwhiten,
+    whiten_velocity,
+)
 
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
 FAILED = -1
 EPS = 2.0**-52
+BENT = 50.0
+"""Times a closed gap, 1e-12 in all: what a weak row may be open by that is not corrected. It is the
+square of the length, over the longest, below which a row is weak (``Tolerances.singular``), since
+on the way to where it vanishes a row is open by half of that times its curvature."""
+LOOSE = 500.0
+"""Times a closed gap: what rows may be open by that are not corrected, since they follow from
+others, times numbers that may be ten or more, or bend."""
 
 
 @helper
@@ -54,10 +69,10 @@ def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
 
 
 @helper
-def dependent_gap(f: Factors, rank: int) -> float:
-    """Largest residual of the rows that should follow from the kept ones."""
+def gap_between(f: Factors, first: int, end: int) -> float:
+    """Largest residual, each divided by its unit, of the rows at places first to end."""
     gap = 0.0
-    for i in range(rank, f.Y.shape[0]):
+    for i in range(first, end):
         row = f.rows[f.rows[i].pivot]
         gap = max(gap, abs(row.unit * row.g))
     return gap
@@ -102,9 +117,22 @@ def move_back(a: Arrays, f: Factors, q: Array) -> None:
 
 
 @helper
-def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
+def travelled(a: Arrays, f: Factors, v: Array) -> float:
+    """Length of v in the metric of M."""
+    y, total = a.vectors[SOLUTION, : len(v)], 0.0
+    for k in range(len(v)):
+        y[k] = v[k]
+    whiten_velocity(f.L, y)
+    for k in range(len(v)):
+        total += y[k] * y[k]
+    return math.sqrt(total)
+
+
+@helper
+def chord_passes(
+    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
+) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
-    enough = tolerance(a, q)
     last = math.inf
     for n in range(MOST_CHORD_PASSES + 1):
         close_up(a, f, moment, q, v)
@@ -121,23 +149,73 @@ def chord_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limi
 
 
 @outlined
-def newton_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float) -> int:
-    """Correct q with new factors in every pass; one that goes too far drops its weakest rows."""
-    enough = tolerance(a, q)
+def newton_passes(
+    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
+) -> int:
+    """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
+
+    Weak rows bend more than they pull, and close with the others; those that do not, within what
+    follows from others by round-off, are corrected too.
+    """
+    c = a.control
     for n in range(MOST_NEWTON_PASSES + 1):
         refresh(a, f, moment, q, v)
-        rank = a.control.rank
-        gap = kept_gap(a, f, rank)
+        rank = c.rank
+        gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
         if n == 0:
-            a.control.opened = max(gap, dependent_gap(f, rank))
-        if gap <= enough:
+            c.opened = max(gap, gap_between(f, rank, f.Y.shape[0]))
+        bent = weak > BENT * enough
+        if gap <= enough and not bent:
             return n
         if n == MOST_NEWTON_PASSES or not gap < math.inf:
-            return n if gap <= 10.0 * enough else FAILED
+            c.gap = max(gap, weak)
+            return n if gap <= 10.0 * enough and not bent else FAILED
+        if bent:
+            rank = c.filter_rank
         while correction_step(a, f, rank) > limit and rank > 1:
             rank -= 1
         move_back(a, f, q)
     return FAILED
+
+
+@outlined
+def judge_left_out(
+    a: Arrays, f: Factors, moment: Moment, v: Array, enough: float, led_here: bool
+) -> None:
+    """Refuse an end at which what is left out as redundant is open, or moves.
+
+    Takes the residuals and the factors there. ``control.worst`` and ``.gap`` say what is open and
+    how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
+    their rates need no look of their own.
+    """
+    c = a.control
+    if c.left > LOOSE * enough:
+        loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
+        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
+        return
+    if gap_between(f, c.rank, f.Y.shape[0]) > c.mismatch + LOOSE * enough:
+        name_widest(a, f, c.rank)
+        c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
+        return
+    if c.filter_rank == c.cap and c.cap < f.Y.shape[0]:
+        c.unexplained = most_left(f.Y, f.rows, c.cap)
+        if c.unexplained > c.most_left:
+            c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
+            return
+    loop, rate = fastest_left_out(a.loops, a.poses, a.axes, moment.targets, c.length, v, led_here)
+    if loop >= 0:
+        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
+
+
+@outlined
+def name_widest(a: Arrays, f: Factors, first: int) -> None:
+    """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
+    c = a.control
+    c.gap = 0.0
+    for i in range(first, f.Y.shape[0]):
+        row = f.rows[f.rows[i].pivot]
+        if abs(row.unit * row.g) > c.gap:
+            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
 
 
 @outlined

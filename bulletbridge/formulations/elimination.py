@@ -86,7 +86,7 @@ class Elimination:
         c = condense(e)
         if not c.a.any():
             return Solution(c.push, np.zeros(len(e.J)))
-        split = split_of(c.M, c.J, e.unit, cap=e.cap)
+        split = split_of(c.M, c.J, e.unit, cap=e.cap, order=e.order)
         pushed = split.whiten_force(c.f)
         y = split.free(pushed) - split.shortest(e.gamma)
         found = Solution(c.whole(split.unwhiten(y)), split.multipliers(y - pushed))
@@ -136,7 +136,9 @@ class Modified:
     def _nearest(self, e: Equations, xi: Array) -> Array:
         c, v = condense(e), xi.copy()
         if c.a.any():
-            split = split_of(c.M if self.weight is None else self.weight, c.J, e.unit, cap=e.cap)
+            split = split_of(
+                c.M if self.weight is None else self.weight, c.J, e.unit, cap=e.cap, order=e.order
+            )
             v[c.a] -= split.unwhiten(split.shortest(e.J @ xi + e.g_t))
         return v
 

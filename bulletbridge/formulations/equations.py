@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 
 from bulletbridge.errors import StepError, UnsupportedError
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.split import ROW, split_rows
 
 NOT_DEFINITE = (
@@ -24,6 +24,18 @@ INEXACT = 2.0**-26
 """Part of the terms of an equation of motion that accelerations may leave: half the digits."""
 SINGULAR_RTOL = 1e-6
 """Rows weaker than this, relative to the strongest, are not solved for."""
+
+
+class Order(NamedTuple):
+    """Rows by how often they are differentiated: those that hold positions come first.
+
+    Attributes:
+        levels: (nc,) 0 for them, 1 for rows that hold velocities alone.
+        positions: The most of them that may be independent.
+    """
+
+    levels: Ints
+    positions: int
 
 
 class Equations(NamedTuple):
@@ -39,6 +51,7 @@ class Equations(NamedTuple):
         unit: (nc,) factor that brings each row to one unit.
         cap: The most rows that may be independent, where that was decided at closed positions:
             next to them, rows that are redundant by design look weak, not dependent.
+        order: Which rows come first; None if all hold positions.
         nonlinear: Whether J or g_t depend on v, as those of nonlinear nonholonomic rows
             psi(q, v, t) do: J = ∂psi/∂v, g_t = psi - J v. The velocity filter is then iterated.
         size: (nv,) sum of the sizes of the terms of f, which its rounding goes by: weights and
@@ -53,6 +66,7 @@ class Equations(NamedTuple):
     gamma: Array
     unit: Array
     cap: int | None = None
+    order: Order | None = None
     nonlinear: bool = False
     size: Array | None = None
 
@@ -63,7 +77,7 @@ class Equations(NamedTuple):
 
     def split(self, rtol: float = SINGULAR_RTOL) -> "Split":
         """Velocity space by the rows: what they forbid and what they leave free."""
-        return split_of(self.M, self.J, self.unit, rtol, self.cap)
+        return split_of(self.M, self.J, self.unit, rtol, self.cap, self.order)
 
 
 class Dynamics(Protocol):
@@ -160,7 +174,12 @@ class Split:
 
 
 def split_of(
-    M: Array, J: Array, unit: Array, rtol: float = SINGULAR_RTOL, cap: int | None = None
+    M: Array,
+    J: Array,
+    unit: Array,
+    rtol: float = SINGULAR_RTOL,
+    cap: int | None = None,
+    order: Order | None = None,
 ) -> Split:
     """Split velocity space by rows J (nc, nv) in the metric of M (nv, nv).
 
@@ -170,13 +189,17 @@ def split_of(
         unit: (nc,) factor that brings each row to one unit.
         rtol: Rows weaker than this, relative to the strongest, count as dependent.
         cap: The most rows that may be independent; None for what ``rtol`` says.
+        order: Which rows come first; None if all hold positions.
 
     Raises:
         StepError: M is not positive definite.
     """
     L, Y = M.copy(), unit[:, None] * J
     R, rows = np.zeros((len(J), len(J))), np.zeros(len(J), ROW)
-    rank = min(split_rows(L, Y, R, rows, rtol), len(J) if cap is None else cap)
+    cap = len(J) if cap is None else cap
+    rows["level"] = 0 if order is None else order.levels
+    positions = cap if order is None else order.positions
+    rank = split_rows(L, Y, R, rows, cap, positions, rtol)
     if not np.all(np.isfinite(L)):
         raise StepError(NOT_DEFINITE)
     kept = rows["pivot"][:rank].copy()

@@ -21,12 +21,16 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import (
+    BENT,
     MOST_NEWTON_PASSES,
     correction_step,
     finite,
+    gap_between,
+    judge_left_out,
     kept_gap,
     move_back,
     tolerance,
+    travelled,
 )
 from bulletbridge.formulations.held import (
     Held,
@@ -68,7 +72,8 @@ def filter_state(
 ) -> None:
     """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
 
-    What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
+    What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered. Where
+    it does, v has led to q, and no pass goes further than a tenth of that way, as in ``finish``.
     """
     c = a.control
     correction = a.vectors[CORRECTION, : len(v)]
@@ -84,29 +89,33 @@ def filter_state(
         return
     factorise(a, f, moment)
     kept = hold(a, f, h, count)
+    limit = math.inf
+    if share > 0.0:
+        limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
     while True:
-        gap = kept_gap(a, f, c.rank)
+        gap, bent = kept_gap(a, f, c.rank), is_bent(a, f, enough)
         slow = not gap < 0.1 * last
         if not gap < math.inf:
             c.failure = NOT_FINITE
             return
-        closed = gap <= enough or (slow and gap <= 10.0 * enough)
-        if stale and (closed or slow):
+        closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
+        if stale and (closed or slow or bent):
             factorise(a, f, moment)
             count = forget_others(h, kept)
             kept = hold(a, f, h, count)
             stale = False
             if not closed:
                 c.guarded = 1
-            gap = kept_gap(a, f, c.rank)
-            closed = gap <= enough or (slow and gap <= 10.0 * enough)
+            gap, bent = kept_gap(a, f, c.rank), is_bent(a, f, enough)
+            closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
         if closed:
             break
         if passes == MOST_NEWTON_PASSES:
             c.failure = NOT_CLOSED
             return
         last = gap
-        correct(a, f, h, kept, count, q, loops[POSITION], points[POSITION])
+        rank = c.filter_rank if bent else c.rank
+        correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
         passes += 1
         stale = True
         close_up(a, f, moment, q, v)
@@ -116,18 +125,35 @@ def filter_state(
             v[k] += share * correction[k]
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
     c.fresh = 1
+    judge_left_out(a, f, moment, v, enough, share > 0.0)
     if not finite(q) or not finite(v):
         c.failure = NOT_FINITE
 
 
+@helper
+def is_bent(a: Arrays, f: Factors, enough: float) -> bool:
+    """Whether weak rows are open by more than they bend; see ``correction.newton_passes``."""
+    return gap_between(f, a.control.rank, a.control.filter_rank) > BENT * enough
+
+
 @outlined
 def correct(
-    a: Arrays, f: Factors, h: Held, kept: int, count: int, q: Array, loops: Array, points: Array
+    a: Arrays,
+    f: Factors,
+    h: Held,
+    kept: int,
+    count: int,
+    q: Array,
+    strong: int,
+    limit: float,
+    loops: Array,
+    points: Array,
 ) -> None:
-    """One pass of the correction with the factors at hand."""
+    """One pass with the factors at hand and ``strong`` rows, or fewer if it goes too far."""
     rank, y = a.control.filter_rank, a.vectors[RIGHT_SIDE]
-    correction_step(a, f, a.control.rank)
-    for i in range(a.control.rank, rank):
+    while correction_step(a, f, strong) > limit and strong > 1:
+        strong -= 1
+    for i in range(strong, rank):
         y[i] = 0.0
     if kept > 0:
         measure_shift(a, h, count)

@@ -17,6 +17,8 @@ from bulletbridge.numerics.algebra import dot, vec
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import (
+    Caps,
+    Cuts,
     Row,
     add_row,
     inner,
@@ -74,7 +76,8 @@ def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
     if not top * mass > 1.0:
         return 0
     free = f.Y.shape[1] - rank
-    return orthogonalise(P, h.T, h.rows, free, math.sqrt(1.0 / (mass * top)))
+    cut = math.sqrt(1.0 / (mass * top))
+    return orthogonalise(P, h.T, h.rows, Caps(free, free), Cuts(cut, cut))[1]
 
 
 @helper

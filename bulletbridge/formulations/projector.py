@@ -34,12 +34,14 @@ from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
+    Caps,
+    Cuts,
     factor_mass,
-    leading_rank,
     orthogonalise,
     project_out,
     row_space_solution,
     unwhiten,
+    weakest,
     whiten_force,
     whiten_rows,
     whiten_velocity,
@@ -63,7 +65,9 @@ def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     if a.control.driven > 0:
         script_elements(a, moment)
-    residuals(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows)
+    a.control.left = residuals(
+        a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows
+    )
     if a.control.user_rows > 0:
         ask_user(a, POSITION_PHASE, moment.t, q, v)
         first = f.Y.shape[0] - a.control.user_rows
@@ -101,12 +105,10 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
         add_compliance(a.efforts, a.poses, a.axes, ahead, ahead * ahead, a.vectors[CHART, :nv], f.L)
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
-    control.filter_rank = orthogonalise(f.Y, f.R, f.rows, control.cap, control.filter_rtol)
-    control.rank = leading_rank(f.R, control.filter_rank, control.singular_rtol)
-    control.margin = 1.0
-    if control.filter_rank > 0:
-        last = control.filter_rank - 1
-        control.margin = f.R[last, last] / f.R[0, 0]
+    caps = Caps(control.cap, control.held_cap)
+    cuts = Cuts(control.singular_rtol, control.filter_rtol)
+    control.rank, control.filter_rank = orthogonalise(f.Y, f.R, f.rows, caps, cuts)
+    control.margin = weakest(f.R, control.filter_rank)
 
 
 @helper

@@ -31,7 +31,8 @@ class Stabilised(NamedTuple):
         passes: Correction passes.
         rank: Independent rows.
         margin: Weakest independent row over the strongest.
-        gap, dependent_gap: Largest residual of independent and of other rows, rows in one unit.
+        gap, dependent_gap: Largest residual of independent rows, and of weak and dependent ones,
+            rows in one unit.
     """
 
     q: Array
@@ -78,12 +79,13 @@ class Stabilisation:
             v = admissible(dynamics, e, q, v, t, nearest)
         sizes = np.abs(e.unit * e.g)
         dependent = np.ones(len(sizes), bool)
-        dependent[split.kept] = False
         rank, margin = 0, 1.0
         if split.rank:
-            strengths = np.diag(split.R) / split.R[0, 0]
-            rank, margin = int(np.sum(strengths >= SINGULAR_RTOL)), float(strengths[-1])
-        gap = float(sizes[split.kept[:rank]].max(initial=0.0))
+            strengths = np.diag(split.R) / np.diag(split.R).max()
+            strong = strengths >= SINGULAR_RTOL
+            rank, margin = int(strong.sum()), float(strengths.min())
+            dependent[split.kept[strong]] = False
+        gap = float(sizes[~dependent].max(initial=0.0))
         return Stabilised(q, v, passes, rank, margin, gap, float(sizes[dependent].max(initial=0.0)))
 
     def _correct(

@@ -32,7 +32,7 @@ class TangentSpace:
             UnsupportedError: Masses are too far apart.
         """
         e = self.dynamics.equations(q, v, t)
-        split = split_of(np.eye(len(e.M)), e.J, e.unit, cap=e.cap)
+        split = split_of(np.eye(len(e.M)), e.J, e.unit, cap=e.cap, order=e.order)
         V = null_space(split.Q) if split.rank else np.eye(len(e.M))
         vdot = -split.shortest(e.gamma)
         if V.shape[1]:

@@ -12,6 +12,7 @@ Problems.
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
@@ -25,12 +26,15 @@ class Row:
     g: Real
     g_t: Real
     gamma: Real
+    level: Int  # 0 if it holds a position, 1 if a velocity alone
     pivot: Int  # number of the row that stands here after pivoting
     left: Real  # its squared length that earlier rows do not explain
     full: Real  # its squared length
 
 
 ROW = dtype_of(Row)
+WEAK = 2
+"""Level at which rows are taken that are weak, whatever they hold."""
 
 
 @kernel
@@ -145,37 +149,70 @@ def exchange(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
     a.full, b.full = b.full, a.full
 
 
-@helper
-def orthogonalise(Y: Array, R: Array, rows: Records[Row], cap: int, rtol: float) -> int:
-    """Orthonormalise the rows of Y (nc, nv) in place, largest first; return the rank.
+class Caps(NamedTuple):
+    """How many rows may be independent, as decided at closed configurations."""
 
-    At most ``cap`` rows are kept, and none that is shorter than ``rtol`` times the longest.
+    rows: int
+    positions: int  # of them, rows that hold positions
+
+
+class Cuts(NamedTuple):
+    """Lengths, relative to the longest row, below which a row is weak, and counts for nothing."""
+
+    weak: float
+    nothing: float
+
+
+@helper
+def orthogonalise(
+    Y: Array, R: Array, rows: Records[Row], caps: Caps, cuts: Cuts
+) -> tuple[int, int]:
+    """Orthonormalise the rows of Y (nc, nv) in place; return how many are strong, and all.
+
+    Rows are taken in the order in which they are differentiated, of each kind the longest first:
+    those that hold positions, those that hold velocities, then what is weak. So no position is left
+    to follow from velocities, whose integral it is not.
+
     Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
     R below belong to the dependent rows.
     """
-    top = 0.0
+    top, mixed = 0.0, 0
     for i in range(Y.shape[0]):
         row = rows[i]
         row.full = square(Y, i)
         row.left = row.full
         row.pivot = i
         top = max(top, row.full)
-    cut = rtol * rtol * top
-    for k in range(min(Y.shape[0], Y.shape[1], cap)):
-        best, most = k, rows[k].left
-        for i in range(k + 1, Y.shape[0]):
-            if rows[i].left > most:
-                best, most = i, rows[i].left
+        mixed += row.level
+    most = min(Y.shape[0], Y.shape[1], caps.rows)
+    level, cut, positions, strong, k = 0, cuts.weak * cuts.weak * top, 0, 0, 0
+    while k < most:
+        best, largest = -1, cut
+        for i in range(k, Y.shape[0]):
+            left = rows[i].left
+            if left > largest:
+                if mixed == 0 or may_follow(rows, i, level, positions < caps.positions):
+                    best, largest = i, left
+        if best < 0:
+            if level == WEAK:
+                break
+            level = WEAK if mixed == 0 else level + 1
+            if level == WEAK:
+                strong, cut = k, cuts.nothing * cuts.nothing * top
+            continue
         if best != k:
             exchange(Y, R, rows, best, k)
-        if rows[k].left < 0.01 * rows[k].full:  # lost a digit: twice is enough
+        length2 = rows[k].left
+        if length2 < 0.01 * rows[k].full:  # lost a digit: twice is enough
             for i in range(k):
                 s = inner(Y, i, Y[k])
                 R[k, i] += s
                 add_row(Y[k], -s, Y, i)
         length2 = square(Y, k)
         if not length2 > cut:
-            return k
+            rows[k].left = length2
+            continue
+        positions += 1 - rows[rows[k].pivot].level
         length = math.sqrt(length2)
         R[k, k] = length
         for j in range(Y.shape[1]):
@@ -185,24 +222,48 @@ def orthogonalise(Y: Array, R: Array, rows: Records[Row], cap: int, rtol: float)
             R[i, k] = s
             if s != 0.0:
                 rows[i].left = take_away(Y, i, s, k)
-    return min(Y.shape[0], Y.shape[1], cap)
-
-
-@kernel
-def split_rows(L: Array, Y: Array, R: Array, rows: Records[Row], rtol: float) -> int:
-    """Factor M, given in L, and orthonormalise the rows Y in its metric, in place; the rank."""
-    factor_mass(L)
-    whiten_rows(L, Y)
-    return orthogonalise(Y, R, rows, Y.shape[0], rtol)
+        k += 1
+    return (k if level < WEAK else strong), k
 
 
 @helper
-def leading_rank(R: Array, rank: int, rtol: float) -> int:
-    """How many of the ``rank`` kept rows are longer than ``rtol`` times the first."""
-    kept = rank
-    while kept > 0 and R[kept - 1, kept - 1] < rtol * R[0, 0]:
-        kept -= 1
-    return kept
+def may_follow(rows: Records[Row], i: int, level: int, more_positions: bool) -> bool:
+    """Whether the row at place i may be taken now."""
+    own = rows[rows[i].pivot].level
+    return (level == WEAK or own == level) and (own > 0 or more_positions)
+
+
+@helper
+def most_left(Y: Array, rows: Records[Row], rank: int) -> float:
+    """Length of the longest row that the kept ones do not explain, over the longest of all."""
+    left = top = 0.0
+    for i in range(Y.shape[0]):
+        top = max(top, rows[i].full)
+        if i >= rank:
+            left = max(left, rows[i].left)
+    return math.sqrt(left / top) if top > 0.0 else 0.0
+
+
+@helper
+def weakest(R: Array, rank: int) -> float:
+    """Shortest of the kept rows over the longest, each less what those before it explain."""
+    least, most = math.inf, 0.0
+    for i in range(rank):
+        least, most = min(least, R[i, i]), max(most, R[i, i])
+    return least / most if rank > 0 else 1.0
+
+
+@kernel
+def split_rows(
+    L: Array, Y: Array, R: Array, rows: Records[Row], cap: int, positions: int, rtol: float
+) -> int:
+    """Factor M, given in L, and orthonormalise the rows Y in its metric, in place; the rank.
+
+    cap, positions: as of ``Caps``. rtol: rows that are weaker count for nothing.
+    """
+    factor_mass(L)
+    whiten_rows(L, Y)
+    return orthogonalise(Y, R, rows, Caps(cap, positions), Cuts(rtol, rtol))[1]
 
 
 @helper

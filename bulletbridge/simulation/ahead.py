@@ -19,6 +19,7 @@ from bulletbridge.compilation.cache import PACKAGE, kernel_folder
 from bulletbridge.constraints.element_records import encode_closed
 from bulletbridge.mechanism.build import empty_mechanism, with_joint
 from bulletbridge.numerics.jit import settings
+from bulletbridge.numerics.split import Caps
 from bulletbridge.simulation.bounded import BoundedStep
 from bulletbridge.simulation.bounded_kernel import run_bounded
 from bulletbridge.simulation.bounds import bounds_of, stops_of
@@ -56,8 +57,11 @@ def compile_bounded() -> None:
 def compile_filter() -> None:
     """Compile the filter."""
     solver = solver_of_a_hinge()
-    nothing = np.zeros(0), 0.0, np.zeros((1, 0, solver.mechanism.nv))
-    Filter(solver, Decision(solver.encoded, {}, 0, *nothing))
+    rows = np.zeros((1, 0, solver.mechanism.nv))
+    nothing = Decision(
+        solver.encoded, {}, {}, 0, Caps(0, 0), np.zeros(0), 0.0, np.inf, rows, 1e-3, 0.0
+    )
+    Filter(solver, nothing)
 
 
 def compile_step(kernel: Callable[..., int]) -> None:

@@ -177,7 +177,7 @@ def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Mask
     left = np.abs(unit * (terms.J @ result + terms.g_t)) / unit
     allowed = 1e-9 * (1.0 + float(np.abs(result).max(initial=0.0)))
     if left.max(initial=0.0) > max(allowed, 10 * solver.control[0]["mismatch"]):
-        name = owner(solver, int(np.argmax(left)))
+        name = owner(solver.encoded, int(np.argmax(left)))
         raise AssemblyError(
             f"start velocities contradict the constraint '{name}': {left.max():.3g} m/s or rad/s "
             f"remain (limit {allowed:.1g}); name fewer joints in v, or consistent rates"

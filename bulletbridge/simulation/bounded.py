@@ -66,7 +66,8 @@ class BoundedMemory(NamedTuple):
 
 
 ROWS_OF_CONTACT = 6
-MOST_HALVINGS = 5
+MOST_HALVINGS = 9
+"""Down to a 512th, as of steps without bounded forces."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 Finder = Callable[[Array, Array], Array]

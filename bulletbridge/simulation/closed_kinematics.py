@@ -113,7 +113,7 @@ def _close(system: QueriedState, solver: Solver, q: Values, guess: Values | None
     start = system.q
     put_values(system.mechanism, guess or {}, start, "q")
     held = put_values(system.mechanism, q, start, "q")
-    enough = round_off(solver, start, system.t) + 10 * system.decision.mismatch
+    enough = round_off(solver, start, system.t) + system.decision.allowance
     found, _ = close(solver, start, system.t, held, enough)
     require_closed(solver, found, system.t, enough)
     return found

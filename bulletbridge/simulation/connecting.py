@@ -16,7 +16,6 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.stabilise import FILTER_RTOL
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.assembly import close, round_off
 from bulletbridge.simulation.carrying import (
     carry_over,
     is_bounded,
@@ -26,7 +25,6 @@ from bulletbridge.simulation.carrying import (
     where_it_is,
 )
 from bulletbridge.simulation.evaluation import Reaction, wrenches
-from bulletbridge.simulation.failures import require_closed
 from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.saved import Absent, KeptSet
@@ -137,7 +135,8 @@ class Reconfigurable(QueriedState):
         chosen = self._find((*self.constraints, constraint), tolerance, assemble)
         before, t, solver = self.v, self.t, chosen.solver
         if assemble:
-            solver.q[:] = self._close(chosen)
+            free = np.zeros(self.mechanism.nv, bool)
+            solver.q[:], _ = self._close(solver, chosen.decision, self.q, free)
         if solver.run(PROJECT):
             raise AssemblyError(
                 f"'{constraint.name}' cannot be closed from here; pass assemble=True, or as_is=True"
@@ -307,18 +306,6 @@ class Reconfigurable(QueriedState):
             require_near(full, self.q, self.t, tolerance)
         solver, decision, _, _ = self._decide(full, self.q, np.zeros(self.mechanism.nv, bool))
         return ActiveSet(constraints, full, solver, decision)
-
-    def _close(self, chosen: ActiveSet) -> Array:
-        """The nearest configuration that a set closes.
-
-        Raises:
-            AssemblyError: There is none.
-        """
-        solver, t = chosen.solver, self.t
-        enough = round_off(solver, self.q, t) + 10 * chosen.decision.mismatch
-        found, _ = close(solver, self.q, t, np.zeros(self.mechanism.nv, bool), enough)
-        require_closed(solver, found, t, enough)
-        return found
 
     def _take(self, chosen: ActiveSet) -> None:
         """Go on with other constraints, at the state of their solver."""

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.equations import Order, Split, split_of
 from bulletbridge.mechanism.elements import measure
 from bulletbridge.mechanism.layout import BUSHING, SPRING
 from bulletbridge.numerics.records import Array, Mask
@@ -278,26 +280,41 @@ def reactions(
     return wrenches(solver, redundancy, terms, needed, t)
 
 
+def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split:
+    """Velocity space by the rows, as the step splits it: weak is what it takes for weak.
+
+    Args:
+        solver: The system.
+        terms: At a state.
+        rtol: What is weak, relative to the strongest row, in place of the step's.
+    """
+    rows, c = solver.rows[0], solver.control[0]
+    weak = float(c["singular_rtol"]) if rtol is None else rtol
+    order = Order(rows["level"], int(c["held_cap"]))
+    return split_of(terms.M, terms.J, rows["scale"], weak, int(c["cap"]), order)
+
+
 def wrenches(
     solver: Solver,
     redundancy: Mapping[str, Redundancy],
     terms: Terms,
     needed: Array,
     t: float,
-    rtol: float = 1e-6,
+    rtol: float | None = None,
 ) -> dict[str, Reaction]:
     """How all constraints together supply generalised forces or impulses ``needed`` (nv,).
 
-    Rows weaker than ``rtol``, relative to the strongest, supply none.
+    Rows that are weaker than ``rtol``, relative to the strongest, supply none; unless given, those
+    that the step takes for weak. The split is the step's.
     """
-    unit = solver.encoded.scale
-    Y = whiten(terms.M, unit[:, None] * terms.J)
-    whitened = np.linalg.solve(np.linalg.cholesky(terms.M), needed)
-    U, s, Vt = np.linalg.svd(Y)
-    cap = min(int(solver.control[0]["cap"]), len(s))
-    rank = int(np.count_nonzero(s[:cap] > rtol * s[0])) if cap else 0
-    lam: Array = unit * (U[:, :rank] @ ((Vt[:rank] @ whitened) / s[:rank]))
-    shared = np.abs(U[:, rank:]).max(axis=1, initial=0.0) > 1e-9
+    unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
+    # of all multipliers that supply it, the shortest, rows in one unit
+    rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
+    supplied, asked = split.Q @ rows, split.Q @ split.whiten_force(needed)
+    U, s, Vt = np.linalg.svd(supplied)
+    rank = split.rank
+    lam: Array = unit * (Vt[:rank].T @ ((U.T @ asked) / s))
+    shared = np.abs(Vt[rank:]).max(axis=0, initial=0.0) > 1e-9
     found: dict[str, Reaction] = {}
     for index, (name, part) in enumerate(solver.encoded.rows.items()):
         decided = redundancy[name].kept == redundancy[name].rows

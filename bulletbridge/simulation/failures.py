@@ -4,6 +4,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import (
     AssemblyError,
     ModelError,
@@ -12,6 +13,7 @@ from bulletbridge.errors import (
 )
 from bulletbridge.formulations.arrays import (
     CONTRADICTED,
+    LEFT_OPEN,
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
@@ -19,7 +21,7 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.redundancy import Decision
-from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver import REFINEMENTS, Solver
 
 
 def check_finite(*arrays: Array) -> None:
@@ -34,9 +36,9 @@ def check_finite(*arrays: Array) -> None:
         )
 
 
-def owner(solver: Solver, row: int) -> str:
+def owner(encoded: Encoded, row: int) -> str:
     """Name of the constraint that a row belongs to."""
-    return next(n for n, part in solver.encoded.rows.items() if part.start <= row < part.stop)
+    return next(n for n, part in encoded.rows.items() if part.start <= row < part.stop)
 
 
 def require_closed(solver: Solver, q: Array, t: float, allowed: float) -> None:
@@ -52,7 +54,7 @@ def require_closed(solver: Solver, q: Array, t: float, allowed: float) -> None:
         return
     unit, scale = ("m", encoded.scale[worst]) if encoded.in_metres[worst] else ("rad", 1.0)
     raise AssemblyError(
-        f"loop '{owner(solver, worst)}' cannot close: gap {abs(gap[worst]) / scale:.3g} {unit} "
+        f"loop '{owner(encoded, worst)}' cannot close: gap {abs(gap[worst]) / scale:.3g} {unit} "
         f"(limit {allowed / scale:.1g} {unit}); call assemble() with a start nearer to closure, "
         f"hold fewer joints, or check link lengths and frames"
     )
@@ -82,10 +84,12 @@ def explain(solver: Solver, failure: int) -> str:
             f"{begun} gave numbers that are not finite; the state before it was restored; "
             f"check tau for NaN and masses for zero, or use a smaller dt"
         )
-    if failure == CONTRADICTED:
+    if failure in (CONTRADICTED, LEFT_OPEN):
         return (
-            f"{begun}: constraints contradict each other; the state before it was restored; "
-            f"check the motions of driven constraints"
+            f"{begun}: constraints contradict each other: {opened(solver)} and nothing that the "
+            f"others leave free can close it; the state before it was restored; check the motions "
+            f"of driven constraints, and whether the mechanism has reached a position it cannot "
+            f"pass"
         )
     if failure == NOT_RESOLVED:
         return (
@@ -94,12 +98,26 @@ def explain(solver: Solver, failure: int) -> str:
             f"or another integrator, and look for forces that jump"
         )
     assert failure == NOT_CLOSED
-    gap = solver.encoded.length * float(solver.control[0]["gap"])
     return (
-        f"{begun}: loops stay open by {gap:.3g} m or rad after the last correction pass; the state "
-        f"before it was restored; use a smaller dt, or check whether the mechanism has reached a "
-        f"position it cannot pass"
+        f"{begun}: {opened(solver)} after the last correction pass, with steps of dt / "
+        f"{REFINEMENTS[-1]} too; the state before it was restored; use a smaller dt, or check "
+        f"whether the mechanism has reached a position it cannot pass"
     )
+
+
+def opened(solver: Solver) -> str:
+    """Which constraint was open at the end of a step that failed, and by how much."""
+    c, encoded = solver.control[0], solver.encoded
+    worst, gap = int(c["worst"]), float(c["gap"])
+    if worst < 0:
+        loop = encoded.loops[-1 - worst]
+        first = int(loop["rows"]) - (1 if loop["variable"] else 0)
+        left = loop["force"][first : first + int(loop["left"])]
+        in_metres, name = bool(np.any(left)), list(encoded.rows)[-1 - worst]
+    else:
+        in_metres, name = bool(encoded.in_metres[worst]), owner(encoded, worst)
+    unit, size = ("m", encoded.length) if in_metres else ("rad", 1.0)
+    return f"'{name}' stays open by {gap * size:.3g} {unit}"
 
 
 def raise_failure(solver: Solver, failure: int) -> NoReturn:

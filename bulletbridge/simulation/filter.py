@@ -9,10 +9,10 @@ from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
 from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.layout import HELD_COLUMNS, SPOT
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import ROW
+from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.filter_kernel import run_filter
-from bulletbridge.simulation.redundancy import Decision, structural_rank
+from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
@@ -113,7 +113,8 @@ class Filter:
 
     def __init__(self, solver: Solver, decision: Decision) -> None:
         self.solver, self._decision = solver, decision
-        self._caps: dict[tuple[str, ...], int] = {(): decision.cap}
+        self._caps: dict[tuple[str, ...], Caps] = {(): decision.caps}
+        self._allowed = solver.encoded.loops["allowed"].copy()
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
         self._size = -1
         self._allocate(0)
@@ -183,12 +184,12 @@ class Filter:
         for name in names:
             gone[solver.encoded.rows[name]] = True
         if names not in self._caps:
-            self._caps[names] = structural_rank(
-                self._decision.jacobians[:, ~gone], solver.tolerances.redundant
-            )
+            self._caps[names] = self._decision.caps_of(~gone)
         for field in ("unit", "scale"):
             solver.rows[0][field][gone] = 0.0
-        solver.control[0]["cap"] = self._caps[names]
+        loops = list(solver.encoded.rows)[: len(solver.encoded.loops)]
+        solver.encoded.loops["allowed"][[name in names for name in loops]] = np.inf
+        solver.take_caps(self._caps[names])
 
     def _put_back(self, names: tuple[str, ...]) -> None:
         """Undo ``_leave_out``; the factors are not those of all rows."""
@@ -197,4 +198,6 @@ class Filter:
         solver = self.solver
         for field in ("unit", "scale"):
             solver.rows[0][field] = self._sizes[field]
-        solver.control[0]["cap"], solver.control[0]["fresh"] = self._decision.cap, 0
+        solver.encoded.loops["allowed"] = self._allowed
+        solver.take_caps(self._decision.caps)
+        solver.control[0]["fresh"] = 0

@@ -3,14 +3,12 @@
 import math
 
 from bulletbridge.formulations.arrays import (
-    CONTRADICTED,
     CORRECTION,
     DONE,
     EULER,
     NOT_CLOSED,
     NOT_FINITE,
     PREDICTED_Q,
-    SOLUTION,
     START,
     VERLET,
     Arrays,
@@ -18,17 +16,21 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import (
+    BENT,
     FAILED,
     chord_passes,
-    dependent_gap,
     finite,
     fixed_passes,
+    gap_between,
+    judge_left_out,
+    kept_gap,
     newton_passes,
+    tolerance,
+    travelled,
 )
 from bulletbridge.formulations.projector import accelerate, factorise, filter_velocity
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import whiten_velocity
 from bulletbridge.simulation.verlet import second_half
 
 
@@ -49,13 +51,14 @@ def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: 
     correction = a.vectors[CORRECTION, : len(v)]
     for k in range(len(v)):
         correction[k] = 0.0
+    enough = tolerance(a, q)
     if c.passes >= 0:
         c.correction_passes = fixed_passes(a, f, end, q, v)
+        factorise(a, f, end)
     else:
-        correct_to_round_off(a, f, end, q, v, moved)
+        correct_to_round_off(a, f, end, q, v, moved, enough)
     if c.failure != DONE:
         return
-    factorise(a, f, end)
     if c.integrator == EULER or c.integrator == VERLET:
         for k in range(len(v)):
             v[k] += correction[k] / c.dt
@@ -63,31 +66,31 @@ def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: 
         second_half(accelerate, filter_velocity, a, f, end, q, v)
     filter_velocity(a, f, v)
     c.fresh = 1
-    if dependent_gap(f, c.filter_rank) > c.mismatch and c.passes < 0:
-        c.failure = CONTRADICTED
+    if c.passes < 0:
+        judge_left_out(a, f, end, v, enough, True)
     if not finite(v) or not finite(q):
         c.failure = NOT_FINITE
 
 
 @helper
 def correct_to_round_off(
-    a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array
+    a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array, enough: float
 ) -> None:
-    """Chord passes while they do well, full Newton when the guard trips or when asked for."""
-    c, nv = a.control, len(v)
-    y = a.vectors[SOLUTION, :nv]
-    for k in range(nv):
-        y[k] = moved[k]
-    whiten_velocity(f.L, y)
-    travel = 0.0
-    for k in range(nv):
-        travel += y[k] * y[k]
-    limit = 0.1 * c.dt * math.sqrt(travel) + c.guard_floor
+    """Chord passes while they do well, full Newton when the guard trips or when asked for.
+
+    Leaves the factors at the corrected configuration.
+    """
+    c = a.control
+    limit = 0.1 * c.dt * travelled(a, f, moved) + c.guard_floor
     for j in range(len(q)):
         a.vectors[PREDICTED_Q, j] = q[j]
     passes = FAILED
     if c.directions == START:
-        passes = chord_passes(a, f, end, q, v, limit)
+        passes = chord_passes(a, f, end, q, v, limit, enough)
+        if passes != FAILED:
+            factorise(a, f, end)
+            if not settled(a, f, enough):  # rows count here that did not at the start
+                passes = FAILED
         if passes == FAILED:
             c.guarded = 1
             for j in range(len(q)):
@@ -95,20 +98,30 @@ def correct_to_round_off(
             for k in range(len(v)):
                 a.vectors[CORRECTION, k] = 0.0
     if passes == FAILED:
-        passes = newton_passes(a, f, end, q, v, limit)
+        passes = newton_passes(a, f, end, q, v, limit, enough)
     c.correction_passes = passes
     if passes == FAILED:
         c.failure = NOT_CLOSED
+
+
+@helper
+def settled(a: Arrays, f: Factors, enough: float) -> bool:
+    """Whether all rows that count with the factors at hand are closed."""
+    c = a.control
+    closed = kept_gap(a, f, c.rank) <= 10.0 * enough
+    return closed and gap_between(f, c.rank, c.filter_rank) <= BENT * enough
 
 
 @outlined
 def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
     """Newton onto the loops from wherever q is, then the velocity filter."""
     c = a.control
-    c.correction_passes = newton_passes(a, f, moment, q, v, math.inf)
+    c.fresh = 0
+    enough = tolerance(a, q)
+    c.correction_passes = newton_passes(a, f, moment, q, v, math.inf, enough)
     if c.correction_passes == FAILED:
         c.failure = NOT_CLOSED
-        c.fresh = 0
         return
     filter_velocity(a, f, v)
     c.fresh = 1
+    judge_left_out(a, f, moment, v, enough, False)

@@ -12,7 +12,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.islands_kernel import ISLAND, run_islands
-from bulletbridge.simulation.redundancy import Decision, structural_rank
+from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import NO_RECORD, Solver
 from bulletbridge.simulation.step import STEP, stepping_kernel
 from bulletbridge.simulation.warm_up import announce_compilation
@@ -204,10 +204,9 @@ def cut(whole: Solver, decision: Decision, part: Part, shared: SharedArrays) -> 
         elements=elements,
     )
     solver = Solver(own, rows, whole.tolerances, shared.state, shared.control)
-    jacobians = decision.jacobians[:, part.rows][:, :, part.v]
-    cap = structural_rank(jacobians, whole.tolerances.redundant)
-    mismatch = float(whole.control[0]["mismatch"])
-    solver.decide_rank(cap, decision.scale[part.rows], mismatch)
+    caps, control = decision.caps_of(part.rows, part.v), whole.control[0]
+    rest = float(control["mismatch"]), float(control["most_left"])
+    solver.decide_rank(caps, decision.scale[part.rows], *rest)
     return solver
 
 

@@ -68,7 +68,9 @@ def refresh(a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array) -> No
 def poses_and_gaps(a: Arrays, rows: Records[Row], moment: Moment, q: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
-    residuals(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, rows)
+    a.control.left = residuals(
+        a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, rows
+    )
 
 
 @helper

@@ -6,8 +6,8 @@ decision, as a correction that gains too little, is HANDED_OVER.
 
 import math
 
+from bulletbridge.constraints.left_out import fastest_left_out
 from bulletbridge.formulations.arrays import (
-    CONTRADICTED,
     CORRECTION,
     DONE,
     EULER,
@@ -20,7 +20,13 @@ from bulletbridge.formulations.arrays import (
     Arrays,
     Moment,
 )
-from bulletbridge.formulations.correction import FAILED, MOST_CHORD_PASSES, finite, tolerance
+from bulletbridge.formulations.correction import (
+    FAILED,
+    LOOSE,
+    MOST_CHORD_PASSES,
+    finite,
+    tolerance,
+)
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.front_solutions import carry, row_rates, solve, twice_kinetic_energy
 from bulletbridge.numerics.fronts import Elimination
@@ -39,7 +45,8 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     for k in range(len(v)):
         correction[k] = 0.0
     c.guarded = 0
-    c.correction_passes = correct(a, f.e, f.rows, end, q, v)
+    enough = tolerance(a, q)
+    c.correction_passes = correct(a, f.e, f.rows, end, q, v, enough)
     if c.correction_passes == FAILED or not finite(v) or not finite(q):
         c.failure = HANDED_OVER
         return
@@ -53,20 +60,21 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
         second_half(accelerate, filter_velocity, a, f, end, q, v)
     filter_velocity(a, f, v)
     c.fresh = OF_LINKS
-    if dependent_gap(f.e, f.rows) > c.mismatch:
-        c.failure = CONTRADICTED
-    if not finite(v):
+    open = c.left > LOOSE * enough or dependent_gap(f.e, f.rows) > c.mismatch + LOOSE * enough
+    moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
+    if open or moving >= 0 or not finite(v):
         c.failure = HANDED_OVER
 
 
 @helper
-def correct(a: Arrays, e: Elimination, rows: Records[Row], end: Moment, q: Array, v: Array) -> int:
+def correct(
+    a: Arrays, e: Elimination, rows: Records[Row], end: Moment, q: Array, v: Array, enough: float
+) -> int:
     """``correction.chord_passes`` with the factors of an elimination."""
     nv = len(a.axes)
     y, x = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION, :nv]
     none, correction = a.vectors[FORCE, :nv], a.vectors[CORRECTION, :nv]
-    enough, limit = tolerance(a, q), a.control.guard_floor
-    last = math.inf
+    limit, last = a.control.guard_floor, math.inf
     for k in range(nv):
         none[k] = 0.0
     for n in range(MOST_CHORD_PASSES + 1):

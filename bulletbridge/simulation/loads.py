@@ -9,7 +9,6 @@ import numpy as np
 from bulletbridge.constraints.contact_rows import tangents
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.formulations.bounded_step import STICKING
-from bulletbridge.formulations.equations import split_of
 from bulletbridge.mechanism.layout import (
     TOUCH_A,
     TOUCH_B,
@@ -26,7 +25,7 @@ from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.bounded import BoundedStep
 from bulletbridge.simulation.bounded_kernel import APART, MOVING, PULLED, ROWS, X
-from bulletbridge.simulation.evaluation import Reaction, reactions
+from bulletbridge.simulation.evaluation import Reaction, reactions, split_here
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.redundancy import Redundancy
 from bulletbridge.simulation.solver_arrays import Terms
@@ -148,8 +147,7 @@ def loaded_reactions(
     q, v, t = step.start
     tau = step.tau + bounded_force(step)
     terms = solver.terms(q, v, t)
-    cap, unit = int(solver.control[0]["cap"]), solver.encoded.scale
-    split = split_of(terms.M, terms.J, unit, solver.tolerances.singular, cap)
+    split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
     found = reactions(solver, redundancy, q, v, t, vdot, tau)

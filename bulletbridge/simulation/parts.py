@@ -6,7 +6,7 @@ from bulletbridge.formulations.arrays import DOP8, RK4
 from bulletbridge.mechanism.layout import DRAG
 from bulletbridge.simulation.islands import find_parts, islands_of, work
 from bulletbridge.simulation.links import Links, Plan, lay_out, make_plan
-from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.redundancy import SPREAD, Decision
 from bulletbridge.simulation.solver import Parts, Solver
 
 PER_BODY, PER_OPERATION = 0.3, 8e-5
@@ -23,11 +23,14 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     Link coordinates win from some sixteen loops on side by side, from twenty that are stacked;
     where an integrator has several stages, from some twelve and from sixteen on.
     Couplings, beams, a user's rows and force elements join bodies in ways that link coordinates do
-    not know, and stay in joint coordinates.
+    not know, and stay in joint coordinates. So do rows that hold velocities where some depend on
+    others: links are eliminated in an order of their own.
     """
     islands = islands_of(whole, decision)
     others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.efforts["kind"] != DRAG)
-    if whole.user_size or any(others):
+    rates = whole.encoded.nc - int(whole.encoded.has_position.sum())
+    ordered = rates > 0 and decision.caps.rows < whole.encoded.nc
+    if whole.user_size or any(others) or ordered:
         return islands
     parts = find_parts(whole.mechanism, whole.encoded)
     sizes = [(len(part.v), len(part.rows)) for part in parts]
@@ -42,7 +45,8 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
 def copy_of(settings: Solver, decision: Decision) -> Solver:
     """A solver of the rows that were kept, with settings and state of another."""
     solver = Solver(settings.mechanism, decision.encoded, settings.tolerances)
-    solver.decide_rank(decision.cap, decision.scale, 1e-6 + 10 * decision.mismatch)
+    mismatch = SPREAD * decision.mismatch
+    solver.decide_rank(decision.caps, decision.scale, mismatch, decision.most_left)
     solver.apply_settings(settings)
     solver.state[:] = settings.state
     solver.parts = parts_of(solver, decision)

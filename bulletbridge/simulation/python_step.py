@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.arrays import CONTRADICTED, DONE, NOT_FINITE
+from bulletbridge.formulations.arrays import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE
+from bulletbridge.formulations.correction import LOOSE
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
@@ -111,8 +112,11 @@ class PythonStep:
         c = solver.control[0]
         if not (np.isfinite(end.q).all() and np.isfinite(end.v).all()):
             return NOT_FINITE
-        if self.passes is None and end.dependent_gap > c["mismatch"]:
-            return CONTRADICTED
+        if self.passes is None:
+            if end.dependent_gap > c["mismatch"] + LOOSE * c["gap_tolerance"]:
+                return CONTRADICTED
+            if solver.left_open(end.q, t) > LOOSE * c["gap_tolerance"]:
+                return LEFT_OPEN
         solver.q[:], solver.v[:], solver.state[-1] = end.q, end.v, t
         c["rank"], c["margin"], c["gap"] = end.rank, end.margin, end.gap
         c["correction_passes"], c["guarded"], c["fresh"] = end.passes, 0, 0

@@ -8,6 +8,7 @@ import numpy as np
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
+    CONTRADICTED,
     DONE,
     DOP8,
     EULER,
@@ -27,7 +28,7 @@ from bulletbridge.simulation.warm_up import announce_compilation
 
 REFINEMENTS = (8, 64, 512)
 """Parts of a step whose correction or implicit equations fail."""
-TOO_LONG = (NOT_CLOSED, NOT_RESOLVED)
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, CONTRADICTED)
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
     "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"
@@ -233,7 +234,7 @@ class Solver(SolverArrays):
         """
         c, failure = self.control[0], NOT_CLOSED
         dt = float(c["dt"])
-        before = self.state.copy()
+        before, told = self.state.copy(), (int(c["worst"]), float(c["gap"]))
         try:
             for parts in REFINEMENTS:
                 self.state[:], c["fresh"] = before, 0
@@ -245,6 +246,8 @@ class Solver(SolverArrays):
             c["dt"], c["guarded"] = dt, 1
             if failure != DONE:
                 self.state[:], c["fresh"] = before, 0
+            if failure in TOO_LONG:  # what was open after the whole step says more
+                c["worst"], c["gap"] = told
         return failure
 
     def _record(self, line: Array) -> None:

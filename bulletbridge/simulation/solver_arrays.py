@@ -8,6 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.constraints.user import Kinematics, checked_rows
 from bulletbridge.formulations.arrays import (
@@ -28,7 +29,7 @@ from bulletbridge.mechanism.layout import AXIS, DRAG, EFFORT, POSE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.jit import Callback
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import ROW
+from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.simulation.radau_system import MATRICES
 from bulletbridge.simulation.scripted import Held, Script
 
@@ -39,9 +40,13 @@ class Tolerances:
 
     Attributes:
         gap: Residual that counts as closed, on rows divided by their unit.
-        singular: Rows weaker than this, relative to the strongest, are not solved for.
-        filter: Rows weaker than this are not filtered from velocities.
-        redundant: A direction of a loop that stays weaker than this over closed poses is dropped.
+        singular: Rows weaker than this, relative to the strongest, are not solved for, neither by
+            steps nor for reactions: the root of the 1e-12 that is promised of gaps, since what so
+            weak a row is open by on the way to where it vanishes goes with its square.
+        filter: Rows weaker than this are not filtered from velocities: what they leave of a rate.
+            A row is known to 1e-16, and its direction then to 1e-6.
+        redundant: A direction of a loop that stays weaker than this over closed poses, all of its
+            joints moving by a radian, is left out, and watched.
     """
 
     gap: float = 2e-14
@@ -100,6 +105,7 @@ class SolverArrays:
         self.held: Held | None = None  # controls of a rollout, besides tau
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
+        self.rows["level"] = ~encoded.has_position
         self.factors = np.zeros((MATRICES, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
         self.vectors = np.zeros((VECTORS, max(nq, nv, nc)))
         self.user_size = sum(len(user.units) for user in encoded.users)
@@ -110,6 +116,7 @@ class SolverArrays:
         self._callback = Callback(self._fill_user_rows)
         c = self.control[0]
         c["gravity"], c["length"], c["cap"] = mechanism.gravity, encoded.length, min(nc, nv)
+        c["held_cap"], c["most_left"] = min(int(encoded.has_position.sum()), nv), np.inf
         c["integrator"], c["passes"], c["driven"] = EULER, -1, int(bool(encoded.motions))
         c["gap_tolerance"] = tolerances.gap
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
@@ -141,10 +148,22 @@ class SolverArrays:
         self._now: np.ndarray = self.still  # what a kernel has asked for
         self._pushed: Array = self.tau  # likewise
 
-    def decide_rank(self, cap: int, scale: Array, mismatch: float) -> None:
-        """Hold what was found at closed poses: how many rows, their sizes, what they leave open."""
+    def decide_rank(self, caps: Caps, scale: Array, mismatch: float, most_left: float) -> None:
+        """Hold what was found at closed poses.
+
+        Args:
+            caps: How many rows are independent.
+            scale: (nc,) to length near one.
+            mismatch: Gap that others may keep, in mechanism lengths or radians.
+            most_left: How long they may be, over the longest, less what the others explain.
+        """
         self.rows["scale"] = scale
-        self.control[0]["cap"], self.control[0]["mismatch"] = cap, mismatch
+        self.take_caps(caps)
+        self.control[0]["mismatch"], self.control[0]["most_left"] = mismatch, most_left
+
+    def take_caps(self, caps: Caps) -> None:
+        """Let so many rows be independent."""
+        self.control[0]["cap"], self.control[0]["held_cap"] = caps
 
     @property
     def t(self) -> float:
@@ -176,6 +195,20 @@ class SolverArrays:
         joint_forces(axes, q, v, scripted, forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
         return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
+
+    def left_open(self, q: Array, t: float) -> float:
+        """How far directions left out of loops are open beyond what they may, as the step has it.
+
+        ``control.worst`` and ``.gap`` then say of which loop, and how far.
+        """
+        e, targets = self.encoded, self.encoded.targets(np.array([t]))[0]
+        poses, axes, rows = self.poses.copy(), self.axes.copy(), self.rows[0].copy()
+        kinematics(self.bodies, self.beams.copy(), self.stations.copy(), q, poses, axes)
+        beyond = residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
+        if beyond > 0.0:
+            loop, gap = find_widest(e.loops, poses, targets)
+            self.control[0]["worst"], self.control[0]["gap"] = -1 - loop, gap
+        return beyond
 
     def efforts_at(self, targets: np.ndarray) -> np.ndarray:
         """Forces on bodies when the prescribed motions are these."""

@@ -8,6 +8,8 @@ from bulletbridge.constraints.element_records import encode_closed
 from bulletbridge.constraints.encode import Constraint, require_names
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.formulations.arrays import LEFT_OPEN
+from bulletbridge.formulations.correction import LOOSE
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.simulation.assembly import (
@@ -16,6 +18,7 @@ from bulletbridge.simulation.assembly import (
     Values,
     close,
     consistent_velocity,
+    open_by,
     put_values,
     round_off,
 )
@@ -25,13 +28,15 @@ from bulletbridge.simulation.evaluation import (
 from bulletbridge.simulation.failures import check_finite, require_closed, require_freedom
 from bulletbridge.simulation.options import Status
 from bulletbridge.simulation.parts import copy_of
-from bulletbridge.simulation.redundancy import Decision, decide
+from bulletbridge.simulation.redundancy import SPREAD, Decision, Start, decide
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.step import PROJECT
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+LEAST_REACH = 0.1
+"""Motion, in mechanism lengths or radians, that a decision about redundancy should rest on."""
 
 
 class ClosedState:
@@ -159,9 +164,12 @@ class ClosedState:
         before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
         if decision is None:
             solver, decision, start, iterations = self._decide(self._full, start, held)
-        enough = round_off(solver, start, t) + 10 * decision.mismatch
-        found, more = close(solver, start, t, held, enough)
-        require_closed(solver, found, t, enough)
+        found, more = self._close(solver, decision, start, held)
+        if self._decision is None and decision.reach < LEAST_REACH:
+            # a position like a stretched chain, which tells nothing
+            solver, decision, found, again = self._decide(self._full, found, held)
+            found, last = self._close(solver, decision, found, held)
+            more += again + last
         require_lengths(solver, found, t)
         speed = consistent_velocity(solver, found, speed, t, held_v)
         self._solver, self._decision = solver, decision
@@ -174,6 +182,57 @@ class ClosedState:
         gap = float(np.abs(self._full.terms(found, speed, t).g).max(initial=0.0))
         return Assembly(moved, iterations + more, gap)
 
+    def _close(
+        self, solver: Solver, decision: Decision, start: Array, held: Mask
+    ) -> tuple[Array, int]:
+        """The nearest configuration that the rows of a decision close, and the iterations needed.
+
+        Raises:
+            AssemblyError: There is none.
+        """
+        enough = round_off(solver, start, self.t) + decision.allowance
+        found, iterations = close(solver, start, self.t, held, enough)
+        require_closed(solver, found, self.t, enough)
+        return found, iterations
+
+    def _reconsider(self, failure: int) -> bool:
+        """Decide redundancy again after a step that was stopped; whether it may be tried again.
+
+        What opened had been left out. Decided from here it may be redundant all the same, with a
+        wider gap as its allowance; otherwise all rows of that loop count from now on, and, of those
+        that follow from other loops, whatever is independent at a pose.
+        """
+        if failure != LEFT_OPEN or self._decision is None:
+            return False
+        solver, before, worst = self._solver, self._decision, int(self._solver.control[0]["worst"])
+        name = ""
+        if worst < 0:
+            name = list(before.encoded.rows)[-1 - worst]
+            if name in before.whole:
+                return False
+        elif not before.is_held:
+            return False
+        q, v, t = self.q, self.v, self.t
+        full = self._full
+        start, whole = Start(q, self._is_exact(full, q)), before.whole | {name} - {""}
+        decision = decide(self.mechanism, full.encoded, start, t, self.tolerances, whole)
+        if worst >= 0 or not before.is_held:
+            decision = decision.with_all_rows()
+        full.apply_settings(solver)
+        again = copy_of(full, decision)
+        again.put(q, v, t)
+        if again.run(PROJECT):
+            return False
+        self._solver, self._decision = again, decision
+        return True
+
+    def _is_exact(self, full: Solver, q: Array) -> bool:
+        """Whether a configuration was given with all rows closed to round-off."""
+        known = self._decision
+        if known is not None and SPREAD * known.widest > LOOSE * self.tolerances.gap:
+            return False
+        return open_by(full, q, self.t) <= 10.0 * round_off(full, q, self.t)
+
     def _decide(
         self, full: Solver, start: Array, held: Mask
     ) -> tuple[Solver, Decision, Array, int]:
@@ -181,7 +240,14 @@ class ClosedState:
         enough, t = self.tolerances.redundant, self.t
         closed, iterations = close(full, start, t, held, enough)
         require_closed(full, closed, t, enough)
-        decision = decide(self.mechanism, full.encoded, closed, t, self.tolerances)
+        decision = decide(
+            self.mechanism,
+            full.encoded,
+            Start(closed, self._is_exact(full, start)),
+            t,
+            self.tolerances,
+            frozenset() if self._decision is None else self._decision.whole,
+        )
         if not self._allow_structure:
             require_freedom(self.mechanism, decision)
         return copy_of(full, decision), decision, closed, iterations
@@ -265,7 +331,4 @@ class ClosedState:
         """Gap that redundant rows may keep, in mechanism lengths or radians."""
         if self._decision is None:
             return 0.0
-        found = self._decision.by_name.values()
-        length = self.encoded.length
-        sizes = [max(r.mismatch_m / length, r.mismatch_rad) for r in found]
-        return 10 * max([*sizes, self._decision.mismatch], default=0.0)
+        return SPREAD * self._decision.widest

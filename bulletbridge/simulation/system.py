@@ -297,16 +297,21 @@ class System(WorldState):
             self._world.check()
         if self._decision is None:
             self._trim()
-        if self._always_bounded or self.motors.on:
-            failure = self._bounded_step()
-        elif self._python is not None:
-            failure = self._python.step(self._solver, self.dt)
-        else:
-            failure = self._solver.step()
+        failure = self._one_step()
+        while failure and self._reconsider(failure):
+            failure = self._one_step()
         if failure:
             raise_failure(self._solver, failure)
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
+
+    def _one_step(self) -> int:
+        """Advance by one step; the failure that stopped it, or DONE."""
+        if self._always_bounded or self.motors.on:
+            return self._bounded_step()
+        if self._python is not None:
+            return self._python.step(self._solver, self.dt)
+        return self._solver.step()
 
     def rollout(self, steps: int, every: int = 1) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
@@ -328,7 +333,11 @@ class System(WorldState):
                     line = [*self._solver.state, s.rank, s.margin, s.passes]
                     table[(n + 1) // every - 1] = line
         else:
+            q, v, t = self.q, self.v, self.t
             failure = self._solver.roll(steps, every, table)
+            while failure and self._reconsider(failure):
+                self._solver.put(q, v, t)
+                failure = self._solver.roll(steps, every, table)
             if failure:
                 raise_failure(self._solver, failure)
         return from_table(self.mechanism, table)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.equations import Equations, Order
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
@@ -34,11 +34,11 @@ class Tree:
         """The equations of motion at a state."""
         terms = self.solver.terms(q, v, t)
         f = terms.forces + self.solver.tau[0] - terms.h
-        unit, cap = self.solver.encoded.scale, int(self.solver.control[0]["cap"])
-        size = np.abs(terms.forces) + np.abs(self.solver.tau[0]) + np.abs(terms.h)
-        size += self._weights(terms)
-        e = Equations(terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma, unit, cap)
-        return e._replace(size=size)
+        solver, c = self.solver, self.solver.control[0]
+        size = np.abs(terms.forces) + np.abs(solver.tau[0]) + np.abs(terms.h) + self._weights(terms)
+        order = Order(solver.rows[0]["level"], int(c["held_cap"]))
+        known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
+        return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
 
     def _weights(self, terms: Terms) -> Array:
         """(nv,) what the weight of the bodies on each rate may come to, whatever balances it."""

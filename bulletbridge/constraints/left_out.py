@@ -1,0 +1,100 @@
+"""Directions of loops that were left out as redundant, and are watched all the same.
+
+That a direction follows from the others was found at some configurations and is taken for all. Its
+residual is at hand wherever those of the rows are, see ``rows.residuals``; its rate and the loop
+that is to be named are here.
+"""
+
+from bulletbridge.constraints.layout import Loop, Target
+from bulletbridge.constraints.placements import (
+    constant_rows,
+    frames,
+    position_in,
+    rotation_error,
+)
+from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.layout import Axis, Pose
+from bulletbridge.numerics.algebra import (
+    ZERO,
+    add,
+    apply,
+    dot,
+    mul,
+    norm,
+    scale,
+    transpose,
+    vec,
+    velocity_at,
+)
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Records
+
+
+@helper
+def widest_left_out(
+    loops: Records[Loop], poses: Records[Pose], targets: Records[Target]
+) -> tuple[int, float]:
+    """The loop with the residual that is furthest beyond what it may be, and that residual."""
+    widest, found, beyond = -1, 0.0, 0.0
+    for i in range(len(loops)):
+        loop = loops[i]
+        if loop.left == 0:
+            continue
+        a, b = frames(loop, poses, targets)
+        s = position_in(a, b)
+        error = rotation_error(loop, mul(transpose(a[0]), b[0]), s)
+        first = constant_rows(loop)
+        for k in range(first, first + loop.left):
+            g = abs(dot(vec(loop.moment[k]), error) + dot(vec(loop.force[k]), s))
+            if g - loop.allowed > beyond:
+                widest, found, beyond = i, g, g - loop.allowed
+    return widest, found
+
+
+@helper
+def fastest_left_out(
+    loops: Records[Loop],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    length: float,
+    v: Array,
+    rates_alone: bool,
+) -> tuple[int, float]:
+    """The loop whose directions left out move faster than they may, and how fast; -1 for none.
+
+    Of all such directions, or of those that hold ``rates_alone``.
+    """
+    for i in range(len(loops)):
+        loop = loops[i]
+        if loop.left_rates == 0 and (rates_alone or loop.left == 0):
+            continue
+        a, b = frames(loop, poses, targets)
+        w, u, pace = ZERO, ZERO, 0.0
+        for end in range(2):
+            k = loop.axis_b if end == 1 else loop.axis_a
+            while k != loop.stop:
+                rate = v[k] if end == 1 else -v[k]
+                twist = axis_twist(axes[k])
+                linear = velocity_at(twist, b[1])
+                w, u = add(w, scale(rate, twist[0])), add(u, scale(rate, linear))
+                pace += abs(rate) * (norm(twist[0]) + norm(linear) / length)
+                k = axes[k].below
+        up = transpose(a[0])
+        w, u = apply(up, w), apply(up, u)
+        first, end = constant_rows(loop), constant_rows(loop) + loop.left + loop.left_rates
+        if rates_alone:
+            first += loop.left
+        for k in range(first, end):
+            rate = abs(dot(vec(loop.moment[k]), w) + dot(vec(loop.force[k]), u))
+            if rate > loop.allowed_rate * pace:
+                return i, rate
+    return -1, 0.0
+
+
+@kernel
+def find_widest(
+    loops: Records[Loop], poses: Records[Pose], targets: Records[Target]
+) -> tuple[int, float]:
+    """``widest_left_out``, to be called from Python."""
+    return widest_left_out(loops, poses, targets)

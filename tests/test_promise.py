@@ -1,0 +1,213 @@
+"""No gap without a word: whatever is left out as redundant, or weak at a pose, stays watched."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planar import four_bar, parallelogram, planar_chain
+
+import bulletbridge as bb
+from bulletbridge.errors import AssemblyError, StepError
+from bulletbridge.mechanism.layout import FREE
+from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.simulation.parts import copy_of
+from bulletbridge.simulation.redundancy import samples_of, select, with_gaps
+
+KEPT = 1e-11
+"""Gap [lengths, rad] beyond which something is open: what steps allow rows that follow from others,
+five hundred times the 2e-14 at which rows count as closed."""
+
+
+def chain(joints, spatial):
+    """Rods of 1 m on hinges that are parallel, or each at right angles to the one before."""
+    mechanism = planar_chain([1.0] * joints, [1.0] * joints)
+    bodies = mechanism.bodies.copy()
+    for i in range(1, joints + 1):
+        bodies["J"][i] = np.diag([1e-2, 0.1, 0.1])
+        if spatial and i > 1:
+            bodies["R"][i] = [[1, 0, 0], [0, 0, (-1) ** i], [0, -((-1) ** i), 0]]
+    return replace(mechanism, bodies=bodies)
+
+
+def at_its_reach(kind, joints, spatial, short):
+    """A stretched chain whose tip is held where it just comes to, ``short`` of it [lengths]."""
+    tip, pin = bb.Frame(f"l{joints - 1}", (1.0, 0, 0)), joints * (1.0 - short)
+    if kind == "ball":
+        loop = bb.LoopJoint("tip", bb.JointModel.BALL, tip, bb.Frame("world", (pin, 0, 0)))
+    else:
+        loop = bb.Distance("tip", tip, bb.Frame("world", (pin + 0.5, 0, 0)), 0.5)
+    return bb.System(chain(joints, spatial), [loop])
+
+
+CHAINS = [("ball", 3, False), ("ball", 6, False), ("ball", 6, True), ("distance", 3, True)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("kind", "joints", "spatial"), CHAINS)
+@pytest.mark.parametrize("short", [0.0, 1e-9, 1e-7])
+def test_a_chain_at_full_reach_keeps_its_loop_or_says_which_is_lost(kind, joints, spatial, short):
+    """There the row along the chain vanishes, and nothing at that pose says that it is needed."""
+    system = at_its_reach(kind, joints, spatial, short)
+    try:
+        system.assemble()
+        for _ in range(40):
+            system.step()
+            assert system.evaluate().largest("metres") < KEPT * joints
+    except (AssemblyError, StepError) as error:
+        assert "'tip'" in str(error)
+
+
+@pytest.mark.parametrize(("kind", "joints", "spatial"), CHAINS)
+@pytest.mark.parametrize("short", [1e-6, 1e-4])
+def test_a_chain_a_little_short_of_its_reach_moves(kind, joints, spatial, short):
+    system = at_its_reach(kind, joints, spatial, short)
+    system.assemble()
+    for _ in range(40):
+        system.step()
+        assert system.evaluate().largest("metres") < KEPT * joints
+    assert np.abs(system.v).max() > 0.0
+
+
+@pytest.mark.parametrize(("kind", "joints", "spatial"), CHAINS)
+@pytest.mark.parametrize("beyond", [1e-8, 2e-5])
+def test_a_chain_that_does_not_reach_is_refused(kind, joints, spatial, beyond):
+    with pytest.raises(AssemblyError, match="'tip' cannot close: gap"):
+        at_its_reach(kind, joints, spatial, -beyond).assemble()
+
+
+def leaning_chain(lean):
+    """Four hinges of which the last leans [rad], the tip held where it is: one freedom is left."""
+    mechanism = planar_chain([0.4, 0.9, 0.7, 0.5], [0.8, 1.8, 1.4, 1.0])
+    bodies, c, s = mechanism.bodies.copy(), np.cos(lean), np.sin(lean)
+    bodies["R"][4] = [[1, 0, 0], [0, c, -s], [0, s, c]]
+    bodies["J"][4] = np.diag([1e-2, 2e-2, 2e-2])
+    mechanism, q = replace(mechanism, bodies=bodies), np.array([1.0, -1.4, 0.9, 0.7])
+    free, tip = bb.System(mechanism), bb.Frame("l3", (0.5, 0, 0))
+    free.set_state(q)
+    pin = bb.Frame("world", tuple(free.kinematics().point(tip).p_W))
+    system = bb.System(mechanism, [bb.LoopJoint("tip", bb.JointModel.BALL, tip, pin)])
+    system._full.q[:] = q
+    return system
+
+
+@pytest.mark.parametrize("lean", [3e-2, 3e-4, 1e-5])
+def test_a_weak_row_that_is_meant_is_kept(lean):
+    """A start that is closed to round-off is not one with rounded frames."""
+    system = leaning_chain(lean)
+    for _ in range(100):
+        system.step()
+        assert system.evaluate().largest("metres") < KEPT
+    assert system.dof == 1
+
+
+def test_a_lean_that_a_file_has_rounded_is_left_out():
+    """The same from a start that does not close: the mechanism is planar then, its gap told."""
+    system = leaning_chain(3e-5)
+    system._full.q[:] += [0.0, 1e-3, 0.0, 0.0]
+    system.assemble()
+    assert system.dof == 2
+    told = system.decision.by_name["tip"].mismatch_m
+    system.run(0.5)
+    assert 0.0 < system.evaluate().largest("metres") < 10.0 * told  # its allowance
+
+
+def test_what_was_left_out_wrongly_is_taken_back_within_the_step():
+    """A decision that leaves out a row that is needed, with no gap allowed."""
+    system = leaning_chain(3e-2)
+    system.assemble()
+    system_ = system.mechanism, system.encoded, 0.0, system.tolerances
+    samples = samples_of(*system_, system.q, system.tolerances.redundant)
+    wrong = with_gaps(*system_, samples, select(*system_, samples, 0.2, ()))
+    assert wrong.by_name["tip"].kept == 2
+    wrong.encoded.loops["allowed"] = 0.0
+    system._solver, system._decision = copy_of(system._solver, wrong), wrong
+    for _ in range(20):
+        system.step()
+        assert system.evaluate().largest("metres") < KEPT
+    assert system.decision.by_name["tip"].kept == 3
+
+
+def wheel(model, integrator):
+    """A wheel on an axle that circles a post: the slip along the axle follows from positions."""
+    bodies, axes = empty_arrays(2, 6)
+    wheel = bodies[1]
+    wheel["joint"], wheel["axis"], wheel["mass"] = FREE, 5, 2.0
+    wheel["J"] = np.diag([0.12, 0.06, 0.06])
+    axes["body"], axes["below"], axes["q"] = 1, np.arange(-1, 5), -1
+    links = {n: Link(n, i, np.eye(3), np.zeros(3)) for i, n in enumerate(("world", "wheel"))}
+    base = {"base": Joint("base", "free", slice(0, 7), slice(0, 6))}
+    mechanism = Mechanism(bodies, axes, links, base, np.array([0, 0, -9.81]))
+    radius, axle, more = 0.3, 1.0, {}
+    if model is bb.JointModel.UNIVERSAL:
+        more = {"axis_b": (1.0, 0.0, 0.0)}
+    ends = bb.Frame("world", (0, 0, radius)), bb.Frame("wheel", (-axle, 0, 0))
+    post = bb.LoopJoint("post", model, *ends, **more)
+    rolling = bb.JointModel.ROLLING
+    roll = bb.LoopJoint("roll", rolling, bb.Frame("world"), bb.Frame("wheel"), radius=radius)
+    system = bb.System(mechanism, [post, roll], integrator=integrator)
+    turn = 2.0
+    system._full.q[:] = [axle, 0, radius, 0, 0, 0, 1]
+    system.assemble()
+    system.set_state(v=np.array([-turn * axle / radius, 0, turn, 0, turn * axle, 0]))
+    return system
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet", "rk4", "dop853"])
+@pytest.mark.parametrize("model", [bb.JointModel.BALL, bb.JointModel.UNIVERSAL])
+def test_rows_of_velocity_follow_from_those_of_position_not_they_from_them(model, integrator):
+    system = wheel(model, integrator)
+    nc, turn = system._solver.encoded.nc, system.v[2]
+    assert system.decision.cap == 5 < nc
+    for _ in range(120):
+        system.step()
+        found = system.evaluate()
+        assert max(found.largest("metres"), found.largest("radians")) < KEPT
+        assert found.largest("rate_metres") < 1e-9
+    # nothing drives or brakes it on the level: it circles as fast as it did, but for what the
+    # step's turn of 8e-3 rad, squared, may cost of it in half a second
+    assert system.v[2] == pytest.approx(turn, rel=6e-5)
+
+
+def test_wheels_roll_in_python_as_they_do_compiled():
+    """The same split in other formulations."""
+    system = wheel(bb.JointModel.BALL, "rk4")
+    other = bb.System(
+        system.mechanism, system.constraints, integrator="rk4", formulation="elimination"
+    )
+    other._full.q[:] = system.q
+    other.assemble()
+    other.set_state(v=system.v)
+    for _ in range(20):
+        system.step()
+        other.step()
+    assert other.evaluate().largest("metres") < KEPT
+    np.testing.assert_allclose(other.q, system.q, atol=1e-10)
+
+
+def test_reactions_take_for_weak_what_the_step_takes_for_weak():
+    """Near a flat parallelogram, whose weakest row goes through every size."""
+    system, *_ = parallelogram()
+    for away in np.geomspace(1e-8, 1e-3, 41):
+        system.assemble({"j0": np.pi - away})
+        terms = system._solver.terms(system.q, system.v, system.t)
+        vdot = system.acceleration()
+        needed = terms.M @ vdot + terms.h - terms.forces - system.tau
+        multipliers = system.reactions()["loop"].multipliers
+        # multipliers are as large as needed / the weakest row that counts, 1e-6: its round-off
+        assert np.abs(needed - terms.J.T @ multipliers).max() < 1e-9 * np.abs(needed).max()
+
+
+@pytest.mark.parametrize("rate", [0.1, 1e-6])
+def test_drives_that_part_are_refused_before_the_loop_opens(rate):
+    """Two drives agree at the start and part from then on, as slowly as may be."""
+    first = bb.Coupling("first", {"j0": 1.0}, motion=bb.Motion(z=bb.Polynomial((1.0, 0.5))))
+    system = four_bar(extra=[first])
+    system.assemble()
+    along = bb.Polynomial((float(system.q[1]), float(system.v[1]), rate))
+    second = bb.Coupling("second", {"j1": 1.0}, motion=bb.Motion(z=along))
+    system = four_bar(extra=[first, second])
+    with pytest.raises((AssemblyError, StepError), match="'loop'|'first'|'second'"):
+        system.assemble()
+        for _ in range(100):
+            system.step()
+            assert system.evaluate().largest("metres") < KEPT
