@@ -154,7 +154,10 @@ def test_steps_may_end_on_a_singular_position(integrator, past):
 
     on_it, beside = lost((level + past / rate) / 60), lost(level / 59.5)
     kinetic = 0.5 * (5.0 / 3.0) * rate**2
-    assert on_it < 2.0 * beside + 1e-8 * kinetic
+    # a row as weak as ``past`` turns the round-off of positions, here a few EPS, into rates of that
+    # over ``past``
+    round_off = 10.0 * np.finfo(float).eps / past if past else 0.0
+    assert on_it < 2.0 * beside + (1e-8 + round_off) * kinetic
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)

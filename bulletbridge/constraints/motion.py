@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.interpolate import CubicSpline, PPoly
 
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, are_numbers
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
 
 Triple = tuple[float, float, float]
 
@@ -71,8 +73,10 @@ class Spline(Formula):
     ends: Literal["clamped", "natural"] = "clamped"
 
     @cached_property
-    def curve(self) -> PPoly:
+    def curve(self) -> "PPoly":
         """The piecewise polynomial."""
+        from scipy.interpolate import CubicSpline  # a third of a second, for those who need it
+
         return CubicSpline(self.times, self.values, bc_type=self.ends)
 
     def over(self, t: Array) -> Array:

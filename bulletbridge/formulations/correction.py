@@ -220,7 +220,10 @@ def name_widest(a: Arrays, f: Factors, first: int) -> None:
 
 @outlined
 def fixed_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> int:
-    """The number of passes asked for, no more and no less, without a guard."""
+    """The number of passes asked for, no more and no less, without a guard.
+
+    Leaves the factors at the corrected configuration.
+    """
     for _ in range(a.control.passes):
         if a.control.directions == START:
             close_up(a, f, moment, q, v)
@@ -228,6 +231,6 @@ def fixed_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> i
             refresh(a, f, moment, q, v)
         correction_step(a, f, a.control.rank)
         move_back(a, f, q)
-    close_up(a, f, moment, q, v)
+    refresh(a, f, moment, q, v)
     kept_gap(a, f, a.control.rank)
     return a.control.passes

@@ -17,7 +17,10 @@ import numpy as np
 
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder
 from bulletbridge.constraints.element_records import encode_closed
+from bulletbridge.formulations.equations import split_of
 from bulletbridge.mechanism.build import empty_mechanism, with_joint
+from bulletbridge.mechanism.dynamics import bias
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.jit import settings
 from bulletbridge.numerics.split import Caps
 from bulletbridge.simulation.bounded import BoundedStep
@@ -69,12 +72,21 @@ def compile_step(kernel: Callable[..., int]) -> None:
     solver_of_a_hinge().stored(kernel)
 
 
+def compile_terms() -> None:
+    """Compile what Python calls by itself: terms of the equations of motion, and their split."""
+    solver = solver_of_a_hinge()
+    terms = solver.terms(solver.q, solver.v, 0.0)
+    split_of(terms.M + np.eye(len(terms.h)), terms.J, solver.encoded.scale)
+    displace(solver.bodies, solver.q.copy(), solver.v, 1.0, solver.q)
+
+
 RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
     kernel.__name__: (kernel, functools.partial(compile_step, kernel))
     for kernel in (run, run_by_stages, run_implicitly)
 } | {
     run_bounded.__name__: (run_bounded, compile_bounded),
     run_filter.__name__: (run_filter, compile_filter),
+    bias.__name__: (bias, compile_terms),
 }
 """Kernels by name, and what compiles each."""
 
@@ -85,7 +97,7 @@ def compile_ahead(*kernels: Callable[..., Any]) -> None:
     The first is for this process. It is a matter of time alone: nothing depends on it, and where no
     kernels can be kept nothing happens.
     """
-    missing = [kernel for kernel in kernels if not at_hand(kernel)]
+    missing = [kernel for kernel in dict.fromkeys(kernels) if not at_hand(kernel)]
     plan(missing)
     names = [kernel.__name__ for kernel in missing[1:]]
     others = [name for name in names if name not in _begun][: cores() - 1]

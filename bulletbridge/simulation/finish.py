@@ -54,7 +54,6 @@ def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: 
     enough = tolerance(a, q)
     if c.passes >= 0:
         c.correction_passes = fixed_passes(a, f, end, q, v)
-        factorise(a, f, end)
     else:
         correct_to_round_off(a, f, end, q, v, moved, enough)
     if c.failure != DONE:

@@ -10,6 +10,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.formulations.arrays import CURRENT, EULER, START
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
+from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.ahead import compile_ahead
@@ -164,7 +165,7 @@ class System(WorldState):
         control["passes"] = -1 if passes is None else passes
         control["implicit"] = springs == "implicit" and has_springs(self._full)
         stepped = run_bounded if self._has_bounded else stepping_kernel(int(control["integrator"]))
-        compile_ahead(run, stepped)
+        compile_ahead(run, stepped, bias)
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 
