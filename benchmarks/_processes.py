@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -35,9 +36,10 @@ class Worker:
 
 def serve(pipe: Any, do: Callable[[Any], Line]) -> None:
     """Do what comes through the pipe until None comes; say when each begins."""
-    while (job := pipe.recv()) is not None:
-        pipe.send(None)
-        pipe.send(do(job))
+    with suppress(EOFError, BrokenPipeError):  # whoever asked is gone
+        while (job := pipe.recv()) is not None:
+            pipe.send(None)
+            pipe.send(do(job))
 
 
 def employ(do: Callable[[Job], Line], job: Job) -> Worker:
