@@ -464,19 +464,13 @@ def flat(rng: Rng) -> Parts:
         mechanism = with_joint(
             mechanism, f"rod{k}", "revolute", f"rod{k}", xyz=(k * size, 0.0, 0.0), load=load
         )
-        if k:
-            mechanism = with_joint(
-                mechanism,
-                f"bar{k}",
-                "revolute",
-                f"bar{k}",
-                f"rod{k - 1}",
-                (1.0, 0.0, 0.0),
-                load=load,
-            )
-            made_of = bb.Frame(f"bar{k}", (size, 0.0, 0.0)), bb.Frame(f"rod{k}", (1.0, 0.0, 0.0))
-            model = M.BALL if rng.random() < 0.7 else M.REVOLUTE
-            made.append(bb.LoopJoint(f"pin{k}", model, *made_of))
+        if k < count:  # depth first, as the oracle wants them
+            bar, end = f"bar{k + 1}", (1.0, 0.0, 0.0)
+            mechanism = with_joint(mechanism, bar, "revolute", bar, f"rod{k}", end, load=load)
+    for k in range(1, count + 1):
+        made_of = bb.Frame(f"bar{k}", (size, 0.0, 0.0)), bb.Frame(f"rod{k}", (1.0, 0.0, 0.0))
+        model = M.BALL if rng.random() < 0.7 else M.REVOLUTE
+        made.append(bb.LoopJoint(f"pin{k}", model, *made_of))
     q, v = np.zeros(mechanism.nv), np.zeros(mechanism.nv)
     rate = float(rng.normal(0, 2))
     for name, joint in mechanism.joints.items():

@@ -174,8 +174,12 @@ class Oracle:
 
 
 def oracle(mechanism: Mechanism) -> Oracle:
-    """Pinocchio's model of a mechanism."""
-    model = pin.Model()
+    """Pinocchio's model of a mechanism, whose bodies must stand depth first.
+
+    Raises:
+        ValueError: A body comes after one of another branch: Pinocchio would be wrong in silence.
+    """
+    model, path = pin.Model(), [0]
     model.gravity.linear = np.array(mechanism.gravity)
     kinds = {
         REVOLUTE: pin.JointModelRZ,
@@ -185,6 +189,9 @@ def oracle(mechanism: Mechanism) -> Oracle:
     }
     ids = [0]
     for i, body in enumerate(mechanism.bodies[1:], start=1):
+        if int(body["parent"]) not in path:
+            raise ValueError(f"body {i} is not next to its parent: add bodies depth first")
+        path = [*path[: path.index(int(body["parent"])) + 1], i]
         placement = pin.SE3(np.array(body["R"]), np.array(body["p"]))
         joint = kinds[int(body["joint"])]()
         ids.append(model.addJoint(ids[int(body["parent"])], joint, placement, f"joint{i}"))

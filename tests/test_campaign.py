@@ -22,17 +22,23 @@ from bulletbridge.simulation.solver_arrays import Tolerances
 
 SILENT = {"silent gap", "silent rate", "slip", "reactions", "accelerations", "not finite", "crash"}
 """What must not be whatever a run meets."""
-KEPT = "closed", "doubled", "open_start", "planar"
-"""Kinds of case that are kept; docs/promise.md says what is open in the others."""
+REGULAR = "closed", "doubled", "open_start", "planar"
+"""Kinds of case that error control passes in seconds; others lie at singular positions."""
+OPEN = ("wheel",)
+"""Kinds with faults that are known; see docs/promise.md."""
+FIXED = "semi_implicit_euler", "verlet", "rk4"
 ROUND_OFF = 1e-12  # of quantities near one, sums of a few dozen products
 
 
-@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("kind", [kind for kind in MAKERS if kind not in OPEN])
 def test_loops_of_random_mechanisms_are_kept_or_the_step_says_so(kind):
-    """Five mechanisms with each integrator; reactions and accelerations at ten states of each."""
+    """Three mechanisms, with each integrator where none is near a singular position.
+
+    Reactions and accelerations are judged at ten states of each.
+    """
     faults = {}
-    for number in range(5):
-        for integrator in COMPILED:
+    for number in range(3):
+        for integrator in COMPILED if kind in REGULAR else FIXED:
             record = Run(make_case(number, kind), integrator, 60).record()
             if SILENT & set(record["faults"]):
                 faults[number, integrator] = record
