@@ -5,7 +5,6 @@ decided here: the state before the step is restored and the step handed over to 
 ranks and guards hold for both.
 """
 
-import math
 from typing import NamedTuple
 
 from bulletbridge.constraints.layout import Coupling, Loop, Term
@@ -31,6 +30,7 @@ from bulletbridge.simulation.link_factors import (
     respond,
 )
 from bulletbridge.simulation.link_finish import finish
+from bulletbridge.simulation.stages import no_implicit_stages
 from bulletbridge.simulation.sub_steps import stepping
 from bulletbridge.simulation.ways import Way
 
@@ -43,29 +43,22 @@ class LinkPair(NamedTuple):
 
 
 @helper
-def no_stages(
-    a: Arrays,
-    s: LinkPair,
-    t: float,
-    w: float,
-    again: bool,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-) -> tuple[float, float]:
-    """None: ``run_links`` leaves implicit methods to joint coordinates."""
-    return math.inf, 1.0
-
-
-@helper
 def left_to_joints(c: Control) -> bool:
     """Implicit methods, whose matrices are full, and ways to correct that ask for ranks."""
     return c.integrator == RADAU or c.passes >= 0 or c.directions != START
 
 
 advance = stepping(
-    Way(OF_LINKS, refresh, respond, accelerate, accelerate_at, explicit_stages, no_stages, finish)
+    Way(
+        OF_LINKS,
+        refresh,
+        respond,
+        accelerate,
+        accelerate_at,
+        explicit_stages,
+        no_implicit_stages,
+        finish,
+    )
 )
 
 

@@ -1,6 +1,7 @@
 """What the stages of all integrators share: prescribed motions, and what errors are measured by."""
 
 import math
+from typing import Any
 
 from bulletbridge.formulations.arrays import SCRIPT_PHASE, Arrays, Control
 from bulletbridge.mechanism.layout import BEAM, FREE, PRISMATIC
@@ -67,3 +68,36 @@ def put_record(line: Array, state: Array, c: Control) -> None:
     line[len(state)] = c.rank
     line[len(state) + 1] = c.margin
     line[len(state) + 2] = c.correction_passes
+
+
+@helper
+def no_explicit_stages(
+    accelerate_at: Any,
+    a: Arrays,
+    stage: Any,
+    t: float,
+    w: float,
+    q: Array,
+    v: Array,
+    targets: Array,
+    tau: Array,
+    first: int,
+) -> tuple[float, float]:
+    """None: for a kernel without explicit methods of several stages."""
+    return math.inf, 1.0
+
+
+@helper
+def no_implicit_stages(
+    a: Arrays,
+    s: Any,
+    t: float,
+    w: float,
+    again: bool,
+    q: Array,
+    v: Array,
+    targets: Array,
+    tau: Array,
+) -> tuple[float, float]:
+    """None: for a kernel without implicit methods."""
+    return math.inf, 1.0

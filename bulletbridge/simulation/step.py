@@ -7,7 +7,6 @@ There are three kernels, which differ in the integrators that they know: each is
 first needed, and most users never need the larger ones.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +36,7 @@ from bulletbridge.numerics.split import unwhiten
 from bulletbridge.simulation.explicit import explicit_stages
 from bulletbridge.simulation.finish import finish, project
 from bulletbridge.simulation.radau import radau_stages
+from bulletbridge.simulation.stages import no_explicit_stages, no_implicit_stages
 from bulletbridge.simulation.sub_steps import stepping
 from bulletbridge.simulation.ways import Way
 
@@ -56,75 +56,20 @@ def no_response(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Arr
     """None: a kernel without Euler's method."""
 
 
-@helper
-def no_explicit_stages(
-    accelerate_at: Any,
-    a: Arrays,
-    stage: Any,
-    t: float,
-    w: float,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-    first: int,
-) -> tuple[float, float]:
-    """None: a kernel without methods of several stages."""
-    return math.inf, 1.0
-
-
-@helper
-def no_implicit_stages(
-    a: Arrays,
-    s: FactorPair,
-    t: float,
-    w: float,
-    again: bool,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-) -> tuple[float, float]:
-    """None: a kernel without implicit methods."""
-    return math.inf, 1.0
-
-
-advance = stepping(
-    Way(
-        OF_THE_WHOLE,
-        refresh,
-        respond,
-        accelerate,
-        accelerate_at,
-        no_explicit_stages,
-        no_implicit_stages,
-        finish,
-    )
+WHOLE = Way(
+    OF_THE_WHOLE,
+    refresh,
+    respond,
+    accelerate,
+    accelerate_at,
+    no_explicit_stages,
+    no_implicit_stages,
+    finish,
 )
-advance_by_stages = stepping(
-    Way(
-        OF_THE_WHOLE,
-        refresh,
-        no_response,
-        accelerate,
-        accelerate_at,
-        explicit_stages,
-        no_implicit_stages,
-        finish,
-    )
-)
-advance_implicitly = stepping(
-    Way(
-        OF_THE_WHOLE,
-        refresh,
-        no_response,
-        accelerate,
-        accelerate_at,
-        explicit_stages,
-        radau_stages,
-        finish,
-    )
-)
+STAGED = WHOLE._replace(respond=no_response, explicit_stages=explicit_stages)
+advance = stepping(WHOLE)
+advance_by_stages = stepping(STAGED)
+advance_implicitly = stepping(STAGED._replace(implicit_stages=radau_stages))
 
 
 @helper
