@@ -39,7 +39,7 @@ def test_the_compiled_solver_agrees_with_a_cone_solver(rng, contacts, boxes):
     n = len(b)
     x, w = np.zeros(n), np.zeros(n)
     residual, *_ = solve_mixed_problem(
-        D, b, bounds, x, w, np.zeros((n, n)), np.zeros((4, n)), 1e-13
+        D, b, bounds, x, w, np.zeros((n, n)), np.zeros((6, n)), 1e-13
     )
     assert residual < 1e-11
     assert left < 1e-7

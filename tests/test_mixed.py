@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from bulletbridge.numerics.jit import kernel
-from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed import LIGHTEST, solve_mixed_problem
 from bulletbridge.numerics.mixed_rows import BOUND, Mixed
 from bulletbridge.numerics.rest import Rest, solve_resting
 
@@ -16,7 +16,7 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH):
     """Impulses, velocities, residual."""
     n = len(b)
     x = np.zeros(n) if x is None else x.copy()
-    w, A, vectors = np.zeros(n), np.zeros((n, n)), np.zeros((4, n))
+    w, A, vectors = np.zeros(n), np.zeros((n, n)), np.zeros((6, n))
     kept = D.copy(), b.copy()
     residual, *_ = solve_mixed_problem(D, b, bounds, x, w, A, vectors, tolerance)
     assert np.array_equal(D, kept[0])
@@ -88,9 +88,24 @@ def test_random_problems_are_solved_to_round_off():
 
 @kernel
 def solve_resting_problem(D, b, bounds, x, w, A, vectors, tolerance):
-    """``solve_resting`` on its own; vectors (7, n)."""
-    p = Mixed(D, b, bounds, x, w, A, vectors[0], vectors[1], vectors[2], vectors[3])
-    rest = Rest(vectors[4], vectors[5], vectors[6])
+    """``solve_resting`` on its own; vectors (9, n)."""
+    p = Mixed(
+        D,
+        b,
+        bounds,
+        x,
+        w,
+        A,
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        vectors[5],
+    )
+    for i in range(len(b)):
+        p.weights[i] = LIGHTEST * D[i, i]
+    rest = Rest(vectors[6], vectors[7], vectors[8])
     return solve_resting(p, rest, len(b), tolerance).residual
 
 
@@ -113,7 +128,7 @@ def test_most_of_what_jams_is_solved_from_elsewhere():
             continue
         jams += 1
         n = len(b)
-        x, w, A, vectors = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((7, n))
+        x, w, A, vectors = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((9, n))
         left = solve_resting_problem(D, b, bounds, x, w, A, vectors, ENOUGH)
         assert np.abs(w - D @ x - b).max() < 1e-13 * (1 + np.abs(D).max()) * (1 + np.abs(x).max())
         if left <= ENOUGH:
@@ -202,12 +217,15 @@ def test_rows_that_nothing_moves_carry_nothing():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_solution_is_kept(seed):
+    """More rows than freedoms: what differs moves nothing, and the norm decides on the rest."""
     rng = np.random.default_rng(seed)
-    problem = random_problem(rng, 3, 12, 2, 0.6)
-    # code inlined elsewhere may add the residual up in another order
-    x, _, _ = solve(*problem, tolerance=0.5 * ENOUGH)
-    again, _, _ = solve(*problem, x)
-    assert np.array_equal(again, x)
+    D, b, bounds = random_problem(rng, 3, 8, 2, 0.6)
+    x, _, _ = solve(D, b, bounds)
+    again, _, _ = solve(D, b, bounds, x)
+    assert np.abs(D @ (again - x)).max() < 2 * ENOUGH
+    # weights of 1e-11 of the diagonal keep round-off from the rest to 1e-16/1e-11, an
+    # error that grows with the condition of what they leave free
+    assert np.abs(again - x).max() < 1e-3 * np.abs(x).max()
 
 
 @pytest.mark.parametrize("mu", [2.0, 3.0, 6.0])
@@ -234,6 +252,6 @@ def test_what_is_not_finite_is_not_solved(where, value, row):
     arrays = {"D": np.eye(3), "b": np.array([-1.0, 0.1, 0.0]), "x": np.zeros(3)}
     arrays[where][(row, row) if where == "D" else row] = value
     D, b, x = arrays.values()
-    scratch = np.zeros((3, 3)), np.zeros((4, 3))
+    scratch = np.zeros((3, 3)), np.zeros((6, 3))
     residual, *_ = solve_mixed_problem(D, b, bounds_of(1, 0.5), x, np.zeros(3), *scratch, ENOUGH)
     assert residual == np.inf

@@ -107,11 +107,11 @@ def drive_rows(
     C: Array,
     b: Array,
     bounds: Records[Bound],
-) -> int:
-    """One row for every motor and every friction in a joint; their number.
+) -> tuple[int, int]:
+    """One row for every motor and every friction in a joint; rows of motors, and of both.
 
     Args:
-        drives: All of them; those without force have no row.
+        drives: Motors, then as many frictions; those without force have no row.
         guides: Positions of loop joints along their free motions, as ``guide_rows`` left them,
         G: (guides, nv) and their rows.
         axes: Of the mechanism.
@@ -122,7 +122,7 @@ def drive_rows(
         b: (rows,) the right sides,
         bounds: (rows,) the bounds.
     """
-    n = 0
+    motors, n = 0, 0
     for i in range(len(drives)):
         drive = drives[i]
         drive.row = -1
@@ -138,7 +138,8 @@ def drive_rows(
         put_bounded(bounds[n], -drive.force * dt, drive.force * dt)
         drive.row = n
         n += 1
-    return n
+        motors += 2 * i < len(drives)
+    return motors, n
 
 
 @outlined

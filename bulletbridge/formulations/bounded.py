@@ -11,14 +11,23 @@ from bulletbridge.constraints.bounded_rows import Asked, drive_rows, stop_rows
 from bulletbridge.constraints.contact_rows import contact_rows
 from bulletbridge.constraints.guide_rows import guide_rows, pull_rows
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
-from bulletbridge.formulations.arrays import PREDICTED_Q, Arrays, Factors
+from bulletbridge.formulations.arrays import PREDICTED_Q, START_V, Arrays, Factors
 from bulletbridge.formulations.restitution import bounce_share, is_usable, work_of
 from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.layout import (
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_DIRECTION,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
+)
+from bulletbridge.numerics.algebra import add, apply, mat, put, sub, transpose, vec
 from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.mixed import Outcome
 from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest, solve_resting
+from bulletbridge.numerics.sharing import agree, weigh
 from bulletbridge.numerics.split import (
     Row,
     add_row,
@@ -31,6 +40,9 @@ from bulletbridge.numerics.split import (
 
 DEAD = 1e-18
 """Squared share of a row that the constraints leave, below which they forbid all of it."""
+DOUBTFUL = 1e-2
+"""Squared share below which it may come of the way from the start of the step, where the
+constraints are known, to where a contact was found: bodies turn by less than a tenth."""
 
 
 class Along(NamedTuple):
@@ -67,6 +79,7 @@ class Bounded(NamedTuple):
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
     gained: Array  # (nv,) velocity that the impulses gave
+    local: Array  # (contacts, columns) contacts carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     asked: Asked
@@ -74,6 +87,15 @@ class Bounded(NamedTuple):
     rest: Rest
     callback: int  # address of what solves in place of the compiled solver, or 0
     report: Array  # (1,) residual that it leaves
+
+
+class RowCounts(NamedTuple):
+    """How many bounded rows there are, in their order."""
+
+    motors: int
+    pulled: int  # with joint friction
+    loaded: int  # with constraints that give way; limits and contacts, which only push, follow
+    all: int
 
 
 class Solved(NamedTuple):
@@ -87,14 +109,10 @@ class Solved(NamedTuple):
 
 
 @outlined
-def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int, int, int]:
+def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts:
     """All bounded rows of this step; v are the velocities without them.
 
     h.moving holds the velocities of the prediction at which contacts were found.
-
-    Returns:
-        Number of rows, the first of the constraints that give way, and the first of what only
-        pushes: limits and contacts.
     """
     dt, p, along, soft = a.control.dt, h.problem, h.along, h.soft
     if len(along.loops) > 0:
@@ -108,7 +126,7 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int
             along.G,
             along.rows,
         )
-    pulled = drive_rows(h.drives, along.rows, along.G, a.axes, q, v, dt, h.C, p.b, p.bounds)
+    motors, pulled = drive_rows(h.drives, along.rows, along.G, a.axes, q, v, dt, h.C, p.b, p.bounds)
     n = pulled
     if len(soft.pulls) > 0:
         n = pull_rows(
@@ -151,56 +169,145 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> tuple[int
             h.first,
             h.asked,
         )
-    return n, pulled, skip
+    return RowCounts(motors, pulled, skip, n)
 
 
 @helper
-def solve(h: Bounded, n: int, tolerance: float) -> Outcome:
+def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
     """Solve the mixed problem, here or in Python."""
     if h.callback == 0:
-        return solve_resting(h.problem, h.rest, n, tolerance)
-    call_back(h.callback, n)
+        return solve_resting(h.problem, h.rest, rows.all, tolerance)
+    call_back(h.callback, rows.all)
     return Outcome(h.report[0], 0, 0)
 
 
 @outlined
-def solve_bounded(
-    f: Factors, h: Bounded, rank: int, n: int, skip: int, tolerance: float, v: Array
-) -> Solved:
-    """Add the impulses of the first n rows to the velocities, in place.
+def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
+    """Whiten rows and take away what the constraints forbid; h.resting: their squared lengths.
 
-    Args:
-        f: Factors whose leading ``rank`` rows are forbidden.
-        h: Rows as ``bound`` has left them; ``moving`` is what moves bodies out of each other, and
-            is not part of their velocity.
-        rank: Independent constraints.
-        n: Bounded rows.
-        skip: The first of limits and contacts.
-        tolerance: Residual [m/s or rad/s].
-        v: (nv,)
+    Rows of which nothing is left can be neither met nor violated: they become zero, and so do
+    their impulses.
     """
-    C, p = h.C[:n], h.problem
-    for i in range(n):
+    C = h.C[first:last]
+    for i in range(last - first):
         for k in range(C.shape[1]):
-            h.raw[i, k] = C[i, k]
+            h.raw[first + i, k] = C[i, k]
     whiten_rows(f.L, C)
-    for i in range(n):
+    for i in range(last - first):
         full = square(C, i)
+        h.resting[first + i] = full
         project_out(f.Y, rank, C[i])
         if square(C, i) < 0.01 * full:  # lost a digit: twice is enough
             project_out(f.Y, rank, C[i])
-        if square(C, i) < DEAD * full:
-            for k in range(C.shape[1]):
-                C[i, k] = 0.0
+        if not square(C, i) >= DEAD * full or full == 0.0:
+            kill(h, first + i)
+
+
+@helper
+def kill(h: Bounded, i: int) -> None:
+    """Leave nothing of a row."""
+    h.problem.x[i] = 0.0
+    for k in range(h.C.shape[1]):
+        h.C[i, k] = 0.0
+
+
+@outlined
+def recall_contacts(
+    a: Arrays, f: Factors, h: Bounded, rank: int, q: Array, v: Array, rows: RowCounts
+) -> None:
+    """Take contacts that the constraints all but forbid where these are known: at the start.
+
+    Contacts are found where forces would lead, the constraints are those of the start. Bodies that
+    loops hold rigidly to one another seem to move against each other by the difference. At the
+    start nothing is left of such a contact, which then has no part in the step; what is left of
+    others is consistent with what they are asked for.
+    """
+    count = 0
+    for i in range(len(h.touches)):
+        row = int(h.first[i])
+        if square(h.C, row) < DOUBTFUL * h.resting[row]:
+            count += 1
+            carry(a, h.touches[i], h.local[i], False)
+    if count == 0:
+        return
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    before, last = a.vectors[START_V, : len(v)], rows.all
+    for i in range(len(h.touches) - 1, -1, -1):
+        row = int(h.first[i])
+        if square(h.C, row) < DOUBTFUL * h.resting[row]:
+            carry(a, h.local[i], h.local[i], True)
+            contact_rows(
+                h.local[i : i + 1],
+                a.bodies,
+                a.axes,
+                v,
+                h.moving,
+                before,
+                a.control.dt,
+                row,
+                h.C,
+                h.problem.b,
+                h.problem.bounds,
+                h.first[i : i + 1],
+                h.asked,
+            )
+            restrict(f, h, rank, row, last)
+            if square(h.C, row) == 0.0:
+                for k in range(row, last):
+                    kill(h, k)
+        last = row
+
+
+@helper
+def carry(a: Arrays, touch: Array, to: Array, into_world: bool) -> None:
+    """Copy a contact from the world into the axes of body b (of a without one), or back."""
+    for k in range(len(touch)):
+        to[k] = touch[k]
+    body = int(touch[TOUCH_B]) if touch[TOUCH_B] > 0.0 else int(touch[TOUCH_A])
+    R, p = mat(a.poses[body].R), vec(a.poses[body].p)
+    point = vec(touch[TOUCH_POINT:])
+    if into_world:
+        put(to[TOUCH_POINT:], add(p, apply(R, point)))
+    else:
+        R = transpose(R)
+        put(to[TOUCH_POINT:], apply(R, sub(point, p)))
+    put(to[TOUCH_NORMAL:], apply(R, vec(touch[TOUCH_NORMAL:])))
+    put(to[TOUCH_DIRECTION:], apply(R, vec(touch[TOUCH_DIRECTION:])))
+
+
+@outlined
+def solve_bounded(
+    a: Arrays, f: Factors, h: Bounded, q: Array, rows: RowCounts, tolerance: float, v: Array
+) -> Solved:
+    """Add the impulses of the bounded rows to the velocities, in place.
+
+    Args:
+        a: Arrays, poses where contacts were found,
+        f: factors at the start of the step, whose leading ``filter_rank`` rows are forbidden.
+        h: Rows as ``bound`` has left them; ``moving`` is what moves bodies out of each other, and
+            is not part of their velocity.
+        q: (nq,) at the start.
+        rows: Numbers of rows.
+        tolerance: Residual [m/s or rad/s].
+        v: (nv,)
+    """
+    n, skip, rank = rows.all, rows.loaded, a.control.filter_rank
+    C, p = h.C[:n], h.problem
+    restrict(f, h, rank, 0, n)
+    if rank > 0:
+        recall_contacts(a, f, h, rank, q, v, rows)
     for i in range(n):
         for j in range(i + 1):
             p.D[i, j] = inner(C, j, C[i])
             p.D[j, i] = p.D[i, j]
+    weigh(p, skip, n)
+    if rank > 0 and rows.motors > 1:
+        agree(p, C, rows.motors)
     bounces, apart = 0, 0
     for i in range(skip, n):
         bounces += h.asked.bounce[i] != 0.0
         apart += h.asked.recover[i] != 0.0
-    outcome = solve(h, n, tolerance)
+    outcome = solve(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
     if bounces > 0:
@@ -208,7 +315,7 @@ def solve_bounded(
             h.resting[i] = p.x[i]
         for i in range(skip, n):
             p.b[i] += h.asked.bounce[i]
-        outcome = solve(h, n, tolerance)
+        outcome = solve(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         for i in range(skip, n):
             p.b[i] -= h.asked.bounce[i]
@@ -226,7 +333,7 @@ def solve_bounded(
             h.resting[i] = p.x[i]
         for i in range(skip, n):
             p.b[i] += outermost(share * h.asked.bounce[i], h.asked.recover[i])
-        outcome = solve(h, n, tolerance)
+        outcome = solve(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         if is_usable(outcome.residual, tolerance, h.asked.recover, skip, n):
             residual = max(residual, outcome.residual)

@@ -9,10 +9,16 @@ spinning resistance.
 
 This is Coulomb's law itself, not its convex relaxation, which would lift what slides.
 
-Projected Gauss-Seidel, warm started, finds out which rows are at their bounds; a semismooth Newton
-method then solves to round-off. Both work on the natural map x - project(x - w/d), which vanishes
-at the solutions alone. Sources: Alart and Curnier 1991 (the map and its Newton method), Acary and
-Brogliato 2008, ch. 13; Jourdan, Alart and Jean 1998 (Gauss-Seidel).
+A semismooth Newton method solves to round-off, from where the last step has ended; if need be
+projected Gauss-Seidel first finds out which rows are at their bounds. Both work on the natural map
+x - project(x - w/d), which vanishes at the solutions alone. Sources: Alart and Curnier 1991 (the
+map and its Newton method), Acary and Brogliato 2008, ch. 13; Jourdan, Alart and Jean 1998
+(Gauss-Seidel).
+
+Where many impulses give the same motion, that of least weighted norm is taken: each row is made
+softer by its weight, which makes the solution unique, and a proximal sequence from there takes the
+softness away (Rockafellar 1976). Among impulses of one motion it moves along rows that differ, so
+it stays as near to the least norm as the weights are small.
 """
 
 import math
@@ -36,8 +42,11 @@ SWEEPS = 8
 NEWTON_STEPS = 12
 SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
 """Of the proximal sequence: first and last share of the diagonal, problems."""
-STEADY = 1e-11
-"""Share of the largest diagonal that is added for dependent rows; the solution is not changed."""
+LIGHTEST = 1e-11
+"""Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
+get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
+MOST_PASSES = 20
+"""Of the sequence that takes the softness of the weights away."""
 
 
 class Outcome(NamedTuple):
@@ -58,11 +67,10 @@ def put_fixed(p: Mixed, i: int, n: int, value: float) -> None:
 
 
 @helper
-def put_still(p: Mixed, i: int, n: int, steady: float) -> None:
+def put_still(p: Mixed, i: int, n: int) -> None:
     """Newton row: w_i goes to zero."""
     for j in range(n):
         p.A[i, j] = p.D[i, j]
-    p.A[i, i] += steady
     p.step[i] = -p.w[i]
 
 
@@ -127,10 +135,6 @@ def solve_dense(A: Array, b: Array, n: int) -> bool:
 @outlined
 def newton_direction(p: Mixed, n: int) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x."""
-    top = 0.0
-    for i in range(n):
-        top = max(top, p.D[i, i])
-    steady = STEADY * top
     i = 0
     while i < n:
         bound = p.bounds[i]
@@ -140,7 +144,7 @@ def newton_direction(p: Mixed, n: int) -> bool:
             if not d > 0.0 or not bound.lower <= wanted <= bound.upper:
                 put_fixed(p, i, n, clip(bound, wanted))
             else:
-                put_still(p, i, n, steady)
+                put_still(p, i, n)
             i += 1
             continue
         d = cone_scale(p, i)
@@ -153,7 +157,7 @@ def newton_direction(p: Mixed, n: int) -> bool:
         else:
             for k in range(bound.count):
                 if d > 0.0 and p.bounds[i + k].mu > 0.0:
-                    put_still(p, i + k, n, steady)
+                    put_still(p, i + k, n)
                 else:
                     put_fixed(p, i + k, n, 0.0)
         i += bound.count
@@ -161,15 +165,20 @@ def newton_direction(p: Mixed, n: int) -> bool:
 
 
 @outlined
-def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, int]:
+def newton(p: Mixed, n: int, tolerance: float, least: int) -> tuple[float, int]:
     """Newton from x, which ends where the residual was least; that and the steps taken.
 
-    Steps are not damped: active sets that change make the residual rise before it falls.
+    Steps are not damped: active sets that change make the residual rise before it falls. ``least``
+    of them are taken whatever the residual is.
     """
+    velocities(p, p.x, p.w, n)
+    residual = residual_at(p, p.x, p.w, n)
+    if residual == math.inf:
+        return residual, 0
     for i in range(n):
         p.best[i] = p.x[i]
     for count in range(NEWTON_STEPS):
-        if residual <= tolerance:
+        if residual <= tolerance and count >= least:
             return residual, count
         if not newton_direction(p, n):
             break
@@ -177,7 +186,7 @@ def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, 
             p.x[i] += p.step[i]
         velocities(p, p.x, p.w, n)
         new = residual_at(p, p.x, p.w, n)
-        if new < residual:
+        if new < residual or (count < least and new <= tolerance):
             residual = new
             for i in range(n):
                 p.best[i] = p.x[i]
@@ -188,11 +197,24 @@ def newton(p: Mixed, n: int, tolerance: float, residual: float) -> tuple[float, 
 
 
 @helper
-def anchor(p: Mixed, n: int, rho: float) -> None:
-    """Make every row softer by rho times its diagonal, measured from where x is now."""
+def anchor(p: Mixed, n: int, rho: float, at_x: bool) -> None:
+    """Make every row softer, measured from where x is now or from nothing.
+
+    By rho times its diagonal; for zero by its weight.
+    """
     for i in range(n):
-        p.D[i, i] = p.diagonal[i] * (1.0 + rho)
-        p.b[i] = p.right[i] - rho * p.diagonal[i] * p.x[i]
+        softness = rho * p.diagonal[i] if rho > 0.0 else p.weights[i]
+        p.D[i, i] = p.diagonal[i] + softness
+        p.b[i] = p.right[i] - (softness * p.x[i] if at_x else 0.0)
+
+
+@helper
+def release(p: Mixed, n: int) -> float:
+    """Take all softness away; the residual at x, whose velocities are computed."""
+    for i in range(n):
+        p.D[i, i], p.b[i] = p.diagonal[i], p.right[i]
+    velocities(p, p.x, p.w, n)
+    return residual_at(p, p.x, p.w, n)
 
 
 @outlined
@@ -200,17 +222,67 @@ def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
-    velocities(p, p.x, p.w, n)
-    return newton(p, n, tolerance, residual_at(p, p.x, p.w, n))
+    return newton(p, n, tolerance, 0)
+
+
+@outlined
+def settle(p: Mixed, n: int, tolerance: float) -> tuple[float, int]:
+    """Newton for the solution of least weighted norm, from x; residual and steps.
+
+    p.diagonal and p.right are those of the problem, which comes back as it was.
+    """
+    anchor(p, n, 0.0, False)
+    softened, newtons = newton(p, n, tolerance, 1)
+    residual = release(p, n)
+    for _ in range(MOST_PASSES):
+        if residual <= tolerance or not softened <= tolerance:
+            break
+        anchor(p, n, 0.0, True)
+        softened, steps = newton(p, n, 0.1 * tolerance, 1)
+        new = release(p, n)
+        newtons += steps
+        if not new < 0.9 * residual:
+            return min(new, residual), newtons
+        residual = new
+    return residual, newtons
+
+
+@outlined
+def find(p: Mixed, n: int, tolerance: float) -> Outcome:
+    """Solve from x by sweeps and Newton, and by a sequence of softer problems where that fails.
+
+    Rows that nearly depend on each other, or contradict each other by round-off, are approached by
+    a proximal sequence: each problem is softened about the solution of the one before, ever less
+    (Rockafellar 1976). What contradicts stays in the residual, and impulses do not wind up.
+    """
+    residual, sweeps, newtons, rho = math.inf, 0, 0, SOFTEST
+    for along in (False, True):
+        anchor(p, n, 0.0, True)
+        _, steps = attempt(p, n, tolerance, along)
+        residual = release(p, n)
+        sweeps, newtons = sweeps + SWEEPS, newtons + steps
+        if residual <= tolerance:
+            break
+    for stage in range(MOST_STAGES):
+        if residual <= tolerance:
+            break
+        anchor(p, n, rho, True)
+        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
+        new = release(p, n)
+        sweeps, newtons = sweeps + SWEEPS, newtons + steps
+        stalled = rho <= HARDEST and new > 0.5 * residual
+        residual = new
+        if stalled:
+            break
+        rho = max(0.3 * rho, HARDEST)
+    return Outcome(residual, sweeps, newtons)
 
 
 @outlined
 def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 
-    Rows that nearly depend on each other, or contradict each other by round-off, are approached by
-    a proximal sequence: each problem is softened about the solution of the one before, ever less
-    (Rockafellar 1976). What contradicts stays in the residual, and impulses do not wind up.
+    Of impulses that give the same motion, those of least weighted norm are taken.
 
     Args:
         p: Arrays of at least n rows; D and b come back as they were.
@@ -222,30 +294,34 @@ def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     """
     for i in range(n):
         p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
+        p.spare[i] = p.x[i]
+    if release(p, n) == math.inf:
+        return Outcome(math.inf, 0, 0)
+    residual, newtons = settle(p, n, tolerance)
+    if residual <= tolerance:
+        return Outcome(residual, 0, newtons)
+    for i in range(n):
+        p.x[i] = p.spare[i]
+    found = find(p, n, tolerance)
+    return share(p, n, tolerance, found, newtons)
+
+
+@outlined
+def share(p: Mixed, n: int, tolerance: float, found: Outcome, before: int) -> Outcome:
+    """From a solution x to that of least weighted norm, if that solves as well.
+
+    p.diagonal and p.right are those of the problem.
+    """
+    for i in range(n):
+        p.spare[i] = p.x[i]
+    residual, newtons = settle(p, n, max(tolerance, found.residual))
+    newtons += before + found.newton
+    if residual <= max(tolerance, found.residual):
+        return Outcome(residual, found.sweeps, newtons)
+    for i in range(n):
+        p.x[i] = p.spare[i]
     velocities(p, p.x, p.w, n)
-    residual = residual_at(p, p.x, p.w, n)
-    if residual <= tolerance or residual == math.inf:
-        return Outcome(residual, 0, 0)
-    residual, newtons = attempt(p, n, tolerance, False)
-    sweeps, rho = SWEEPS, SOFTEST
-    if residual > tolerance:
-        residual, steps = attempt(p, n, tolerance, True)
-        sweeps, newtons = sweeps + SWEEPS, newtons + steps
-    for stage in range(MOST_STAGES):
-        if residual <= tolerance:
-            break
-        anchor(p, n, rho)
-        _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
-        anchor(p, n, 0.0)
-        velocities(p, p.x, p.w, n)
-        new = residual_at(p, p.x, p.w, n)
-        sweeps, newtons = sweeps + SWEEPS, newtons + steps
-        stalled = rho <= HARDEST and new > 0.5 * residual
-        residual = new
-        if stalled:
-            break
-        rho = max(0.3 * rho, HARDEST)
-    return Outcome(residual, sweeps, newtons)
+    return Outcome(found.residual, found.sweeps, newtons)
 
 
 @kernel
@@ -259,7 +335,28 @@ def solve_mixed_problem(
     vectors: Array,
     tolerance: float,
 ) -> tuple[float, int, int]:
-    """``solve_mixed`` on its own; A (n, n) and vectors (4, n) are scratch."""
-    p = Mixed(D, b, bounds, x, w, A, vectors[0], vectors[1], vectors[2], vectors[3])
+    """``solve_mixed`` on its own, all rows weighted alike; A (n, n), vectors (6, n) are scratch.
+
+    For an infinite tolerance no more than the residual at x.
+    """
+    p = Mixed(
+        D,
+        b,
+        bounds,
+        x,
+        w,
+        A,
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        vectors[5],
+    )
+    if tolerance == math.inf:
+        velocities(p, x, w, len(b))
+        return residual_at(p, x, w, len(b)), 0, 0
+    for i in range(len(b)):
+        p.weights[i] = LIGHTEST * D[i, i]
     o = solve_mixed(p, len(b), tolerance)
     return o.residual, o.sweeps, o.newton

@@ -32,7 +32,7 @@ velocity."""
 def residual_of(D: Array, b: Array, bounds: np.ndarray, x: Array) -> float:
     """Largest violation of any condition by impulses x (n,), in units of D x + b."""
     n = len(b)
-    scratch = np.zeros((n, n)), np.zeros((4, n))
+    scratch = np.zeros((n, n)), np.zeros((6, n))
     D, b = np.array(D), np.array(b)
     return solve_mixed_problem(D, b, bounds, np.array(x), np.zeros(n), *scratch, np.inf)[0]
 

@@ -38,6 +38,8 @@ class Mixed(NamedTuple):
     best: Array  # (n,)
     diagonal: Array  # (n,) of D
     right: Array  # (n,) b
+    weights: Array  # (n,) of squared impulses in the norm that decides, in units of D
+    spare: Array  # (n,)
 
 
 @helper

@@ -353,6 +353,7 @@ class BoundedStep:
             soft.terms,
             self.soft_rows,
             self.first,
+            np.zeros((contacts, TOUCH_COLUMNS)),
             self.C,
             self.D,
             self.bound_records,

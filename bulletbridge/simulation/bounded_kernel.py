@@ -62,11 +62,12 @@ may not be exceeded, largest kinetic energy, and what was taken [J]; a budget th
 begins with the end of the step."""
 (
     X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
-    RECOVER, PUSHED, RATES, WARM, FOUND, IMPULSES,
-) = range(19)  # fmt: skip
+    RECOVER, PUSHED, RATES, WARM, FOUND, WEIGHTS, SPARE, IMPULSES,
+) = range(21)  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, scratch (4), velocities that
 they gave and of the prediction, impulses without restitution, what is asked of the rows (4),
-velocity before the loops are closed, velocity at the start, warm start, first solution."""
+velocity before the loops are closed, velocity at the start, warm start, first solution, weights of
+the norm that is least, scratch."""
 
 
 @kernel
@@ -110,6 +111,7 @@ def run_bounded(
     soft_terms: Records[Term],
     soft_rows: Records[Row],
     first: Array,
+    local: Array,
     C: Array,
     D: Array,
     bounds: Records[Bound],
@@ -162,6 +164,8 @@ def run_bounded(
         impulses[BEST],
         impulses[DIAGONAL],
         impulses[RIGHT_BEFORE],
+        impulses[WEIGHTS],
+        impulses[SPARE],
     )
     along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
     soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
@@ -177,6 +181,7 @@ def run_bounded(
         C[0],
         C[1],
         gained,
+        local,
         moving,
         impulses[RESTING],
         asked,
@@ -283,8 +288,9 @@ def bounded_impulses(
     a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
 ) -> int:
     """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
-    n, pulled, skip = bound(a, h, q, v, a.vectors[START_V, : len(v)])
-    report[ROWS], report[PULLED] = n, pulled
+    rows = bound(a, h, q, v, a.vectors[START_V, : len(v)])
+    n = rows.all
+    report[ROWS], report[PULLED] = n, rows.pulled
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
     if n == 0:
         return 0
@@ -292,7 +298,7 @@ def bounded_impulses(
     for i in range(n):
         scale = max(scale, math.fabs(h.problem.b[i]))
     enough = 1e-12 * scale + 1e-14
-    outcome = solve_bounded(f, h, a.control.filter_rank, n, skip, enough, v)
+    outcome = solve_bounded(a, f, h, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     return list_sticking(h, held)

@@ -76,7 +76,7 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
     """Impulses that end all approach, in their cones."""
     n, x = len(b), np.zeros(len(b))
     size = float(np.abs(b).max())
-    scratch = np.zeros((n, n)), np.zeros((4, n))
+    scratch = np.zeros((n, n)), np.zeros((6, n))
     residual, _, _ = solve_mixed_problem(
         D.copy(), b.copy(), bounds, x, np.zeros(n), *scratch, ACCURATE * size
     )
