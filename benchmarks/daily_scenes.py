@@ -70,8 +70,12 @@ class Stage:
         arm: int = p.loadURDF(IIWA, (x, 0.0, 0.0), turn, useFixedBase=True)
         for joint, angle in enumerate(angles):
             p.resetJointState(arm, joint, angle)
-        self._arms.append(arm)
+        self.watch_arms([arm])
         return arm
+
+    def watch_arms(self, arms: list[int]) -> None:
+        """Look at the joint rates of arms."""
+        self._arms += arms
 
     def box(self, half: tuple[float, float, float], mass: float, place: Any) -> int:
         """A box."""
@@ -159,7 +163,8 @@ def grasp(s: Stage) -> None:
     arm = s.arm(0.0, 0.0)
     flange = np.asarray(p.getLinkState(arm, 6)[0])
     top = contact_height(p, arm, flange)
-    cube = s.box((0.05, 0.05, 0.05), 1.0, (flange[0], flange[1], top - 0.0505))
+    cube = s.box((0.05, 0.05, 0.05), 1.0, (flange[0], flange[1], top - 0.0498))
+    s.box((0.1, 0.1, 0.01), 0.0, (flange[0], flange[1], top - 0.1097))
     s.drive(arm, READY, 300.0)
     s.steps(5)
     s.outcome.figures["contacts"] = len(p.getContactPoints(arm, cube))
@@ -188,7 +193,7 @@ def contact_height(p: Any, arm: int, flange: np.ndarray) -> float:
         else:
             low = middle
     p.removeBody(probe)
-    return low + 0.05
+    return high + 0.05
 
 
 def two_arms(s: Stage, collide: bool = True) -> None:

@@ -24,8 +24,8 @@ from bulletbridge.numerics.split import Row
 RECOVERY = 0.2
 """Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
 FASTEST_RECOVERY = 1.0
-"""Most at which a joint is taken back to its limit [rad/s, or lengths of the mechanism per second]:
-loops follow in small steps from far beyond, and nothing is thrown."""
+"""Most at which a joint is taken back to its limit, and bodies out of each other [rad/s, or lengths
+of the mechanism per second]: loops follow in small steps from far beyond, and nothing is thrown."""
 SHALLOW = 1e-7
 """Penetration [m] or crossing [rad] that is let be: rounding and the curvature of what rolls."""
 SLOWEST_BOUNCE = 0.02
@@ -156,6 +156,7 @@ def stop_rows(
     C: Array,
     b: Array,
     bounds: Records[Bound],
+    recovery: float,
     asked: Asked,
 ) -> int:
     """One row for every joint that would be beyond a limit at the end of the step; rows so far.
@@ -178,7 +179,7 @@ def stop_rows(
         asked.room[n] = room / dt if inside else 0.0
         asked.recover[n] = 0.0
         if not inside and math.fabs(room) >= SHALLOW:
-            asked.recover[n] = min(max(RECOVERY * room / dt, -stop.fastest), stop.fastest)
+            asked.recover[n] = min(max(recovery * room / dt, -stop.fastest), stop.fastest)
         b[n] = rate + asked.room[n]
         put_bounded(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
         stop.row = n

@@ -3,7 +3,6 @@
 import math
 
 from bulletbridge.constraints.bounded_rows import (
-    RECOVERY,
     SHALLOW,
     SLOWEST_BOUNCE,
     Asked,
@@ -101,6 +100,8 @@ def contact_rows(
     b: Array,
     bounds: Records[Bound],
     first: Array,
+    recovery: float,
+    fastest: float,
     asked: Asked,
 ) -> int:
     """Rows of all contacts at the poses that the axes belong to; rows so far.
@@ -121,6 +122,8 @@ def contact_rows(
         b: (rows,) the right sides,
         bounds: (rows,) the bounds,
         first: (contacts,) the number of each contact's normal row,
+        recovery: share of a penetration that the step takes back,
+        fastest: at most at this speed [m/s],
         asked: what else is asked of the rows.
     """
     for i in range(len(touches)):
@@ -138,7 +141,7 @@ def contact_rows(
         hits = touch[TOUCH_GAP] <= 0.0 and approach < -SLOWEST_BOUNCE
         bounce = touch[TOUCH_RESTITUTION] * approach if hits else 0.0
         asked.bounce[n] = min(bounce - asked.room[n], 0.0) if bounce < 0.0 else 0.0
-        asked.recover[n] = RECOVERY * room / dt if room < -SHALLOW else 0.0
+        asked.recover[n] = max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
         b[n] = rate + asked.room[n]
         put_bounded(bounds[n], 0.0, math.inf)
         n += 1

@@ -37,6 +37,7 @@ class Control:
     controlled: Int  # whether an error estimate sets the length of sub-steps
     rtol: Real
     atol: Real
+    recovery: Real  # share of a penetration or of a crossed limit that one step takes back
     implicit: Int  # whether joint springs are taken at the end of an Euler step
     t: Real  # time of the evaluation under way
 

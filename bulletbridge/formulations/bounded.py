@@ -7,7 +7,12 @@ the constraints stay satisfied: they do not depend on how far the inequality sol
 import math
 from typing import NamedTuple
 
-from bulletbridge.constraints.bounded_rows import Asked, drive_rows, stop_rows
+from bulletbridge.constraints.bounded_rows import (
+    FASTEST_RECOVERY,
+    Asked,
+    drive_rows,
+    stop_rows,
+)
 from bulletbridge.constraints.contact_rows import contact_rows
 from bulletbridge.constraints.guide_rows import guide_rows, pull_rows
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
@@ -43,6 +48,12 @@ DEAD = 1e-18
 DOUBTFUL = 1e-2
 """Squared share below which it may come of the way from the start of the step, where the
 constraints are known, to where a contact was found: bodies turn by less than a tenth."""
+HELD, WEDGE = 1e-12, 1e-6
+"""Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
+is one of bodies that are held together: what could push them apart would have to be a wedge of a
+thousandth, which is how well frames and surfaces are known to lie on each other."""
+GENTLE = 4.0
+"""Times the energy of as many free bodies that move apart, which moving apart may have."""
 
 
 class Along(NamedTuple):
@@ -148,7 +159,20 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
         )
     skip = n
     n = stop_rows(
-        h.stops, along.rows, along.G, a.axes, q, v, before, dt, n, h.C, p.b, p.bounds, h.asked
+        h.stops,
+        along.rows,
+        along.G,
+        a.axes,
+        q,
+        v,
+        before,
+        dt,
+        n,
+        h.C,
+        p.b,
+        p.bounds,
+        a.control.recovery,
+        h.asked,
     )
     if len(h.touches) > 0:
         predicted = a.vectors[PREDICTED_Q, : len(q)]
@@ -167,6 +191,8 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
             p.b,
             p.bounds,
             h.first,
+            a.control.recovery,
+            FASTEST_RECOVERY * a.control.length,
             h.asked,
         )
     return RowCounts(motors, pulled, skip, n)
@@ -249,10 +275,19 @@ def recall_contacts(
                 h.problem.b,
                 h.problem.bounds,
                 h.first[i : i + 1],
+                a.control.recovery,
+                FASTEST_RECOVERY * a.control.length,
                 h.asked,
             )
             restrict(f, h, rank, row, last)
-            if square(h.C, row) == 0.0:
+            left, least = square(h.C, row), HELD * h.resting[row]
+            for k in range(row + 1, min(row + 3, last)):
+                if h.problem.bounds[k].count == 2:
+                    least = max(least, WEDGE * square(h.C, k))
+            # what moves other things the faster is taken back the slower
+            h.asked.recover[row] *= math.sqrt(left / (DOUBTFUL * h.resting[row]))
+            if not left >= least:
+                h.asked.recover[row] = h.asked.bounce[row] = 0.0
                 for k in range(row, last):
                     kill(h, k)
         last = row
@@ -303,10 +338,12 @@ def solve_bounded(
     weigh(p, skip, n)
     if rank > 0 and rows.motors > 1:
         agree(p, C, rows.motors)
-    bounces, apart = 0, 0
+    bounces, apart, gentle = 0, 0, 0.0
     for i in range(skip, n):
         bounces += h.asked.bounce[i] != 0.0
-        apart += h.asked.recover[i] != 0.0
+        if h.asked.recover[i] != 0.0:
+            apart += 1
+            gentle += GENTLE * h.asked.recover[i] ** 2 / h.resting[i]
     outcome = solve(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
@@ -325,7 +362,7 @@ def solve_bounded(
         for i in range(n):
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
     work = work_of(p, h.asked, h.resting, skip, n, 0.0, True)
-    add_impulses(f, C, p.x, n, h.gained)
+    add_impulses(f, C, p.x, n, math.inf, h.gained)
     for k in range(len(v)):
         v[k] += h.gained[k]
     if apart > 0:
@@ -339,7 +376,7 @@ def solve_bounded(
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]
-            add_impulses(f, C, p.x, n, h.moving)
+            add_impulses(f, C, p.x, n, math.sqrt(gentle), h.moving)
         else:
             apart = 0
         for i in range(n):
@@ -354,10 +391,19 @@ def outermost(a: float, b: float) -> float:
 
 
 @helper
-def add_impulses(f: Factors, C: Array, x: Array, n: int, gained: Array) -> None:
-    """Velocity (nv,) that the impulses of the first n rows give, C whitened."""
+def add_impulses(f: Factors, C: Array, x: Array, n: int, most: float, gained: Array) -> None:
+    """Velocity (nv,) that the impulses of the first n rows give, C whitened.
+
+    Its length in whitened coordinates, the root of twice its energy, is brought down to ``most``.
+    """
+    total = 0.0
     for k in range(len(gained)):
         gained[k] = 0.0
     for i in range(n):
         add_row(gained, x[i], C, i)
+    for k in range(len(gained)):
+        total += gained[k] * gained[k]
+    if total > most * most:
+        for k in range(len(gained)):
+            gained[k] *= most / math.sqrt(total)
     unwhiten(f.L, gained)

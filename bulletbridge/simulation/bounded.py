@@ -271,11 +271,13 @@ class BoundedStep:
         control, drives = solver.control[0], self.drives
         before, gains = solver.state.copy(), drives["position_gain"].copy()
         control["dt"] *= 0.5
-        drives["position_gain"] *= 0.5  # they are shares per step
+        control["recovery"] *= 0.5  # they are shares per step
+        drives["position_gain"] *= 0.5
         try:
             failure = self.advance(find, halvings - 1) or self.advance(find, halvings - 1)
         finally:
             control["dt"] *= 2.0
+            control["recovery"] *= 2.0
             drives["position_gain"] = gains
         if failure:
             solver.state[:] = before

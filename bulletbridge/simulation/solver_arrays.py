@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.bounded_rows import RECOVERY
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.left_out import find_widest
@@ -122,7 +123,7 @@ class SolverArrays:
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
         mass = float(self.bodies["mass"].sum() + self.stations["mass"].sum())
         c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
-        c["mismatch"] = np.inf
+        c["mismatch"], c["recovery"] = np.inf, RECOVERY
         c["user_rows"] = self.user_size
         c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         c["rtol"], c["atol"] = 1e-10, 1e-12
