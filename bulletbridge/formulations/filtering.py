@@ -41,7 +41,9 @@ from bulletbridge.formulations.held import (
     measure_shift,
     place,
 )
+from bulletbridge.formulations.momentum import give_back, total_momentum
 from bulletbridge.formulations.projector import close_up, factorise
+from bulletbridge.numerics.algebra import ZERO
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
@@ -69,11 +71,14 @@ def filter_state(
     loops: Array,
     points: Array,
     share: float,
+    free: int,
 ) -> None:
     """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
 
     What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered. Where
     it does, v has led to q, and no pass goes further than a tenth of that way, as in ``finish``.
+    ``free`` says whether nothing outside holds the bodies: then they keep their momentum, unless
+    points are held.
     """
     c = a.control
     correction = a.vectors[CORRECTION, : len(v)]
@@ -89,6 +94,7 @@ def filter_state(
         return
     factorise(a, f, moment)
     kept = hold(a, f, h, count)
+    before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
     limit = math.inf
     if share > 0.0:
         limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
@@ -124,6 +130,8 @@ def filter_state(
         for k in range(len(v)):
             v[k] += share * correction[k]
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
+    if free > 0 and count == 0:
+        give_back(a, before, v)
     c.fresh = 1
     judge_left_out(a, f, moment, v, enough, share > 0.0)
     if not finite(q) or not finite(v):

@@ -238,7 +238,7 @@ def run_bounded(
             keep(v, vectors[RATE])
             forget(multipliers, points)
             k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
-            filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt)
+            filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt, 0)
             closed = c.failure == DONE
             if not closed:  # contacts and loops want too different things
                 keep(vectors[PREDICTED_Q, :nq], q)

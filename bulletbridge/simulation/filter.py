@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
 from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
-from bulletbridge.mechanism.layout import HELD_COLUMNS, SPOT
+from bulletbridge.mechanism.layout import FREE, HELD_COLUMNS, SPOT
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.numerics.stored_calls import StoredCall
@@ -103,6 +105,28 @@ def check_table(held: Array) -> None:
         raise ModelError("the table of held points is not contiguous; pass a copy of it")
 
 
+def is_free(mechanism: Mechanism, encoded: Encoded) -> bool:
+    """Whether the bodies hang together by the loops alone, and nothing outside holds them."""
+    bodies = mechanism.bodies
+    if encoded.users or len(mechanism.beams) or not len(bodies) > 1:
+        return False
+    tree = list(range(len(bodies)))  # of each body
+    for i in range(1, len(bodies)):
+        if bodies[i]["parent"] > 0:
+            tree[i] = tree[int(bodies[i]["parent"])]
+        elif bodies[i]["joint"] != FREE:
+            return False
+    joined = [{int(loop["body_a"]), int(loop["body_b"])} for loop in encoded.loops]
+    for coupling in encoded.couplings:
+        first, count = int(coupling["first"]), int(coupling["count"])
+        axes = encoded.terms["axis"][first : first + count]
+        joined.append(set(mechanism.axes["body"][axes].tolist()))
+    for members in joined:
+        trees = {tree[body] for body in members}
+        tree = [min(trees) if t in trees else t for t in tree]
+    return all(t == tree[1] != tree[0] for t in tree[1:])
+
+
 class Filter:
     """Runs the compiled filter on the state of a solver.
 
@@ -116,6 +140,7 @@ class Filter:
         self._caps: dict[tuple[str, ...], Caps] = {(): decision.caps}
         self._allowed = solver.encoded.loops["allowed"].copy()
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
+        self._free = is_free(solver.mechanism, solver.encoded)
         self._size = -1
         self._allocate(0)
 
@@ -137,7 +162,7 @@ class Filter:
         try:
             self._leave_out(names)
             targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = solver.finish_call(self._run((targets, held)))
+            failure = solver.finish_call(self._run((targets, held, int(self._free and not names))))
         finally:
             self._put_back(names)
             if failure != DONE:
@@ -169,7 +194,7 @@ class Filter:
             self._points,
         )
         with announce_compilation(run_filter):
-            self._run = StoredCall(run_filter, arrays, (solver.still, NOTHING_HELD)).call
+            self._run = StoredCall(run_filter, arrays, (solver.still, NOTHING_HELD, 0)).call
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""

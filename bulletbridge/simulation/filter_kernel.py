@@ -39,11 +39,12 @@ def run_filter(
     points: Array,
     targets: Array,
     held: Array,
+    free: int,
 ) -> int:
     """Correct and filter the state in place; return why that failed, or DONE.
 
     The arrays up to control are those of ``step.run``. held_rows (2, rows). multipliers (2, nc) and
-    points (2, rows) receive the impulses; see ``formulations.filtering``. held (n, 9).
+    points (2, rows) receive the impulses; see ``formulations.filtering``. held (n, 9). free: whether nothing outside holds the bodies.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -71,5 +72,5 @@ def run_filter(
         for i in range(3 * len(held)):
             points[n, i] = 0.0
     moment = Moment(state[nq + nv], targets[0])
-    filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], multipliers, points, 0.0)
+    filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], multipliers, points, 0.0, free)
     return c.failure

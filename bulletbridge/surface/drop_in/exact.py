@@ -12,11 +12,12 @@ from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.bullet_contacts import StrangerError
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.saved import SavedState
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
-from bulletbridge.surface.drop_in.forces import POINTS, UNKNOWN, State
+from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.surface.drop_in.group import Group, GroupMemory
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
 from bulletbridge.surface.overlay import Mark, marks_of
@@ -132,12 +133,10 @@ class ExactGroup(Group):
     def state_of(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
         reaction, model = self.system.reactions()[loop.name], self._models[loop.number]
-        if loop.kind in UNKNOWN or not isinstance(model, LoopJoint):
+        if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
-        if loop.kind in POINTS:
-            return tuple((-reaction.force).tolist())
-        R = self.system.kinematics().point(model.b).R_W
-        return (*reaction.force.tolist(), *(R.T @ reaction.torque).tolist())
+        R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
+        return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""

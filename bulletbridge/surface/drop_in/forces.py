@@ -5,14 +5,15 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.surface.drop_in.loops import HINGE_SPAN, Loop
 
 State = tuple[float, ...]
 POINTS = (pybullet.JOINT_POINT2POINT, pybullet.JOINT_SPHERICAL)
-UNKNOWN = (pybullet.JOINT_PRISMATIC, pybullet.JOINT_GEAR)
-"""Kinds of which Bullet does not tell the axes, and gears."""
+SLIDES_ALONG = 1e-7
+"""Length of a product of unit vectors from which on Bullet takes it for an axis."""
 
 
 class Native(NamedTuple):
@@ -31,21 +32,26 @@ class Pull(NamedTuple):
 
 
 def on_parent(loop: Loop, native: Native, impulses: Impulses, corrected: bool) -> Pull | None:
-    """Force and moment on the parent; None of prismatic constraints and gears.
+    """Force and moment on the parent; None of gears.
 
     Args:
         loop: The constraint.
         native: Of Bullet's step: of points the force on the child in world axes, of fixed ones the
-            force on the parent in world axes and the moment in those of the constraint's frame.
+            force on the parent in world axes and the moment in those of the constraint's frame, of
+            prismatic ones see ``slider_axes``.
         impulses: Of the filter after it.
         corrected: Whether what moved the bodies counts too, not only what changed their velocity.
     """
-    wrench = None if loop.kind in UNKNOWN else impulses.wrench(loop.name, corrected)
+    wrench = impulses.wrench(loop.name, corrected)
     if wrench is None:
         return None
     force, moment, R = wrench.force / impulses.dt, wrench.moment / impulses.dt, wrench.R
     if loop.kind == pybullet.JOINT_FIXED:
         return Pull(force + native.state[:3], moment + R @ native.state[3:], R)
+    if loop.kind == pybullet.JOINT_PRISMATIC:
+        across, frame = slider_axes(loop, R)
+        state = np.asarray(native.state)
+        return Pull(force + across.T @ state[:2], moment + frame @ np.roll(state[2:], -1), R)
     if loop.kind != pybullet.JOINT_PLANAR:  # whose point carries nothing
         force = force - native.state
     if loop.kind == pybullet.JOINT_REVOLUTE:
@@ -63,9 +69,33 @@ def constraint_state(
     pull = on_parent(loop, native, impulses, corrected)
     if pull is None:
         return native.state
+    return state_of_pull(loop, pull)
+
+
+def state_of_pull(loop: Loop, pull: Pull) -> State:
+    """What acts on the parent as ``getConstraintState`` tells it."""
     if loop.kind in POINTS:
         return tuple((-pull.force).tolist())
+    if loop.kind == pybullet.JOINT_PRISMATIC:
+        across, frame = slider_axes(loop, pull.R)
+        moment = np.roll(frame.T @ pull.moment, 1)
+        return (*(across @ pull.force).tolist(), *moment.tolist())
     return (*pull.force.tolist(), *(pull.R.T @ pull.moment).tolist())
+
+
+def slider_axes(loop: Loop, R: Array) -> tuple[Array, Array]:
+    """Directions (2, 3) of a prismatic constraint's forces, and the frame (3, 3) of its moments.
+
+    Bullet's rows: two forces across the axis, the first at right angles to the first axis of the
+    frame that is not along it; then the moments about z, x and y of that frame.
+    """
+    frame, axis = R @ frame_with_z(loop.axis_in_frame).T, R[:, 2]
+    for column in frame.T:
+        first = np.cross(column, axis)
+        if (size := np.linalg.norm(first)) > SLIDES_ALONG:
+            break
+    first /= size
+    return np.array([first, np.cross(axis, first)]), frame
 
 
 def exceeds(limit: float, loop: Loop, native: Native, impulses: Impulses, corrected: bool) -> bool:
@@ -77,6 +107,6 @@ def exceeds(limit: float, loop: Loop, native: Native, impulses: Impulses, correc
     ours = float(velocity + position if corrected else velocity)
     if max(map(abs, (*native.state, *native.twin))) + ours <= limit:
         return False  # cheap, and nearly always so
-    if loop.kind in UNKNOWN:
+    if loop.kind == pybullet.JOINT_GEAR:
         return True
     return max(map(abs, constraint_state(loop, native, impulses, corrected))) > limit

@@ -14,7 +14,9 @@ from bulletbridge.surface.drop_in.loops import (
     create_native,
     describe,
     info_of,
+    is_held,
     judged,
+    with_axis,
 )
 
 MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
@@ -50,8 +52,11 @@ class Ledger:
         else:
             number = self.native("createConstraint", given)
         loop = describe(number, self.client, kind)
+        info = info_of(number, self.client)
         axis = tuple(map(float, given["jointAxis"]))
-        self._add(replace(loop, twin=twin, max_force=None, axis=axis))
+        loop = with_axis(replace(loop, twin=twin, max_force=None, axis=axis), info)
+        moving = not any(is_held(*end, self.client) for end in (info[:2], info[2:4]))
+        self._add(replace(loop, slides=kind == pybullet.JOINT_PRISMATIC and moving))
         return number
 
     def change(self, given: dict[str, Any]) -> Any:
@@ -64,7 +69,7 @@ class Ledger:
             change_twin(loop, given, self.client)
         new = loop
         if "maxForce" in given:
-            new = replace(new, max_force=float(given["maxForce"]))
+            new = replace(new, max_force=float(given["maxForce"]), unpredicted=False)
         if "gearRatio" in given:
             new = replace(new, ratio=float(given["gearRatio"]))
         if "gearAuxLink" in given:
@@ -104,7 +109,7 @@ class Ledger:
     def shown(self, number: int, info: Info) -> Info:
         """Bullet's description of a constraint, with the type that was asked for."""
         loop = self._loops.get(number)
-        if loop is None or loop.kind not in ONLY_HERE:
+        if loop is None or not (loop.unpredicted or loop.kind in ONLY_HERE):
             return info
         limit = SHOWN_LIMIT if loop.max_force is None else loop.max_force
         return (*info[:4], loop.kind, loop.axis, *info[6:10], limit, *info[11:])

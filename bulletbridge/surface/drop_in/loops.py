@@ -49,6 +49,9 @@ class Loop:
         ratio: Of a gear: rate of the first joint + ratio * rate of the second = 0.
         auxiliary: Whether a gear has an auxiliary joint.
         axis: Axis in the parent's inertial frame; (0, 0, 0) of kinds that have none.
+        axis_in_frame: The same in the constraint's own frame on the parent, z of kinds without.
+        slides: Whether it is a slider between two bodies that move, which Bullet gets wrong.
+        unpredicted: Whether Bullet's own constraint has been left without force for that.
     """
 
     number: int
@@ -62,6 +65,9 @@ class Loop:
     ratio: float = 1.0
     auxiliary: bool = False
     axis: Triple = (0.0, 0.0, 0.0)
+    axis_in_frame: Triple = (0.0, 0.0, 1.0)
+    slides: bool = False
+    unpredicted: bool = False
 
     @property
     def name(self) -> str:
@@ -88,7 +94,21 @@ def describe(number: int, client: int, kind: int | None = None) -> Loop:
         auxiliary=info[12] > 0,  # Bullet shows joint 0 for none as well
         axis=info[5],
     )
-    return judged(loop, info)
+    return judged(with_axis(loop, info), info)
+
+
+def with_axis(loop: Loop, info: Info) -> Loop:
+    """The loop with its axis in its own frame."""
+    if loop.kind not in MODELS:
+        return loop
+    return replace(loop, axis_in_frame=axis_in_frame(loop, info))
+
+
+def is_held(body: int, link: int, client: int) -> bool:
+    """Whether a link cannot move: the world, and bases that are fixed."""
+    if body == NOBODY:
+        return True
+    return link < 0 and not pybullet.getDynamicsInfo(body, link, physicsClientId=client)[0] > 0.0
 
 
 def judged(loop: Loop, info: Info) -> Loop:
@@ -164,7 +184,7 @@ def modelled(
 
 def axis_in_frame(loop: Loop, info: Info) -> Triple:
     """Axis of a constraint in its frame, z if it has none; Bullet's is the parent's inertial."""
-    if MODELS[loop.kind] not in WITH_AXIS:
+    if MODELS[loop.kind] not in WITH_AXIS or not np.any(loop.axis):
         return 0.0, 0.0, 1.0
     return tuple(Rotation.from_quat(info[8]).inv().apply(loop.axis).tolist())
 

@@ -19,6 +19,8 @@ from bulletbridge.surface.worlds import gravity
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
+FIRST_IMPULSE = 500.0
+"""Bullet's limit of a new constraint [N s]."""
 READ = {
     "mass",
     "localInertiaDiagonal",
@@ -236,8 +238,7 @@ class Session(Ledger):
         behind = HOOKS.clock() - self._started
         if behind < self._dt:
             return
-        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
-        self._dt = dt = float(engine["fixedTimeStep"])
+        self._dt = dt = self._time_step()
         count = int(min(behind, LONGEST_PUMP) / dt)
         self._started += behind if behind > LONGEST_PUMP else count * dt
         for _ in range(count):
@@ -283,6 +284,27 @@ class Session(Ledger):
         for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        ours = frozenset[int]().union(*self.groups)
+        for loop in [loop for loop in self._loops.values() if loop.slides]:
+            self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
+
+    def _predict(self, loop: Loop, by_bullet: bool) -> None:
+        """Let Bullet's own constraint act, or not.
+
+        Forces of its sliders act at pivots that slide apart: between two bodies that move they
+        turn the pair. With a force limit it has to act, or nobody would know what it takes.
+        """
+        by_bullet = by_bullet or loop.max_force is not None
+        if by_bullet != loop.unpredicted:
+            return
+        self._loops[loop.number] = replace(loop, unpredicted=not by_bullet)
+        if loop.max_force is None:
+            force = FIRST_IMPULSE / self._time_step() if by_bullet else 0.0
+            pybullet.changeConstraint(loop.number, maxForce=force, physicsClientId=self.client)
+
+    def _time_step(self) -> float:
+        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
+        return float(engine["fixedTimeStep"])
 
     def _group(self, bodies: frozenset[int], loops: list[Loop]) -> None:
         """One group for bodies that hang together; Bullet keeps what cannot be modelled.
