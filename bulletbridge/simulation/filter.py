@@ -105,8 +105,8 @@ def check_table(held: Array) -> None:
         raise ModelError("the table of held points is not contiguous; pass a copy of it")
 
 
-def is_free(mechanism: Mechanism, encoded: Encoded) -> bool:
-    """Whether the bodies hang together by the loops alone, and nothing outside holds them."""
+def is_free(mechanism: Mechanism, encoded: Encoded, names: tuple[str, ...]) -> bool:
+    """Whether the bodies hang together by all but the named loops, and nothing else holds them."""
     bodies = mechanism.bodies
     if encoded.users or len(mechanism.beams) or not len(bodies) > 1:
         return False
@@ -116,8 +116,15 @@ def is_free(mechanism: Mechanism, encoded: Encoded) -> bool:
             tree[i] = tree[int(bodies[i]["parent"])]
         elif bodies[i]["joint"] != FREE:
             return False
-    joined = [{int(loop["body_a"]), int(loop["body_b"])} for loop in encoded.loops]
-    for coupling in encoded.couplings:
+    rows = list(encoded.rows)
+    joined = [
+        {int(loop["body_a"]), int(loop["body_b"])}
+        for name, loop in zip(rows, encoded.loops, strict=False)
+        if name not in names
+    ]
+    for name, coupling in zip(rows[len(encoded.loops) :], encoded.couplings, strict=False):
+        if name in names:
+            continue
         first, count = int(coupling["first"]), int(coupling["count"])
         axes = encoded.terms["axis"][first : first + count]
         joined.append(set(mechanism.axes["body"][axes].tolist()))
@@ -140,7 +147,7 @@ class Filter:
         self._caps: dict[tuple[str, ...], Caps] = {(): decision.caps}
         self._allowed = solver.encoded.loops["allowed"].copy()
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
-        self._free = is_free(solver.mechanism, solver.encoded)
+        self._free: dict[tuple[str, ...], bool] = {}
         self._size = -1
         self._allocate(0)
 
@@ -155,6 +162,8 @@ class Filter:
         check_table(held)
         if count > self._size:
             self._allocate(2 * count)
+        if names not in self._free:
+            self._free[names] = is_free(solver.mechanism, solver.encoded, names)
         before = solver.state.copy()
         solver.q[:], solver.v[:] = q, v
         solver.state[-1] += dt
@@ -162,7 +171,7 @@ class Filter:
         try:
             self._leave_out(names)
             targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = solver.finish_call(self._run((targets, held, int(self._free and not names))))
+            failure = solver.finish_call(self._run((targets, held, int(self._free[names]))))
         finally:
             self._put_back(names)
             if failure != DONE:

@@ -44,7 +44,8 @@ def run_filter(
     """Correct and filter the state in place; return why that failed, or DONE.
 
     The arrays up to control are those of ``step.run``. held_rows (2, rows). multipliers (2, nc) and
-    points (2, rows) receive the impulses; see ``formulations.filtering``. held (n, 9). free: whether nothing outside holds the bodies.
+    points (2, rows) receive the impulses; see ``formulations.filtering``. held (n, 9). free:
+    whether nothing outside holds the bodies.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
