@@ -19,10 +19,11 @@ from rich.table import Table
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.surface.drop_in.hooks import Mode
 
 DATA = pybullet_data.getDataPath()
 IIWA = f"{DATA}/kuka_iiwa/model.urdf"
-MODES = "native", "filter", "exact"
+MODES: tuple[Mode, ...] = ("native", "filter", "exact")
 DT = 1.0 / 240.0
 READY = (0.0, 0.6, 0.0, -1.5, 0.0, 1.04, 0.0)
 """Joint angles [rad] of an iiwa whose flange looks down."""
@@ -54,7 +55,7 @@ class Stage:
         mode: One of ``MODES``.
     """
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: Mode) -> None:
         self.p: Any = bb.BulletClient(pybullet.DIRECT, mode=mode)
         self.mode, self.outcome = mode, Outcome()
         self.p.setGravity(0.0, 0.0, -9.81)
@@ -62,6 +63,8 @@ class Stage:
         self._times: list[float] = []
         self._held: list[int] = []
         self._arms: list[int] = []
+        self.limit = 10**9
+        """Steps after which the scene stands still, for those who want to look."""
 
     def arm(self, x: float, yaw: float, angles: tuple[float, ...] = READY) -> int:
         """Load an iiwa that stands at x."""
@@ -115,7 +118,7 @@ class Stage:
 
     def steps(self, count: int, each: Callable[[int], None] | None = None) -> None:
         """Step, and look."""
-        for k in range(count):
+        for k in range(min(count, self.limit)):
             if each is not None:
                 each(k)
             begun = time.perf_counter()
@@ -252,7 +255,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
 }
 
 
-def play(name: str, mode: str) -> Outcome:
+def play(name: str, mode: Mode) -> Outcome:
     """Play a scene in a mode."""
     stage = Stage(mode)
     try:

@@ -8,10 +8,11 @@ import argparse
 import math
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pybullet
-from daily_scenes import DATA, DT, IIWA, MODES, Outcome, Stage
+from daily_scenes import DATA, DT, IIWA, MODES, Mode, Outcome, Stage
 
 from bulletbridge.errors import BulletBridgeError
 
@@ -72,7 +73,7 @@ def draw(number: int) -> Grasp:
     )
 
 
-def perform(grasp: Grasp, mode: str, duration: float = 2.0) -> Outcome:
+def perform(grasp: Grasp, mode: Mode, duration: float = 2.0) -> Outcome:
     """Do it."""
     s = Stage(mode)
     try:
@@ -117,7 +118,7 @@ def _perform(s: Stage, grasp: Grasp, duration: float) -> None:
     s.outcome.figures["z"] = p.getBasePositionAndOrientation(thing)[0][2]
 
 
-def lower(p, arm: int, thing: int, above: np.ndarray) -> None:
+def lower(p: Any, arm: int, thing: int, above: np.ndarray) -> None:
     """Put the thing where it touches the arm from below, 0.2 mm inside."""
     low, high = float(above[2]) - 0.5, float(above[2])
     for _ in range(40):

@@ -43,7 +43,8 @@ class Contact:
         gap: Distance of b from a at the end of the step, to first order in the step [m].
         force: (3,) on b [N], world axes, the mean over the step.
         moment: (3,) on b, of rolling and spinning resistance [N m].
-        state: What it does: ``open`` without force, ``sticking`` or ``sliding``.
+        state: What it does: ``open`` without force, ``sticking``, ``sliding``, or ``held``: its
+            bodies are held to one another by loops, so that it has no part in the motion.
     """
 
     a: str
@@ -53,7 +54,7 @@ class Contact:
     gap: float
     force: Array
     moment: Array
-    state: Literal["open", "sticking", "sliding"]
+    state: Literal["open", "sticking", "sliding", "held"]
 
     @property
     def normal_force(self) -> float:
@@ -104,6 +105,11 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
             moment = moment + (x[k] * t1 + x[k + 1] * t2) / dt
         slides = used >= STICKING * x[n]
         gained = step.D[0, n, :rows] @ x[:rows] + step.C[1, n] @ moving
+        state: Literal["open", "sticking", "sliding", "held"] = "open"
+        if not step.D[0, n, n] > 0.0:
+            state = "held"
+        elif x[n] > 0.0:
+            state = "sliding" if slides else "sticking"
         found.append(
             Contact(
                 names[int(touch[TOUCH_A])],
@@ -113,7 +119,7 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
                 float(touch[TOUCH_GAP] + dt * gained),
                 force,
                 moment,
-                "open" if not x[n] > 0.0 else "sliding" if slides else "sticking",
+                state,
             )
         )
     return tuple(found)

@@ -13,7 +13,8 @@ from bulletbridge.surface.drop_in.function import (
     follows,
     replaces,
 )
-from bulletbridge.surface.drop_in.session import Session, session_of
+from bulletbridge.surface.drop_in.hooks import HOOKS
+from bulletbridge.surface.drop_in.session import EXACT, REAL_TIME, Session, session_of
 
 # bodies
 
@@ -83,6 +84,57 @@ def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
 
 
 # motors and forces
+
+
+class JointStates(Function):
+    """PyBullet's, with what motors exerted where the step was ours.
+
+    Args:
+        name: PyBullet's.
+        several: Whether it takes several joints.
+    """
+
+    def __init__(self, name: str, several: bool) -> None:
+        super().__init__(name, ("bodyUniqueId", "jointIndices" if several else "jointIndex"), told)
+        self._call, self._several = getattr(pybullet, name), several
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        answer = self._call(*args, **kwargs)
+        if not EXACT:
+            return answer
+        given = dict(zip(self._parameters, args, strict=False)) | kwargs
+        session = session_of(given.get("physicsClientId", 0))
+        if session not in EXACT:
+            return answer
+        body = given["bodyUniqueId"]
+        if not self._several:
+            return told_by(session, body, given["jointIndex"], answer)
+        each = zip(given["jointIndices"], answer, strict=True)
+        return tuple(told_by(session, body, joint, state) for joint, state in each)
+
+
+def told(_session: Session, _given: Given) -> None:
+    """Bullet's. Motor torques are those of our step in exact mode."""
+
+
+def told_by(session: Session, body: int, joint: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A joint's state with the torque of its motor in our step."""
+    force = session.motor_force(body, joint)
+    if force is None:
+        return state
+    return (*state[:3], (force,) if isinstance(state[3], tuple) else force)
+
+
+for name, several in (
+    ("getJointState", False),
+    ("getJointStates", True),
+    ("getJointStateMultiDof", False),
+    ("getJointStatesMultiDof", True),
+):
+    FUNCTIONS[name] = JointStates(name, several)
 
 
 def note_command(session: Session, given: Given) -> None:

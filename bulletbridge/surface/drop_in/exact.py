@@ -62,6 +62,7 @@ class ExactGroup(Group):
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
         self._before: SavedState | None = None
+        self._exerted: dict[tuple[int, int], float] | None = {}  # of the last step, once asked for
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -113,6 +114,7 @@ class ExactGroup(Group):
             self._disturbed = False
         self._before = system.save(world=False) if may_undo else None
         system.tau[:] = self._forces()
+        self._exerted = None
         try:
             system.step(write=False)
         except StrangerError:
@@ -132,11 +134,25 @@ class ExactGroup(Group):
 
     def state_of(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
+        if loop.number not in self._models:
+            return super().state_of(loop)
         reaction, model = self.system.reactions()[loop.name], self._models[loop.number]
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
         R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
         return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
+
+    def motor_force(self, body: int, joint: int) -> float | None:
+        """What a motor exerted in the last step [N m or N]; None where there is none on."""
+        if self._exerted is None:
+            motors = self.system.motors
+            forces = dict(zip(motors.names, motors.forces.tolist(), strict=True))
+            self._exerted = {
+                place: forces[name]
+                for place, name in self._joints.items()
+                if name in forces and self._actions.motors.get(place, AT_FIRST).on
+            }
+        return self._exerted.get((body, joint))
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""

@@ -89,12 +89,12 @@ def slider_axes(loop: Loop, R: Array) -> tuple[Array, Array]:
     Bullet's rows: two forces across the axis, the first at right angles to the first axis of the
     frame that is not along it; then the moments about z, x and y of that frame.
     """
-    frame, axis = R @ frame_with_z(loop.axis_in_frame).T, R[:, 2]
-    for column in frame.T:
-        first = np.cross(column, axis)
-        if (size := np.linalg.norm(first)) > SLIDES_ALONG:
-            break
-    first /= size
+    frame: Array = R @ frame_with_z(loop.axis_in_frame).T
+    axis: Array = R[:, 2]
+    across = np.cross(frame.T, axis)
+    sizes = np.linalg.norm(across, axis=1)
+    k = int(np.argmax(sizes > SLIDES_ALONG))
+    first: Array = across[k] / sizes[k]
     return np.array([first, np.cross(axis, first)]), frame
 
 

@@ -19,7 +19,7 @@ from bulletbridge.surface.drop_in.function import (
 )
 from bulletbridge.surface.drop_in.hooks import HOOKS
 from bulletbridge.surface.drop_in.loops import Loop
-from bulletbridge.surface.drop_in.session import SESSIONS, Session
+from bulletbridge.surface.drop_in.session import EXACT, SESSIONS, Session
 from bulletbridge.surface.overlay import has_window
 
 __all__ = ["FUNCTIONS", "body_functions", "lookup"]
@@ -194,6 +194,7 @@ def disconnect(session: Session, given: Given) -> None:
     """Bullet's."""
     session.native("disconnect", given)
     session.start_real_time(False)
+    EXACT.discard(session)
     del SESSIONS[session.client]
 
 

@@ -95,7 +95,9 @@ class Group:
             self._world, mechanism = self._read(names)
         self._loops = {loop.number: loop for loop in loops}
         self._frames_a: dict[int, MovingFrame] = {}
-        self._models = {loop.number: self._model(loop) for loop in loops}
+        self._models = {
+            loop.number: self._model(loop) for loop in loops if not self._is_idle(loop, mechanism)
+        }
         dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
         if not self.whole:
             compile_ahead(run, run_filter)
@@ -108,7 +110,8 @@ class Group:
             contacts=self._has_contacts(),
             limits=self.whole,
         )
-        self._failing = False  # whether the last attempt to close the loops failed
+        self._failed = 0  # attempts to close the loops that failed since one did not
+        self._pause = 0  # steps until the next one
         self._disturbed = True
         self._given_way: set[str] = set()  # loops that their force limits let open
         self.impulses: Impulses | None = None  # of the last step
@@ -117,7 +120,7 @@ class Group:
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
-        self._disturbed = True
+        self._disturbed, self._pause = True, 0
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -206,12 +209,16 @@ class Group:
         """Take back ``before_step``: nothing that Bullet's step would not mend."""
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Close loops; say once when that starts failing."""
+        """Close loops; say once when that starts failing, and try again ever more rarely then."""
+        if self._pause > 0:
+            self._pause -= 1
+            return
         try:
             action()
         except BulletBridgeError as error:
-            if not self._failing:
-                self._failing = True
+            self._failed += 1
+            self._pause = 2**self._failed
+            if self._failed == 1:
                 what = str(error).split(";")[0]  # the remedy there is for our own API
                 warn(
                     f"Bullet's own state stays until the loops can be closed again: {what};"
@@ -219,7 +226,7 @@ class Group:
                     " the bodies can follow"
                 )
         else:
-            self._failing = False
+            self._failed = 0
 
     def _read(self, names: Mapping[str, int]) -> tuple[BulletBodies, Mechanism]:
         """The bodies; nothing but their masses matters to the filter."""
@@ -326,7 +333,8 @@ class Group:
     def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
         native = self._native(loop)
-        if self.impulses is None or loop.name in self._given_way:
+        given_way = loop.name in self._given_way or loop.number not in self._models
+        if self.impulses is None or given_way or self._pause > 0:
             return native.state
         return constraint_state(loop, native, self.impulses)
 
@@ -346,6 +354,17 @@ class Group:
         for number in self._moved | self._moving:
             self._frames_a[number].drive(self.system)
         self._moved, self._moving = set(), self._moved
+
+    def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
+        """Whether a constraint joins what is one rigid body anyway, or what stands still."""
+        if loop.kind == pybullet.JOINT_GEAR:
+            return False
+        info = info_of(loop.number, self.client)
+        ends = [
+            0 if end[0] < 0 else mechanism.link(self._links[end]).body
+            for end in (info[:2], info[2:4])
+        ]
+        return ends[0] == ends[1]
 
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours."""

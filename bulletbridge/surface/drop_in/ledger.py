@@ -55,7 +55,8 @@ class Ledger:
         info = info_of(number, self.client)
         axis = tuple(map(float, given["jointAxis"]))
         loop = with_axis(replace(loop, twin=twin, max_force=None, axis=axis), info)
-        moving = not any(is_held(*end, self.client) for end in (info[:2], info[2:4]))
+        ends: tuple[tuple[int, int], ...] = (info[0], info[1]), (info[2], info[3])
+        moving = not any(is_held(body, link, self.client) for body, link in ends)
         self._add(replace(loop, slides=kind == pybullet.JOINT_PRISMATIC and moving))
         return number
 

@@ -63,11 +63,18 @@ class Session(Ledger):
     def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
         """Bullet's constraint forces with what the filter added in the last step."""
         loop = self._loops.get(number)
-        if loop is not None and loop.exact:
+        if loop is not None and loop.exact and not self._stale & set(loop.bodies):
             for bodies, group in self.groups.items():
                 if bodies & set(loop.bodies):
                     return group.state_of(loop)
         return state
+
+    def motor_force(self, body: int, joint: int) -> float | None:
+        """What a motor exerted in our last step [N m or N]; None where the step was Bullet's."""
+        for bodies, group in self.groups.items():
+            if body in bodies and isinstance(group, ExactGroup) and not self._stale & bodies:
+                return group.motor_force(body, joint)
+        return None
 
     def _changed(self, loop: Loop, moved: bool) -> None:
         for bodies, group in self.groups.items():
@@ -149,6 +156,7 @@ class Session(Ledger):
         self.groups.clear()
         self._modes.clear()
         self._met.clear()
+        EXACT.discard(self)
         self._saved.clear()
         for bodies in (self._stale, self.modelled, self.outdated):
             bodies.clear()
@@ -284,6 +292,10 @@ class Session(Ledger):
         for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        if any(group.whole for group in self.groups.values()):
+            EXACT.add(self)
+        else:
+            EXACT.discard(self)
         ours = frozenset[int]().union(*self.groups)
         for loop in [loop for loop in self._loops.values() if loop.slides]:
             self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
@@ -341,6 +353,8 @@ def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
 
 SESSIONS: dict[int, Session] = {}
 """By physics client."""
+EXACT: set[Session] = set()
+"""Those that have bodies in exact mode."""
 REAL_TIME: set[Session] = set()
 """Those whose simulated time follows the clock."""
 

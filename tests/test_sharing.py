@@ -1,0 +1,231 @@
+"""Motors and contacts where many impulses give one motion: which is taken, and what is left out."""
+
+import math
+
+import daily_scenes
+import grasps
+import numpy as np
+import pybullet
+import pytest
+from scipy.optimize import lsq_linear
+from test_mixed import ENOUGH, solve
+
+import bulletbridge as bb
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning
+from bulletbridge.numerics.jit import kernel
+from bulletbridge.numerics.mixed import LIGHTEST
+from bulletbridge.numerics.mixed_rows import BOUND, Mixed
+from bulletbridge.numerics.sharing import agree, weigh
+from bulletbridge.surface.drop_in.session import session_of
+
+
+@kernel
+def weigh_and_agree(D, b, bounds, C, weights, A, vectors, motors):
+    """Demands of motors that agree, in place of b, and weights."""
+    p = Mixed(
+        D,
+        b,
+        bounds,
+        vectors[0],
+        vectors[1],
+        A,
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        vectors[5],
+        weights,
+        vectors[6],
+    )
+    weigh(p, motors, len(b))
+    agree(p, C, motors)
+
+
+def motors_of(rng, count, freedoms):
+    """More motors than freedoms: rows (count, freedoms) and their bounds."""
+    bounds = np.zeros(count, BOUND)
+    upper = rng.uniform(1.0, 30.0, count)
+    for i in range(count):
+        bounds[i] = (-upper[i], upper[i], -1, 1, 1, 0)
+    return rng.normal(size=(count, freedoms)), bounds, upper
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_equal_motions_take_the_least_norm(seed):
+    """Against the pseudo-inverse: x = Wᵀ⁺ of what the motion needs, all rows weighted alike."""
+    rng = np.random.default_rng(seed)
+    count, freedoms = int(rng.integers(3, 15)), int(rng.integers(1, 9))
+    C, bounds, _ = motors_of(rng, count, freedoms)
+    D, b = C @ C.T, C @ rng.normal(size=freedoms)
+    x, _, residual = solve(D, b, bounds, rng.normal(size=count))  # wherever it starts
+    scale = np.sqrt(np.diag(D))  # weights are shares of the diagonal
+    expected = np.linalg.pinv(C.T / scale) @ (C.T @ x) / scale
+    assert residual <= ENOUGH
+    assert np.abs(C.T @ x + np.linalg.lstsq(C, b, rcond=None)[0]).max() < 1e-10
+    # round-off comes back through weights that small, in n sums of numbers that D spans
+    spread = np.linalg.svd(C, compute_uv=False)[: min(count, freedoms)]
+    close = count * (spread[0] / spread[-1]) ** 2 * (LIGHTEST + np.finfo(float).eps / LIGHTEST)
+    assert np.abs(x - expected).max() < close * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
+    """What is left asks for the velocity that misses the demands least, by squares of strengths."""
+    rng = np.random.default_rng(seed)
+    count, freedoms = int(rng.integers(3, 15)), int(rng.integers(1, 9))
+    C, bounds, upper = motors_of(rng, count, freedoms)
+    D, b = C @ C.T, rng.normal(size=count)
+    asked, weights = b.copy(), np.zeros(count)
+    scratch = np.zeros((count, count)), np.zeros((7, count))
+    weigh_and_agree(D, b, bounds, C, weights, *scratch, count)
+    v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
+    if count > freedoms:
+        assert np.abs(b - C @ v).max() < 1e-10
+    else:
+        assert np.array_equal(b, asked)
+
+
+def test_bounds_are_kept_and_the_rest_takes_over():
+    """Three equal motors on one freedom, one of them weak: by scipy's bounded least squares."""
+    C = np.ones((3, 1))
+    bounds = np.zeros(3, BOUND)
+    for i, most in enumerate((0.1, 10.0, 10.0)):
+        bounds[i] = (-most, most, -1, 1, 1, 0)
+    x, _, residual = solve(C @ C.T, np.full(3, -2.0), bounds)
+    limit = np.array([0.1, 10.0, 10.0])
+    rows, wanted = np.vstack([1e6 * C.T, np.eye(3)]), np.array([2e6, 0.0, 0.0, 0.0])
+    least = lsq_linear(rows, wanted, (-limit, limit)).x
+    assert residual <= ENOUGH
+    assert np.abs(x - least).max() < 1e-5
+    assert x[0] == pytest.approx(0.1, abs=1e-12)
+
+
+def two_arms(steps, collide):
+    """The scene after so many steps: stage, system, angles that the motors asked for last."""
+    stage = daily_scenes.Stage("exact")
+    stage.limit = steps
+    daily_scenes.two_arms(stage, collide)
+    group = next(iter(session_of(stage.p._client).groups.values()))
+    return stage, group.system
+
+
+def test_two_arms_share_a_load_by_the_least_norm():
+    """Fourteen motors on eight freedoms, against the pseudo-inverse of NumPy and SciPy alone."""
+    stage, system = two_arms(120, collide=False)
+    terms = system._solver.terms(system.q, system.v, system.t)
+    system.step(write=False)
+    L = np.linalg.cholesky(terms.M)
+    Y = np.linalg.solve(L, terms.J.T).T
+    _, s, Vt = np.linalg.svd(Y)
+    free = Vt[int((s > 1e-6 * s[0]).sum()) :]
+    forces = dict(zip(system.motors.names, system.motors.forces, strict=True))
+    names = [name for name, force in forces.items() if force != 0.0]
+    rows = np.zeros((len(names), len(system.v)))
+    for i, name in enumerate(names):
+        rows[i, system.motors.axis(name)] = 1.0
+    exerted = np.array([forces[name] for name in names])
+    A = free @ np.linalg.solve(L, rows.T)  # what each does to the free motions; bounds are equal
+    least = np.linalg.pinv(A) @ (A @ exerted)
+    assert len(names) == 14 and A.shape[0] == 8
+    assert np.abs(exerted - least).max() < 1e-3 * np.abs(least).max()
+    assert np.abs(exerted).max() < 0.5 * 150.0
+    stage.end()
+
+
+def test_contacts_between_what_loops_hold_have_no_part():
+    """With and without collision between the arms and the box that they hold, one motion."""
+    ends = []
+    for collide in (True, False):
+        stage, system = two_arms(60, collide)
+        touching = system.contacts()
+        assert bool(touching) is collide
+        assert all(contact.state == "held" and not contact.force.any() for contact in touching)
+        ends.append(np.r_[system.q, system.v])
+        stage.end()
+    assert np.abs(ends[0] - ends[1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("number", [0, 3, 4, 17, 19, 20, 22, 30])
+def test_random_grasps_hold(number):
+    """No error, no rate above what motors give, pivots on each other but for Bullet's digits.
+
+    PyBullet tells poses of links in single precision.
+    """
+    found = grasps.perform(grasps.draw(number), "exact", 0.2)
+    assert not found.error
+    assert found.rate < grasps.LIMIT
+    assert found.gap < 1e-6
+
+
+def test_motor_torques_that_programs_read_are_those_of_the_step():
+    """An arm that holds a load still: its own inverse dynamics and the weight of the load."""
+    stage = daily_scenes.Stage("exact")
+    p = stage.p
+    arm = stage.arm(0.0, 0.0)
+    p.changeDynamics(arm, -1, linearDamping=0, angularDamping=0)
+    flange = p.getLinkState(arm, 6)[0]
+    load = stage.box((0.05, 0.05, 0.05), 5.0, (flange[0], flange[1], flange[2] - 0.3))
+    stage.fix(arm, 6, load)
+    stage.drive(arm, daily_scenes.READY, 300.0)
+    stage.steps(3)
+    told = [state[3] for state in p.getJointStates(arm, range(7))]
+    q = [state[0] for state in p.getJointStates(arm, range(7))]
+    own = p.calculateInverseDynamics(arm, q, [0.0] * 7, [0.0] * 7)
+    at = p.multiplyTransforms(
+        *p.invertTransform(*p.getLinkState(arm, 6, computeForwardKinematics=True)[:2]),
+        *p.getBasePositionAndOrientation(load),
+    )[0]
+    J = np.array(p.calculateJacobian(arm, 6, at, q, [0.0] * 7, [0.0] * 7)[0])
+    expected = np.array(own) + 9.81 * 5.0 * J[2]
+    # joints sag by what gravity gives in a step, and are brought back by a tenth a step
+    assert np.abs(np.array(told) - expected).max() < 0.02 * np.abs(expected).max()
+    assert p.getJointState(arm, 1)[3] == told[1]
+    assert p.getJointStateMultiDof(arm, 1)[3] == (told[1],)
+    stage.end()
+
+
+def test_constraints_without_effect_are_accepted():
+    for mode in ("filter", "exact"):
+        p = bb.BulletClient(pybullet.DIRECT, mode=mode)
+        p.setGravity(0, 0, -9.81)
+        shape = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.1, 0.1))
+        first, second = (p.createMultiBody(0.0, shape, -1, (0.3 * k, 0, 0)) for k in range(2))
+        third = p.createMultiBody(1.0, shape, -1, (0.6, 0, 0))
+        free = (0, 0, 0)
+        numbers = [
+            p.createConstraint(first, -1, second, -1, p.JOINT_FIXED, free, free, free),
+            p.createConstraint(third, -1, third, -1, p.JOINT_FIXED, free, free, free),
+            p.createConstraint(
+                second, -1, third, -1, p.JOINT_POINT2POINT, free, (0.15, 0, 0), (-0.15, 0, 0)
+            ),
+        ]
+        assert p.getConstraintState(numbers[2]) == (0.0, 0.0, 0.0)
+        for _ in range(5):
+            p.stepSimulation()
+        for number in numbers[:2]:
+            assert len(p.getConstraintState(number)) == 6
+        fallen = math.dist(p.getBasePositionAndOrientation(third)[0], (0.6, 0, 0))
+        assert 0.0 < fallen < 0.01
+        p.disconnect()
+
+
+def test_what_cannot_be_closed_is_tried_ever_more_rarely(monkeypatch):
+    p = bb.BulletClient(pybullet.DIRECT, mode="filter")
+    shape = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.1, 0.1, 0.1))
+    a, b = (p.createMultiBody(1.0, shape, -1, (0.5 * k, 0, 0)) for k in range(2))
+    for y in (0.0, 0.5):
+        p.createConstraint(a, -1, b, -1, p.JOINT_POINT2POINT, (0, 0, 0), (0.2, y, 0), (-0.2, 0, 0))
+    with pytest.warns(BulletBridgeWarning, match="cannot close"):
+        p.stepSimulation()
+    tried = 0
+    group = next(iter(session_of(p._client).groups.values()))
+
+    def count(*_args, **_kwargs):
+        nonlocal tried
+        tried += 1
+        raise AssemblyError("no")
+
+    monkeypatch.setattr(group.system, "filter", count)
+    for _ in range(500):
+        p.stepSimulation()
+    assert 3 <= tried <= 9  # after 2, 4, 8, ... steps
+    p.disconnect()
