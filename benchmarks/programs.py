@@ -1,6 +1,6 @@
 """Every program of PyBullet's wheel that creates constraints, headless, on both solvers.
 
-    python benchmarks/programs.py [--steps N] [--json FILE] [NAME ...]
+    python benchmarks/programs.py [--steps N] [--mode MODE] [--json FILE] [NAME ...]
 
 Prints a table in Markdown; our gaps are those of constraints that we close. Kept gaps are without
 directions that are redundant by design. The classes under pybullet_envs/minitaur/robots need
@@ -50,7 +50,7 @@ HEADINGS = (
 )
 
 
-def compare(name: str, steps: int) -> dict[str, Any]:
+def compare(name: str, steps: int, mode: str) -> dict[str, Any]:
     """What ``bulletbridge run --compare`` found, or an error."""
     arguments = PROGRAMS[name]
     target = [str(WHEEL / name), *arguments] if "/" in name else [str(CLASSES), name]
@@ -61,7 +61,8 @@ def compare(name: str, steps: int) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "found.json"
-        options = ["--headless", "--steps", str(steps), "--compare", "--json", str(file)]
+        options = ["--headless", "--steps", str(steps), "--mode", mode]
+        options += ["--compare", "--json", str(file)]
         command = [sys.executable, "-m", "bulletbridge", "run", *options, *target]
         try:
             subprocess.run(
@@ -146,13 +147,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *PROGRAMS], metavar="NAME")
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--mode", choices=["filter", "exact"], default="filter")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     print(line(*HEADINGS))
     print(line(*["---"] * len(HEADINGS)))
     results: dict[str, Any] = {}
     for name in options.names or PROGRAMS:
-        results[name] = compare(name, options.steps)
+        results[name] = compare(name, options.steps, options.mode)
         print(row(name, results[name]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2))

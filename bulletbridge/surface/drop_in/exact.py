@@ -18,7 +18,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.saved import SavedState
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
-from bulletbridge.surface.drop_in.group import Group, GroupMemory
+from bulletbridge.surface.drop_in.group import Group, GroupMemory, named
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
 from bulletbridge.surface.overlay import Mark, marks_of
 from bulletbridge.surface.worlds import gravity, link_ids, readable
@@ -27,12 +27,16 @@ CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
 
 
+class BulletsOwnError(StepError):
+    """Bodies cannot be stepped exactly: something acts on them that only Bullet has."""
+
+
 class ExactGroup(Group):
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
     Motors, limits, contacts and constraints with force limits are solved together where the other
     loops stay closed. Motors of spherical joints and soft gears are not part of an exact step;
-    where they would act, the step is refused.
+    bodies on which they act are Bullet's to step.
 
     Args:
         bodies: Bullet's ids.
@@ -100,7 +104,8 @@ class ExactGroup(Group):
             may_undo: Whether ``undo`` may be called before ``after_step``.
 
         Raises:
-            StepError: The bodies need what exact steps do not have, or the step cannot be finished.
+            BulletsOwnError: The bodies need what exact steps do not have; nothing was done.
+            StepError: The step cannot be finished.
         """
         self._refuse_constraints()
         self._set_motors()
@@ -121,7 +126,7 @@ class ExactGroup(Group):
             raise
         except BulletBridgeError as error:
             self._disturbed = True
-            raise StepError(f"exact mode of {self._named()}: {error}") from None
+            raise StepError(f"exact mode of {named(self.bodies)}: {error}") from None
 
     def after_step(self) -> None:
         """Show our state in place of Bullet's."""
@@ -233,7 +238,7 @@ class ExactGroup(Group):
         """Give the motors their last commands.
 
         Raises:
-            StepError: One was given a command that exact steps do not have.
+            BulletsOwnError: One was given a command that exact steps do not have.
         """
         motors, joints = self._actions.motors, self.system.mechanism.joints
         for place, name in self._joints.items():
@@ -248,11 +253,7 @@ class ExactGroup(Group):
             else:
                 self._set_motor(name, motor)
             if motor.mode:
-                raise StepError(
-                    f"exact mode of {self._named()}: the motor of '{name}' has what exact steps do"
-                    f" not have: {motor.mode}. Switch it off (force 0) and apply torques with"
-                    f" TORQUE_CONTROL, or use setBridgeMode('filter')"
-                )
+                raise BulletsOwnError(f"the motor of '{name}' has {motor.mode}")
             self._commands[place] = motor
 
     def _set_motor(self, name: str, motor: Motor) -> None:
@@ -268,11 +269,4 @@ class ExactGroup(Group):
 
     def _refuse_constraints(self) -> None:
         for loop in self._others:
-            raise StepError(
-                f"exact mode of {self._named()}: {loop.name} has what exact steps do not have yet:"
-                f" {loop.reason}. Create it without, or use setBridgeMode('filter')"
-            )
-
-    def _named(self) -> str:
-        bodies = sorted(self.bodies)
-        return f"body {bodies[0]}" if len(bodies) == 1 else f"bodies {bodies}"
+            raise BulletsOwnError(f"{loop.name} is {loop.reason}")

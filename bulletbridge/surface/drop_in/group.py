@@ -385,6 +385,12 @@ def has_shapes(body: int, client: int) -> bool:
     return any(pybullet.getCollisionShapeData(body, k, physicsClientId=client) for k in links)
 
 
+def named(bodies: frozenset[int]) -> str:
+    """Bodies by their numbers."""
+    numbers = sorted(bodies)
+    return f"body {numbers[0]}" if len(numbers) == 1 else f"bodies {numbers}"
+
+
 def warn(message: str) -> None:
     """Warn about the line of the user's program that led here."""
     depth, frame = 0, inspect.currentframe()

@@ -6,11 +6,11 @@ from typing import Any, get_args
 
 import pybullet
 
-from bulletbridge.errors import BulletBridgeError, CallError
+from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError
 from bulletbridge.mechanism.bullet_contacts import StrangerError
 from bulletbridge.surface.drop_in.actions import Actions
-from bulletbridge.surface.drop_in.exact import ExactGroup
-from bulletbridge.surface.drop_in.group import Group, GroupMemory, warn
+from bulletbridge.surface.drop_in.exact import BulletsOwnError, ExactGroup
+from bulletbridge.surface.drop_in.group import Group, GroupMemory, named, warn
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
 from bulletbridge.surface.drop_in.ledger import Ledger
 from bulletbridge.surface.drop_in.loops import Loop
@@ -48,6 +48,7 @@ class Session(Ledger):
         self.outdated: set[int] = set()  # and that have been changed since
         self.groups: dict[frozenset[int], Group] = {}
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
+        self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
         self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
@@ -123,7 +124,7 @@ class Session(Ledger):
             self._forget(number)
         self._stale.add(body)
         self.models_of_removed |= body in self.modelled
-        for bodies in (self.modelled, self.outdated):
+        for bodies in (self.modelled, self.outdated, self._bullets):
             bodies.discard(body)
         self._met = {pair for pair in self._met if body not in pair}
         self.actions.forget(body)
@@ -156,6 +157,7 @@ class Session(Ledger):
         self.groups.clear()
         self._modes.clear()
         self._met.clear()
+        self._bullets.clear()
         EXACT.discard(self)
         self._saved.clear()
         for bodies in (self._stale, self.modelled, self.outdated):
@@ -183,10 +185,11 @@ class Session(Ledger):
         """Bullet's step, then all loops closed at position and velocity level.
 
         Raises:
-            StepError: A body in exact mode needs what exact steps do not have; nothing was done.
+            StepError: A step in exact mode cannot be finished; nothing was done.
 
         Warns:
-            BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays.
+            BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays; or
+                bodies in exact mode need what exact steps do not have, and are filtered.
         """
         while not self._prepare():
             pass
@@ -198,10 +201,13 @@ class Session(Ledger):
         return answer
 
     def _prepare(self) -> bool:
-        """Get all groups ready for Bullet's step; whether none of them met a body that it lacks.
+        """Get all groups ready for Bullet's step; False if they must be made anew first.
 
         Raises:
-            StepError: A body in exact mode needs what exact steps do not have; nothing was done.
+            StepError: A step in exact mode cannot be finished; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: Bodies in exact mode need what exact steps do not have.
         """
         if self._stale:
             self._regroup()
@@ -214,6 +220,11 @@ class Session(Ledger):
         except BaseException as error:
             for group in ready:
                 group.undo()
+            if isinstance(error, BulletsOwnError):
+                failing = [*self.groups.values()][len(ready)]
+                self._leave_to_bullet(failing.bodies, str(error))
+                self._stale |= failing.bodies
+                return False
             if not isinstance(error, StrangerError):
                 raise
             self._met.add((error.body, error.other))
@@ -263,6 +274,7 @@ class Session(Ledger):
         if mode not in get_args(Mode):
             raise CallError(f"there is no mode '{mode}'; use {', '.join(get_args(Mode))}")
         self._met.clear()
+        self._bullets.clear()
         if body is None:
             self.mode = mode
             self._modes.clear()
@@ -276,7 +288,9 @@ class Session(Ledger):
         self._stale |= island
 
     def _mode_of(self, bodies: Iterable[int]) -> Mode:
-        """Of an island: ours if any member asks for it."""
+        """Of an island: ours if any member asks for it, unless one of them was left to Bullet."""
+        if self._bullets.intersection(bodies):
+            return "filter"
         asked = {self._modes.get(body, self.mode) for body in bodies}
         return "exact" if "exact" in asked else "filter" if "filter" in asked else "native"
 
@@ -300,6 +314,15 @@ class Session(Ledger):
         for loop in [loop for loop in self._loops.values() if loop.slides]:
             self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
 
+    def _leave_to_bullet(self, bodies: frozenset[int], reason: str) -> None:
+        """Let Bullet step bodies that were to be stepped exactly, and close their loops then."""
+        self._bullets |= bodies
+        self._met = {pair for pair in self._met if not bodies & set(pair)}
+        warn(
+            f"{named(bodies)} cannot be stepped exactly: {reason}; Bullet steps, and the loops are"
+            " closed then, as in filter mode"
+        )
+
     def _predict(self, loop: Loop, by_bullet: bool) -> None:
         """Let Bullet's own constraint act, or not.
 
@@ -322,17 +345,19 @@ class Session(Ledger):
         """One group for bodies that hang together; Bullet keeps what cannot be modelled.
 
         Raises:
-            BulletBridgeError: They cannot be modelled and are to be exact.
+            AssemblyError: They are to be exact, and their loops cannot be closed.
         """
         if self._mode_of(bodies) == "exact":
             others = [n for n in self._loops.values() if not n.exact and bodies & set(n.bodies)]
             try:
-                group = ExactGroup(bodies, loops, others, self.actions, self.client)
-            except BulletBridgeError:
+                self.groups[bodies] = ExactGroup(bodies, loops, others, self.actions, self.client)
+            except AssemblyError:
                 self._stale |= bodies  # to be tried, and refused, again
                 raise
-            self.groups[bodies] = group
-            return
+            except BulletBridgeError as error:
+                self._leave_to_bullet(bodies, str(error))
+            else:
+                return
         try:
             self.groups[bodies] = Group(bodies, loops, self.client)
         except BulletBridgeError as error:
