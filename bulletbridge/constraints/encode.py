@@ -184,6 +184,7 @@ def _encode_joint(record: np.void, loop: LoopJoint) -> None:
     if record["variable"] in (ON_SPHERE, ON_CYLINDER):
         record["length"] = loop.radius
     else:  # the centre of a ball is above the plane
+        record["height"] = loop.radius
         record["p_a"] += loop.radius * record["R_a"][:, 2]
 
 
