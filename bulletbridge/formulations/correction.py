@@ -37,13 +37,14 @@ from bulletbridge.numerics.split import (
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
 FAILED = -1
 EPS = 2.0**-52
-BENT = 50.0
-"""Times a closed gap, 1e-12 in all: what a weak row may be open by that is not corrected. It is the
-square of the length, over the longest, below which a row is weak (``Tolerances.singular``), since
-on the way to where it vanishes a row is open by half of that times its curvature."""
-LOOSE = 500.0
-"""Times a closed gap: what rows may be open by that are not corrected, since they follow from
-others, times numbers that may be ten or more, or bend."""
+PROMISED = 50.0
+"""Times a closed gap, 1e-12 in all: what rows may be open by that are not corrected. For a weak one
+it is the square of the length, over the longest, below which a row is weak
+(``Tolerances.singular``), since on the way to where it vanishes a row is open by half of that times
+its curvature. One that follows from others is open by what they are, a closed gap, times numbers
+near one; where the numbers are large, the others are closed further."""
+FARTHEST = 1e-9
+"""Gap [lengths, rad] that never counts as closed, however far turns and slides have gone."""
 
 
 @helper
@@ -80,8 +81,13 @@ def gap_between(f: Factors, first: int, end: int) -> float:
 
 @helper
 def tolerance(a: Arrays, q: Array) -> float:
-    """Gap that counts as closed: round-off grows with distances and with angles of many turns."""
-    extent = a.control.length
+    """Gap that counts as closed: what double precision leaves of poses along a chain.
+
+    Each of its joints adds a rounding to the rotations that all links after it are turned by
+    (``Control.round_off``); places are rounded by their distance from the origin of the world; and
+    joint positions are rounded themselves, turns by their angle, times the way they move.
+    """
+    c, extent = a.control, a.control.length
     for i in range(len(a.loops)):
         extent = max(extent, norm(vec(a.poses[a.loops[i].body_a].p)))
         extent = max(extent, norm(vec(a.poses[a.loops[i].body_b].p)))
@@ -89,8 +95,8 @@ def tolerance(a: Arrays, q: Array) -> float:
     for k in range(len(a.axes)):
         if a.axes[k].q >= 0:
             largest = max(largest, abs(q[a.axes[k].q]))
-    far = 8.0 * EPS * extent / a.control.length
-    return max(a.control.gap_tolerance, far) + EPS * largest
+    closed = max(c.gap_tolerance, c.round_off + 8.0 * EPS * extent / c.length)
+    return min(closed + EPS * largest * c.lever, FARTHEST)
 
 
 @helper
@@ -155,22 +161,25 @@ def newton_passes(
     """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
 
     Weak rows bend more than they pull, and close with the others; those that do not, within what
-    follows from others by round-off, are corrected too.
+    follows from others by round-off, are corrected too. Where rows follow from others by large
+    numbers, these are closed as far as they will.
     """
-    c = a.control
+    c, last = a.control, math.inf
     for n in range(MOST_NEWTON_PASSES + 1):
         refresh(a, f, moment, q, v)
         rank = c.rank
         gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
         if n == 0:
             c.opened = max(gap, gap_between(f, rank, f.Y.shape[0]))
-        bent = weak > BENT * enough
-        if gap <= enough and not bent:
+        bent = weak > PROMISED * enough
+        loose = gap_between(f, c.filter_rank, f.Y.shape[0]) > c.mismatch + PROMISED * enough
+        if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
             return n
+        last = max(gap, weak)
         if n == MOST_NEWTON_PASSES or not gap < math.inf:
             c.gap = max(gap, weak)
             return n if gap <= 10.0 * enough and not bent else FAILED
-        if bent:
+        if bent or loose:
             rank = c.filter_rank
         while correction_step(a, f, rank) > limit and rank > 1:
             rank -= 1
@@ -189,11 +198,11 @@ def judge_left_out(
     their rates need no look of their own.
     """
     c = a.control
-    if c.left > LOOSE * enough:
+    if c.left > PROMISED * enough:
         loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
         return
-    if gap_between(f, c.rank, f.Y.shape[0]) > c.mismatch + LOOSE * enough:
+    if gap_between(f, c.rank, f.Y.shape[0]) > c.mismatch + PROMISED * enough:
         name_widest(a, f, c.rank)
         c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
         return

@@ -22,8 +22,8 @@ from bulletbridge.formulations.arrays import (
 )
 from bulletbridge.formulations.correction import (
     FAILED,
-    LOOSE,
     MOST_CHORD_PASSES,
+    PROMISED,
     finite,
     tolerance,
 )
@@ -60,7 +60,8 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
         second_half(accelerate, filter_velocity, a, f, end, q, v)
     filter_velocity(a, f, v)
     c.fresh = OF_LINKS
-    open = c.left > LOOSE * enough or dependent_gap(f.e, f.rows) > c.mismatch + LOOSE * enough
+    loose = PROMISED * enough
+    open = c.left > loose or dependent_gap(f.e, f.rows) > c.mismatch + loose
     moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
     if open or moving >= 0 or not finite(v):
         c.failure = HANDED_OVER
