@@ -91,6 +91,15 @@ def explain(solver: Solver, failure: int) -> str:
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
         )
+    if failure == NOT_RESOLVED and solver.control[0]["controlled"]:
+        c = solver.control[0]
+        return (
+            f"{begun}: error control came no further than t = {float(c['t']):.9g} s, where it asks "
+            f"for sub-steps of {float(c['next_dt']):.1e} s; the state before it was restored; "
+            f"check whether the mechanism has reached a position it cannot pass, or where rates "
+            f"grow without bounds, and look for forces that jump; or use a larger rtol, a smaller "
+            f"dt, or an integrator of fixed steps"
+        )
     if failure == NOT_RESOLVED:
         return (
             f"{begun} would take sub-steps that are too short, or its implicit equations have no "
@@ -98,10 +107,12 @@ def explain(solver: Solver, failure: int) -> str:
             f"or another integrator, and look for forces that jump"
         )
     assert failure == NOT_CLOSED
+    controlled = bool(solver.control[0]["controlled"])
+    finer = "sub-steps of any length" if controlled else f"steps of dt / {REFINEMENTS[-1]}"
     return (
-        f"{begun}: {opened(solver)} after the last correction pass, with steps of dt / "
-        f"{REFINEMENTS[-1]} too; the state before it was restored; use a smaller dt, or check "
-        f"whether the mechanism has reached a position it cannot pass"
+        f"{begun}: {opened(solver)} after the last correction pass, with {finer} too; the state "
+        f"before it was restored; use a smaller dt, or check whether the mechanism has reached a "
+        f"position it cannot pass"
     )
 
 
