@@ -37,8 +37,8 @@ PARALLEL = M.REVOLUTE, M.CYLINDRICAL, M.PLANAR, M.SCREW
 """Models whose axes stay parallel."""
 WEAK = 1e-9
 """Rows below this, relative to the strongest, are dependent; rates below it [m/s, rad/s] none."""
-LEFT = 1e-6
-"""Of their terms: accelerations of rows that no v̇ takes away, where rows contradict each other."""
+LEFT = 0.1
+"""Of accelerations of rows: what no v̇ takes away, where rows contradict each other."""
 ROUNDED = 1e-6
 """Of a product of rates: what is below it has lost so many digits to round-off."""
 Z = np.array([0.0, 0.0, 1.0])
@@ -315,9 +315,8 @@ class Judge:
         U, s, _ = np.linalg.svd(J, full_matrices=False)
         U = U[:, s > WEAK * s.max(initial=0.0)]
         beyond_reach = float(np.abs(left - U @ (U.T @ left)).max(initial=0.0))
-        if beyond_reach > LEFT * size:
-            return 0.0
-        return float(np.abs(left).max(initial=0.0)) / size
+        largest = float(np.abs(left).max(initial=0.0))
+        return 0.0 if beyond_reach > LEFT * largest else largest / size
 
     def can_follow(self, q: Values, t: float) -> bool:
         """Whether some velocity is what prescribed motions ask for."""

@@ -27,39 +27,54 @@ class Accuracy(NamedTuple):
     lever: float
 
 
+class Chain(NamedTuple):
+    """One end of a loop from the body that is common to both: its joints, and what they move.
+
+    Attributes:
+        joints: Their number.
+        moved: Length that they move [m].
+        misplaced: Each part of that length times the number of joints that turn it [m].
+    """
+
+    joints: int
+    moved: float
+    misplaced: float
+
+
 def accuracy_of(mechanism: Mechanism, encoded: Encoded) -> Accuracy:
     """How well gaps of the loops of a mechanism can be told.
 
     The rotation of the k-th body of a chain is a product of k, each rounded once: its error grows
-    no faster than k, and the joint that is fixed to it is misplaced by that times its distance.
-    What both ends of a loop have in common moves both alike.
+    no faster than k, and what is fixed to it is misplaced by that times its distance. What both
+    ends of a loop have in common moves both alike.
     """
-    bodies, loops = mechanism.bodies, encoded.loops
-    depth, length, way = np.zeros((3, len(bodies)))
-    offsets = np.linalg.norm(bodies["p"], axis=1)
+    parents: list[int] = mechanism.bodies["parent"].tolist()
+    offsets: Array = np.linalg.norm(mechanism.bodies["p"], axis=1)
     for beam in mechanism.beams:
         offsets[beam["body"]] += mechanism.stations[beam["tip"]]["x"]
-    for i, body in enumerate(bodies[1:], start=1):
-        parent = int(body["parent"])
-        depth[i] = depth[parent] + 1.0
-        length[i] = length[parent] + offsets[i]
-        way[i] = way[parent] + depth[i] * offsets[i]
-    stop = loops["stop"]
-    common = np.where(stop >= 0, mechanism.axes["body"][stop], 0) if mechanism.nv else 0 * stop
-    turned, moved, misplaced = np.zeros((3, len(loops)))
-    for end in "ab":
-        on, arm = loops[f"body_{end}"], _length(loops[f"p_{end}"])
-        turned += depth[on]
-        moved += length[on] - length[common] + arm
-        misplaced += way[on] - way[common] + (depth[on] + 1.0) * arm
-    round_off = max(float(turned.max(initial=0.0)), _largest(misplaced, encoded.length))
-    lever = max(1.0, TYPICAL * _largest(moved, encoded.length))
-    return Accuracy(TYPICAL * EPS * round_off, lever)
+    turned, moved, misplaced = 0, 0.0, 0.0
+    for loop in encoded.loops:
+        stop = int(loop["stop"])
+        common = int(mechanism.axes[stop]["body"]) if stop >= 0 else 0
+        ends: list[Chain] = []
+        for end in "ab":
+            arm = float(np.linalg.norm(loop[f"p_{end}"]))
+            ends.append(_chain(parents, offsets, int(loop[f"body_{end}"]), common, arm))
+        a, b = ends
+        turned = max(turned, a.joints + b.joints)
+        moved = max(moved, a.moved + b.moved)
+        misplaced = max(misplaced, a.misplaced + b.misplaced)
+    round_off = max(float(turned), misplaced / encoded.length)
+    return Accuracy(TYPICAL * EPS * round_off, max(1.0, TYPICAL * moved / encoded.length))
 
 
-def _length(vectors: Array) -> Array:
-    return np.asarray(np.linalg.norm(vectors, axis=1), np.float64)
-
-
-def _largest(sizes: Array, length: float) -> float:
-    return float(sizes.max(initial=0.0)) / length
+def _chain(parents: list[int], offsets: Array, body: int, common: int, arm: float) -> Chain:
+    """The chain from a common body to another one, on which a frame is ``arm`` [m] away."""
+    lengths: list[float] = []  # the last one first
+    length = arm
+    while body != common:
+        lengths.append(length)
+        length, body = float(offsets[body]), parents[body]
+    joints = len(lengths)
+    misplaced = sum((joints - k) * part for k, part in enumerate(lengths))
+    return Chain(joints, sum(lengths), misplaced)

@@ -10,7 +10,11 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 
 import math
 
-from bulletbridge.constraints.left_out import fastest_left_out, widest_left_out
+from bulletbridge.constraints.left_out import (
+    fastest_left_out,
+    leaves_out_rates,
+    widest_left_out,
+)
 from bulletbridge.formulations.arrays import (
     CONTRADICTED,
     CORRECTION,
@@ -34,7 +38,8 @@ from bulletbridge.numerics.split import (
     whiten_velocity,
 )
 
-MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
+MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
+"""Passes of the correction; where a chain is all but stretched each takes half of the way."""
 FAILED = -1
 EPS = 2.0**-52
 PROMISED = 50.0
@@ -187,7 +192,7 @@ def newton_passes(
     return FAILED
 
 
-@outlined
+@helper
 def judge_left_out(
     a: Arrays, f: Factors, moment: Moment, v: Array, enough: float, led_here: bool
 ) -> None:
@@ -197,21 +202,41 @@ def judge_left_out(
     how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
     their rates need no look of their own.
     """
-    c = a.control
+    c, rows = a.control, f.Y.shape[0]
     if c.left > PROMISED * enough:
-        loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
-        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
-        return
-    if gap_between(f, c.rank, f.Y.shape[0]) > c.mismatch + PROMISED * enough:
+        name_left_out(a, moment)
+    elif gap_between(f, c.rank, rows) > c.mismatch + PROMISED * enough:
         name_widest(a, f, c.rank)
         c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
-        return
-    if c.filter_rank == c.cap and c.cap < f.Y.shape[0]:
-        c.unexplained = most_left(f.Y, f.rows, c.cap)
-        if c.unexplained > c.most_left:
-            c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
-            return
-    loop, rate = fastest_left_out(a.loops, a.poses, a.axes, moment.targets, c.length, v, led_here)
+    elif c.filter_rank == c.cap and c.cap < rows and unexplained(a, f):
+        c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
+    elif not led_here or leaves_out_rates(a.loops):
+        judge_rates(a, moment, v, led_here)
+
+
+@helper
+def unexplained(a: Arrays, f: Factors) -> bool:
+    """Whether rows beyond those that are independent have more of their own than was found."""
+    c = a.control
+    c.unexplained = most_left(f.Y, f.rows, c.cap)
+    return c.unexplained > c.most_left
+
+
+@outlined
+def name_left_out(a: Arrays, moment: Moment) -> None:
+    """Keep which loop is furthest open in a direction left out, and how far."""
+    c = a.control
+    loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
+    c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
+
+
+@outlined
+def judge_rates(a: Arrays, moment: Moment, v: Array, rates_alone: bool) -> None:
+    """Refuse velocities along directions left out of loops."""
+    c = a.control
+    loop, rate = fastest_left_out(
+        a.loops, a.poses, a.axes, moment.targets, c.length, v, rates_alone
+    )
     if loop >= 0:
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
 

@@ -6,7 +6,7 @@ decision, as a correction that gains too little, is HANDED_OVER.
 
 import math
 
-from bulletbridge.constraints.left_out import fastest_left_out
+from bulletbridge.constraints.left_out import fastest_left_out, leaves_out_rates
 from bulletbridge.formulations.arrays import (
     CORRECTION,
     DONE,
@@ -62,8 +62,10 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     c.fresh = OF_LINKS
     loose = PROMISED * enough
     open = c.left > loose or dependent_gap(f.e, f.rows) > c.mismatch + loose
-    moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
-    if open or moving >= 0 or not finite(v):
+    if leaves_out_rates(a.loops):
+        moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
+        open = open or moving >= 0
+    if open or not finite(v):
         c.failure = HANDED_OVER
 
 
