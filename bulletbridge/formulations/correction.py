@@ -160,6 +160,17 @@ def chord_passes(
 
 
 @outlined
+def name_widest(a: Arrays, f: Factors, first: int) -> None:
+    """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
+    c = a.control
+    c.worst, c.gap = f.rows[first].pivot, 0.0
+    for i in range(first, f.Y.shape[0]):
+        row = f.rows[f.rows[i].pivot]
+        if abs(row.unit * row.g) > c.gap:
+            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
+
+
+@outlined
 def newton_passes(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
 ) -> int:
@@ -182,8 +193,10 @@ def newton_passes(
             return n
         last = max(gap, weak)
         if n == MOST_NEWTON_PASSES or not gap < math.inf:
-            c.gap = max(gap, weak)
-            return n if gap <= 10.0 * enough and not bent else FAILED
+            if gap <= 10.0 * enough and not bent:
+                return n
+            name_widest(a, f, 0)
+            return FAILED
         if bent or loose:
             rank = c.filter_rank
         while correction_step(a, f, rank) > limit and rank > 1:
@@ -239,17 +252,6 @@ def judge_rates(a: Arrays, moment: Moment, v: Array, rates_alone: bool) -> None:
     )
     if loop >= 0:
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
-
-
-@outlined
-def name_widest(a: Arrays, f: Factors, first: int) -> None:
-    """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
-    c = a.control
-    c.gap = 0.0
-    for i in range(first, f.Y.shape[0]):
-        row = f.rows[f.rows[i].pivot]
-        if abs(row.unit * row.g) > c.gap:
-            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
 
 
 @outlined
