@@ -37,6 +37,10 @@ PARALLEL = M.REVOLUTE, M.CYLINDRICAL, M.PLANAR, M.SCREW
 """Models whose axes stay parallel."""
 WEAK = 1e-9
 """Rows below this, relative to the strongest, are dependent; rates below it [m/s, rad/s] none."""
+LEFT = 0.1
+"""Of accelerations of rows: what no v̇ takes away, where rows contradict each other."""
+ROUNDED = 1e-6
+"""Of a product of rates: what is below it has lost so many digits to round-off."""
 Z = np.array([0.0, 0.0, 1.0])
 TINY = 1e-100  # a complex step: its square vanishes
 
@@ -287,9 +291,32 @@ class Judge:
         terms = [Mass @ vdot, self.oracle.bias(q, v), -tau, -exerted]
         L = np.linalg.cholesky(Mass)
         whitened = [np.linalg.solve(L, term) for term in terms]
-        size = max(float(np.linalg.norm(term)) for term in whitened)
+        # what no force makes at rest is round-off of products of rates
+        fastest = float(np.abs(v).max(initial=0.0))
+        least = ROUNDED * fastest * float(np.linalg.norm(L.T @ v))
+        size = max(least, *(float(np.linalg.norm(term)) for term in whitened))
         left = float(np.linalg.norm(np.sum(whitened, axis=0)))
         return (left / size if size > 0 else 0.0), float(np.linalg.cond(Mass))
+
+    def missing(self, q: Values, v: Values, vdot: Values, t: float) -> float:
+        """Largest J v̇ + γ of all rows, relative to their terms; zero where no v̇ fulfils them.
+
+        Rows may follow from others at a position and not beside it, as of a wheel whose axle may
+        rock at a turning point alone: velocities are admissible there that no motion goes on with.
+        The terms of J v̇ are, in the metric of M, its longest row times v̇.
+        """
+        left, J = self.accelerations_of_rows(q, v, vdot, t), self.jacobian(q, t)
+        gamma = self.accelerations_of_rows(q, v, 0 * vdot, t)
+        L = np.linalg.cholesky(self.oracle.mass_matrix(q))
+        longest = float(np.linalg.norm(np.linalg.solve(L, J.T), 2))
+        fastest = float(np.abs(v).max(initial=0.0))
+        sizes = np.abs(gamma).max(initial=0.0), longest * np.linalg.norm(L.T @ vdot)
+        size = max(1.0, ROUNDED * fastest**2, *(float(x) for x in sizes))
+        U, s, _ = np.linalg.svd(J, full_matrices=False)
+        U = U[:, s > WEAK * s.max(initial=0.0)]
+        beyond_reach = float(np.abs(left - U @ (U.T @ left)).max(initial=0.0))
+        largest = float(np.abs(left).max(initial=0.0))
+        return 0.0 if beyond_reach > LEFT * largest else largest / size
 
     def can_follow(self, q: Values, t: float) -> bool:
         """Whether some velocity is what prescribed motions ask for."""

@@ -60,7 +60,7 @@ class Findings:
         rate: Largest rate of rows that hold positions, relative to the fastest rate above one.
         slip: Of rows of velocity.
         unbalanced: Largest relative error of reactions.
-        accelerates: Largest relative J v̇ + γ.
+        accelerates: Largest relative J v̇ + γ, where some v̇ has none.
         energy_gain: What a run without drives, forces and dampers gains, of the largest kinetic
             energy; None for others.
         where: Constraint and time [s] of the largest gap.
@@ -194,10 +194,7 @@ class Run:
         exerted = self.judge.exerted(q, t, reactions)
         left, _ = self.judge.unbalanced(q, v, t, (vdot, tau, exerted))
         found.unbalanced = max(found.unbalanced, left)
-        gamma = self.judge.accelerations_of_rows(q, v, 0 * vdot, t)
-        both = self.judge.accelerations_of_rows(q, v, vdot, t)
-        size = max(1.0, float(np.abs(gamma).max()), float(np.abs(both - gamma).max()))
-        found.accelerates = max(found.accelerates, float(np.abs(both).max()) / size)
+        found.accelerates = max(found.accelerates, self.judge.missing(q, v, vdot, t))
 
     def _blame(self, end: str, message: str, done: int) -> None:
         """Name the faults of the run."""

@@ -1,5 +1,6 @@
 """Driven constraints: followed, in balance of power, refused where they contradict."""
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from planar import four_bar, planar_chain
@@ -9,6 +10,7 @@ from bulletbridge.errors import (
     AssemblyError,
     StepError,
 )
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 
 
 def test_a_driven_crank_follows_its_motion_and_its_torque_balances_power():
@@ -69,3 +71,39 @@ def test_a_motion_that_no_joint_can_follow_is_noticed():
     along = driven(x=bb.Sine(0.1, 0.5))
     along.run(1.0)
     assert along.evaluate().largest("metres") < 1e-12
+
+
+ROLLERS = bb.JointModel.POINT_ON_PLANE, bb.JointModel.ROLLING, bb.JointModel.PURE_ROLLING
+
+
+@pytest.mark.parametrize("model", ROLLERS)
+def test_a_plane_that_turns_does_so_about_its_frame_and_not_under_the_ball(model):
+    """A ball on a free body, above a plane that moves along and tilts about a fixed line.
+
+    Its centre stays a radius from the plane, of which all is known at any time; what touches has
+    the plane's velocity there, where it rolls.
+    """
+    radius, way, tilt = 0.4, bb.Sine(0.05, 0.7), bb.Sine(0.3, 1.1)
+    motion = bb.Motion(x=way, angle=tilt, axis=(0.0, 1.0, 0.0))
+    load = Load(1.0, (0.0, 0.0, 0.0), (0.02, 0.03, 0.04))
+    mechanism = with_joint(empty_mechanism((0.0, 0.0, -9.81)), "base", "free", "ball", load=load)
+    ends = bb.Frame("world"), bb.Frame("ball")
+    loop = bb.LoopJoint("ground", model, *ends, radius=radius, motion=motion)
+    system = bb.System(mechanism, [loop], integrator="rk4", dt=1e-3)
+    system.set_state(np.array([0.7, 0.2, radius, 0.0, 0.0, 0.0, 1.0]))
+    for _ in range(100):
+        system.step()
+        (x, x_rate, _), (angle, rate, _) = way(system.t), tilt(system.t)
+        normal = np.array([np.sin(angle), 0.0, np.cos(angle)])
+        centre = system.q[:3] - [x, 0.0, 0.0]
+        assert normal @ centre == pytest.approx(radius, abs=1e-12)
+        touching = centre - radius * normal
+        plane = np.cross([0.0, rate, 0.0], touching) + [x_rate, 0.0, 0.0]
+        spin, velocity = system.v[:3], system.v[3:]
+        slip = velocity - np.cross(spin, radius * normal) - plane
+        held = slip if model is not bb.JointModel.POINT_ON_PLANE else [normal @ slip]
+        assert_allclose(held, 0.0, atol=1e-12)
+    assert abs(angle) > 0.1
+    system.disconnect("ground")
+    system.connect(loop, as_is=True)
+    assert system.evaluate().largest("metres") < 1e-12

@@ -2,26 +2,25 @@
 
 import fuzz
 import numpy as np
-import pytest
 from _mutants import spoil
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+DRAWN = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+"""Other files in every run; one that fails is told by its number, and tried first from then on."""
+NUMBERS = st.integers(0, 2**32 - 1)
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(number=st.integers(0, 2**32 - 1))
+
+@settings(DRAWN, max_examples=150)
+@given(number=NUMBERS)
 def test_loops_files_are_read_or_refused(tmp_path, number):
     file, _, rng = fuzz.spoilt("loops", number, tmp_path)
     (_, reading), *_ = fuzz.of_loops_file(file, rng)
     assert fuzz.answer(reading)[0] in ("done", "told")
 
 
-@pytest.mark.parametrize("number", range(20))
+@settings(DRAWN, max_examples=20)
+@given(number=NUMBERS)
 def test_urdfs_are_rewritten_or_refused(tmp_path, number):
     """Without Bullet, which may take the whole process with it."""
     file, text, rng = fuzz.spoilt("urdf", number, tmp_path)

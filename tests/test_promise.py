@@ -13,9 +13,9 @@ from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.simulation.parts import copy_of
 from bulletbridge.simulation.redundancy import samples_of, select, with_gaps
 
-KEPT = 1e-11
+KEPT = 1.2e-12
 """Gap [lengths, rad] beyond which something is open: what steps allow rows that follow from others,
-five hundred times the 2e-14 at which rows count as closed."""
+fifty times what counts as closed: 2e-14, and some 1e-15 for what round-off makes of angles."""
 
 
 def chain(joints, spatial):

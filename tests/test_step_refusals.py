@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from planar import four_bar
+from planar import four_bar, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.errors import (
@@ -13,6 +13,8 @@ from bulletbridge.errors import (
     StepError,
 )
 from bulletbridge.formulations.arrays import CONTRADICTED, NOT_CLOSED, NOT_FINITE
+from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.sub_steps import MOST_ATTEMPTS
 
 
 def test_a_loop_out_of_reach_is_named_and_nothing_changes():
@@ -21,6 +23,14 @@ def test_a_loop_out_of_reach_is_named_and_nothing_changes():
     with pytest.raises(AssemblyError, match=r"'loop' cannot close: gap 3 m"):
         system.assemble()
     assert_allclose(system.q, before, atol=0)
+
+
+def test_a_rod_whose_ends_coincide_is_assembled():
+    """It has no direction there, by which its row would pull."""
+    ends = bb.Frame("world", (0.5, 0, 0)), bb.Frame("l0", (0.5, 0, 0))
+    system = bb.System(planar_chain([1.0, 1.0], [1.0, 1.0]), [bb.Distance("rod", *ends, 0.3)])
+    system.assemble()
+    assert system.evaluate().largest("metres") < 1e-12
 
 
 def test_a_structure_is_refused():
@@ -108,3 +118,42 @@ def test_a_step_that_fails_in_its_parts_leaves_no_trace(failure, monkeypatch):
     assert_allclose(solver.state, before, rtol=0.0)
     assert system.dt == 1 / 240
     assert not solver.control[0]["fresh"]
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "radau"])
+def test_error_control_ends_where_rates_grow_without_bounds(integrator, monkeypatch):
+    """The pin of a chain is driven out of its reach: rates are those of a square root at its zero.
+
+    The error control says where it stands and is not begun again in parts of the step.
+    """
+    monkeypatch.setattr(Solver, "_refine", lambda _: pytest.fail("begun again"))
+    system = driven_out_of_reach(integrator)
+    with pytest.raises(
+        StepError, match=r"no further than t = 0\.5\d* s, .* sub-steps of .*e-\d+ s"
+    ):
+        system.rollout(1000)
+    c = system._solver.control[0]
+    assert c["done"] * system.dt <= c["t"] <= (c["done"] + 1) * system.dt
+    assert system.evaluate().largest("metres") < 1e-12
+
+
+def driven_out_of_reach(integrator):
+    """Two bars of 1 m whose end moves away at 1 m/s, from 1.5 m."""
+    mechanism = planar_chain([1.0, 1.0], [1.0, 1.0])
+    away = bb.Motion(x=bb.Polynomial((0.0, 1.0)))
+    ends = bb.Frame("world", (1.5, 0, 0)), bb.Frame("l1", (1.0, 0, 0))
+    pin = bb.LoopJoint("pin", bb.JointModel.BALL, *ends, motion=away)
+    system = bb.System(mechanism, [pin], integrator=integrator, dt=1e-2)
+    system.assemble(guess={"j0": 0.7, "j1": -1.4})
+    return system
+
+
+def test_a_step_takes_a_bounded_number_of_attempts():
+    """Error control that no sub-step satisfies, and that is told so by the number of them."""
+    system = driven_out_of_reach("dop853")
+    system.step()
+    system._solver.control[0]["rtol"] = system._solver.control[0]["atol"] = 1e-300
+    with pytest.raises(StepError, match="came no further than"):
+        system.step()
+    c = system._solver.control[0]
+    assert c["taken"] + c["rejected"] <= MOST_ATTEMPTS

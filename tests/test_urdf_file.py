@@ -149,3 +149,61 @@ def test_an_orientation_that_bullet_cannot_read_is_left_out_as_bullet_does(tmp_p
     urdf.write_text(urdf.read_text().replace('rpy="0 0.3 0"', 'rpy="0 0.3"'))
     with bb.load(path) as loaded:
         loaded.system.step()
+
+
+JOINT = '<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/>'
+NO_TREES = [
+    (' type="continuous"', "", "joint 'hinge' has no type; give one of revolute, continuous"),
+    ("continuous", "hinged", "joint 'hinge' has type 'hinged'; give one of revolute, continuous"),
+    ('<child link="arm"/>', "<child/>", "joint 'hinge' has a <child> without a link; give it"),
+    ('<child link="arm"/>', "", "joint 'hinge' has 0 <child> elements; give it one"),
+    (
+        '<parent link="base"/>',
+        '<parent link="base"/><parent link="arm"/>',
+        "joint 'hinge' has 2 <parent> elements; give it one",
+    ),
+    ('child link="arm"', 'child link="leg"', "has the child 'leg', which is no link; correct the"),
+    ('child link="arm"', 'child link="base"', "joint 'hinge' joins 'base' to itself; name two"),
+    ('name="hinge"', "", "a joint has no name; give it one"),
+    ('<link name="base"/>', "<link/>", "a link has no name; give it one"),
+    ('link name="base"', 'link name="arm"', "two links are called 'arm'; give each its own name"),
+    ('"arm"', f'"{3000 * "a"}"', "a link has a name of 3000 characters; give it one of at most"),
+    ("</robot>", '<link name="leg"/></robot>', "are no child of a joint: 'base', 'leg'; join"),
+    (
+        "</robot>",
+        JOINT.replace("hinge", "other") + "</joint></robot>",
+        "joint 'other' is the second one with the child 'arm', after 'hinge'; a URDF is a tree",
+    ),
+    (
+        "</robot>",
+        '<joint name="back" type="fixed"><parent link="arm"/><child link="base"/></joint></robot>',
+        "no link is the root; join all links in one tree",
+    ),
+    (
+        "</robot>",
+        '<link name="c"/><link name="d"/><joint name="cd" type="fixed"><parent link="c"/>'
+        '<child link="d"/></joint><joint name="dc" type="fixed"><parent link="d"/>'
+        '<child link="c"/></joint></robot>',
+        "is below itself; join all in one tree",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), NO_TREES)
+def test_what_makes_no_tree_is_refused_before_bullet_sees_it(tmp_path, right, wrong, message):
+    """Several of these end the process inside ``loadURDF``."""
+    assert right in ROBOT
+    (tmp_path / "robot.urdf").write_text(ROBOT.replace(right, wrong))
+    (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+    with pytest.raises(ModelError, match=re.escape(message)):
+        bb.load(str(tmp_path / "robot.loops.yaml"))
+
+
+def test_what_bullet_reads_although_it_is_no_xml_is_left_to_it(tmp_path):
+    """Prefixes that nothing declares, as simulators' own elements have, and a stray ampersand."""
+    for odd in ("<gazebo:sensor/></robot>", "<!-- -- --></robot>"):
+        path = tmp_path / "robot.urdf"
+        path.write_text(ROBOT.replace("</robot>", odd))
+        (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+        with bb.load(str(tmp_path / "robot.loops.yaml")) as loaded:
+            assert loaded.system.mechanism.nv >= 1

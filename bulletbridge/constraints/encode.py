@@ -10,6 +10,7 @@ from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.fields import require_fields
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
+    SHORT,
     positions_first,
     rotation_measure,
     transmitted_wrenches,
@@ -30,6 +31,7 @@ from bulletbridge.constraints.loop import (
     Coupling,
     Distance,
     Frame,
+    JointModel,
     LoopJoint,
 )
 from bulletbridge.constraints.motion import Motion
@@ -173,7 +175,8 @@ def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, 
 
 def _encode_joint(record: np.void, loop: LoopJoint) -> None:
     free = free_twists(loop)
-    rows, record["held"] = positions_first(loop.model, transmitted_wrenches(free))
+    short = SHORT if loop.model is JointModel.GENERAL else 0.0
+    rows, record["held"] = positions_first(loop.model, transmitted_wrenches(free, short))
     record["rows"], record["rotation"] = len(rows), rotation_measure(loop.model, free)
     record["moment"][: len(rows)], record["force"][: len(rows)] = rows[:, :3], rows[:, 3:]
     if record["rotation"] == AXIAL:
@@ -184,6 +187,7 @@ def _encode_joint(record: np.void, loop: LoopJoint) -> None:
     if record["variable"] in (ON_SPHERE, ON_CYLINDER):
         record["length"] = loop.radius
     else:  # the centre of a ball is above the plane
+        record["height"] = loop.radius
         record["p_a"] += loop.radius * record["R_a"][:, 2]
 
 

@@ -72,6 +72,8 @@ class Encoded:
                 (("p", "angle"), ("v", "rate"), ("a", "acceleration"))
             ):
                 target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
+        for loop in self.loops[(self.loops["target"] >= 0) & (self.loops["height"] > 0.0)]:
+            _carry(table[:, int(loop["target"])], loop["turn"], float(loop["height"]))
         return table
 
     def without(self, name: str, kept: Array, held: int, left: Array, held_left: int) -> "Encoded":
@@ -117,11 +119,11 @@ class Encoded:
         Args:
             name: The loop.
             R: (3, 3) of the frame as encoded, z along the joint's axis, in the body.
-            p: (3,) its origin there [m].
+            p: (3,) origin of frame a there [m].
             turn: (3,) unit axis in the frame of its prescribed turn.
         """
         loop = self.loops[[n for n in self.rows if self._is_loop(n)].index(name)]
-        loop["R_a"], loop["p_a"], loop["turn"] = R, p, turn
+        loop["R_a"], loop["p_a"], loop["turn"] = R, p + loop["height"] * R[:, 2], turn
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset, in place."""
@@ -139,3 +141,24 @@ class Encoded:
 
     def _is_loop(self, name: str) -> bool:
         return self.rows[name].start < sum(self.loops["rows"])
+
+
+def _carry(target: np.ndarray, turn: Array, height: float) -> None:
+    """Add to the translations of a motion what its turn about a point below the frame carries.
+
+    Args:
+        target: (times,) records.
+        turn: (3,) unit axis of the turn.
+        height: [m] of the frame along z over the point.
+    """
+    arm = np.array([0.0, 0.0, height])
+    ahead = np.cross(turn, arm)
+    inward = np.cross(turn, ahead)
+    angle, rate, acceleration = (
+        target[name][:, None] for name in ("angle", "rate", "acceleration")
+    )
+    sine, cosine = np.sin(angle), np.cos(angle)
+    along, across = cosine * ahead + sine * inward, cosine * inward - sine * ahead
+    target["p"] += sine * ahead + (1.0 - cosine) * inward
+    target["v"] += rate * along
+    target["a"] += acceleration * along + rate**2 * across

@@ -10,6 +10,8 @@ from bulletbridge.constraints.layout import AXIAL, FREE_ROTATION, FULL, ROLLS
 from bulletbridge.constraints.loop import JointModel
 from bulletbridge.numerics.records import Array
 
+SHORT = 0.3
+"""Of the largest entry: columns of general rows with nothing above it come last."""
 RX, RY, RZ, X, Y, Z = np.eye(6)
 """Unit twists (angular, linear) in axes of frame a."""
 
@@ -51,25 +53,29 @@ def free_motions(model: JointModel, advance: float, radius: float = 0.0) -> Arra
     return np.array(FREE_MOTIONS[model]).reshape(-1, 6)
 
 
-def transmitted_wrenches(free: Array) -> Array:
+def transmitted_wrenches(free: Array, short: float = 0.0) -> Array:
     """Rows (nc, 6) that vanish on the free motions, forces first, in reduced echelon form.
 
-    The echelon form keeps rows along the axes wherever the free motions are.
+    The echelon form keeps rows along the axes wherever the free motions are. Columns whose entries
+    are all below ``short``, of the largest, wait till the others are done: divided by them, rows
+    would be long, and so would be what round-off leaves of their residuals.
     """
     forces_first = [3, 4, 5, 0, 1, 2]
     rows = (null_space(free).T if len(free) else np.eye(6))[:, forces_first]
-    done = 0
-    for column in range(6):
-        if done == len(rows):
-            break
-        pivot = done + int(np.argmax(np.abs(rows[done:, column])))
-        if abs(rows[pivot, column]) < 1e-9:
-            continue
-        rows[[done, pivot]] = rows[[pivot, done]]
-        rows[done] /= rows[done, column]
-        others = np.arange(len(rows)) != done
-        rows[others] -= np.outer(rows[others, column], rows[done])
-        done += 1
+    done, waiting = 0, list(range(6))
+    for least in (short, 1e-9):
+        for column in list(waiting):
+            if done == len(rows):
+                break
+            pivot = done + int(np.argmax(np.abs(rows[done:, column])))
+            if abs(rows[pivot, column]) < max(least * np.abs(rows[done:]).max(), 1e-9):
+                continue
+            rows[[done, pivot]] = rows[[pivot, done]]
+            rows[done] /= rows[done, column]
+            others = np.arange(len(rows)) != done
+            rows[others] -= np.outer(rows[others, column], rows[done])
+            waiting.remove(column)
+            done += 1
     rows[np.abs(rows) < 1e-12] = 0.0
     return rows[:, forces_first]
 

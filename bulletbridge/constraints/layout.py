@@ -46,6 +46,7 @@ class Loop:
     force: Basis
     turns: Vec3  # [rad/m] turn about z on the way of b's origin, to count those of a screw
     length: Real  # of a rod, or radius of a surface
+    height: Real  # [m] of a along z over the point about which a prescribed motion turns it
     target: Int  # prescribed motion of frame a, or -1
     turn: Vec3  # its axis in frame a
 

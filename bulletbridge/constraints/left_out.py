@@ -52,6 +52,15 @@ def widest_left_out(
 
 
 @helper
+def leaves_out_rates(loops: Records[Loop]) -> bool:
+    """Whether directions that hold velocities alone are left out of a loop."""
+    some = False
+    for i in range(len(loops)):
+        some = some or loops[i].left_rates > 0
+    return some
+
+
+@helper
 def fastest_left_out(
     loops: Records[Loop],
     poses: Records[Pose],

@@ -24,6 +24,8 @@ class Control:
     length: Real  # [m] that makes rows in metres comparable to rows in radians
     guard_floor: Real  # [sqrt(kg) m] whitened correction that the guard never questions
     gap_tolerance: Real  # on rows divided by their unit
+    round_off: Real  # of residuals, divided by their unit, by the depth and length of chains
+    lever: Real  # the same by the rounding of joint positions, over it
     singular_rtol: Real  # rows weaker than this are not solved for
     filter_rtol: Real  # rows weaker than this are not filtered
     mismatch: Real  # residual that dependent rows may keep, divided by their unit

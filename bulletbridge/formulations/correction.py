@@ -10,7 +10,11 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 
 import math
 
-from bulletbridge.constraints.left_out import fastest_left_out, widest_left_out
+from bulletbridge.constraints.left_out import (
+    fastest_left_out,
+    leaves_out_rates,
+    widest_left_out,
+)
 from bulletbridge.formulations.arrays import (
     CONTRADICTED,
     CORRECTION,
@@ -34,16 +38,18 @@ from bulletbridge.numerics.split import (
     whiten_velocity,
 )
 
-MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 24
+MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
+"""Passes of the correction; where a chain is all but stretched each takes half of the way."""
 FAILED = -1
 EPS = 2.0**-52
-BENT = 50.0
-"""Times a closed gap, 1e-12 in all: what a weak row may be open by that is not corrected. It is the
-square of the length, over the longest, below which a row is weak (``Tolerances.singular``), since
-on the way to where it vanishes a row is open by half of that times its curvature."""
-LOOSE = 500.0
-"""Times a closed gap: what rows may be open by that are not corrected, since they follow from
-others, times numbers that may be ten or more, or bend."""
+PROMISED = 50.0
+"""Times a closed gap, 1e-12 in all: what rows may be open by that are not corrected. For a weak one
+it is the square of the length, over the longest, below which a row is weak
+(``Tolerances.singular``), since on the way to where it vanishes a row is open by half of that times
+its curvature. One that follows from others is open by what they are, a closed gap, times numbers
+near one; where the numbers are large, the others are closed further."""
+FARTHEST = 1e-9
+"""Gap [lengths, rad] that never counts as closed, however far turns and slides have gone."""
 
 
 @helper
@@ -80,8 +86,13 @@ def gap_between(f: Factors, first: int, end: int) -> float:
 
 @helper
 def tolerance(a: Arrays, q: Array) -> float:
-    """Gap that counts as closed: round-off grows with distances and with angles of many turns."""
-    extent = a.control.length
+    """Gap that counts as closed: what double precision leaves of poses along a chain.
+
+    Each of its joints adds a rounding to the rotations that all links after it are turned by
+    (``Control.round_off``); places are rounded by their distance from the origin of the world; and
+    joint positions are rounded themselves, turns by their angle, times the way they move.
+    """
+    c, extent = a.control, a.control.length
     for i in range(len(a.loops)):
         extent = max(extent, norm(vec(a.poses[a.loops[i].body_a].p)))
         extent = max(extent, norm(vec(a.poses[a.loops[i].body_b].p)))
@@ -89,8 +100,8 @@ def tolerance(a: Arrays, q: Array) -> float:
     for k in range(len(a.axes)):
         if a.axes[k].q >= 0:
             largest = max(largest, abs(q[a.axes[k].q]))
-    far = 8.0 * EPS * extent / a.control.length
-    return max(a.control.gap_tolerance, far) + EPS * largest
+    closed = max(c.gap_tolerance, c.round_off + 8.0 * EPS * extent / c.length)
+    return min(closed + EPS * largest * c.lever, FARTHEST)
 
 
 @helper
@@ -149,28 +160,44 @@ def chord_passes(
 
 
 @outlined
+def name_widest(a: Arrays, f: Factors, first: int) -> None:
+    """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
+    c = a.control
+    c.worst, c.gap = f.rows[first].pivot, 0.0
+    for i in range(first, f.Y.shape[0]):
+        row = f.rows[f.rows[i].pivot]
+        if abs(row.unit * row.g) > c.gap:
+            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
+
+
+@outlined
 def newton_passes(
     a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
 ) -> int:
     """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
 
     Weak rows bend more than they pull, and close with the others; those that do not, within what
-    follows from others by round-off, are corrected too.
+    follows from others by round-off, are corrected too. Where rows follow from others by large
+    numbers, these are closed as far as they will.
     """
-    c = a.control
+    c, last = a.control, math.inf
     for n in range(MOST_NEWTON_PASSES + 1):
         refresh(a, f, moment, q, v)
         rank = c.rank
         gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
         if n == 0:
             c.opened = max(gap, gap_between(f, rank, f.Y.shape[0]))
-        bent = weak > BENT * enough
-        if gap <= enough and not bent:
+        bent = weak > PROMISED * enough
+        loose = gap_between(f, c.filter_rank, f.Y.shape[0]) > c.mismatch + PROMISED * enough
+        if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
             return n
+        last = max(gap, weak)
         if n == MOST_NEWTON_PASSES or not gap < math.inf:
-            c.gap = max(gap, weak)
-            return n if gap <= 10.0 * enough and not bent else FAILED
-        if bent:
+            if gap <= 10.0 * enough and not bent:
+                return n
+            name_widest(a, f, 0)
+            return FAILED
+        if bent or loose:
             rank = c.filter_rank
         while correction_step(a, f, rank) > limit and rank > 1:
             rank -= 1
@@ -178,7 +205,7 @@ def newton_passes(
     return FAILED
 
 
-@outlined
+@helper
 def judge_left_out(
     a: Arrays, f: Factors, moment: Moment, v: Array, enough: float, led_here: bool
 ) -> None:
@@ -188,34 +215,43 @@ def judge_left_out(
     how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
     their rates need no look of their own.
     """
-    c = a.control
-    if c.left > LOOSE * enough:
-        loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
-        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
-        return
-    if gap_between(f, c.rank, f.Y.shape[0]) > c.mismatch + LOOSE * enough:
+    c, rows = a.control, f.Y.shape[0]
+    if c.left > PROMISED * enough:
+        name_left_out(a, moment)
+    elif gap_between(f, c.rank, rows) > c.mismatch + PROMISED * enough:
         name_widest(a, f, c.rank)
         c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
-        return
-    if c.filter_rank == c.cap and c.cap < f.Y.shape[0]:
-        c.unexplained = most_left(f.Y, f.rows, c.cap)
-        if c.unexplained > c.most_left:
-            c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
-            return
-    loop, rate = fastest_left_out(a.loops, a.poses, a.axes, moment.targets, c.length, v, led_here)
-    if loop >= 0:
-        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
+    elif c.filter_rank == c.cap and c.cap < rows and unexplained(a, f):
+        c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
+    elif not led_here or leaves_out_rates(a.loops):
+        judge_rates(a, moment, v, led_here)
+
+
+@helper
+def unexplained(a: Arrays, f: Factors) -> bool:
+    """Whether rows beyond those that are independent have more of their own than was found."""
+    c = a.control
+    c.unexplained = most_left(f.Y, f.rows, c.cap)
+    return c.unexplained > c.most_left
 
 
 @outlined
-def name_widest(a: Arrays, f: Factors, first: int) -> None:
-    """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
+def name_left_out(a: Arrays, moment: Moment) -> None:
+    """Keep which loop is furthest open in a direction left out, and how far."""
     c = a.control
-    c.gap = 0.0
-    for i in range(first, f.Y.shape[0]):
-        row = f.rows[f.rows[i].pivot]
-        if abs(row.unit * row.g) > c.gap:
-            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
+    loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
+    c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
+
+
+@outlined
+def judge_rates(a: Arrays, moment: Moment, v: Array, rates_alone: bool) -> None:
+    """Refuse velocities along directions left out of loops."""
+    c = a.control
+    loop, rate = fastest_left_out(
+        a.loops, a.poses, a.axes, moment.targets, c.length, v, rates_alone
+    )
+    if loop >= 0:
+        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
 
 
 @outlined

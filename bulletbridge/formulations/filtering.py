@@ -21,8 +21,8 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import (
-    BENT,
     MOST_NEWTON_PASSES,
+    PROMISED,
     correction_step,
     finite,
     gap_between,
@@ -141,7 +141,7 @@ def filter_state(
 @helper
 def is_bent(a: Arrays, f: Factors, enough: float) -> bool:
     """Whether weak rows are open by more than they bend; see ``correction.newton_passes``."""
-    return gap_between(f, a.control.rank, a.control.filter_rank) > BENT * enough
+    return gap_between(f, a.control.rank, a.control.filter_rank) > PROMISED * enough
 
 
 @outlined

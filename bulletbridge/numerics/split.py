@@ -33,8 +33,8 @@ class Row:
 
 
 ROW = dtype_of(Row)
-WEAK = 2
-"""Level at which rows are taken that are weak, whatever they hold."""
+WEAK, LAST = 2, 3
+"""Levels at which rows are taken that are weak: those that hold positions, then velocities."""
 
 
 @kernel
@@ -170,8 +170,8 @@ def orthogonalise(
     """Orthonormalise the rows of Y (nc, nv) in place; return how many are strong, and all.
 
     Rows are taken in the order in which they are differentiated, of each kind the longest first:
-    those that hold positions, those that hold velocities, then what is weak. So no position is left
-    to follow from velocities, whose integral it is not.
+    those that hold positions, those that hold velocities, then what is weak of each. So no position
+    is left to follow from velocities, whose integral it is not.
 
     Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
     R below belong to the dependent rows.
@@ -194,9 +194,9 @@ def orthogonalise(
                 if mixed == 0 or may_follow(rows, i, level, positions < caps.positions):
                     best, largest = i, left
         if best < 0:
-            if level == WEAK:
+            if level == LAST:
                 break
-            level = WEAK if mixed == 0 else level + 1
+            level = level + 1 if mixed > 0 else WEAK if level < WEAK else LAST
             if level == WEAK:
                 strong, cut = k, cuts.nothing * cuts.nothing * top
             continue
@@ -230,7 +230,7 @@ def orthogonalise(
 def may_follow(rows: Records[Row], i: int, level: int, more_positions: bool) -> bool:
     """Whether the row at place i may be taken now."""
     own = rows[rows[i].pivot].level
-    return (level == WEAK or own == level) and (own > 0 or more_positions)
+    return own == level % 2 and (own > 0 or more_positions)
 
 
 @helper

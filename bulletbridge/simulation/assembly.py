@@ -135,6 +135,8 @@ def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]
             return q, iteration
         M = terms.M[np.ix_(free, free)]
         Y = whiten(M, unit[:, None] * terms.J[:, free])
+        if not np.all(np.isfinite(Y)):  # the ends of a rod coincide, and it has no direction
+            return q, iteration
         U, s, Vt = np.linalg.svd(Y, full_matrices=False)
         weights = s / (s * s + damping * s[0] ** 2) if s.size and s[0] > 0 else s
         move = zero.copy()

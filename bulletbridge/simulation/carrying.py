@@ -122,12 +122,10 @@ def where_it_is(
             f"without as_is, or with assemble=True"
         )
     link = kinematics.point(replace(constraint.b, xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)))
-    above = constraint.radius * np.array(joint_axis(constraint, "a"))
-    above /= np.linalg.norm(joint_axis(constraint, "a"))
-    p_W, R_W = a.p_W + a.R_W @ ([x, y, z] + above), b.R_W
     axis_a, axis_b = joint_axis(constraint, "a"), joint_axis(constraint, "b")
     turn = frame_with_z(motion.axis if motion and motion.axis else axis_a)
     moved: Array = a.R_W @ turn @ about_z(angle) @ turn.T @ frame_with_z(axis_a)
+    p_W, R_W = a.p_W + a.R_W @ [x, y, z] + constraint.radius * moved[:, 2], b.R_W
     if constraint.model is not JointModel.UNIVERSAL:
         R_W = moved @ frame_with_z(axis_b).T
     else:

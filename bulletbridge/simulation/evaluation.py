@@ -308,12 +308,14 @@ def wrenches(
     that the step takes for weak. The split is the step's.
     """
     unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
-    # of all multipliers that supply it, the shortest, rows in one unit
+    # of all multipliers that supply it, the shortest, rows in one unit; those that all but follow
+    # from others share its load, and have to leave nothing of what they have besides
     rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
-    supplied, asked = split.Q @ rows, split.Q @ split.whiten_force(needed)
-    U, s, Vt = np.linalg.svd(supplied)
+    asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
+    U, s, Vt = np.linalg.svd(rows)
+    some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
+    lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
     rank = split.rank
-    lam: Array = unit * (Vt[:rank].T @ ((U.T @ asked) / s))
     shared = np.abs(Vt[rank:]).max(axis=0, initial=0.0) > 1e-9
     found: dict[str, Reaction] = {}
     for index, (name, part) in enumerate(solver.encoded.rows.items()):

@@ -91,6 +91,17 @@ def explain(solver: Solver, failure: int) -> str:
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
         )
+    c = solver.control[0]
+    if failure in (NOT_RESOLVED, NOT_CLOSED) and c["controlled"]:
+        open_there = f", and '{widest(solver)}' opens first" if failure == NOT_CLOSED else ""
+        return (
+            f"{begun}: error control came no further than t = {float(c['t']):.9g} s, where it asks "
+            f"for sub-steps of {float(c['next_dt']):.1e} s{open_there}; the state before it was "
+            f"restored; "
+            f"check whether the mechanism has reached a position it cannot pass, or where rates "
+            f"grow without bounds, and look for forces that jump; or use a larger rtol, a smaller "
+            f"dt, or an integrator of fixed steps"
+        )
     if failure == NOT_RESOLVED:
         return (
             f"{begun} would take sub-steps that are too short, or its implicit equations have no "
@@ -105,17 +116,23 @@ def explain(solver: Solver, failure: int) -> str:
     )
 
 
+def widest(solver: Solver) -> str:
+    """Which constraint was open furthest at the end of a step that failed."""
+    worst, encoded = int(solver.control[0]["worst"]), solver.encoded
+    return list(encoded.rows)[-1 - worst] if worst < 0 else owner(encoded, worst)
+
+
 def opened(solver: Solver) -> str:
     """Which constraint was open at the end of a step that failed, and by how much."""
-    c, encoded = solver.control[0], solver.encoded
+    c, encoded, name = solver.control[0], solver.encoded, widest(solver)
     worst, gap = int(c["worst"]), float(c["gap"])
     if worst < 0:
         loop = encoded.loops[-1 - worst]
         first = int(loop["rows"]) - (1 if loop["variable"] else 0)
         left = loop["force"][first : first + int(loop["left"])]
-        in_metres, name = bool(np.any(left)), list(encoded.rows)[-1 - worst]
+        in_metres = bool(np.any(left))
     else:
-        in_metres, name = bool(encoded.in_metres[worst]), owner(encoded, worst)
+        in_metres = bool(encoded.in_metres[worst])
     unit, size = ("m", encoded.length) if in_metres else ("rad", 1.0)
     return f"'{name}' stays open by {gap * size:.3g} {unit}"
 

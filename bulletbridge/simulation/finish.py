@@ -16,8 +16,8 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import (
-    BENT,
     FAILED,
+    PROMISED,
     chord_passes,
     finite,
     fixed_passes,
@@ -105,10 +105,15 @@ def correct_to_round_off(
 
 @helper
 def settled(a: Arrays, f: Factors, enough: float) -> bool:
-    """Whether all rows that count with the factors at hand are closed."""
+    """Whether all rows are closed with the factors at hand, those that need no correction too."""
     c = a.control
-    closed = kept_gap(a, f, c.rank) <= 10.0 * enough
-    return closed and gap_between(f, c.rank, c.filter_rank) <= BENT * enough
+    if kept_gap(a, f, c.rank) > 10.0 * enough:
+        return False
+    weak, rows = PROMISED * enough, f.Y.shape[0]
+    return (
+        gap_between(f, c.rank, c.filter_rank) <= weak
+        and gap_between(f, c.filter_rank, rows) <= c.mismatch + weak
+    )
 
 
 @outlined

@@ -6,7 +6,7 @@ decision, as a correction that gains too little, is HANDED_OVER.
 
 import math
 
-from bulletbridge.constraints.left_out import fastest_left_out
+from bulletbridge.constraints.left_out import fastest_left_out, leaves_out_rates
 from bulletbridge.formulations.arrays import (
     CORRECTION,
     DONE,
@@ -22,8 +22,8 @@ from bulletbridge.formulations.arrays import (
 )
 from bulletbridge.formulations.correction import (
     FAILED,
-    LOOSE,
     MOST_CHORD_PASSES,
+    PROMISED,
     finite,
     tolerance,
 )
@@ -60,9 +60,12 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
         second_half(accelerate, filter_velocity, a, f, end, q, v)
     filter_velocity(a, f, v)
     c.fresh = OF_LINKS
-    open = c.left > LOOSE * enough or dependent_gap(f.e, f.rows) > c.mismatch + LOOSE * enough
-    moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
-    if open or moving >= 0 or not finite(v):
+    loose = PROMISED * enough
+    open = c.left > loose or dependent_gap(f.e, f.rows) > c.mismatch + loose
+    if leaves_out_rates(a.loops):
+        moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
+        open = open or moving >= 0
+    if open or not finite(v):
         c.failure = HANDED_OVER
 
 

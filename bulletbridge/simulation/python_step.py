@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.arrays import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE
-from bulletbridge.formulations.correction import LOOSE
+from bulletbridge.formulations.correction import PROMISED
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
@@ -113,9 +113,11 @@ class PythonStep:
         if not (np.isfinite(end.q).all() and np.isfinite(end.v).all()):
             return NOT_FINITE
         if self.passes is None:
-            if end.dependent_gap > c["mismatch"] + LOOSE * c["gap_tolerance"]:
+            size = max(1.0, float(np.abs(end.q).max(initial=0.0)))  # as the correction has it
+            loose = PROMISED * size * max(c["gap_tolerance"], c["round_off"])
+            if end.dependent_gap > c["mismatch"] + loose:
                 return CONTRADICTED
-            if solver.left_open(end.q, t) > LOOSE * c["gap_tolerance"]:
+            if solver.left_open(end.q, t) > loose:
                 return LEFT_OPEN
         solver.q[:], solver.v[:], solver.state[-1] = end.q, end.v, t
         c["rank"], c["margin"], c["gap"] = end.rank, end.margin, end.gap

@@ -210,7 +210,8 @@ class Solver(SolverArrays):
             # whole records only in one call; what a refined step interrupts goes one by one
             failure = self.run(STEP, steps - done, record[done // every :] if every else record)
             done += int(self.control[0]["done"])
-            if failure not in TOO_LONG:
+            # where an error estimate sets the length of sub-steps, shorter ones have been tried
+            if failure not in TOO_LONG or self.control[0]["controlled"]:
                 return failure
             if self._refine():
                 return failure

@@ -10,6 +10,7 @@ from bulletbridge.constraints.bounded_rows import RECOVERY
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.left_out import find_widest
+from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.constraints.user import Kinematics, checked_rows
 from bulletbridge.formulations.arrays import (
@@ -120,6 +121,7 @@ class SolverArrays:
         c["held_cap"], c["most_left"] = min(int(encoded.has_position.sum()), nv), np.inf
         c["integrator"], c["passes"], c["driven"] = EULER, -1, int(bool(encoded.motions))
         c["gap_tolerance"] = tolerances.gap
+        c["round_off"], c["lever"] = accuracy_of(mechanism, encoded)
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
         mass = float(self.bodies["mass"].sum() + self.stations["mass"].sum())
         c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)

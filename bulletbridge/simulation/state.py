@@ -9,7 +9,7 @@ from bulletbridge.constraints.encode import Constraint, require_names
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import LEFT_OPEN
-from bulletbridge.formulations.correction import LOOSE
+from bulletbridge.formulations.correction import PROMISED
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.simulation.assembly import (
@@ -229,7 +229,7 @@ class ClosedState:
     def _is_exact(self, full: Solver, q: Array) -> bool:
         """Whether a configuration was given with all rows closed to round-off."""
         known = self._decision
-        if known is not None and SPREAD * known.widest > LOOSE * self.tolerances.gap:
+        if known is not None and SPREAD * known.widest > PROMISED * self.tolerances.gap:
             return False
         return open_by(full, q, self.t) <= 10.0 * round_off(full, q, self.t)
 

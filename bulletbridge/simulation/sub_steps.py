@@ -58,6 +58,8 @@ WORST, ELSEWHERE = 1e-4, 0.7
 """Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
 SMALLEST = 1e-10
 """Of the step: a sub-step that would have to be shorter is an error."""
+MOST_ATTEMPTS = 20_000
+"""Sub-steps of a step, with those in vain: a chain that whirls at its reach takes some 6000."""
 
 
 def stepping(way: Way) -> Callable[..., int]:
@@ -107,12 +109,16 @@ def stepping(way: Way) -> Callable[..., int]:
             k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
             force = tau[k : k + lines]
             t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
-            known = -1.0  # margin at the start of the step
+            known, attempts = -1.0, 0  # margin at the start of the step, sub-steps tried
             rest, landing, stuck = whole, 0, False  # stuck: an implicit method out of its depth
             most = longest(a, v, whole, parts, c.fresh == fresh)
             while last == 0:
                 last = 1
                 start = Moment(t, targets[line])
+                attempts += 1
+                if attempts > MOST_ATTEMPTS and c.controlled:
+                    c.failure = NOT_RESOLVED
+                    break
                 if again == 0:
                     keep(q0, q)
                     keep(v0, v)
@@ -207,6 +213,7 @@ def stepping(way: Way) -> Callable[..., int]:
                 c.taken += 1
             c.dt = whole
             if c.failure != DONE:
+                c.t = t
                 keep(q, a.vectors[BEFORE_Q])
                 keep(v, a.vectors[BEFORE_V])
                 c.fresh = OF_NOTHING

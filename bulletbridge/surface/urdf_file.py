@@ -4,6 +4,7 @@ import math
 import os
 from pathlib import Path
 from xml.etree import ElementTree as Xml
+from xml.parsers import expat
 
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import LARGEST
@@ -28,6 +29,9 @@ REQUIRED = {
     "mesh": ("filename",),
 }
 """Attributes without which an element says nothing."""
+JOINT_TYPES = "revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical"
+LONGEST_NAME = 1000
+"""Characters of a name; with some thousand Bullet ends the process."""
 DEEPEST = 50
 """Nesting that is refused, since writing recurses; a URDF needs six levels."""
 
@@ -54,6 +58,90 @@ def read_urdf(path: Path) -> "Xml.ElementTree[Xml.Element[str]]":
             for element in owner.iter():
                 _require_numbers(element, f"{path}: {owner.tag} '{owner.get('name', '')}'")
     return tree
+
+
+def require_tree(path: Path) -> None:
+    """Refuse a URDF whose links and joints make no tree, for which Bullet may end the process.
+
+    What is no XML, or no URDF, is left to Bullet, which reads some of it and refuses the rest.
+
+    Raises:
+        ModelError: A link or joint has no name, or one that is too long; two links have one name; a
+            joint has no type or lacks a link; a link has two parents or is its own; or there is not
+            one link that is no child. The message names file, link and joint.
+    """
+    robot = _well_formed(path)
+    if robot is None or robot.tag != "robot":
+        return
+    links = [_name(link, path) for link in robot.findall("link")]
+    if len(set(links)) < len(links):
+        twice = next(name for k, name in enumerate(links) if name in links[:k])
+        raise ModelError(f"{path}: two links are called '{twice}'; give each its own name")
+    parent: dict[str, str] = {}
+    held_by: dict[str, str] = {}
+    for joint in robot.findall("joint"):
+        name = _name(joint, path)
+        where = f"{path}: joint '{name}'"
+        if joint.get("type") not in JOINT_TYPES:
+            said = f"has type {joint.get('type')!r}" if "type" in joint.attrib else "has no type"
+            raise ModelError(f"{where} {said}; give one of {', '.join(JOINT_TYPES)}")
+        above, below = (_end(joint, end, links, where) for end in ("parent", "child"))
+        if above == below:
+            raise ModelError(f"{where} joins '{above}' to itself; name two links")
+        if below in parent:
+            raise ModelError(
+                f"{where} is the second one with the child '{below}', after '{held_by[below]}'; a"
+                f" URDF is a tree: close the loop in a loops file instead"
+            )
+        parent[below], held_by[below] = above, name
+    roots = [name for name in links if name not in parent]
+    if links and len(roots) != 1:
+        said = "no link is the root" if not roots else "several links are no child of a joint"
+        said += ": " + ", ".join(f"'{name}'" for name in roots[:5]) if roots else ""
+        raise ModelError(f"{path}: {said}; join all links in one tree")
+    for name in links:
+        seen, link = {name}, name
+        while link in parent:
+            link = parent[link]
+            if link in seen:
+                raise ModelError(f"{path}: link '{link}' is below itself; join all in one tree")
+            seen.add(link)
+
+
+def _well_formed(path: Path) -> Xml.Element | None:
+    """The root of an XML file, with prefixes that nothing declares; None if there is none."""
+    build = Xml.TreeBuilder()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = build.start
+    parser.EndElementHandler = build.end
+    try:
+        parser.Parse(Path(path).read_bytes().strip(), True)
+        return build.close()
+    except (OSError, expat.ExpatError, LookupError, ValueError, AssertionError):
+        return None
+
+
+def _name(element: Xml.Element, path: Path) -> str:
+    """Name of a link or joint."""
+    name = element.get("name", "")
+    if not 0 < len(name) <= LONGEST_NAME:
+        said = "has no name" if not name else f"has a name of {len(name)} characters"
+        raise ModelError(
+            f"{path}: a {element.tag} {said}; give it one of at most {LONGEST_NAME} characters"
+        )
+    return name
+
+
+def _end(joint: Xml.Element, end: str, links: list[str], where: str) -> str:
+    """The link at one end of a joint, ``parent`` or ``child``."""
+    found = joint.findall(end)
+    name = found[0].get("link") if len(found) == 1 else None
+    if name is None:
+        said = f"{len(found)} <{end}> elements" if len(found) != 1 else f"a <{end}> without a link"
+        raise ModelError(f'{where} has {said}; give it one <{end} link="..."/>')
+    if name not in links:
+        raise ModelError(f"{where} has the {end} '{name}', which is no link; correct the name")
+    return name
 
 
 def is_file(path: Path) -> bool:

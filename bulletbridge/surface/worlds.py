@@ -5,6 +5,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.surface.model_spec import ModelSpec
+from bulletbridge.surface.urdf_file import require_tree
 
 FASTEST = 1e6
 """Bullet clamps every rate to 100 per step unless told otherwise [rad/s or m/s]."""
@@ -50,6 +51,7 @@ def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
         pybullet.setPhysicsEngineParameter(enableFileCaching=0, physicsClientId=client)
         pybullet.setGravity(*spec.gravity, physicsClientId=client)
         for body in spec.bodies:
+            require_tree(body.urdf)
             try:
                 ids[body.name] = pybullet.loadURDF(
                     str(body.urdf),
