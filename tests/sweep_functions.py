@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-RUNS, SECONDS = 40, 0.03
+RUNS = 40
 
 
 def power(parameters):
@@ -12,10 +12,16 @@ def power(parameters):
 
 
 def logged(parameters):
-    """A slow run that leaves its number and its process in a log."""
-    with open(os.environ["SWEEP_LOG"], "a") as log:
-        log.write(f"{int(parameters['x'])} {os.getpid()}\n")
-    time.sleep(SECONDS)
+    """Leave the run's number and its process in a log, and stay at the gate if there is one.
+
+    It is a file with the number of lines in the log from which on runs wait.
+    """
+    log, gate = Path(os.environ["SWEEP_LOG"]), Path(os.environ["SWEEP_GATE"])
+    with log.open("a") as file:
+        file.write(f"{int(parameters['x'])} {os.getpid()}\n")
+    lines = len(log.read_text().splitlines())
+    while gate.exists() and lines >= int(gate.read_text()):
+        time.sleep(0.001)
     return {"square": parameters["x"] ** 2}
 
 

@@ -61,7 +61,10 @@ def alive(process):
 def test_nothing_is_lost_or_doubled_when_a_worker_and_the_client_are_killed(tmp_path, monkeypatch):
     log, file = tmp_path / "log", tmp_path / "study.parquet"
     log.touch()
+    gate, moved = tmp_path / "gate", tmp_path / "moved"
+    gate.write_text("5")  # so that no kill comes too late, however busy the machine is
     monkeypatch.setenv("SWEEP_LOG", str(log))
+    monkeypatch.setenv("SWEEP_GATE", str(gate))
     tests = Path(functions.__file__).parent
     path = os.pathsep.join([str(tests), str(tests.parent)])
     client = subprocess.Popen(
@@ -72,16 +75,18 @@ def test_nothing_is_lost_or_doubled_when_a_worker_and_the_client_are_killed(tmp_
         def runs():
             return client.poll() is None
 
-        wait_for(lambda: len(numbers(log)) >= 5, runs)
+        wait_for(lambda: len(numbers(log)) == 5, runs)
         os.kill(int(log.read_text().splitlines()[-1].split()[1]), signal.SIGKILL)
-        done = len(numbers(log))
-        wait_for(lambda: len(numbers(log)) >= done + 10, runs)
+        moved.write_text("15")
+        moved.replace(gate)
+        wait_for(lambda: len(numbers(log)) == 15, runs)
     finally:
         client.kill()
         client.wait()
     began = {int(line.split()[1]) for line in log.read_text().splitlines()}
     wait_for(lambda: not any(map(alive, began)))  # workers follow their client
     assert not file.exists() and len(set(numbers(log))) < functions.RUNS
+    gate.unlink()
     points = [{"x": float(k)} for k in range(functions.RUNS)]
     results = bb.sweep(functions.logged, points, file, workers=1, resume=True)
     assert results.runs == list(range(functions.RUNS)) and not any(results.errors)

@@ -10,7 +10,7 @@ from numba.core import config, types
 from numba.extending import intrinsic
 
 from bulletbridge.compilation.cache import KernelCache
-from bulletbridge.numerics.linked_code import LINKED, OUTLINED
+from bulletbridge.numerics.linked_code import LINKED, NATIVE, OUTLINED
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,7 +24,6 @@ OPTIONS: dict[str, Any] = {
     "forceinline": True,  # unset, it is inherited from whichever caller is compiled first
 }
 
-KERNEL: dict[str, Any] = {**OPTIONS, "no_cfunc_wrapper": True}
 OUT_OF_LINE: dict[str, Any] = {**OPTIONS, "forceinline": False}
 
 
@@ -39,10 +38,16 @@ def outlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile at the first call and keep the result on disk, see ``compilation.cache``."""
-    dispatcher = cast(Any, numba.njit(**KERNEL)(function))
+    """Compile at the first call and keep the result on disk, see ``compilation.cache``.
+
+    Into kernels that call it, it is compiled as a helper is: they take no native code.
+    """
+    dispatcher = cast(Any, numba.njit(**NATIVE, **OPTIONS)(function))
     if hasattr(dispatcher, "_cache"):  # not under NUMBA_DISABLE_JIT
         dispatcher._cache = KernelCache(function)
+        linked = cast(Any, helper(function))
+        dispatcher.get_call_template = linked.get_call_template
+        dispatcher.get_overload = linked.get_overload
     return cast(Callable[P, R], dispatcher)
 
 

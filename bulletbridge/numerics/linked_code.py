@@ -1,4 +1,4 @@
-"""How functions are compiled that only kernels call.
+"""How kernels are compiled, and the functions that only kernels call.
 
 numba optimises every function with all that it calls, makes it native and wraps it for Python, and
 then does all of that again for each caller: two thirds of the time that a large kernel takes. Here
@@ -6,26 +6,86 @@ such functions stay in LLVM's language, tidied up as far as inlining wants them,
 that they are linked into is optimised as a whole.
 """
 
+import gc
 from typing import Any, cast
 
-from numba.core import compiler_machinery
+from llvmlite import binding
+from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.typed_passes import NativeLowering
 
-machinery: Any = compiler_machinery  # numba has no types
+llvm: Any = binding  # no types, nor has numba any
+machinery: Any = compiler_machinery
+typed: Any = typed_passes
+untyped: Any = untyped_passes
+NEEDED = (
+    untyped.TranslateByteCode,
+    untyped.FixupArgs,
+    untyped.IRProcessing,
+    untyped.DeadBranchPrune,
+    untyped.GenericRewrites,
+    untyped.ReconstructSSA,
+    typed.NopythonTypeInference,
+    typed.PreLowerStripPhis,
+    typed.IRLegalization,
+    typed.NativeLowering,
+    typed.NoPythonBackend,
+)
+"""Those of numba's passes that kernels take. The others look for what kernels do not have:
+closures, contexts, errors that are raised, expressions of whole arrays."""
 
 
-class LinkedCode(cast(Any, JITCodeLibrary)):
-    """Code that is linked into other code and never becomes native by itself."""
+class KernelCode(cast(Any, JITCodeLibrary)):
+    """Native code of a kernel with all that is linked into it."""
+
+    own: list[str]
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Note which functions are its own, before others are linked to them."""
+        super().add_ir_module(ir_module)
+        self.own = [f.name for f in self._final_module.functions if not f.is_declaration]
 
     def _optimize_final_module(self) -> None:
-        """Do the first, cheap part of what numba does."""
+        """Optimise as numba does, but for two things.
+
+        Nobody else calls what is linked, so that arguments in vain can go. Loops are as long as a
+        mechanism has joints or rows, and mostly too short to gain from being unrolled: that made
+        kernels a third longer, slower to compile and, if anything, slower.
+        """
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name not in self.own:
+                function.linkage = "internal"
+        self._run_cheap_passes()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization, options.slp_vectorization = True, False
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
+
+    def _run_cheap_passes(self) -> None:
+        """Do the first, cheap part of what numba does: inlining."""
         codegen = self._codegen
         passes, builder = codegen._module_pass_manager(
             loop_vectorize=False, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
         )
         passes.run(self._final_module, builder)
+
+
+class LinkedCode(KernelCode):
+    """Code that is linked into other code and never becomes native by itself."""
+
+    def _optimize_final_module(self) -> None:
+        """Inline, and let others have it without a copy of their own to change."""
+        self._run_cheap_passes()
+        for name in self.own:
+            function = self._final_module.get_function(name)
+            if function.linkage.name == "external":
+                function.linkage = "linkonce_odr"
+
+    def _get_module_for_linking(self) -> Any:
+        """The module itself, which others are given copies of."""
+        self._ensure_finalized()
+        return self._final_module
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
@@ -34,14 +94,9 @@ class LinkedCode(cast(Any, JITCodeLibrary)):
 class OutlinedCode(LinkedCode):
     """Linked code that is never inlined: what is rarely run, or called from many places."""
 
-    def add_ir_module(self, ir_module: Any) -> None:
-        """Note which functions are its own, before others are linked to them."""
-        super().add_ir_module(ir_module)
-        self._own = [f.name for f in self._final_module.functions if not f.is_declaration]
-
     def _optimize_final_module(self) -> None:
         super()._optimize_final_module()
-        for function in self._own:
+        for function in self.own:
             self._final_module.get_function(function).add_function_attribute("noinline")
 
 
@@ -54,15 +109,30 @@ class NotNative(dict[Any, Any]):
 
 
 @machinery.register_pass(mutates_CFG=True, analysis_only=False)
-class LinkedLowering(cast(Any, NativeLowering)):
+class KernelLowering(typed.NativeLowering):
+    """numba's translation of a function to LLVM, into ``KernelCode``."""
+
+    _name = "kernel_lowering"
+    code: type[KernelCode] = KernelCode
+
+    def run_pass(self, state: Any) -> bool:
+        """Translate."""
+        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
+        if not state.flags.no_compile:
+            state.library.enable_object_caching()
+        super().run_pass(state)
+        return True
+
+
+@machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class LinkedLowering(KernelLowering):
     """numba's translation of a function to LLVM, into ``LinkedCode``."""
 
     _name = "linked_lowering"
-    code: type[LinkedCode] = LinkedCode
+    code = LinkedCode
 
     def run_pass(self, state: Any) -> bool:
         """Translate, and tell others where to find the code."""
-        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         key, lowered = NotNative().__getitem__, state["cr"]
@@ -79,33 +149,53 @@ class OutlinedLowering(LinkedLowering):
     code = OutlinedCode
 
 
-class LinkedCompiler(cast(Any, CompilerBase)):
-    """numba's passes with ``LinkedLowering``."""
+class KernelCompiler(cast(Any, CompilerBase)):
+    """Those of numba's passes that are needed, with ``KernelLowering``."""
 
-    lowering: type[LinkedLowering] = LinkedLowering
+    lowering: type[KernelLowering] = KernelLowering
 
     def define_pipelines(self) -> list[Any]:
-        """The passes, in order."""
+        """The passes, in order, each once."""
         usual = cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state)
+        needed = {step: text for step, text in usual.passes if step in NEEDED}
         usual.passes = [
-            (self.lowering if step is NativeLowering else step, text) for step, text in usual.passes
+            (self.lowering if step is typed.NativeLowering else step, text)
+            for step, text in needed.items()
         ]
         usual._finalized = False
         usual.finalize()
         return [usual]
 
+    def compile_extra(self, func: Any) -> Any:
+        """Compile, with garbage left for later: hardly any arises among millions of objects."""
+        collected = gc.isenabled()
+        gc.disable()
+        try:
+            return cast(Any, CompilerBase).compile_extra(self, func)
+        finally:
+            if collected:
+                gc.enable()
 
-class OutlinedCompiler(LinkedCompiler):
-    """numba's passes with ``OutlinedLowering``."""
+
+class LinkedCompiler(KernelCompiler):
+    """The same with ``LinkedLowering``."""
+
+    lowering = LinkedLowering
+
+
+class OutlinedCompiler(KernelCompiler):
+    """The same with ``OutlinedLowering``."""
 
     lowering = OutlinedLowering
 
 
+NATIVE: dict[str, Any] = {"pipeline_class": KernelCompiler, "no_cfunc_wrapper": True}
+"""Options of ``numba.njit``."""
 LINKED: dict[str, Any] = {
     "pipeline_class": LinkedCompiler,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
-"""Options of ``numba.njit``."""
+"""Likewise, for functions that only kernels call."""
 OUTLINED: dict[str, Any] = {**LINKED, "pipeline_class": OutlinedCompiler}
-"""Likewise, for functions that are not to be inlined."""
+"""Likewise, for those that are not to be inlined."""

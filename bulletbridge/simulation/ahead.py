@@ -100,7 +100,8 @@ def compile_ahead(*kernels: Callable[..., Any]) -> None:
     missing = [kernel for kernel in dict.fromkeys(kernels) if not at_hand(kernel)]
     plan(missing)
     names = [kernel.__name__ for kernel in missing[1:]]
-    others = [name for name in names if name not in _begun][: cores() - 1]
+    # beside one that waits for its first kernel all cores are free
+    others = [name for name in names if name not in _begun][: cores() if cores() > 1 else 0]
     if not others or settings.DISABLE_JIT or not sys.executable or kernel_folder() is None:
         return
     _begun.update(others)

@@ -165,7 +165,7 @@ class System(WorldState):
         control["passes"] = -1 if passes is None else passes
         control["implicit"] = springs == "implicit" and has_springs(self._full)
         stepped = run_bounded if self._has_bounded else stepping_kernel(int(control["integrator"]))
-        compile_ahead(run, stepped, bias)
+        compile_ahead(bias, run, stepped)  # setting up takes the small ones first
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 
