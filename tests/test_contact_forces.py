@@ -127,3 +127,27 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
     lam = np.concatenate([reactions[name].multipliers for name in system.encoded.rows])
     assert np.isfinite(lam).all()
     assert np.abs(lam).max() > 1.0
+
+
+def test_minitaur_goes_on_under_motors_that_jump_with_contacts_and_limits(connect):
+    """Targets anywhere within 1.5 rad, ten a second, of motors that fight each other's loops."""
+    client = connect(Native)
+    client.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf")
+    spec = read_loops(find("minitaur"))
+    start = spec.start_q | {"base": [0, 0, 0.2, 0, 0, 0, 1.0]}
+    spec = replace(spec, gravity=(0, 0, -10.0), start_q=start, start_v={}, forces=())
+    system = bb.load(spec, client._client, dt=DT, contacts=True, limits=True).system
+    rng = np.random.default_rng(0)
+    touched = 0
+    for n in range(400):
+        if n % 24 == 0:
+            for leg in ("front_left", "back_left", "front_right", "back_right"):
+                side = -1 if "left" in leg else 1
+                for end in "LR":
+                    angle = float(side * np.pi / 2 + rng.uniform(-1.5, 1.5))
+                    name = f"motor_{leg}{end}_joint"
+                    system.motors.set(name, force=3.5, position=angle, position_gain=1.0)
+        system.step()
+        touched += len(system.contacts()) > 0
+        assert system.evaluate().largest("kept_metres") < 1e-12
+    assert touched > 100

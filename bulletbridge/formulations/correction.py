@@ -48,8 +48,9 @@ it is the square of the length, over the longest, below which a row is weak
 (``Tolerances.singular``), since on the way to where it vanishes a row is open by half of that times
 its curvature. One that follows from others is open by what they are, a closed gap, times numbers
 near one; where the numbers are large, the others are closed further."""
-FARTHEST = 1e-9
-"""Gap [lengths, rad] that never counts as closed, however far turns and slides have gone."""
+FARTHEST = 1e-11
+"""Gap [lengths, rad] that never counts as closed, however far turns and slides have gone; ten times
+that is what a correction that gains no more may leave."""
 
 
 @helper
