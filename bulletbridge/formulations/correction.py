@@ -211,7 +211,7 @@ def judge_left_out(
 def name_widest(a: Arrays, f: Factors, first: int) -> None:
     """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
     c = a.control
-    c.gap = 0.0
+    c.worst, c.gap = f.rows[first].pivot, 0.0
     for i in range(first, f.Y.shape[0]):
         row = f.rows[f.rows[i].pivot]
         if abs(row.unit * row.g) > c.gap:
