@@ -202,7 +202,8 @@ def world_by_world(workers, worlds, table, done, rest):
 def test_worlds_in_compiled_code_are_those_in_python(monkeypatch, rng, integrator, held):
     """To the last bit, refined steps, starts that are closed first and failures included.
 
-    At 15 times the speed the correction of some steps of 10 ms does not reach round-off.
+    At 15 times the speed the correction of some steps of 10 ms does not reach round-off, or gains
+    energy.
     """
     with bb.load("four_bar", dt=0.01, integrator=integrator) as loaded:
         system = loaded.system
@@ -213,7 +214,7 @@ def test_worlds_in_compiled_code_are_those_in_python(monkeypatch, rng, integrato
         tau = rng.uniform(-0.1, 0.1, (7, STEPS, 3) if held else (7, 3))
         tau[5] = np.nan
         given = {"steps": STEPS, "every": EVERY, "t": t}
-        handed_on = [1, 3, 5] if integrator in ("semi_implicit_euler", "verlet") else [1, 5]
+        handed_on = [1, 5] if integrator == "dop853" else [1, 3, 5]
         expected, handed = None, []
         run = rollouts.run_world
         monkeypatch.setattr(rollouts, "run_world", lambda *a: [handed.append(a[2]), run(*a)][1])

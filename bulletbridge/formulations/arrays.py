@@ -41,6 +41,7 @@ class Control:
     atol: Real
     recovery: Real  # share of a penetration or of a crossed limit that one step takes back
     implicit: Int  # whether joint springs are taken at the end of an Euler step
+    excess: Real  # share of the kinetic energy that a step may have too much
     t: Real  # time of the evaluation under way
 
     ahead: Real  # [s] how far ahead the factors take joint springs: the step, or 0
@@ -51,8 +52,14 @@ class Control:
     gap: Real  # largest kept row after the last correction
     unexplained: Real  # length of the longest row beyond the cap, less what the others explain
     left: Real  # how far directions left out of loops are open beyond what they may
-    worst: Int  # what a failure is about: row i, or loop i as -1 - i
+    worst: Int  # what a failure is about: row i, or loop i as -1 - i; axis i of rates that leapt
     opened: Real  # largest row before the last Newton correction
+    kinetic: Real  # [J] after the last sub-step in the metric of its factors, if it was coarse
+    kinetic_before: Real  # [J] at the start of the last step that was judged
+    kinetic_after: Real  # at its end
+    given: Real  # what forces can have added meanwhile
+    rate_before: Real  # of the axis ``worst``, if rates have leapt
+    rate_after: Real
     correction_passes: Int
     guarded: Int  # whether the last step fell back to full Newton
     failure: Int
@@ -72,7 +79,8 @@ EULER, RK4, DOP8, RADAU, VERLET = range(5)
 START, CURRENT = 0, 1
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER, LEFT_OPEN,
-) = range(8)  # fmt: skip
+    LEAPT,
+) = range(9)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
 OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS, OF_LINKS = range(4)
 """Whose factors are fresh."""
@@ -81,8 +89,9 @@ OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS, OF_LINKS = range(4)
     BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,
     STAGE_Q, STAGE_V, CHART, RATE, SEEN_Q, SEEN_V, CORRECTION, BEFORE_Q, BEFORE_V, STAGE_RATES,
 ) = range(18)  # fmt: skip
-STAGE_VDOTS, VECTORS = STAGE_RATES + 12, STAGE_RATES + 24
-"""Rows of Arrays.vectors, and their number."""
+STAGE_VDOTS = STAGE_RATES + 12
+ONE_OVER_UNITS, LEAST, MEAN, STILL, VECTORS = range(STAGE_RATES + 24, STAGE_RATES + 29)
+"""Rows of Arrays.vectors, and their number; what rates are divided by to compare them stays."""
 
 
 class Arrays(NamedTuple):

@@ -46,6 +46,21 @@ def impulsive_work(
 
 
 @outlined
+def largest_work(h: Bounded, skip: int, before: Array, after: Array) -> float:
+    """What motors and constraints that give way can have added at most [J], within their bounds.
+
+    Rows up to ``skip`` are theirs, as ``bound`` has left them.
+    """
+    total = 0.0
+    for i in range(skip):
+        bound, rate = h.problem.bounds[i], 0.0
+        for k in range(len(after)):
+            rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
+        total += max(min(max(h.problem.x[i], bound.lower), bound.upper) * rate, 0.0)
+    return total
+
+
+@outlined
 def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
     """Velocities that forces and constraints alone would give at the end of the step."""
     vdot = a.vectors[ACCELERATION, : len(v)]

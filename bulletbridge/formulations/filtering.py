@@ -29,6 +29,7 @@ from bulletbridge.formulations.correction import (
     judge_left_out,
     kept_gap,
     move_back,
+    name_widest,
     tolerance,
     travelled,
 )
@@ -118,6 +119,7 @@ def filter_state(
             break
         if passes == MOST_NEWTON_PASSES:
             c.failure = NOT_CLOSED
+            name_widest(a, f, 0)
             return
         last = gap
         rank = c.filter_rank if bent else c.rank

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.formulations.arrays import DONE, NOT_CLOSED, PREDICTED_Q, START_Q
+from bulletbridge.formulations.arrays import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
 from bulletbridge.mechanism.layout import (
     HELD_COLUMNS,
     SPOT,
@@ -41,7 +41,7 @@ from bulletbridge.simulation.bounded_kernel import (
 )
 from bulletbridge.simulation.bounds import Bounds, Complementarity
 from bulletbridge.simulation.leading import leading
-from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver import TOLD, TOO_LONG, Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
@@ -244,7 +244,7 @@ class BoundedStep:
             self.impulses[X, :n] = np.nan  # which the kernel notices, and takes the step back
 
     def advance(self, find: Finder | None, halvings: int = MOST_HALVINGS) -> int:
-        """One step, or several shorter ones where the loops cannot be closed after a long one.
+        """One step, or several shorter ones where a long one cannot be finished.
 
         Impacts may leave velocities at which a mechanism turns far within a step.
 
@@ -266,10 +266,11 @@ class BoundedStep:
                 self._exerted[:] = 0.0
                 self.predict()
         failure = self.step(touches)
-        if failure != NOT_CLOSED or halvings == 0:
+        if failure not in TOO_LONG or halvings == 0:
             return failure
         control, drives = solver.control[0], self.drives
         before, gains = solver.state.copy(), drives["position_gain"].copy()
+        whole, told = failure, [control[name] for name in TOLD]
         control["dt"] *= 0.5
         control["recovery"] *= 0.5  # they are shares per step
         drives["position_gain"] *= 0.5
@@ -279,9 +280,13 @@ class BoundedStep:
             control["dt"] *= 2.0
             control["recovery"] *= 2.0
             drives["position_gain"] = gains
-        if failure:
-            solver.state[:] = before
-            control["fresh"] = 0
+            if failure:  # the second half's finder may raise too
+                solver.state[:] = before
+                control["fresh"] = 0
+        if failure in TOO_LONG and (failure != LEFT_OPEN or whole == LEFT_OPEN):
+            failure = whole  # which says more than that of the finest part
+            for name, value in zip(TOLD, told, strict=True):
+                control[name] = value
         return failure
 
     def _ask_what_is_held(self) -> bool:

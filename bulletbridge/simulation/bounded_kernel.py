@@ -22,7 +22,12 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.bounded import Along, Bounded, Soft, bound, solve_bounded
-from bulletbridge.formulations.bounded_step import impulsive_work, list_sticking, push_freely
+from bulletbridge.formulations.bounded_step import (
+    impulsive_work,
+    largest_work,
+    list_sticking,
+    push_freely,
+)
 from bulletbridge.formulations.energy import (
     accountable,
     keep_budget,
@@ -33,6 +38,14 @@ from bulletbridge.formulations.energy import (
 )
 from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
+from bulletbridge.formulations.plausible import (
+    BOUNDED_EXCESS,
+    find_least_of_whole,
+    judge_leap,
+    kinetic_energy_of_bodies,
+    leaps,
+    ways_squared,
+)
 from bulletbridge.formulations.projector import refresh, take_springs
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import (
@@ -247,6 +260,11 @@ def run_bounded(
                 refresh(a, f, end, q, v)
         if not closed:
             finish_after(a, f, end, q, v, moving if report[APART] > 0.0 else v)
+        pushed, began = impulses[PUSHED, :nv], vectors[START_V, :nv]
+        slow, fast = ways_squared(a, began, v)
+        fast = max(fast, ways_squared(a, began, pushed)[1])
+        if c.failure == DONE and leaps(a, slow, fast, 0.0):
+            judge_bounded(a, f, h, start, end, q, v, pushed, force, report)
         if c.failure != DONE:
             for j in range(nq):
                 q[j] = vectors[START_Q, j]
@@ -264,6 +282,34 @@ def run_bounded(
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure
+
+
+@outlined
+def judge_bounded(
+    a: Arrays,
+    f: Factors,
+    h: Bounded,
+    start: Moment,
+    end: Moment,
+    q: Array,
+    v: Array,
+    pushed: Array,
+    tau: Array,
+    report: Array,
+) -> None:
+    """Refuse an end of a step, or what led to it, that motors and forces cannot have made."""
+    nq, nv = len(q), len(v)
+    q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+    lines, skip = tau.reshape((1, nv)), int(report[PULLED]) + len(h.soft.rows)
+    given = max(largest_work(h, skip, v0, pushed), largest_work(h, skip, v0, v))
+    if report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
+        for k in range(nv):
+            h.moving[k] -= pushed[k]
+        given += kinetic_energy_of_bodies(a, h.moving)
+    find_least_of_whole(a, f)
+    judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
+    if a.control.failure == DONE:
+        judge_leap(a, start, end, q0, v0, q, v, lines, given, BOUNDED_EXCESS)
 
 
 @helper

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.formulations.arrays import EULER
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
@@ -22,7 +21,7 @@ from bulletbridge.simulation.loads import (
     loaded_reactions,
 )
 from bulletbridge.simulation.motors import Motors
-from bulletbridge.simulation.options import BoundedSolver, World
+from bulletbridge.simulation.options import BOUNDED, BoundedSolver, Integrator, World
 from bulletbridge.simulation.python_step import PythonStep
 
 NEED_EULER = (
@@ -40,6 +39,7 @@ class BoundedState(Reconfigurable):
     """
 
     _python: Adaptive | PythonStep | None
+    _given_integrator: Integrator | None
 
     def _set_bounded(
         self, world: World | None, contacts: bool, limits: bool, bounded_solver: BoundedSolver
@@ -174,8 +174,7 @@ class BoundedState(Reconfigurable):
             ModelError: Not with this integrator.
         """
         solver = self._solver
-        if self._python is not None or solver.control[0]["integrator"] != EULER:
-            raise ModelError(NEED_EULER)
+        self._require_euler()
         if self._bounded is None or self._bounded.solver is not solver:
             new, before = self._make_bounded(), self._bounded
             if before is not None:  # turns are counted on when constraints come and go
@@ -193,6 +192,15 @@ class BoundedState(Reconfigurable):
         except BaseException:
             self.write()
             raise
+
+    def _require_euler(self) -> None:
+        """Refuse bounded forces under an integrator or formulation that does not have them.
+
+        Raises:
+            ModelError: Another integrator was given, or another formulation.
+        """
+        if self._python is not None or self._given_integrator not in (None, BOUNDED):
+            raise ModelError(NEED_EULER)
 
     def set_max_force(self, name: str, force: float) -> None:
         """Give a constraint that gives way another largest force [N or N m].

@@ -13,6 +13,7 @@ from bulletbridge.errors import (
 )
 from bulletbridge.formulations.arrays import (
     CONTRADICTED,
+    LEAPT,
     LEFT_OPEN,
     NOT_CLOSED,
     NOT_FINITE,
@@ -22,6 +23,9 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import REFINEMENTS, Solver
+
+TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
+"""What was tried before a step is given up."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -79,15 +83,16 @@ def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
 def explain(solver: Solver, failure: int) -> str:
     """Why a step could not be finished, and what to try."""
     begun = f"step at t = {solver.t:.6g} s"
+    undone = f"{TRIED}; the state before it was restored"
     if failure == NOT_FINITE:
         return (
-            f"{begun} gave numbers that are not finite; the state before it was restored; "
+            f"{begun} gave numbers that are not finite, {undone}; "
             f"check tau for NaN and masses for zero, or use a smaller dt"
         )
     if failure in (CONTRADICTED, LEFT_OPEN):
         return (
             f"{begun}: constraints contradict each other: {opened(solver)} and nothing that the "
-            f"others leave free can close it; the state before it was restored; check the motions "
+            f"others leave free can close it, {undone}; check the motions "
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
         )
@@ -105,14 +110,35 @@ def explain(solver: Solver, failure: int) -> str:
     if failure == NOT_RESOLVED:
         return (
             f"{begun} would take sub-steps that are too short, or its implicit equations have no "
-            f"solution in reach; the state before it was restored; use a larger rtol, a smaller dt "
+            f"solution in reach, {undone}; use a larger rtol, a smaller dt "
             f"or another integrator, and look for forces that jump"
+        )
+    if failure == LEAPT:
+        return (
+            f"{begun}: {leapt(solver)}, {undone}; use a smaller dt, "
+            f"look for forces that jump, for springs and dampers that are too stiff for explicit "
+            f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
     assert failure == NOT_CLOSED
     return (
-        f"{begun}: {opened(solver)} after the last correction pass, with steps of dt / "
-        f"{REFINEMENTS[-1]} too; the state before it was restored; use a smaller dt, or check "
-        f"whether the mechanism has reached a position it cannot pass"
+        f"{begun}: {opened(solver)} after the last correction pass, {undone}; use a smaller dt, or "
+        f"check whether the mechanism has reached a position it cannot pass"
+    )
+
+
+def leapt(solver: Solver) -> str:
+    """Which joint's rate no force can have made, and the energies."""
+    c, axis = solver.control[0], int(solver.control[0]["worst"])
+    name, unit = f"rate {axis}", ""
+    for joint in solver.mechanism.joints.values():
+        if joint.v.start <= axis < joint.v.stop:
+            along = joint.kind in ("prismatic", "beam") or axis >= joint.v.start + 3
+            name, unit = f"joint '{joint.name}'", "m/s" if along else "rad/s"
+    return (
+        f"{name} leaps from {float(c['rate_before']):.3g} to {float(c['rate_after']):.3g} {unit} "
+        f"and the kinetic energy from {float(c['kinetic_before']):.3g} to "
+        f"{float(c['kinetic_after']):.3g} J, where all that acts can have added "
+        f"{float(c['given']):.2g} J"
     )
 
 

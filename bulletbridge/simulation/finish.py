@@ -24,6 +24,7 @@ from bulletbridge.formulations.correction import (
     gap_between,
     judge_left_out,
     kept_gap,
+    name_widest,
     newton_passes,
     tolerance,
     travelled,
@@ -37,16 +38,34 @@ from bulletbridge.simulation.verlet import second_half
 @helper
 def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
-    finish_after(a, f, end, q, v, v)
+    c = a.control
+    enough = correct(a, f, end, q, v, v)
+    if c.failure != DONE:
+        return
+    if c.integrator == EULER or c.integrator == VERLET:
+        add_correction(a, v)
+    if c.integrator == VERLET:
+        second_half(accelerate, filter_velocity, a, f, end, q, v)
+    end_step(a, f, end, q, v, enough)
 
 
 @helper
 def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array) -> None:
-    """The same where q was displaced by ``moved`` (nv,) and not by the velocity alone."""
+    """The end of a step of Euler's method that displaced q by ``moved`` (nv,), not by v alone."""
+    enough = correct(a, f, end, q, v, moved)
+    if a.control.failure != DONE:
+        return
+    add_correction(a, v)
+    end_step(a, f, end, q, v, enough)
+
+
+@helper
+def correct(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array) -> float:
+    """Correct the configuration and make the factors there; the gap that counts as closed."""
     c = a.control
     if not finite(v) or not finite(q):
         c.failure = NOT_FINITE
-        return
+        return 0.0
     c.guarded = 0
     correction = a.vectors[CORRECTION, : len(v)]
     for k in range(len(v)):
@@ -56,13 +75,20 @@ def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: 
         c.correction_passes = fixed_passes(a, f, end, q, v)
     else:
         correct_to_round_off(a, f, end, q, v, moved, enough)
-    if c.failure != DONE:
-        return
-    if c.integrator == EULER or c.integrator == VERLET:
-        for k in range(len(v)):
-            v[k] += correction[k] / c.dt
-    if c.integrator == VERLET:
-        second_half(accelerate, filter_velocity, a, f, end, q, v)
+    return enough
+
+
+@helper
+def add_correction(a: Arrays, v: Array) -> None:
+    """What the correction moved, over the step, goes into the velocity."""
+    for k in range(len(v)):
+        v[k] += a.vectors[CORRECTION, k] / a.control.dt
+
+
+@helper
+def end_step(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, enough: float) -> None:
+    """Filter the velocity, and look at what is left out."""
+    c = a.control
     filter_velocity(a, f, v)
     c.fresh = 1
     if c.passes < 0:
@@ -101,6 +127,7 @@ def correct_to_round_off(
     c.correction_passes = passes
     if passes == FAILED:
         c.failure = NOT_CLOSED
+        name_widest(a, f, 0)
 
 
 @helper

@@ -27,10 +27,11 @@ from bulletbridge.formulations.correction import (
     finite,
     tolerance,
 )
+from bulletbridge.formulations.plausible import find_least
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.front_solutions import carry, row_rates, solve, twice_kinetic_energy
 from bulletbridge.numerics.fronts import Elimination
-from bulletbridge.numerics.jit import helper
+from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row
 from bulletbridge.simulation.link_factors import LinkFactors, accelerate, poses_and_gaps, prepare
@@ -140,3 +141,15 @@ def filter_velocity(a: Arrays, f: LinkFactors, v: Array) -> None:
     solve(e, none, e.right, x, y)
     for k in range(nv):
         v[k] += x[k]
+
+
+@outlined
+def find_least_of_links(a: Arrays, f: LinkFactors) -> None:
+    """``plausible.find_least`` with factors in link coordinates."""
+    find_least(filter_velocity, a, f)
+
+
+@outlined
+def energy_of(a: Arrays, f: LinkFactors, v: Array) -> float:
+    """Kinetic energy [J] at the configuration of the factors, in their metric."""
+    return 0.5 * twice_kinetic_energy(f.e, v)

@@ -10,6 +10,7 @@ from bulletbridge.formulations.arrays import (
     DONE,
     EULER,
     HANDED_OVER,
+    LEAPT,
     NOT_FINITE,
     NOT_RESOLVED,
     RK4,
@@ -28,7 +29,7 @@ from bulletbridge.simulation.warm_up import announce_compilation
 PARALLEL = 1e-12
 """Sine of the angle up to which axes count as parallel."""
 
-LEFT_TO_JOINTS = (HANDED_OVER, NOT_FINITE, NOT_RESOLVED)
+LEFT_TO_JOINTS = (HANDED_OVER, NOT_FINITE, NOT_RESOLVED, LEAPT)
 """Failures of a step that is then tried in joint coordinates."""
 
 

@@ -29,7 +29,7 @@ from bulletbridge.simulation.link_factors import (
     refresh,
     respond,
 )
-from bulletbridge.simulation.link_finish import finish
+from bulletbridge.simulation.link_finish import energy_of, find_least_of_links, finish
 from bulletbridge.simulation.stages import no_implicit_stages
 from bulletbridge.simulation.sub_steps import stepping
 from bulletbridge.simulation.ways import Way
@@ -58,6 +58,8 @@ advance = stepping(
         explicit_stages,
         no_implicit_stages,
         finish,
+        energy_of,
+        find_least_of_links,
     )
 )
 

@@ -29,6 +29,8 @@ COMPILED = {
     "radau": RADAU,
 }
 """Integrators that are compiled with the projector."""
+BOUNDED: Integrator = "semi_implicit_euler"
+"""The one that has bounded forces, and springs at the end of a step."""
 CONTROLLED = ("dop853", "radau")
 """Those with error control."""
 Directions = Literal["start", "current"]
@@ -92,6 +94,15 @@ class Status:
     rejected: int
 
 
+def chosen(given: Integrator | None, bounded: bool) -> Integrator:
+    """The integrator of a step: the one given, or else the one that is best for its cost.
+
+    That is ``verlet``, by measurement (``benchmarks/default_integrator.py``), and where forces are
+    ``bounded``, or springs act at the end of the step, the one that has them.
+    """
+    return given or (BOUNDED if bounded else "verlet")
+
+
 def check_step(dt: float) -> None:
     """Refuse steps that lead nowhere.
 
@@ -104,15 +115,15 @@ def check_step(dt: float) -> None:
 
 def check_options(
     dt: float,
-    integrator: str,
+    integrator: str | None,
     correction: str,
     passes: int | None,
     velocity_filter: bool,
-    springs: str,
+    springs: str | None,
     bounded_solver: str,
     tolerances: tuple[float | None, float],
 ) -> None:
-    """Refuse options that mean nothing; ``tolerances`` are rtol and atol.
+    """Refuse options that mean nothing; ``tolerances`` are rtol and atol, None the default.
 
     Raises:
         ModelError: It says which, and what there is.
@@ -124,8 +135,13 @@ def check_options(
         ("springs", springs, get_args(Springs)),
         ("bounded_solver", bounded_solver, get_args(BoundedSolver)),
     ):
-        if given not in known:
+        if given is not None and given not in known:
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
+    if springs == "implicit" and integrator not in (None, BOUNDED):
+        raise ModelError(
+            f"springs='implicit' is for {BOUNDED}, and {integrator} takes them as they are; leave"
+            " springs or integrator out"
+        )
     if passes is not None and not (is_count(passes) and passes >= 0):
         raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")
     if integrator in CONTROLLED and not (passes is None and velocity_filter):

@@ -11,9 +11,10 @@ from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.failures import TRIED
 from bulletbridge.simulation.methods import METHODS, State, Stepper
 from bulletbridge.simulation.options import Directions
-from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.solver import REFINEMENTS, Solver
 from bulletbridge.simulation.tree import Tree
 
 
@@ -84,19 +85,51 @@ class PythonStep:
         """Go on from a memory, of which there is none."""
 
     def step(self, solver: Solver, dt: float) -> int:
-        """Advance the solver's state by dt [s]; return what is wrong with its end, or DONE.
+        """Advance the solver's state by dt [s], in parts if need be.
+
+        Returns:
+            What is wrong with the end of the whole step, or DONE.
 
         Raises:
-            StepError: A stage or the correction failed; the state is that before the step.
+            StepError: A stage or the correction failed, in parts too; the state is that before the
+                step.
         """
-        state = State(solver.q.copy(), solver.v.copy(), solver.t)
-        try:
-            end = self._stepper_of(solver)(state, dt)
-        except StepError as error:
-            raise type(error)(
-                f"step at t = {state.t:.6g} s: {error}; the state before it was restored"
-            ) from error
-        return self._take(solver, end, state.t + dt)
+        before, pushed = solver.state.copy(), solver.forces(0).copy()
+        found: int | StepError = DONE
+        for parts in (1, *REFINEMENTS):
+            try:
+                failed = self._in_parts(solver, dt, parts)
+                failed = failed or solver.judge(before, pushed)
+            except StepError as error:
+                failed = error
+            except BaseException:
+                solver.state[:] = before
+                raise
+            if failed == DONE:
+                return DONE
+            solver.state[:] = before
+            found = found or failed
+        if isinstance(found, StepError):
+            begun = f"step at t = {before[-1]:.6g} s"
+            raise type(found)(
+                f"{begun}: {found}; {TRIED}; the state before it was restored"
+            ) from found
+        return found
+
+    def _in_parts(self, solver: Solver, dt: float, parts: int) -> int:
+        """Advance by dt [s] in equal parts; return what is wrong with the end of one, or DONE.
+
+        Raises:
+            StepError: A stage or the correction failed.
+        """
+        t, stepper = solver.t, self._stepper_of(solver)
+        for n in range(parts):
+            state = State(solver.q.copy(), solver.v.copy(), solver.t)
+            end = stepper(state, dt / parts)
+            failure = self._take(solver, end, t + (n + 1) * (dt / parts))
+            if failure != DONE:
+                return failure
+        return DONE
 
     def _stepper_of(self, solver: Solver) -> Stepper:
         """The stepper of this solver, kept since formulations may have found out much about it."""

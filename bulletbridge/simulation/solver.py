@@ -12,23 +12,32 @@ from bulletbridge.formulations.arrays import (
     DONE,
     DOP8,
     EULER,
+    LEAPT,
+    LEFT_OPEN,
     NOT_CLOSED,
+    NOT_FINITE,
     NOT_RESOLVED,
     RADAU,
     RK4,
+    START_Q,
+    START_V,
     VERLET,
 )
+from bulletbridge.formulations.plausible import EXCESS, MOST_EXCESS
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.solver_arrays import SolverArrays, Tolerances
-from bulletbridge.simulation.step import ACCELERATE, STEP, run, stepping_kernel
+from bulletbridge.simulation.step import ACCELERATE, JUDGE, STEP, run, stepping_kernel
 from bulletbridge.simulation.warm_up import announce_compilation
 
 REFINEMENTS = (8, 64, 512)
-"""Parts of a step whose correction or implicit equations fail."""
-TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, CONTRADICTED)
+"""Parts of a step that cannot be finished as a whole."""
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT)
+"""What may go wrong because a step is too long."""
+TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
+"""What the control has to say about a failure."""
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
     "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"
@@ -213,13 +222,14 @@ class Solver(SolverArrays):
             # where an error estimate sets the length of sub-steps, shorter ones have been tried
             if failure not in TOO_LONG or self.control[0]["controlled"]:
                 return failure
-            if self._refine():
+            failure = self._refine(failure)
+            if failure:
                 return failure
             done += 1
             while every and done % every and done < steps:
                 failure = self.run(STEP, 1)
                 if failure in TOO_LONG:
-                    failure = self._refine()
+                    failure = self._refine(failure)
                 if failure:
                     return failure
                 done += 1
@@ -228,27 +238,60 @@ class Solver(SolverArrays):
             if done == steps:
                 return DONE
 
-    def _refine(self) -> int:
-        """One step in as many parts as its correction needs; the failure of the finest, or DONE.
+    def _refine(self, whole: int) -> int:
+        """One step in as many parts as it needs, in joint coordinates, which name what is wrong.
 
         The state before the whole step is restored after any failure; a part restores its own.
+
+        Args:
+            whole: How the whole step failed.
+
+        Returns:
+            DONE, or how the coarsest parts failed, which says more than the finest; LEFT_OPEN comes
+            before others, since it asks for another decision about redundancy.
         """
-        c, failure = self.control[0], NOT_CLOSED
-        dt = float(c["dt"])
-        before, told = self.state.copy(), (int(c["worst"]), float(c["gap"]))
+        c, failure, by_parts = self.control[0], whole, self.parts
+        dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
+        found = whole, [c[name] for name in TOLD]
+        again = (1,) if by_parts is not None else ()
+        pushed = self.forces(0).copy()
+        self.parts = None
         try:
-            for parts in REFINEMENTS:
+            for parts in again + REFINEMENTS:
                 self.state[:], c["fresh"] = before, 0
                 c["dt"] = dt / parts
                 failure = self.run(STEP, parts)
+                c["dt"], c["excess"] = dt, MOST_EXCESS if parts == REFINEMENTS[-1] else EXCESS
+                failure = failure or self.judge(before, pushed)
                 if failure not in TOO_LONG:
                     break
+                if parts == 1 or (failure == LEFT_OPEN and found[0] != LEFT_OPEN):
+                    found = failure, [c[name] for name in TOLD]
         finally:  # a user's constraint may raise
-            c["dt"], c["guarded"] = dt, 1
+            self.parts = by_parts
+            c["dt"], c["guarded"], c["excess"] = dt, 1, EXCESS
             if failure != DONE:
                 self.state[:], c["fresh"] = before, 0
-            if failure in TOO_LONG:  # what was open after the whole step says more
-                c["worst"], c["gap"] = told
+        c["kinetic"] = kinetic if failure else c["kinetic_after"]
+        if failure in TOO_LONG:
+            failure = found[0]
+            for name, value in zip(TOLD, found[1], strict=True):
+                c[name] = value
+        return failure
+
+    def judge(self, before: Array, pushed: Array) -> int:
+        """LEAPT where forces cannot have led from a state (nq + nv + 1) here in a step; or DONE.
+
+        ``pushed`` are forces (1, nv) on the rates that acted then.
+        """
+        nq, nv, task = len(self.q), len(self.v), JUDGE
+        self.vectors[START_Q, :nq], self.vectors[START_V, :nv] = before[:nq], before[nq : nq + nv]
+        forces, c = np.vstack([pushed, self.forces(0)]), self.control[0]
+        kept = {name: c[name] for name in ("rank", "filter_rank", "margin", "gap", "guarded")}
+        call = self.stored_call(task).call
+        failure = self.finish_call(call((self.targets_now(), forces, NO_RECORD, task, 0)))
+        for name, value in kept.items():
+            c[name] = value
         return failure
 
     def _record(self, line: Array) -> None:

@@ -18,6 +18,7 @@ from bulletbridge.formulations.arrays import (
     DRIFT_PHASE,
     EULER,
     INTERRUPTED,
+    ONE_OVER_UNITS,
     POSITION_PHASE,
     SCRIPT_PHASE,
     SEEN_Q,
@@ -25,6 +26,7 @@ from bulletbridge.formulations.arrays import (
     VECTORS,
     SystemArrays,
 )
+from bulletbridge.formulations.plausible import EXCESS
 from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import AXIS, DRAG, EFFORT, POSE
@@ -109,7 +111,7 @@ class SolverArrays:
         self.rows["unit"] = self.rows["scale"] = encoded.scale
         self.rows["level"] = ~encoded.has_position
         self.factors = np.zeros((MATRICES, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
-        self.vectors = np.zeros((VECTORS, max(nq, nv, nc)))
+        self.vectors = np.zeros((VECTORS, max(nq, nv, nc, 3)))
         self.user_size = sum(len(user.units) for user in encoded.users)
         self.user_jacobian = np.zeros((self.user_size, nv))
         self.still = encoded.targets(np.zeros(1))
@@ -128,7 +130,7 @@ class SolverArrays:
         c["mismatch"], c["recovery"] = np.inf, RECOVERY
         c["user_rows"] = self.user_size
         c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        c["rtol"], c["atol"] = 1e-10, 1e-12
+        c["rtol"], c["atol"], c["excess"] = 1e-10, 1e-12, EXCESS
         if self.user_size:
             c["driven"] = 1
         self.arrays = SystemArrays(
@@ -148,8 +150,19 @@ class SolverArrays:
             self.state,
             self.control,
         )
+        self.vectors[ONE_OVER_UNITS, :nv] = 1.0 / self._units_of_rates()
         self._now: np.ndarray = self.still  # what a kernel has asked for
         self._pushed: Array = self.tau  # likewise
+
+    def _units_of_rates(self) -> Array:
+        """What rates (nv,) are measured by: a radian, or the mechanism's length."""
+        units = np.ones(self.mechanism.nv)
+        for joint in self.mechanism.joints.values():
+            if joint.kind in ("prismatic", "beam"):
+                units[joint.v] = self.encoded.length
+            elif joint.kind == "free":
+                units[joint.v][3:] = self.encoded.length
+        return units
 
     def decide_rank(self, caps: Caps, scale: Array, mismatch: float, most_left: float) -> None:
         """Hold what was found at closed poses.
@@ -178,6 +191,7 @@ class SolverArrays:
         c = self.control[0]
         self.q[:], self.v[:], self.state[-1] = q, v, t
         c["fresh"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
+        c["kinetic"] = 0.0
 
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""

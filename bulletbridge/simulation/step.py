@@ -17,12 +17,16 @@ from bulletbridge.formulations.arrays import (
     OF_THE_WHOLE,
     RADAU,
     RK4,
+    START_Q,
+    START_V,
     Arrays,
     FactorPair,
     Factors,
     Moment,
     SystemArrays,
 )
+from bulletbridge.formulations.energy import kinetic_energy
+from bulletbridge.formulations.plausible import find_least_of_whole, judge_leap
 from bulletbridge.formulations.projector import (
     accelerate,
     accelerate_at,
@@ -30,7 +34,7 @@ from bulletbridge.formulations.projector import (
     refresh,
     take_springs,
 )
-from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import unwhiten
 from bulletbridge.simulation.explicit import explicit_stages
@@ -40,8 +44,9 @@ from bulletbridge.simulation.stages import no_explicit_stages, no_implicit_stage
 from bulletbridge.simulation.sub_steps import stepping
 from bulletbridge.simulation.ways import Way
 
-STEP, ACCELERATE, PROJECT = 0, 1, 2
-"""Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place."""
+STEP, ACCELERATE, PROJECT, JUDGE = 0, 1, 2, 3
+"""Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place;
+judge the step that has led here from vectors[START_Q] and vectors[START_V]."""
 
 
 @helper
@@ -49,6 +54,12 @@ def respond(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) 
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     push(a, f, q, v, tau, vdot)
     unwhiten(f.L, vdot)
+
+
+@outlined
+def energy_of(a: Arrays, f: Factors, v: Array) -> float:
+    """Kinetic energy [J] at the configuration of the factors, in their metric."""
+    return kinetic_energy(a, f, v)
 
 
 @helper
@@ -65,6 +76,8 @@ WHOLE = Way(
     no_explicit_stages,
     no_implicit_stages,
     finish,
+    energy_of,
+    find_least_of_whole,
 )
 STAGED = WHOLE._replace(respond=no_response, explicit_stages=explicit_stages)
 advance = stepping(WHOLE)
@@ -128,9 +141,20 @@ def do_task(
     if task == ACCELERATE:
         accelerate_at(a, s.f, now, q, v, tau[0], a.vectors[ACCELERATION, :nv])
         c.fresh = OF_THE_WHOLE
+    elif task == JUDGE:
+        judge(a, s.f, now, q, v, tau)
     else:
         project(a, s.f, now, q, v)
     return c.failure
+
+
+@outlined
+def judge(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, tau: Array) -> None:
+    """Refuse the end of a step that forces cannot have led to; both ends are prescribed alike."""
+    q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
+    refresh(a, f, end, q, v)
+    find_least_of_whole(a, f)
+    judge_leap(a, end, end, q0, v0, q, v, tau, 0.0, a.control.excess)
 
 
 @kernel

@@ -28,6 +28,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
 )
 from bulletbridge.formulations.correction import finite
+from bulletbridge.formulations.plausible import COARSE, judge_leap, leaps, ways_squared
 from bulletbridge.formulations.projector import take_springs
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
@@ -68,7 +69,7 @@ def stepping(way: Way) -> Callable[..., int]:
     numba resolves the functions that it closes over when it compiles it; as arguments they would
     keep a kernel from being kept on disk.
     """
-    fresh, refresh, respond, accelerate, accelerate_at, *stages, finish = way
+    fresh, refresh, respond, accelerate, accelerate_at, *stages, finish, energy_of, find_least = way
     explicit_stages, implicit_stages = stages
 
     @helper
@@ -109,7 +110,8 @@ def stepping(way: Way) -> Callable[..., int]:
             k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
             force = tau[k : k + lines]
             t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
-            known, attempts = -1.0, 0  # margin at the start of the step, sub-steps tried
+            # margin and energy at the start of the step, sub-steps tried
+            known, kinetic, attempts = -1.0, c.kinetic, 0
             rest, landing, stuck = whole, 0, False  # stuck: an implicit method out of its depth
             most = longest(a, v, whole, parts, c.fresh == fresh)
             while last == 0:
@@ -201,6 +203,14 @@ def stepping(way: Way) -> Callable[..., int]:
                 if c.failure != DONE:
                     break
                 if not c.controlled:
+                    slow, fast = ways_squared(a, v0, v)
+                    energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
+                    if leaps(a, slow, fast, energy):
+                        find_least(a, s.f)
+                        judge_leap(a, start, end, q0, v0, q, v, force, 0.0, c.excess)
+                        if c.failure != DONE:
+                            break
+                    c.kinetic = energy
                     if last == 1 and landing == 0 and parts and on_singular(a, v, whole):
                         keep(q, q0)
                         keep(v, v0)
@@ -216,7 +226,7 @@ def stepping(way: Way) -> Callable[..., int]:
                 c.t = t
                 keep(q, a.vectors[BEFORE_Q])
                 keep(v, a.vectors[BEFORE_V])
-                c.fresh = OF_NOTHING
+                c.fresh, c.kinetic = OF_NOTHING, kinetic
                 if c.failure == HANDED_OVER and other > 0.0:  # what is known holds for who was here
                     c.fresh, c.judged = fresh, judged
                 elif c.failure == HANDED_OVER and known > 0.0:

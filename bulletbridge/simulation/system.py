@@ -15,9 +15,9 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.bounded_kernel import run_bounded
-from bulletbridge.simulation.bounded_state import NEED_EULER
 from bulletbridge.simulation.failures import raise_failure
 from bulletbridge.simulation.options import (
+    BOUNDED,
     COMPILED,
     CONTROLLED,
     BoundedSolver,
@@ -28,6 +28,7 @@ from bulletbridge.simulation.options import (
     check_counts,
     check_options,
     check_step,
+    chosen,
 )
 from bulletbridge.simulation.python_step import PythonStep
 from bulletbridge.simulation.recording import Recording, from_table
@@ -57,7 +58,9 @@ class System(WorldState):
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
             ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
             for stiff forces); and in Python those of ``simulation.methods``: ``euler``, ``heun``,
-            ``nystrom4``, ``trapezoidal``, ``symmetric``.
+            ``nystrom4``, ``trapezoidal``, ``symmetric``. None: ``verlet``, but for steps with
+            motors, joint friction, limits, contacts or force limits of constraints, and with
+            springs that are taken implicitly, which are those of ``semi_implicit_euler``.
         rtol, atol: What ``dop853`` and ``radau`` may err by in a sub-step, rtol in radians or
             lengths of the mechanism, for rates times its pace [1/s]; they divide dt into as many
             sub-steps as that takes, so that dt is but the time between outputs. None: fixed steps
@@ -70,12 +73,13 @@ class System(WorldState):
             that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
         contacts: Whether the bodies touch each other and what stands in the world. Steps then need
-            a world, and are those of ``semi_implicit_euler``.
+            a world.
         limits: Whether joint limits stop joints; those of loop joints always do.
         springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
             beside them, at the end of the step, so that no stiffness makes it unstable, at the
             price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
-            nothing and need w dt < 2. All other integrators know but one way.
+            nothing and need w dt < 2. None: implicit with that integrator and with the default.
+            All other integrators know but one way.
         bounded_solver: What solves for the impulses of motors, limits and contacts: the
             ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
             for hard cases.
@@ -99,7 +103,7 @@ class System(WorldState):
         world: World | None = None,
         forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
         dt: float = 1 / 240,
-        integrator: Integrator = "semi_implicit_euler",
+        integrator: Integrator | None = None,
         rtol: float | None = 1e-10,
         atol: float = 1e-12,
         correction: Directions = "start",
@@ -109,7 +113,7 @@ class System(WorldState):
         contacts: bool = False,
         limits: bool = False,
         bounded_solver: BoundedSolver = "compiled",
-        springs: Springs = "implicit",
+        springs: Springs | None = None,
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
@@ -145,29 +149,47 @@ class System(WorldState):
         self._digest: tuple[tuple[str, ...], bytes] | None = None
         self._full.script = script(mechanism, forces or {})
         self._set_bounded(world, contacts, limits, bounded_solver)
-        self.integrator: Integrator = integrator
+        self._given_integrator = integrator
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
         if integrator in CONTROLLED and not projector:
             if integrator == "radau" or rtol is None:
                 raise ModelError(NEED_PROJECTOR)
             self._python = Adaptive(rtol, atol, make)
-        elif not (projector and velocity_filter and integrator in COMPILED):
-            self._python = PythonStep(make, integrator, correction, passes, velocity_filter)
-        if self._has_bounded and (self._python is not None or integrator != "semi_implicit_euler"):
-            raise ModelError(NEED_EULER)
+        elif not (projector and velocity_filter and (integrator or BOUNDED) in COMPILED):
+            method = chosen(integrator, self._has_bounded)
+            self._python = PythonStep(make, method, correction, passes, velocity_filter)
+        if self._has_bounded:
+            self._require_euler()
         control = self._full.control[0]
-        control["dt"], control["integrator"] = dt, COMPILED.get(integrator, EULER)
+        control["dt"] = dt
         if integrator in CONTROLLED:
             control["controlled"] = rtol is not None
             control["rtol"], control["atol"] = 1e-12 if rtol is None else rtol, atol
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        control["implicit"] = springs == "implicit" and has_springs(self._full)
+        compiled = self._python is None and integrator in (None, BOUNDED)
+        self._take_springs(compiled and springs != "explicit" and has_springs(self._full))
         stepped = run_bounded if self._has_bounded else stepping_kernel(int(control["integrator"]))
         compile_ahead(bias, run, stepped)  # setting up takes the small ones first
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
+
+    def __repr__(self) -> str:
+        """What it is made of, how it steps and when it is."""
+        acting = [name for name in ("contacts", "limits") if self._options[name]]
+        acting += ["motors"] if self.motors.on else []
+        return (
+            f"<System: {self.mechanism.nv} rates, {len(self.constraints)} constraints,"
+            f" {self.integrator} at {self.dt:g} s, {' and '.join(acting) or 'no limits, contacts'}"
+            f"{'' if acting else ' or motors'}, t = {self.t:.6g} s>"
+        )
+
+    @property
+    def integrator(self) -> Integrator:
+        """That of the next step: the one given, or the default for what acts now."""
+        implicit = bool(self._solver.control[0]["implicit"])
+        return chosen(self._given_integrator, self._has_bounded or implicit)
 
     @property
     def dt(self) -> float:
@@ -281,10 +303,19 @@ class System(WorldState):
         return {**self._options, "formulation": getattr(make, "__qualname__", type(make).__name__)}
 
     def take_stiff_springs_implicitly(self) -> None:
-        """Have joint springs act at the end of steps if explicit ones could not follow them."""
-        if too_fast(self._solver):
-            for solver in (self._full, self._solver):
-                solver.control[0]["implicit"] = 1
+        """Have springs act at the end of steps if explicit ones could not follow them.
+
+        An integrator that was given and has no such springs is left as it is.
+        """
+        if self._given_integrator in (None, BOUNDED) and too_fast(self._solver):
+            self._take_springs(self._python is None)
+
+    def _take_springs(self, implicit: bool) -> None:
+        """Have springs act at the end of steps or not, and take the integrator for that."""
+        for solver in (self._full, self._solver):
+            control = solver.control[0]
+            control["implicit"] = implicit
+            control["integrator"] = COMPILED.get(chosen(self._given_integrator, implicit), EULER)
 
     def step(self, write: bool = True) -> None:
         """Advance by one step and show the state in the world.

@@ -20,6 +20,8 @@ class Way(NamedTuple):
             ``explicit.explicit_stages``.
         implicit_stages: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
         finish: (a, f, end, q, v) corrects, makes factors, filters.
+        energy_of: (a, f, v) kinetic energy [J], with factors that are fresh.
+        find_least: (a, f), see ``plausible.find_least``, with factors that are fresh.
     """
 
     fresh: int
@@ -30,6 +32,8 @@ class Way(NamedTuple):
     explicit_stages: Callable[..., tuple[float, float]]
     implicit_stages: Callable[..., tuple[float, float]]
     finish: Callable[..., None]
+    energy_of: Callable[..., float]
+    find_least: Callable[..., None]
 
 
 class Pair(Protocol):

@@ -87,8 +87,11 @@ def compare(
     dt: Dt = 1 / 240,
     duration: Duration = 10.0,
     integrator: Annotated[
-        IntegratorName, typer.Option(help="Of our solver; Bullet's is fixed.")
-    ] = IntegratorName.semi_implicit_euler,
+        IntegratorName | None,
+        typer.Option(
+            help="Of our solver, verlet unless springs are too stiff for it; Bullet's is fixed."
+        ),
+    ] = None,
     rtol: Annotated[float, typer.Option(help="Tolerance of dop853 and radau.")] = 1e-10,
     solver: Annotated[
         list[str] | None,
@@ -120,7 +123,8 @@ def compare(
     names = tuple(solver) if solver else SOLVERS
     if "all" in names:
         names = EVERYTHING
-    plan = Plan(dt, duration, integrator.value, rtol, tuple(dict.fromkeys(names)), reference)
+    method = None if integrator is None else integrator.value
+    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference)
     specs = [read_loops(find(model)) for model in models]
     require_places(json_file, report)
     if gui:

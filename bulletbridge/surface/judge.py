@@ -36,6 +36,7 @@ def judge(
     mechanism = loaded.system.mechanism
     return replace(
         result,
+        integrator=result.integrator if solver in NATIVE else loaded.system.integrator,
         gap_m=extent(seen.gap_m),
         gap_rad=extent(seen.gap_rad),
         gap_kept=extent(seen.gap_kept),

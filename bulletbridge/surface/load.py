@@ -17,7 +17,7 @@ from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.bounds import beyond_limits
-from bulletbridge.simulation.options import BoundedSolver, Integrator
+from bulletbridge.simulation.options import BoundedSolver, Integrator, Springs
 from bulletbridge.simulation.scripted import ForceSignal
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.system import System
@@ -43,7 +43,7 @@ class SystemOptions(TypedDict, total=False):
 
     forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
     dt: float
-    integrator: Integrator
+    integrator: Integrator | None
     rtol: float | None
     atol: float
     correction: Literal["start", "current"]
@@ -52,7 +52,7 @@ class SystemOptions(TypedDict, total=False):
     velocity_filter: bool
     contacts: bool
     limits: bool
-    springs: Literal["implicit", "explicit"]
+    springs: Springs | None
     bounded_solver: BoundedSolver
     tolerances: Tolerances | None
 
@@ -116,7 +116,7 @@ def load(
         client: Bullet client to load into; None for a new one without a window.
         adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
         system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
-            too stiff for that at the start.
+            too stiff for that at the start, and so the integrator is ``verlet`` unless given.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
@@ -143,12 +143,13 @@ def load(
         mechanism = with_forces(bodies.mechanism, spec.forces)
         if adjust is not None:
             mechanism = adjust(mechanism)
-        options: SystemOptions = {"springs": "explicit", **system_options}
+        options: SystemOptions = {**system_options}
+        options["springs"] = system_options.get("springs") or "explicit"
         options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **options)
         assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
-        if "springs" not in system_options:
+        if system_options.get("springs") is None:
             system.take_stiff_springs_implicitly()
         if options.get("limits", False):
             for said in beyond_limits(mechanism, system.q):

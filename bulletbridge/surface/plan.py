@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.simulation.options import COMPILED, CONTROLLED, Integrator
+from bulletbridge.simulation.options import BOUNDED, COMPILED, CONTROLLED, Integrator, chosen
 from bulletbridge.surface.load import SystemOptions
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
@@ -39,7 +39,7 @@ class Plan:
     Attributes:
         dt: Step [s].
         duration: [s], rounded to whole steps.
-        integrator: Of our solver; Bullet's is always semi-implicit Euler.
+        integrator: Of our solver, None for its default; Bullet's is always semi-implicit Euler.
         rtol: Tolerance of ``dop853`` and ``radau``.
         solvers: Names from ``EVERYTHING``.
         reference: Measure trajectories against DOP853 at tight tolerance.
@@ -47,7 +47,7 @@ class Plan:
 
     dt: float = 1 / 240
     duration: float = 10.0
-    integrator: Integrator = "semi_implicit_euler"
+    integrator: Integrator | None = None
     rtol: float = 1e-10
     solvers: tuple[str, ...] = SOLVERS
     reference: bool = False
@@ -64,7 +64,7 @@ class Plan:
         for solver in self.solvers:
             if solver not in EVERYTHING:
                 raise ModelError(f"unknown solver '{solver}'; there are {', '.join(EVERYTHING)}")
-        if self.integrator not in INTEGRATORS:
+        if self.integrator is not None and self.integrator not in INTEGRATORS:
             raise ModelError(
                 f"unknown integrator '{self.integrator}'; there are {', '.join(INTEGRATORS)}"
             )
@@ -96,16 +96,16 @@ def blank(
     """A result without numbers."""
     if solver in NATIVE:
         s = NATIVE[solver]
-        mode, integrator = "native", "semi_implicit_euler"
+        mode, integrator = "native", BOUNDED
         settings = (
             f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
             f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
         )
     elif solver in BASELINES and plan.integrator not in CONTROLLED:
-        mode, integrator = "formulation", plan.integrator
+        mode, integrator = "formulation", chosen(plan.integrator, False)
         settings = "no correction, no filter, in Python"
     else:
-        mode, integrator = "exact", plan.integrator
+        mode, integrator = "exact", chosen(plan.integrator, False)
         settings = "redundant directions dropped, gap corrected to round-off, state written back"
         if integrator in CONTROLLED:
             settings += f", rtol {plan.rtol:g}"

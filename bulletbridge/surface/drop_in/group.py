@@ -24,6 +24,7 @@ from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.evaluation import Gap
 from bulletbridge.simulation.filter import Impulses
 from bulletbridge.simulation.filter_kernel import run_filter
+from bulletbridge.simulation.options import BOUNDED
 from bulletbridge.simulation.saved import SavedState
 from bulletbridge.simulation.step import run
 from bulletbridge.simulation.system import System
@@ -106,6 +107,7 @@ class Group:
             list(self._models.values()),
             world=self._world,
             dt=dt,
+            integrator=BOUNDED,  # Bullet's
             allow_structure=True,
             contacts=self._has_contacts(),
             limits=self.whole,

@@ -42,7 +42,7 @@ def sweep(
     duration: Annotated[float, typer.Option(help="Simulated time [s].")] = 1.0,
     dt: Annotated[float, typer.Option("--dt", help="Step [s].")] = 1 / 240,
     every: Annotated[int, typer.Option(min=1, help="Steps from one look to the next.")] = 1,
-    integrator: Annotated[str, typer.Option(help="As in compare.")] = "semi_implicit_euler",
+    integrator: Annotated[str | None, typer.Option(help="As in compare.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as cores unless given.")
     ] = None,
@@ -70,7 +70,8 @@ def sweep(
 
     if grid and random is not None:
         raise ModelError("--grid and --random exclude each other; leave one out")
-    require_known("integrator", integrator, list(INTEGRATORS))
+    if integrator is not None:
+        require_known("integrator", integrator, list(INTEGRATORS))
     if plot is not None:
         require_figure(plot)
     spreads = dict(map(read_setting, settings))
@@ -82,7 +83,7 @@ def sweep(
         points = sample(spreads, random, seed)
     measures = tuple(measure or ())
     path = str(Path(model).absolute()) if is_file(Path(model)) else model
-    function = ModelRun(path, duration, measures, dt, every, cast(Integrator, integrator))
+    function = ModelRun(path, duration, measures, dt, every, cast(Integrator | None, integrator))
     function.check(points[0])
     with progress_bars() as progress:
         task = progress.add_task(model, total=len(points))

@@ -40,7 +40,7 @@ class ModelRun:
             given.
         dt: Step [s], unless it is a parameter.
         every: Steps from one look at the state to the next.
-        integrator: As in ``System``.
+        integrator: As in ``System``, its default unless given.
     """
 
     model: str
@@ -48,7 +48,7 @@ class ModelRun:
     measures: tuple[str, ...] = ()
     dt: float = 1 / 240
     every: int = 1
-    integrator: Integrator = "semi_implicit_euler"
+    integrator: Integrator | None = None
 
     def __call__(self, parameters: Mapping[str, float]) -> dict[str, float]:
         """What is measured of one run.

@@ -1,0 +1,180 @@
+"""Steps whose energy no force can have made: tried in parts, then refused, never shown."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from closed_mechanisms import closed_system
+from numpy.testing import assert_array_equal
+from planar import assembled, four_bar, planar_chain
+from test_islands import both
+from test_links import row
+
+import bulletbridge as bb
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.arrays import DONE, LEAPT, ONE_OVER_UNITS
+from bulletbridge.formulations.plausible import COARSE
+from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.simulation import parts
+from bulletbridge.simulation.bounded import MOST_HALVINGS, BoundedStep
+from bulletbridge.simulation.islands import Islands
+from bulletbridge.simulation.links import Links
+from bulletbridge.simulation.solver import TOO_LONG, Solver
+
+FIXED = ["semi_implicit_euler", "verlet", "rk4", "dop853"]
+STIFF = 1e6
+"""Damping [N m s/rad] of what is less than 1 kg m²: explicit steps of even dt / 512, 8e-6 s, turn
+it around eight times as fast, and a damper only takes energy."""
+
+
+def damped(mechanism):
+    """The mechanism with such a damper in its first joint."""
+    axes = mechanism.axes.copy()
+    axes["damping"][0] = STIFF
+    return replace(mechanism, axes=axes)
+
+
+def refused(system, joint):
+    """What is said of a step that gains energy by a damper; the state is the one before."""
+    q, v, t = system.q, system.v, system.t
+    with pytest.raises(StepError) as told:
+        system.step()
+    assert_array_equal(system.q, q)
+    assert_array_equal(system.v, v)
+    assert system.t == t
+    numbers = r"leaps from (\S+) to (\S+) rad/s and the kinetic energy from (\S+) to (\S+) J"
+    found = re.search(rf"'({joint})' {numbers}.*added (\S+) J.*down to dt / 512", str(told.value))
+    assert found, told.value
+    before, after, slow, fast, given = map(float, found.groups()[1:])
+    assert abs(after) > abs(before) and fast > slow + given
+    return slow
+
+
+@pytest.mark.parametrize("integrator", [*FIXED[:3], "heun", "nystrom4"])
+def test_a_damper_that_gains_energy_is_an_error_that_names_the_joint(integrator):
+    loop = four_bar().constraints
+    chain = damped(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
+    system = assembled(bb.System(chain, loop, integrator=integrator, rtol=None))
+    system.set_state(v=assembled(four_bar()).v)
+    system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
+    kinetic = system.evaluate().kinetic
+    assert refused(system, "j[012]") == pytest.approx(kinetic, rel=0.01)
+
+
+def test_so_it_is_with_limits():
+    chain = damped(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
+    system = bb.System(chain, four_bar().constraints, limits=True)
+    system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
+    refused(system, "j[012]")
+
+
+def test_implicit_steps_follow_the_same_damper():
+    chain = damped(planar_chain([1.0], [1.0]))
+    system = bb.System(chain, integrator="radau", rtol=None)
+    system.set_state([0.0], [1.0])
+    system.step()
+    assert abs(system.v[0]) < 1e-2  # of 1 rad/s; the damper's time is 1e-4 of a step
+
+
+def whole(monkeypatch, integrator):
+    """A four-bar and its factors."""
+    system = assembled(four_bar(integrator=integrator))
+    return system, system._solver.factors[0]
+
+
+def in_islands(monkeypatch, integrator):
+    """Four-bars and chains with nothing between them, and the factors of the first island."""
+    system, _ = both(monkeypatch, integrator=integrator)
+    assert isinstance(system._solver.parts, Islands)
+    return system, system._solver.parts._solvers[0].factors[0]
+
+
+def in_links(monkeypatch, integrator):
+    """Four-bars in a row and their factors in link coordinates."""
+    monkeypatch.setattr(parts, "cost_in_links", lambda *_: 0.0)
+    system = bb.System(*row(3), integrator=integrator)
+    system.assemble({"rod0": 1.0}, {"rod0": 1.0})
+    assert isinstance(system._solver.parts, Links)
+    return system, system._solver.parts.arrays[FACTORS]
+
+
+FACTORS = 13
+"""Place of the factors among the arrays of ``links_kernel.run_links``."""
+
+
+@pytest.mark.parametrize("made", [whole, in_islands, in_links])
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet"])
+def test_factors_that_are_spoilt_are_made_again(made, integrator, monkeypatch):
+    """As if masses were a millionth of what they are: velocities would be far off."""
+    (system, factors), (twin, _) = (made(monkeypatch, integrator) for _ in range(2))
+    for each in (system, twin):
+        each.rollout(20)
+    factors[0] *= 1e-3
+    for each in (system, twin):
+        each.step()
+    # parts of a step differ from the whole by its own error: (w dt)² / 2 of the rates at w < 10/s
+    off = 0.5 * (10 * system.dt) ** 2 * np.abs(twin.v).max()
+    assert np.abs(system.v - twin.v).max() < off + 1e-6
+    assert system.evaluate().largest("kept_metres") < 1e-12
+
+
+@pytest.mark.parametrize("faster", [1.5, 1e6])
+def test_a_state_that_was_not_led_to_is_told(faster):
+    """Forces that are held against it are those at both ends: a torque explains what it can do."""
+    system = assembled(four_bar())
+    system.rollout(20)
+    before, solver = system._solver.state.copy(), system._solver
+    assert solver.judge(before, solver.forces(0)) == DONE
+    solver.v[:] *= faster
+    assert solver.judge(before, solver.forces(0)) == LEAPT
+    gained = (faster**2 - 1) * system.evaluate(v=before[3:6]).kinetic
+    pushed = np.zeros((1, 3))
+    # twice what it takes along the mean of the rates, so that inertias may have changed meanwhile
+    pushed[0, 0] = 2 * gained / (system.dt * 0.5 * (1 + faster) * before[3])
+    assert solver.judge(before, pushed) == DONE
+
+
+KINDS = [REVOLUTE, PRISMATIC, SPHERICAL, REVOLUTE, REVOLUTE, SPHERICAL]
+
+
+@pytest.mark.parametrize("integrator", FIXED)
+def test_steps_that_are_resolved_are_not_divided(integrator, monkeypatch):
+    """A thousand steps of twenty random mechanisms with a loop, all of which are judged."""
+    divided = []
+    monkeypatch.setattr(Solver, "_refine", lambda self, failure: divided.append(failure) or failure)
+    judged = 0
+    for seed in range(20):
+        case = seed, seed % 2 == 0, KINDS, ["ball", "point_on_plane"][seed % 2], False
+        system = closed_system(case, integrator=integrator, rtol=None)
+        system.dt = 2.5e-4
+        solver = system._solver
+        for _ in range(50):
+            before, pushed = solver.state.copy(), solver.forces(0).copy()
+            way = system.dt * np.linalg.norm(
+                solver.vectors[ONE_OVER_UNITS, : len(solver.v)] * system.v
+            )
+            if way > COARSE:
+                break
+            system.step()
+            judged += 1
+            assert solver.judge(before, pushed) == DONE
+    assert judged > 500
+    assert not divided
+
+
+@pytest.mark.parametrize("failure", TOO_LONG)
+def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
+    system = assembled(four_bar(limits=True))
+    system.step()
+    tried = []
+
+    def step(self, touches=None):
+        tried.append(float(self.solver.control[0]["dt"]))
+        return failure
+
+    monkeypatch.setattr(BoundedStep, "step", step)
+    before = system._solver.state.copy()
+    assert system._bounded.advance(None) == failure
+    assert_array_equal(system._solver.state, before)
+    assert tried == [system.dt / 2**n for n in range(MOST_HALVINGS + 1)]
