@@ -36,7 +36,7 @@ def measure(gui: bool = False, dt: float = DT) -> Errors:
     """Carry for a circle and a quarter, from rest."""
     wrenches, path, slip = list[float](), list[float](), list[float]()
     with window(gui, "two_arms") as client:
-        model = bb.load("two_arms", client, dt=dt)
+        model = bb.load("two_arms", client, dt=dt, integrator="semi_implicit_euler")
         body, system = model.ids["robot"], model.system
         count = pybullet.getNumJoints(body, client)
         named = [pybullet.getJointInfo(body, k, client)[12].decode() for k in range(count)]

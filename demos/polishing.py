@@ -64,7 +64,7 @@ def measure(gui: bool = False, dt: float = DT) -> Errors:
     """Polish for a circle and a quarter; the tip starts 6 cm beside its path."""
     force, path, gap = list[float](), list[float](), list[float]()
     with window(gui, str(MODEL)) as client:
-        model = bb.load(MODEL, client, dt=dt)
+        model = bb.load(MODEL, client, dt=dt, integrator="semi_implicit_euler")
         body, system = model.ids["robot"], model.system
         size, grey = (0.2, 0.2, 0.01), (0.6, 0.6, 0.7, 1)
         top = pybullet.createVisualShape(

@@ -43,7 +43,7 @@ def measure(gui: bool = False, plot: Path | None = None, dt: float = DT) -> Erro
     """Carry for a circle and a quarter, from rest."""
     rows, path, error, gap, torque = list[tuple[float, ...]](), list[float](), 0.0, 0.0, 0.0
     with window(gui, str(MODEL)) as client:
-        model = bb.load(MODEL, client, dt=dt)
+        model = bb.load(MODEL, client, dt=dt, integrator="semi_implicit_euler")
         system, base = model.system, model.system.mechanism.joint("payload/base")
         start = system.q[base.q][:3]
 

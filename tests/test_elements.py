@@ -102,7 +102,8 @@ INTEGRATORS = ["semi_implicit_euler", "rk4", "dop853", "heun", "nystrom4", "trap
 @pytest.mark.parametrize("how", ["implicit", "explicit"])
 def test_a_spring_along_a_slide_is_the_spring_of_its_joint(integrator, how):
     """The same force from points and from the joint: equal but for round-off, in every method."""
-    options = {"dt": 1 / 240, "integrator": integrator, "springs": how}
+    springs = how if integrator == "semi_implicit_euler" else None  # others have no choice
+    options = {"dt": 1 / 240, "integrator": integrator, "springs": springs}
     one = oscillator([between(stiffness=50.0, length=1.0)], **options)
     other = oscillator([], 50.0, **options)
     for system in (one, other):
@@ -181,7 +182,8 @@ def test_springs_along_free_motions_of_loop_joints(limits):
         loop = bb.LoopJoint("loop", bb.JointModel.REVOLUTE, end, pin, axis=(0, 0, 1), turn=turn)
         force = how["force"]
         beside = bb.TorsionSpring("t", end, pin, stiffness=3.0, damping=0.2, rest=0.3, torque=force)
-        system = bb.System(mechanism, [loop] if turn else [loop, beside], springs="explicit")
+        options = {"springs": "explicit", "integrator": "semi_implicit_euler"}
+        system = bb.System(mechanism, [loop] if turn else [loop, beside], **options)
         system.assemble({"j0": 1.0}, {"j0": 2.0})
         system.rollout(60)
         runs.append(system)

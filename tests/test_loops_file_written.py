@@ -82,9 +82,15 @@ gears = st.builds(
     limits,
 )
 loops = st.lists(st.one_of(joints(), rods, gears), max_size=4, unique_by=lambda c: c.name)
-quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(
-    lambda x: list(map(float, np.array(x) / np.linalg.norm(x))) if any(x) else [0.0, 0.0, 0.0, 1.0]
-)
+
+
+def unit(x):
+    """The quaternion along x, or none where x is too short to say."""
+    size = np.linalg.norm(x)
+    return (np.array(x) / size).tolist() if size > 0.1 else [0.0, 0.0, 0.0, 1.0]
+
+
+quaternions = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(unit)
 starts = st.dictionaries(names, st.one_of(numbers, quaternions), max_size=3)
 
 

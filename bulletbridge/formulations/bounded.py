@@ -52,8 +52,8 @@ HELD, WEDGE = 1e-12, 1e-6
 """Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
 is one of bodies that are held together: what could push them apart would have to be a wedge of a
 thousandth, which is how well frames and surfaces are known to lie on each other."""
-GENTLE = 4.0
-"""Times the energy of as many free bodies that move apart, which moving apart may have."""
+GENTLE = 100.0
+"""Times the energy that each would take alone, which bodies that move apart together may have."""
 
 
 class Along(NamedTuple):
@@ -343,7 +343,8 @@ def solve_bounded(
         bounces += h.asked.bounce[i] != 0.0
         if h.asked.recover[i] != 0.0:
             apart += 1
-            gentle += GENTLE * h.asked.recover[i] ** 2 / h.resting[i]
+            moved = max(p.D[i, i], DOUBTFUL * h.resting[i])
+            gentle += GENTLE * h.asked.recover[i] ** 2 / moved
     outcome = solve(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0

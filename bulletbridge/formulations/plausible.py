@@ -54,8 +54,8 @@ EXCESS, MOST_EXCESS = 0.03, 0.25
 """Share of the kinetic energy that a step may have too much before it is tried in parts, and before
 it is given up. What a resolved step adds without cause goes with the square of the angle that it
 turns by: inertial forces and the correction of steps of order 1 stand for a whole step where they
-are at its start. For a quarter of a radian that is a sixteenth, times some two for inertias that
-change meanwhile. Parts must have no more in all."""
+are at its start. For a sixth of a radian that is 0.03; with a tenth, mechanisms that turn by half
+a radian a step still gained at every step. A quarter is more than the finest parts can add."""
 BOUNDED_EXCESS = 15.0
 """The same of steps with motors, limits and contacts, which are Bullet's as long as they can be:
 turns of a radian, the longest that mean anything, let rates grow by less than 1 + 1 + 1/2 without

@@ -39,7 +39,9 @@ from bulletbridge.numerics.records import Array, Records
 
 SWEEPS = 8
 """Of Gauss-Seidel before each attempt with Newton."""
-NEWTON_STEPS = 12
+NEWTON_STEPS, SETTLING_STEPS = 12, 6
+"""The most at once, and of those that look for the least norm: where friction is used up though
+nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
 """Of the proximal sequence: first and last share of the diagonal, problems."""
 LIGHTEST = 1e-11
@@ -67,10 +69,11 @@ def put_fixed(p: Mixed, i: int, n: int, value: float) -> None:
 
 
 @helper
-def put_still(p: Mixed, i: int, n: int) -> None:
-    """Newton row: w_i goes to zero."""
+def put_still(p: Mixed, i: int, n: int, steady: float) -> None:
+    """Newton row: w_i goes to zero; ``steady`` times its weight makes up for dependent rows."""
     for j in range(n):
         p.A[i, j] = p.D[i, j]
+    p.A[i, i] += steady * p.weights[i]
     p.step[i] = -p.w[i]
 
 
@@ -133,7 +136,7 @@ def solve_dense(A: Array, b: Array, n: int) -> bool:
 
 
 @outlined
-def newton_direction(p: Mixed, n: int) -> bool:
+def newton_direction(p: Mixed, n: int, steady: float) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x."""
     i = 0
     while i < n:
@@ -144,7 +147,7 @@ def newton_direction(p: Mixed, n: int) -> bool:
             if not d > 0.0 or not bound.lower <= wanted <= bound.upper:
                 put_fixed(p, i, n, clip(bound, wanted))
             else:
-                put_still(p, i, n)
+                put_still(p, i, n, steady)
             i += 1
             continue
         d = cone_scale(p, i)
@@ -157,7 +160,7 @@ def newton_direction(p: Mixed, n: int) -> bool:
         else:
             for k in range(bound.count):
                 if d > 0.0 and p.bounds[i + k].mu > 0.0:
-                    put_still(p, i + k, n)
+                    put_still(p, i + k, n, steady)
                 else:
                     put_fixed(p, i + k, n, 0.0)
         i += bound.count
@@ -165,11 +168,11 @@ def newton_direction(p: Mixed, n: int) -> bool:
 
 
 @outlined
-def newton(p: Mixed, n: int, tolerance: float, least: int) -> tuple[float, int]:
+def newton(p: Mixed, n: int, tolerance: float, least: int, most: int) -> tuple[float, int]:
     """Newton from x, which ends where the residual was least; that and the steps taken.
 
     Steps are not damped: active sets that change make the residual rise before it falls. ``least``
-    of them are taken whatever the residual is.
+    to ``most`` of them are taken; where none has to be, the problem is not softened.
     """
     velocities(p, p.x, p.w, n)
     residual = residual_at(p, p.x, p.w, n)
@@ -177,10 +180,11 @@ def newton(p: Mixed, n: int, tolerance: float, least: int) -> tuple[float, int]:
         return residual, 0
     for i in range(n):
         p.best[i] = p.x[i]
-    for count in range(NEWTON_STEPS):
+    steady = 1.0 if least == 0 else 0.0
+    for count in range(most):
         if residual <= tolerance and count >= least:
             return residual, count
-        if not newton_direction(p, n):
+        if not newton_direction(p, n, steady):
             break
         for i in range(n):
             p.x[i] += p.step[i]
@@ -193,7 +197,7 @@ def newton(p: Mixed, n: int, tolerance: float, least: int) -> tuple[float, int]:
     for i in range(n):
         p.x[i] = p.best[i]
     velocities(p, p.x, p.w, n)
-    return residual, NEWTON_STEPS
+    return residual, most
 
 
 @helper
@@ -222,7 +226,7 @@ def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
-    return newton(p, n, tolerance, 0)
+    return newton(p, n, tolerance, 0, NEWTON_STEPS)
 
 
 @outlined
@@ -232,13 +236,13 @@ def settle(p: Mixed, n: int, tolerance: float) -> tuple[float, int]:
     p.diagonal and p.right are those of the problem, which comes back as it was.
     """
     anchor(p, n, 0.0, False)
-    softened, newtons = newton(p, n, tolerance, 1)
+    softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS)
     residual = release(p, n)
     for _ in range(MOST_PASSES):
         if residual <= tolerance or not softened <= tolerance:
             break
         anchor(p, n, 0.0, True)
-        softened, steps = newton(p, n, 0.1 * tolerance, 1)
+        softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS)
         new = release(p, n)
         newtons += steps
         if not new < 0.9 * residual:
@@ -257,9 +261,7 @@ def find(p: Mixed, n: int, tolerance: float) -> Outcome:
     """
     residual, sweeps, newtons, rho = math.inf, 0, 0, SOFTEST
     for along in (False, True):
-        anchor(p, n, 0.0, True)
-        _, steps = attempt(p, n, tolerance, along)
-        residual = release(p, n)
+        residual, steps = attempt(p, n, tolerance, along)
         sweeps, newtons = sweeps + SWEEPS, newtons + steps
         if residual <= tolerance:
             break
@@ -295,13 +297,17 @@ def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     for i in range(n):
         p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
         p.spare[i] = p.x[i]
-    if release(p, n) == math.inf:
+    before = release(p, n)
+    if before == math.inf:
         return Outcome(math.inf, 0, 0)
     residual, newtons = settle(p, n, tolerance)
     if residual <= tolerance:
         return Outcome(residual, 0, newtons)
     for i in range(n):
         p.x[i] = p.spare[i]
+    if before <= tolerance:
+        velocities(p, p.x, p.w, n)
+        return Outcome(before, 0, newtons)
     found = find(p, n, tolerance)
     return share(p, n, tolerance, found, newtons)
 

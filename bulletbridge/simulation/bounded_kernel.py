@@ -306,6 +306,8 @@ def judge_bounded(
         for k in range(nv):
             h.moving[k] -= pushed[k]
         given += kinetic_energy_of_bodies(a, h.moving)
+        for k in range(nv):
+            h.moving[k] += pushed[k]
     find_least_of_whole(a, f)
     judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
     if a.control.failure == DONE:

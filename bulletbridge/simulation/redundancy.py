@@ -41,10 +41,6 @@ ROUNDED_RATE, ROUNDED_ROW = 1e-11, 1e-10
 """What round-off leaves of the rate of a row left out, over that of its joints, and of its length,
 over that of the longest, by those it follows from."""
 
-EVEN = 0.875
-"""How far rows are brought to one length: not all the way, so that of rows that follow from each
-other those are kept that move most, and round-off of one that moves little is not multiplied."""
-
 MOST_POSES, FEWEST_POSES, MOST_OPERATIONS = 24, 3, 1.2e9
 """Poses that are sampled, and operations of one projection times poses: about a second."""
 
@@ -296,7 +292,7 @@ def select(
     jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
     whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J) for s in terms])
     size = np.linalg.norm(whitened, axis=2).max(axis=0, initial=0.0)
-    scale = reduced.scale / np.where(size > 0.0, size**EVEN, 1.0)
+    scale = reduced.scale / np.where(size > 0.0, size, 1.0)
     within = threshold * samples.reach
     caps = caps_among(jacobians, reduced.has_position, within)
     return Decision(
