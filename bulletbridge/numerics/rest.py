@@ -8,10 +8,10 @@ that takes more, squeezed out of rigid bodies by themselves, is not looked for.
 import math
 from typing import NamedTuple
 
-from bulletbridge.numerics.jit import helper, outlined
-from bulletbridge.numerics.mixed import Outcome, solve_mixed
-from bulletbridge.numerics.mixed_rows import Mixed, relaxed_sweep, velocities
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.jit import helper, kernel, outlined
+from bulletbridge.numerics.mixed import LIGHTEST, Outcome, solve_mixed
+from bulletbridge.numerics.mixed_rows import Bound, Mixed, relaxed_sweep, velocities
+from bulletbridge.numerics.records import Array, Records
 
 AT_REST = 1e-3
 """Slip [m/s or rad/s] up to which a contact counts as resting at the start of a step."""
@@ -104,3 +104,35 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
         p.x[i] = rest.found[i] if residual < math.inf else math.nan
     velocities(p, p.x, p.w, n)
     return Outcome(residual, sweeps, newtons)
+
+
+@kernel
+def solve_resting_problem(
+    D: Array,
+    b: Array,
+    bounds: Records[Bound],
+    x: Array,
+    w: Array,
+    A: Array,
+    vectors: Array,
+    tolerance: float,
+) -> float:
+    """``solve_resting`` on its own from x, weighted alike; A (n, n) and vectors (9, n) scratch."""
+    p = Mixed(
+        D,
+        b,
+        bounds,
+        x,
+        w,
+        A,
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        vectors[5],
+    )
+    for i in range(len(b)):
+        p.weights[i] = LIGHTEST * D[i, i]
+    rest = Rest(vectors[6], vectors[7], vectors[8])
+    return solve_resting(p, rest, len(b), tolerance).residual

@@ -14,9 +14,9 @@ from bulletbridge.constraints.contact import Contact, Touch
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.stabilise import FILTER_RTOL
-from bulletbridge.numerics.mixed import solve_mixed_problem
 from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.rest import solve_resting_problem
 
 ACCURATE, ACCEPTED = 1e-13, 1e-9
 """Residual of the impulses, over the largest speed: what is asked for and what is taken."""
@@ -76,8 +76,8 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
     """Impulses that end all approach, in their cones."""
     n, x = len(b), np.zeros(len(b))
     size = float(np.abs(b).max())
-    scratch = np.zeros((n, n)), np.zeros((6, n))
-    residual, _, _ = solve_mixed_problem(
+    scratch = np.zeros((n, n)), np.zeros((9, n))
+    residual = solve_resting_problem(
         D.copy(), b.copy(), bounds, x, np.zeros(n), *scratch, ACCURATE * size
     )
     if not residual <= ACCEPTED * size:
