@@ -61,9 +61,12 @@ def test_equal_motions_take_the_least_norm(seed):
     expected = np.linalg.pinv(C.T / scale) @ (C.T @ x) / scale
     assert residual <= ENOUGH
     assert np.abs(C.T @ x + np.linalg.lstsq(C, b, rcond=None)[0]).max() < 1e-10
-    # round-off comes back through weights that small, in n sums of numbers that D spans
+    # round-off of the largest numbers comes back through weights as small as that of the lightest
+    # row, in n sums of what D spans
     spread = np.linalg.svd(C, compute_uv=False)[: min(count, freedoms)]
-    close = count * (spread[0] / spread[-1]) ** 2 * (LIGHTEST + np.finfo(float).eps / LIGHTEST)
+    rows = np.diag(D).max() / np.diag(D).min()
+    close = (spread[0] / spread[-1]) ** 2 * (LIGHTEST + rows * np.finfo(float).eps / LIGHTEST)
+    close *= count
     assert np.abs(x - expected).max() < close * np.abs(expected).max()
 
 

@@ -41,6 +41,9 @@ ROUNDED_RATE, ROUNDED_ROW = 1e-11, 1e-10
 """What round-off leaves of the rate of a row left out, over that of its joints, and of its length,
 over that of the longest, by those it follows from."""
 
+FAR = 1e4
+"""Turns [rad] and lengths that no steps of one lead to: there closing has run away, and light links
+vanish from the mass matrix."""
 MOST_POSES, FEWEST_POSES, MOST_OPERATIONS = 24, 3, 1.2e9
 """Poses that are sampled, and operations of one projection times poses: about a second."""
 
@@ -508,7 +511,8 @@ def sample_closed_poses(solver: Solver, q: Array, t: float, threshold: float) ->
             failure = solver.run(PROJECT)
         except StepError:  # a user's constraint that ends there
             failure = NOT_CLOSED
-        if failure or not np.all(np.isfinite(solver.q)):
+        away = np.abs(solver.q - poses[0]).max(initial=0.0)
+        if failure or not away < FAR * max(1.0, solver.encoded.length):
             step *= 0.5
             continue
         poses.append(solver.q.copy())
