@@ -164,8 +164,8 @@ def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q
     """A chain of three rods meets a floor in any attitude: with its tip, or smooth with two joints.
 
     Newton's restitution alone would give energy in some of these. A chain that is all but straight
-    can hardly give way along itself. Round-off of its impulses grows as the condition number of what
-    impulses do to the velocities there; beyond 1e12 what it approaches by along itself is left.
+    can hardly give way along itself. Round-off of its impulses grows as the condition number of
+    what impulses do to the velocities; beyond 1e12 what it approaches by along itself is left.
     """
     ends = (bb.Frame("l2", (0.4, 0, 0)), bb.Frame("l1", (0.3, 0.0, 0.0)))[: 1 if friction else 2]
     system = bb.System(planar_chain([0.5, 0.3, 0.4], [1.0, 2.0, 0.5]))
