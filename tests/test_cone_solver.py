@@ -9,7 +9,7 @@ from planar import PIN, assembled, four_bar
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.mixed import solve_mixed_problem
-from bulletbridge.numerics.mixed_rows import BOUND
+from bulletbridge.numerics.mixed_rows import BOUND, ROOM
 
 
 def random_problem(rng, contacts, boxes, nv):
@@ -39,7 +39,7 @@ def test_the_compiled_solver_agrees_with_a_cone_solver(rng, contacts, boxes):
     n = len(b)
     x, w = np.zeros(n), np.zeros(n)
     residual, *_ = solve_mixed_problem(
-        D, b, bounds, x, w, np.zeros((n, n)), np.zeros((6, n)), 1e-13
+        D, b, bounds, x, w, np.zeros((n, n)), np.zeros((ROOM, n)), 1e-13
     )
     assert residual < 1e-11
     assert left < 1e-7

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from bulletbridge.numerics.mixed import LIGHTEST, solve_mixed_problem
-from bulletbridge.numerics.mixed_rows import BOUND
+from bulletbridge.numerics.mixed_rows import BOUND, ROOM
 from bulletbridge.numerics.rest import solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
@@ -15,7 +15,7 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH):
     """Impulses, velocities, residual."""
     n = len(b)
     x = np.zeros(n) if x is None else x.copy()
-    w, A, vectors = np.zeros(n), np.zeros((n, n)), np.zeros((6, n))
+    w, A, vectors = np.zeros(n), np.zeros((n, n)), np.zeros((ROOM, n))
     kept = D.copy(), b.copy()
     residual, *_ = solve_mixed_problem(D, b, bounds, x, w, A, vectors, tolerance)
     assert np.array_equal(D, kept[0])
@@ -104,7 +104,7 @@ def test_most_of_what_jams_is_solved_from_elsewhere():
             continue
         jams += 1
         n = len(b)
-        x, w, A, vectors = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((9, n))
+        x, w, A, vectors = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((ROOM + 3, n))
         left = solve_resting_problem(D, b, bounds, x, w, A, vectors, ENOUGH)
         assert np.abs(w - D @ x - b).max() < 1e-13 * (1 + np.abs(D).max()) * (1 + np.abs(x).max())
         if left <= ENOUGH:
@@ -228,6 +228,6 @@ def test_what_is_not_finite_is_not_solved(where, value, row):
     arrays = {"D": np.eye(3), "b": np.array([-1.0, 0.1, 0.0]), "x": np.zeros(3)}
     arrays[where][(row, row) if where == "D" else row] = value
     D, b, x = arrays.values()
-    scratch = np.zeros((3, 3)), np.zeros((6, 3))
+    scratch = np.zeros((3, 3)), np.zeros((ROOM, 3))
     residual, *_ = solve_mixed_problem(D, b, bounds_of(1, 0.5), x, np.zeros(3), *scratch, ENOUGH)
     assert residual == np.inf

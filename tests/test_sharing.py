@@ -14,19 +14,38 @@ import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.mixed import LIGHTEST
-from bulletbridge.numerics.mixed_rows import BOUND, mixed_problem
-from bulletbridge.numerics.sharing import agree, weigh
+from bulletbridge.numerics.mixed_rows import BOUND, ROOM, mixed_problem
+from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
 from bulletbridge.surface.drop_in.session import session_of
 
 
 @kernel
-def weigh_and_agree(D, b, bounds, C, weights, A, vectors, motors):
+def weigh_and_agree(D, b, bounds, weights, A, vectors, motors):
     """Demands of motors that agree, in place of b, and weights."""
     p = mixed_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
     weigh(p, motors, len(b))
-    agree(p, C, motors)
+    s = Sharing(vectors[ROOM + 2], vectors[ROOM + 3], vectors[ROOM + 4], vectors[ROOM + 5])
+    for i in range(motors):
+        s.asked[i], s.holds[i] = b[i], 1.0
+    agree(p, s, motors, motors)
     for i in range(len(b)):
         weights[i] = p.weights[i]
+
+
+WEIGHTS = 2 + 4
+"""Line of the room that ``solve_complying`` leaves the weights of the norm in."""
+
+
+@kernel
+def solve_complying(D, b, bounds, A, vectors, motors, tolerance):
+    """Residual of ``comply``; impulses and velocities are in the first lines of vectors."""
+    p = mixed_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
+    weigh(p, motors, len(b))
+    for i in range(len(b)):
+        p.centre[i] = 0.0
+    first = ROOM + 2
+    s = Sharing(vectors[first], vectors[first + 1], vectors[first + 2], vectors[first + 3])
+    return comply(p, s, motors, len(b), tolerance).residual
 
 
 def motors_of(rng, count, freedoms):
@@ -67,13 +86,73 @@ def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
     C, bounds, upper = motors_of(rng, count, freedoms)
     D, b = C @ C.T, rng.normal(size=count)
     asked, weights = b.copy(), np.zeros(count)
-    scratch = np.zeros((count, count)), np.zeros((8, count))
-    weigh_and_agree(D, b, bounds, C, weights, *scratch, count)
+    scratch = np.zeros((count, count)), np.zeros((ROOM + 6, count))
+    weigh_and_agree(D, b, bounds, weights, *scratch, count)
     v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
     if count > freedoms:
         assert np.abs(b - C @ v).max() < 1e-10
     else:
         assert np.array_equal(b, asked)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_motors_give_way_to_what_holds_and_to_nothing_else(seed):
+    """A robot on more feet than it needs, against least squares under equations by NumPy.
+
+    Feet stay where they are; motors miss what is asked of them least, by the squares of their
+    strengths, and not at all where the feet allow it.
+    """
+    rng = np.random.default_rng(seed)
+    freedoms, motors, held = 9, int(rng.integers(3, 9)), int(rng.integers(2, 8))
+    n = motors + held
+    C = rng.normal(size=(n, freedoms)) * rng.uniform(0.5, 3.0, (n, 1))
+    v, asked = rng.normal(size=freedoms), rng.normal(size=n)
+    asked[motors:] = C[motors:] @ v
+    bounds = np.zeros(n, BOUND)
+    bounds[:] = (-1e6, 1e6, -1, 1, 1, 0)
+    D, b = C @ C.T, asked.copy()
+    room = np.zeros((ROOM + 6, n))
+    enough = 1e-12 * np.abs(b).max()
+    assert solve_complying(D, b, bounds, np.zeros((n, n)), room, motors, enough) <= 100 * enough
+    gained = C.T @ room[0]
+    strength = 1.0 / np.sqrt(room[WEIGHTS][:motors])
+    turned = np.linalg.qr(C[motors:].T, mode="complete")[0]
+    free = turned[:, min(held, freedoms) :]
+    start = -np.linalg.pinv(C[motors:]) @ asked[motors:]
+    missed = strength * (asked[:motors] + C[:motors] @ start)
+    u = (
+        start
+        + free @ np.linalg.lstsq(-strength[:, None] * C[:motors] @ free, missed, rcond=None)[0]
+    )
+    worst = np.linalg.cond(C[motors:]) * np.linalg.cond(C) * np.abs(u).max()
+    assert np.abs(C[motors:] @ gained + asked[motors:]).max() < 1e-10 * worst
+    assert np.abs(C @ (gained - u)).max() < 1e-8 * worst
+    if motors + held <= freedoms:
+        assert np.abs(C @ gained + asked).max() < 1e-10 * worst
+
+
+def test_a_quadruped_stands_at_ease():
+    """Twelve motors on four feet: none near its limit, and the feet carry the weight."""
+    stage = daily_scenes.Stage("exact")
+    p = stage.p
+    p.setGravity(0, 0, -9.81)
+    p.loadURDF(f"{daily_scenes.DATA}/plane.urdf")
+    robot = p.loadURDF(f"{daily_scenes.DATA}/a1/a1.urdf", [0, 0, 0.3])
+    p.setBridgeMode("exact", robot)
+    hinges = [
+        j for j in range(p.getNumJoints(robot)) if p.getJointInfo(robot, j)[2] == p.JOINT_REVOLUTE
+    ]
+    for j, angle in zip(hinges, 4 * (0.0, 0.9, -1.8), strict=True):
+        p.resetJointState(robot, j, angle)
+        p.setJointMotorControl2(robot, j, p.POSITION_CONTROL, angle, force=33)
+    for _ in range(360):
+        p.stepSimulation()
+    group = next(iter(session_of(p._client).groups.values()))
+    contacts = [c for c in group.system.contacts() if c.state != "open"]
+    masses = [p.getDynamicsInfo(robot, link)[0] for link in range(-1, p.getNumJoints(robot))]
+    assert sum(c.force[2] for c in contacts) == pytest.approx(9.81 * sum(masses), rel=1e-2)
+    assert max(abs(p.getJointState(robot, j)[3]) for j in hinges) < 0.5 * 33
+    p.disconnect()
 
 
 def test_bounds_are_kept_and_the_rest_takes_over():

@@ -32,7 +32,7 @@ from bulletbridge.numerics.mixed import Outcome
 from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest, solve_resting
-from bulletbridge.numerics.sharing import agree, weigh
+from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
 from bulletbridge.numerics.split import (
     Row,
     add_row,
@@ -97,6 +97,7 @@ class Bounded(NamedTuple):
     asked: Asked
     problem: Mixed
     rest: Rest
+    sharing: Sharing
     callback: int  # address of what solves in place of the compiled solver, or 0
     report: Array  # (1,) residual that it leaves
 
@@ -199,13 +200,24 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
     return RowCounts(motors, pulled, skip, n)
 
 
-@helper
+@outlined
 def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
-    """Solve the mixed problem, here or in Python."""
-    if h.callback == 0:
-        return solve_resting(h.problem, h.rest, rows.all, tolerance)
-    call_back(h.callback, rows.all)
-    return Outcome(h.report[0], 0, 0)
+    """Solve the mixed problem, here or in Python; motors give way to what contradicts them."""
+    p, n, shared = h.problem, rows.all, 0 < rows.motors < rows.all
+    outcome = Outcome(math.inf, 0, 0)
+    for i in range(n):
+        h.rest.warm[i], p.centre[i] = p.x[i], 0.0
+    if shared:
+        outcome = comply(p, h.sharing, rows.motors, n, tolerance)
+    if h.callback != 0:
+        call_back(h.callback, n)
+        outcome = Outcome(h.report[0], 0, 0)
+    elif outcome.residual == math.inf:
+        outcome = solve_resting(p, h.rest, n, tolerance)
+    if shared:
+        for i in range(n):
+            p.b[i] = h.sharing.asked[i]
+    return outcome
 
 
 @outlined
@@ -338,7 +350,9 @@ def solve_bounded(
             p.D[j, i] = p.D[i, j]
     weigh(p, skip, n)
     if rank > 0 and rows.motors > 1:
-        agree(p, C, rows.motors)
+        for i in range(rows.motors):
+            h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
+        agree(p, h.sharing, rows.motors, rows.motors)
     bounces, apart, gentle = 0, 0, 0.0
     for i in range(skip, n):
         bounces += h.asked.bounce[i] != 0.0

@@ -206,14 +206,14 @@ def newton(p: Mixed, n: int, tolerance: float, least: int, most: int) -> tuple[f
 
 @helper
 def anchor(p: Mixed, n: int, rho: float, at_x: bool) -> None:
-    """Make every row softer, measured from where x is now or from nothing.
+    """Make every row softer, measured from where x is now or from the centre.
 
     By rho times its diagonal; for zero by its weight.
     """
     for i in range(n):
         softness = rho * p.diagonal[i] if rho > 0.0 else p.weights[i]
         p.D[i, i] = p.diagonal[i] + softness
-        p.b[i] = p.right[i] - (softness * p.x[i] if at_x else 0.0)
+        p.b[i] = p.right[i] - softness * (p.x[i] if at_x else p.centre[i])
 
 
 @helper
@@ -345,10 +345,10 @@ def solve_mixed_problem(
     vectors: Array,
     tolerance: float,
 ) -> tuple[float, int, int]:
-    """``solve_mixed`` on its own, all rows weighted alike; A (n, n), vectors (6, n) are scratch."""
+    """``solve_mixed`` on its own, all rows weighted alike; A (n, n), vectors (ROOM, n) scratch."""
     p = mixed_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
-        p.weights[i] = LIGHTEST * D[i, i]
+        p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
     o = solve_mixed(p, len(b), tolerance)
     return o.residual, o.sweeps, o.newton
 
@@ -357,7 +357,7 @@ def solve_mixed_problem(
 def mixed_residual(
     D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, vectors: Array
 ) -> float:
-    """Residual of impulses x, whose velocities go to w; vectors (6, n) scratch."""
+    """Residual of impulses x, whose velocities go to w; vectors (ROOM, n) scratch."""
     p = mixed_problem(D, b, bounds, x, w, D, vectors)
     velocities(p, x, w, len(b))
     return residual_at(p, x, w, len(b))

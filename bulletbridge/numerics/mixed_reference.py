@@ -17,6 +17,7 @@ from scipy import sparse
 
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.numerics.mixed import mixed_residual
+from bulletbridge.numerics.mixed_rows import ROOM
 from bulletbridge.numerics.records import Array
 
 MOST_PROBLEMS = 200
@@ -31,7 +32,7 @@ velocity."""
 
 def residual_of(D: Array, b: Array, bounds: np.ndarray, x: Array) -> float:
     """Largest violation of any condition by impulses x (n,), in units of D x + b."""
-    w, room = np.zeros(len(b)), np.zeros((6, len(b)))
+    w, room = np.zeros(len(b)), np.zeros((ROOM, len(b)))
     return mixed_residual(np.array(D), np.array(b), bounds, np.array(x), w, room)
 
 

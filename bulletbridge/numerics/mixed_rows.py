@@ -25,6 +25,10 @@ LEAST_ALONG = 1e-3
 """Share of a normal's own diagonal that its friction must leave of it."""
 
 
+ROOM = 7
+"""Lines of scratch of a problem."""
+
+
 class Mixed(NamedTuple):
     """A problem and the room to solve it in."""
 
@@ -40,6 +44,7 @@ class Mixed(NamedTuple):
     right: Array  # (n,) b
     weights: Array  # (n,) of squared impulses in the norm that decides, in units of D
     spare: Array  # (n,)
+    centre: Array  # (n,) impulses from which that norm is measured
 
 
 @helper
@@ -78,8 +83,22 @@ def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float
 def mixed_problem(
     D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, A: Array, room: Array
 ) -> Mixed:
-    """A problem with its scratch and weights in the first six lines of ``room``."""
-    return Mixed(D, b, bounds, x, w, A, room[0], room[1], room[2], room[3], room[4], room[5])
+    """A problem with its scratch and weights in the first ROOM lines of ``room``."""
+    return Mixed(
+        D,
+        b,
+        bounds,
+        x,
+        w,
+        A,
+        room[0],
+        room[1],
+        room[2],
+        room[3],
+        room[4],
+        room[5],
+        room[6],
+    )
 
 
 @helper

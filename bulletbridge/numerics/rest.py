@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.mixed import LIGHTEST, Outcome, solve_mixed
-from bulletbridge.numerics.mixed_rows import Bound, Mixed, mixed_problem, relaxed_sweep, velocities
+from bulletbridge.numerics.mixed_rows import (
+    ROOM,
+    Bound,
+    Mixed,
+    mixed_problem,
+    relaxed_sweep,
+    velocities,
+)
 from bulletbridge.numerics.records import Array, Records
 
 AT_REST = 1e-3
@@ -68,13 +75,11 @@ def load(p: Mixed, n: int) -> float:
 def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
     """``solve_mixed``; where that fails, or resting contacts begin to slide, again from elsewhere.
 
-    Attempts start where the convex relaxation leads from no impulses, then from those of the last
-    step. Until one solves, the best counts; then those that solve as well, if less begins to slide
-    and the load is no greater. One that is not finite is none. Without any, impulses are no
-    numbers, and the step fails.
+    The first attempt starts from x, others where the convex relaxation leads from no impulses, then
+    from those of the last step. Until one solves, the best counts; then those that solve as well,
+    if less begins to slide and the load is no greater. One that is not finite is none. Without any,
+    impulses are no numbers, and the step fails.
     """
-    for i in range(n):
-        rest.warm[i] = p.x[i]
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
     jammed = JAMMED * tolerance
     for attempt in range(4):
@@ -117,9 +122,9 @@ def solve_resting_problem(
     vectors: Array,
     tolerance: float,
 ) -> float:
-    """``solve_resting`` on its own from x, weighted alike; A (n, n) and vectors (9, n) scratch."""
+    """``solve_resting`` from x, all weighted alike; A (n, n), vectors (ROOM + 3, n) scratch."""
     p = mixed_problem(D, b, bounds, x, w, A, vectors)
+    rest = Rest(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
     for i in range(len(b)):
-        p.weights[i] = LIGHTEST * D[i, i]
-    rest = Rest(vectors[6], vectors[7], vectors[8])
+        p.weights[i], p.centre[i], rest.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
     return solve_resting(p, rest, len(b), tolerance).residual

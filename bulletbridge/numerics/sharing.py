@@ -6,19 +6,49 @@ settled by one norm: impulses count as shares of what each row can do.
 """
 
 import math
+from typing import NamedTuple
 
 from bulletbridge.numerics.jit import outlined
-from bulletbridge.numerics.mixed import LIGHTEST
-from bulletbridge.numerics.mixed_rows import Mixed
+from bulletbridge.numerics.mixed import (
+    LIGHTEST,
+    NEWTON_STEPS,
+    Outcome,
+    anchor,
+    newton,
+    release,
+    settle,
+)
+from bulletbridge.numerics.mixed_rows import Mixed, cone_scale, scaled, velocities
 from bulletbridge.numerics.records import Array
 
 AMPLE = 1e4
 """Times what is needed, as which a stronger motor counts."""
 HEAVIEST = 1e6
 """Ratio of the largest to the smallest weight."""
-INDEPENDENT = 1e-6
-"""Share of the strongest direction from which on motors can be told apart by what they move: the
-threshold of the constraints themselves."""
+INDEPENDENT = 1e-8
+"""Share of the strongest direction, squared, from which on rows can be told apart by what they
+move. What motors could do with ten thousand times the usual effort is not asked of them."""
+
+GIVES = 0.01
+"""Share of the velocity that its impulse alone would give it, by which a motor gives way to what
+contradicts it: in a step it is a hundred times as stiff as what it moves is heavy."""
+ROUNDS, HARDEST_AT_FIRST = 10, 1e-6
+"""Attempts to find the rows that hold, and the least softness of the problems that show them."""
+STRONGER, TURNS = 1e3, 3
+"""Times as strong as the strongest motor a row that holds counts, and how often what it gives way
+by is asked of the motors again."""
+JUST_AS_WELL, UNSOLVED = 100.0, 1e3
+"""Residuals, in tolerances, that the round-off of weak directions may leave of a problem, and above
+which a softened one counts as unsolved."""
+
+
+class Sharing(NamedTuple):
+    """What motors ask for, what holds, and room."""
+
+    asked: Array  # (rows,) b before others are considered
+    holds: Array  # (rows,) 1 for rows at which x is not at a bound
+    strength: Array  # (rows,)
+    start: Array  # (rows,) impulses
 
 
 @outlined
@@ -58,62 +88,164 @@ def weigh(p: Mixed, loaded: int, n: int) -> None:
 
 
 @outlined
-def agree(p: Mixed, C: Array, motors: int) -> None:
-    """Take out of what motors ask for what loops forbid them to do together.
+def comply(p: Mixed, s: Sharing, motors: int, n: int, tolerance: float) -> Outcome:
+    """Let motors give way to contacts, limits and friction that hold what motors move already.
 
-    What is left differs least from what was asked, by the squares of their strengths: the
-    compromise at which servos of such stiffness come to rest. Limits, contacts and joint friction
-    have no part in it: against those a motor pushes as hard as it can.
+    A robot whose motors hold its legs stands on more feet than it needs. What its motors ask for
+    and what the ground allows then contradict each other, if only by a millionth, and rigid motors
+    would push against each other through the ground as hard as they can, or lift a foot by that
+    much. Here each gives way, against what contradicts it alone, by GIVES of the velocity that its
+    impulse would give it: b is changed by that, and the norm of impulses is measured from those
+    that come of it. What motors can do together they do to round-off.
 
     Args:
-        p: The problem with its weights; b is changed in place.
-        C: (rows, nv) whitened rows without what the constraints forbid.
+        p: The problem with its weights; b and centre of motors are changed in place, x is a start.
+        s: Room.
         motors: Rows of motors, which come first.
+        n: All rows.
+        tolerance: Residual that is enough.
+
+    Returns:
+        How x solves the problem with what motors then ask for; an infinite residual if it does not.
     """
-    largest, count = 0.0, 0
-    for k in range(C.shape[1]):
-        largest = max(largest, strengthened(p, C, k, motors))
-    for k in range(C.shape[1]):
-        before = strengthened(p, C, k, motors)
-        if count == motors or not before > INDEPENDENT * largest:
-            continue
-        left = before
-        for _ in range(2):
-            left = leave(p, count, motors)
-        if left > INDEPENDENT * largest:
-            for i in range(motors):
-                p.A[count, i] = p.step[i] / left
-            count += 1
-    if count == motors:
-        return
-    for i in range(motors):
-        p.step[i] = p.b[i] / math.sqrt(p.weights[i])
-        p.best[i] = p.step[i]
-    leave(p, count, motors)
-    for i in range(motors):
-        p.b[i] = (p.best[i] - p.step[i]) * math.sqrt(p.weights[i])
+    for i in range(n):
+        s.asked[i], p.diagonal[i], p.right[i] = p.b[i], p.D[i, i], p.b[i]
+    velocities(p, p.x, p.w, n)
+    mark(p, s, n, False)
+    softened, rho, newtons = False, GIVES, 0
+    for _ in range(ROUNDS):
+        agree(p, s, motors, n)
+        for i in range(n):
+            p.right[i], s.start[i] = p.b[i], p.x[i]
+        residual, steps = settle(p, n, tolerance)
+        newtons += steps
+        if residual <= JUST_AS_WELL * tolerance:
+            if not mark(p, s, n, True):
+                return Outcome(residual, 0, newtons)
+        elif not softened:  # so soft a problem is solved from nothing
+            softened = True
+            for i in range(n):
+                p.x[i], p.right[i] = 0.0, s.asked[i]
+            soften(p, s, n, rho, tolerance, False)
+        elif soften(p, s, n, rho, tolerance, True):
+            rho = max(0.3 * rho, HARDEST_AT_FIRST)
+        else:
+            rho *= 10.0
+    agree(p, s, motors, n)
+    return Outcome(math.inf, 0, newtons)
 
 
 @outlined
-def strengthened(p: Mixed, C: Array, k: int, motors: int) -> float:
-    """Column k of the rows of motors, times their strengths, into p.step; its length."""
-    total = 0.0
+def soften(p: Mixed, s: Sharing, n: int, rho: float, tolerance: float, again: bool) -> bool:
+    """Solve a problem that is softer by rho about s.start, or nothing, and mark rows that hold.
+
+    Whether it was solved; else x stays where it was.
+    """
+    if again:
+        for i in range(n):
+            p.x[i] = s.start[i]
+    anchor(p, n, rho, True)
+    residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS)
+    solved = residual <= UNSOLVED * tolerance
+    if solved or not again:
+        mark(p, s, n, again)
+    else:
+        for i in range(n):
+            p.x[i] = s.start[i]
+    release(p, n)
+    return solved
+
+
+@outlined
+def mark(p: Mixed, s: Sharing, n: int, more: bool) -> bool:
+    """Find the rows that hold at x, whose velocities are known; whether there are new ones.
+
+    With ``more`` those that held before count still: what agrees with more rows than hold agrees
+    with those that do, while others would be wound up against.
+    """
+    found, i = False, 0
+    while i < n:
+        bound, holds = p.bounds[i], False
+        if bound.owner < 0:
+            d = p.D[i, i]
+            holds = d > 0.0 and bound.lower < p.x[i] - p.w[i] / d < bound.upper
+        else:
+            d, radius = cone_scale(p, i), p.x[bound.owner]
+            holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= radius
+        last = i + (bound.count if bound.owner >= 0 else 1)
+        for k in range(i, last):
+            found = found or (holds and not s.holds[k] > 0.0)
+            s.holds[k] = 1.0 if holds or (more and s.holds[k] > 0.0) else 0.0
+        i = last
+    return found
+
+
+@outlined
+def agree(p: Mixed, s: Sharing, motors: int, n: int) -> None:
+    """Take out of what motors ask for what loops, and rows that hold, forbid them to do together.
+
+    What is left differs least from what was asked, by the squares of their strengths: the
+    compromise at which servos of such stiffness come to rest. For n = motors that is all; else they
+    go on pushing as servos of GIVES do, and rows that hold give way by what is left of round-off.
+
+    Args:
+        p: The problem with its weights; b, and centre of motors, are changed in place.
+        s: What is asked for, and which rows hold.
+        motors: Rows of motors, which come first.
+        n: All rows that may hold.
+    """
+    largest, count = 0.0, 0
+    for i in range(n):
+        # in units of a motor's strength, a row that holds is a thousand times as strong
+        d = p.weights[i] if i < motors else LIGHTEST / STRONGER**2 * p.D[i, i]
+        s.strength[i] = 1.0 / math.sqrt(d) if s.holds[i] > 0.0 and d > 0.0 else 0.0
+    # columns of D, not of the rows: what is weak is weaker still in them, and so out of the way
+    for k in range(n):
+        largest = max(largest, strengthened(p, s, k, n))
+    for k in range(n):
+        if not strengthened(p, s, k, n) > INDEPENDENT * largest:
+            continue
+        left = 0.0
+        for _ in range(2):
+            left = leave(p, count, n)
+        if left > INDEPENDENT * largest:
+            for i in range(n):
+                p.A[count, i] = p.step[i] / left
+            count += 1
+    for i in range(n):
+        p.b[i] = s.asked[i]
+    for _ in range(TURNS if n > motors else 1):  # rows that hold give way a million times less each
+        for i in range(n):
+            p.b[i] = p.b[i] if i < motors else s.asked[i]
+            p.step[i] = p.b[i] * s.strength[i]
+        leave(p, count, n)
+        for i in range(n):
+            p.b[i] -= p.step[i] / s.strength[i] if s.strength[i] > 0.0 else 0.0
     for i in range(motors):
-        p.step[i] = C[i, k] / math.sqrt(p.weights[i])
+        gives = p.b[i] - s.asked[i]
+        p.centre[i] = gives / (GIVES / LIGHTEST * p.weights[i]) if n > motors else 0.0
+
+
+@outlined
+def strengthened(p: Mixed, s: Sharing, k: int, n: int) -> float:
+    """Column k of D, times the strengths of its rows and its own, into p.step; its length."""
+    total = 0.0
+    for i in range(n):
+        p.step[i] = s.strength[i] * p.D[i, k] * s.strength[k]
         total += p.step[i] * p.step[i]
     return math.sqrt(total)
 
 
 @outlined
-def leave(p: Mixed, count: int, motors: int) -> float:
+def leave(p: Mixed, count: int, n: int) -> float:
     """Take from p.step what lies along the first rows of p.A; the length of what is left."""
     for j in range(count):
         along = 0.0
-        for i in range(motors):
+        for i in range(n):
             along += p.A[j, i] * p.step[i]
-        for i in range(motors):
+        for i in range(n):
             p.step[i] -= along * p.A[j, i]
     total = 0.0
-    for i in range(motors):
+    for i in range(n):
         total += p.step[i] * p.step[i]
     return math.sqrt(total)

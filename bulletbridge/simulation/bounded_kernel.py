@@ -58,9 +58,11 @@ from bulletbridge.mechanism.layout import (
     Station,
 )
 from bulletbridge.numerics.jit import helper, kernel, outlined
+from bulletbridge.numerics.mixed_rows import ROOM as ROOM_OF_PROBLEM
 from bulletbridge.numerics.mixed_rows import Bound, mixed_problem
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest
+from bulletbridge.numerics.sharing import Sharing
 from bulletbridge.numerics.split import Row
 from bulletbridge.simulation.finish import finish_after
 
@@ -75,12 +77,13 @@ may not be exceeded, largest kinetic energy, and what was taken [J]; a budget th
 begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, GAINED, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
-    PUSHED, RATES, WARM, FOUND, IMPULSES,
-) = (0, 1, 2, 3, *range(9, 23))  # fmt: skip
-"""Rows of impulses: those of the last step, right sides, velocities, the problem's room (6),
+    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, IMPULSES,
+) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 21 + ROOM_OF_PROBLEM))  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, the problem's room,
 velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
-at the start, warm start, first solution."""
+at the start, warm start, first solution, what motors ask for, which rows hold,
+their strengths, impulses."""
 
 
 @kernel
@@ -190,6 +193,7 @@ def run_bounded(
         asked,
         problem,
         Rest(impulses[START], impulses[WARM], impulses[FOUND]),
+        Sharing(impulses[ASKED], impulses[HOLDS], impulses[STRENGTH], impulses[BEGUN]),
         callback,
         report[LEFT:],
     )

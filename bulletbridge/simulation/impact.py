@@ -14,7 +14,7 @@ from bulletbridge.constraints.contact import Contact, Touch
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Equations
 from bulletbridge.formulations.stabilise import FILTER_RTOL
-from bulletbridge.numerics.mixed_rows import BOUND
+from bulletbridge.numerics.mixed_rows import BOUND, ROOM
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.rest import solve_resting_problem
 
@@ -76,7 +76,7 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
     """Impulses that end all approach, in their cones."""
     n, x = len(b), np.zeros(len(b))
     size = float(np.abs(b).max())
-    scratch = np.zeros((n, n)), np.zeros((9, n))
+    scratch = np.zeros((n, n)), np.zeros((ROOM + 3, n))
     residual = solve_resting_problem(
         D.copy(), b.copy(), bounds, x, np.zeros(n), *scratch, ACCURATE * size
     )
