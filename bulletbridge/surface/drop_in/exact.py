@@ -61,12 +61,13 @@ class ExactGroup(Group):
     ) -> None:
         self._actions, self._others = actions, others
         self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
+        self._commanded = -1  # when they were given them
         super().__init__(bodies, loops, client)
         self.system.gravity = gravity(client)
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
         self._before: SavedState | None = None
-        self._exerted: dict[tuple[int, int], float] | None = {}  # of the last step, once asked for
+        self._exerted: dict[int, dict[int, float]] | None = {}  # of the last step, once asked for
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -88,7 +89,8 @@ class ExactGroup(Group):
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
         if not super().recall(memory):
             return False
-        self._commands.clear()  # the motors go by their last commands, as Bullet's do
+        self._commands.clear()
+        self._commanded = -1  # the motors go by their last commands, as Bullet's do
         for loop, limit in self._limited().items():
             self.system.set_max_force(loop.name, limit)
         return True
@@ -147,17 +149,16 @@ class ExactGroup(Group):
         R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
         return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
 
-    def motor_force(self, body: int, joint: int) -> float | None:
-        """What a motor exerted in the last step [N m or N]; None where there is none on."""
+    def motor_forces(self, body: int) -> Mapping[int, float]:
+        """What a body's motors that are on exerted in the last step [N m or N], by joint."""
         if self._exerted is None:
-            motors = self.system.motors
+            motors, self._exerted = self.system.motors, {}
             forces = dict(zip(motors.names, motors.forces.tolist(), strict=True))
-            self._exerted = {
-                place: forces[name]
-                for place, name in self._joints.items()
-                if name in forces and self._actions.motors.get(place, AT_FIRST).on
-            }
-        return self._exerted.get((body, joint))
+            commands = self._actions.motors
+            for place, name in self._joints.items():
+                if name in forces and commands.get(place, AT_FIRST).on:
+                    self._exerted.setdefault(place[0], {})[place[1]] = forces[name]
+        return self._exerted.get(body, {})
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""
@@ -241,6 +242,8 @@ class ExactGroup(Group):
             BulletsOwnError: One was given a command that exact steps do not have.
         """
         motors, joints = self._actions.motors, self.system.mechanism.joints
+        if self._commanded == self._actions.commands:
+            return
         for place, name in self._joints.items():
             motor = motors.get(place, AT_FIRST)
             if name not in joints or motor == self._commands.get(place):
@@ -255,6 +258,7 @@ class ExactGroup(Group):
             if motor.mode:
                 raise BulletsOwnError(f"the motor of '{name}' has {motor.mode}")
             self._commands[place] = motor
+        self._commanded = self._actions.commands
 
     def _set_motor(self, name: str, motor: Motor) -> None:
         self.system.motors.set(

@@ -7,16 +7,18 @@ from typing import Any
 import pybullet
 
 from bulletbridge.surface.drop_in.hooks import HOOKS
-from bulletbridge.surface.drop_in.session import REAL_TIME, Session, session_of
+from bulletbridge.surface.drop_in.session import REAL_TIME, SESSIONS, Session, session_of
 
 Given = dict[str, Any]
 """Arguments by PyBullet's names."""
 Handler = Callable[[Session, Given], Any]
 
-WITH_BODY_INDEX = "setJointMotorControl2", "setJointMotorControlArray", "calculateInverseDynamics"
-"""Functions that still take ``bodyUniqueId`` by its old name ``bodyIndex``."""
+WITH_BODY_INDEX = "calculateInverseDynamics"
+"""What still takes ``bodyUniqueId`` by its old name ``bodyIndex``."""
 FUNCTIONS: dict[str, "Function"] = {}
 """By PyBullet's names."""
+Note = Callable[[Session, tuple[Any, ...], dict[str, Any]], None]
+"""What is noted of a call: of positional and of named arguments, as they were given."""
 
 
 class Function:
@@ -41,15 +43,40 @@ class Function:
         """Call it as PyBullet's own."""
         if HOOKS.before_call or REAL_TIME:
             before_call()
-        if "bodyIndex" in kwargs and self.__name__ in WITH_BODY_INDEX:
+        if "bodyIndex" in kwargs and self.__name__ == WITH_BODY_INDEX:
             kwargs["bodyUniqueId"] = kwargs.pop("bodyIndex")
         given = dict(zip(self._parameters, args, strict=False))
         if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
         given |= kwargs
-        if self.__name__ == "setJointMotorControl2" and "bodyIndex" in given:  # its name of old
-            given["bodyUniqueId"] = given.pop("bodyIndex")
         return self._handler(session_of(given.pop("physicsClientId", 0)), given)
+
+
+class Noted(Function):
+    """One of PyBullet's functions, called with its arguments as they are given, then noted.
+
+    Learning loops call these many times a step: nothing is sorted by names before it is needed.
+
+    Args:
+        name: PyBullet's.
+        count: How many arguments it takes, without ``physicsClientId``, which comes last.
+        note: What is noted of the arguments afterwards.
+    """
+
+    def __init__(self, name: str, count: int, note: "Note") -> None:
+        self.__name__, self.__doc__ = name, f"Bullet's. {note.__doc__}"
+        self._native, self._count, self._note = getattr(pybullet, name), count, note
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        answer = self._native(*args, **kwargs)
+        client, count = kwargs.get("physicsClientId", 0), self._count
+        if len(args) > count:
+            client, args = args[count], args[:count]
+        self._note(SESSIONS.get(client) or session_of(client), args, kwargs)
+        return answer
 
 
 def before_call() -> None:

@@ -1,6 +1,6 @@
 """One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -47,6 +47,7 @@ class Session(Ledger):
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
         self.outdated: set[int] = set()  # and that have been changed since
         self.groups: dict[frozenset[int], Group] = {}
+        self._group_of: dict[int, Group] = {}  # by body
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
@@ -70,25 +71,29 @@ class Session(Ledger):
                     return group.state_of(loop)
         return state
 
-    def motor_force(self, body: int, joint: int) -> float | None:
-        """What a motor exerted in our last step [N m or N]; None where the step was Bullet's."""
-        for bodies, group in self.groups.items():
-            if body in bodies and isinstance(group, ExactGroup) and not self._stale & bodies:
-                return group.motor_force(body, joint)
-        return None
+    def motor_forces(self, body: int) -> Mapping[int, float]:
+        """What motors of a body exerted in our last step [N m or N], by joint; else none."""
+        group = self._group_of.get(body)
+        if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.bodies):
+            return {}
+        return group.motor_forces(body)
 
     def _changed(self, loop: Loop, moved: bool) -> None:
-        for bodies, group in self.groups.items():
-            if group.change(loop, moved):
-                self._stale |= bodies
+        group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
+        if group is not None and group.change(loop, moved):
+            self._stale |= group.bodies
 
     # bodies
 
     def disturb(self, body: int | None) -> None:
         """Note that a body was put elsewhere, or all."""
-        for bodies, group in self.groups.items():
-            if body is None or body in bodies:
+        if body is not None:
+            group = self._group_of.get(body)
+            if group is not None:
                 group.disturb()
+            return
+        for group in self.groups.values():
+            group.disturb()
 
     def save(self, number: int) -> None:
         """Keep what our steps go by, with a state of Bullet's."""
@@ -155,6 +160,7 @@ class Session(Ledger):
         """Forget bodies and constraints, as resetSimulation does."""
         self._loops.clear()
         self.groups.clear()
+        self._group_of.clear()
         self._modes.clear()
         self._met.clear()
         self._bullets.clear()
@@ -306,6 +312,7 @@ class Session(Ledger):
         for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
         if any(group.whole for group in self.groups.values()):
             EXACT.add(self)
         else:
