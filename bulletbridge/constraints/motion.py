@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -177,8 +178,15 @@ class Motion:
         Raises:
             ModelError: One of them is not finite, or gives no three numbers.
         """
+        signals = self.x, self.y, self.z, self.angle
+        if len(t) == 1:  # a frame that a program moves at every step
+            given = [signal(t.item()) for signal in signals]
+            if all(type(numbers) is tuple and len(numbers) == 3 for numbers in given):
+                numbers = [number for triple in given for number in triple]
+                if all(type(number) is float for number in numbers) and isfinite(sum(numbers)):
+                    return np.array(numbers).reshape(1, 4, 3)
         found = np.zeros((len(t), 4, 3))
-        for k, signal in enumerate((self.x, self.y, self.z, self.angle)):
+        for k, signal in enumerate(signals):
             if signal is not still:
                 found[:, k] = values(signal, t)
         finite = np.isfinite(found).all(axis=(1, 2))

@@ -1,5 +1,6 @@
 """Bringing a state that somebody else has advanced onto the loops, and what that took."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NOTHING_HELD = np.zeros((0, HELD_COLUMNS))
+NO_POINTS = np.zeros((2, 0, 3))
 
 
 class Wrench(NamedTuple):
@@ -69,6 +71,11 @@ class Impulses(NamedTuple):
         """
         part = self.solver.encoded.rows[name]
         return np.array([self.velocity[part], self.position[part]])
+
+    def sizes(self, name: str) -> tuple[float, float]:
+        """Norms of ``of``: of what changed its velocity, and of what moved it."""
+        velocity, position = self.multipliers[:, self.solver.encoded.rows[name]].tolist()
+        return math.hypot(*velocity), math.hypot(*position) / self.dt
 
     def wrench(self, name: str, corrected: bool = True) -> Wrench | None:
         """Impulse of a loop as force and moment; None for what is not a loop.
@@ -147,7 +154,10 @@ class Filter:
         self._caps: dict[tuple[str, ...], Caps] = {(): decision.caps}
         self._allowed = solver.encoded.loops["allowed"].copy()
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
-        self._free: dict[tuple[str, ...], bool] = {}
+        self._free: dict[tuple[str, ...], int] = {}
+        self._dt, self._before = solver.control["dt"], solver.state.copy()
+        nq = solver.mechanism.nq
+        self._q, self._v = slice(0, nq), slice(nq, len(solver.state) - 1)
         self._size = -1
         self._allocate(0)
 
@@ -158,32 +168,38 @@ class Filter:
             ModelError: There is no such constraint, or ``held`` is not such a table.
             AssemblyError: The loops cannot be closed near that state; the one before it stays.
         """
-        solver, count, dt = self.solver, len(held), float(self.solver.control[0]["dt"])
-        check_table(held)
-        if count > self._size:
-            self._allocate(2 * count)
-        if names not in self._free:
-            self._free[names] = is_free(solver.mechanism, solver.encoded, names)
-        before = solver.state.copy()
-        solver.q[:], solver.v[:] = q, v
-        solver.state[-1] += dt
+        solver, count, dt = self.solver, len(held), self._dt.item()
+        if held is not NOTHING_HELD:
+            check_table(held)
+            if count > self._size:
+                self._allocate(2 * count)
+        free = self._free.get(names)
+        if free is None:
+            free = self._free[names] = int(is_free(solver.mechanism, solver.encoded, names))
+        state, before = solver.state, self._before
+        before[:] = state
+        state[self._q], state[self._v] = q, v
+        state[-1] += dt
         failure = NOT_CLOSED
         try:
-            self._leave_out(names)
+            if names:
+                self._leave_out(names)
             targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = solver.finish_call(self._run((targets, held, int(self._free[names]))))
+            failure = solver.finish_call(self._run((targets, held, free)))
         finally:
-            self._put_back(names)
+            if names:
+                self._put_back()
             if failure != DONE:
-                solver.state[:], solver.control[0]["fresh"] = before, 0
+                state[:], solver.control[0]["fresh"] = before, 0
         if failure == NO_SUCH_BODY:
             raise ModelError(
                 "a held point names a body that the mechanism does not have, or has no direction"
             )
         if failure != DONE:
             raise AssemblyError("the loops cannot be closed at this state; call assemble()")
-        points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
-        return Impulses(solver, solver.state.copy(), dt, self._multipliers.copy(), points)
+        points = NO_POINTS if not count else self._points[:, : 3 * count].copy()
+        points = points.reshape(2, count, 3)
+        return Impulses(solver, state.copy(), dt, self._multipliers.copy(), points)
 
     def _allocate(self, count: int) -> None:
         """Make room for ``count`` held points."""
@@ -207,8 +223,6 @@ class Filter:
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""
-        if not names:
-            return
         solver = self.solver
         for name in names:
             if name not in solver.encoded.rows:
@@ -225,10 +239,8 @@ class Filter:
         solver.encoded.loops["allowed"][[name in names for name in loops]] = np.inf
         solver.take_caps(self._caps[names])
 
-    def _put_back(self, names: tuple[str, ...]) -> None:
+    def _put_back(self) -> None:
         """Undo ``_leave_out``; the factors are not those of all rows."""
-        if not names:
-            return
         solver = self.solver
         for field in ("unit", "scale"):
             solver.rows[0][field] = self._sizes[field]

@@ -37,6 +37,7 @@ class WorldState(BoundedState):
         held: Array | None = None,
         open: Collection[str] = (),
         assemble: bool = False,
+        found: tuple[Array, Array] | None = None,
     ) -> Impulses:
         """Bring the world's own state onto the loops, after somebody else has advanced it.
 
@@ -49,6 +50,7 @@ class WorldState(BoundedState):
                 ``mechanism.layout``. ``BulletBodies.contacts`` makes them of Bullet's contacts.
             open: Names of constraints that are left as they are this time.
             assemble: Whether loops that are too far open for a correction are assembled first.
+            found: q (nq,) and v (nv,) of the world, where they have been read already.
 
         Returns:
             What it took.
@@ -61,10 +63,10 @@ class WorldState(BoundedState):
         if self.world is None:
             raise WorldError("this system has no world to take a state from; call set_state")
         held = NOTHING_HELD if held is None else held
-        q, v = self.world.state()
-        free = np.zeros(self.mechanism.nv, bool)
+        q, v = self.world.state() if found is None else found
         if self._filter is None:
             if self._decision is None:
+                free = np.zeros(self.mechanism.nv, bool)
                 self._solver, self._decision, _, _ = self._decide(self._full, q, free)
             self._filter = Filter(self._solver, self.decision)
         try:
@@ -72,6 +74,7 @@ class WorldState(BoundedState):
         except AssemblyError:
             if not assemble:
                 raise
+            free = np.zeros(self.mechanism.nv, bool)
             self._assemble(q, free, v, free)
             impulses = self._filter(self.q, self.v, held, tuple(open))
         self.write()

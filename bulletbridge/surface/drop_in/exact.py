@@ -91,7 +91,7 @@ class ExactGroup(Group):
             return False
         self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
-        for loop, limit in self._limited().items():
+        for loop, limit in self._limited.items():
             self.system.set_max_force(loop.name, limit)
         return True
 

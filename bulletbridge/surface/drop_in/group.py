@@ -22,7 +22,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.evaluation import Gap
-from bulletbridge.simulation.filter import Impulses
+from bulletbridge.simulation.filter import NOTHING_HELD, Impulses
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.options import BOUNDED
 from bulletbridge.simulation.saved import SavedState
@@ -95,6 +95,8 @@ class Group:
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self._world, mechanism = self._read(names)
         self._loops = {loop.number: loop for loop in loops}
+        self._limits: dict[Loop, float] | None = None  # once asked for
+        self._touching = any(has_shapes(body, client) for body in self.bodies)
         self._frames_a: dict[int, MovingFrame] = {}
         self._models = {
             loop.number: self._model(loop) for loop in loops if not self._is_idle(loop, mechanism)
@@ -135,7 +137,8 @@ class Group:
             Whether the bodies must be read again.
         """
         if loop.number in self._loops:
-            self._loops[loop.number] = loop
+            if self._loops[loop.number] is not loop:
+                self._loops[loop.number], self._limits = loop, None
             if moved:
                 self._moved.add(loop.number)
         return False
@@ -237,7 +240,7 @@ class Group:
 
     def _has_contacts(self) -> bool:
         """Whether contacts are part of the system."""
-        return self.whole and any(has_shapes(body, self.client) for body in self.bodies)
+        return self.whole and self._touching
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps, and what they do to their parents."""
@@ -264,25 +267,25 @@ class Group:
         A loop with a force limit that is open has given way; Bullet pulls it shut again.
         """
         system = self.system
-        if not self._limited():
+        if not self._limited:
             system.filter(assemble=True)
             return
         open_now = {
             gap.name for gap in self.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
         }
-        limited = {loop.name for loop in self._limited()}
+        limited = {loop.name for loop in self._limited}
         self._given_way = open_now & limited
         if open_now - limited:
             system.filter(open=self._given_way, assemble=not self._given_way)
 
     def _close(self) -> None:
         """Close all loops but those whose force limits do not allow it."""
-        held, limited = self._world.contacts(), self._limited()
+        held, limited = self._held(), self._limited
         if not limited:
             self.impulses = self.system.filter(held)
             return
         was_open = self._given_way
-        q, v = self._world.state()
+        q, v = found = self._world.state()
         native = {loop.name: self._native(loop) for loop in limited}
         pulled = {
             loop.name
@@ -290,9 +293,9 @@ class Group:
             if max(map(abs, native[loop.name].state)) >= SATURATED * limit
         }
         try:
-            self._filter_without(pulled, held)
+            self._filter_without(pulled, held, found)
         except AssemblyError:
-            self._filter_without(pulled | was_open, held)
+            self._filter_without(pulled | was_open, held, found)
         if self.impulses is None:
             return
         over = {
@@ -303,7 +306,7 @@ class Group:
         }
         if over:
             self._world.write(q, v)
-            self._filter_without(self._given_way | over, held)
+            self._filter_without(self._given_way | over, held, found)
 
     def _too_strong(self, loop: Loop, limit: float, native: Native, was_open: bool) -> bool:
         """Whether closing a loop took more than its limit.
@@ -314,16 +317,25 @@ class Group:
         ways = (False, True) if was_open else (False,)
         return any(exceeds(limit, loop, native, self.impulses, way) for way in ways)
 
-    def _filter_without(self, names: set[str], held: Array) -> None:
-        """Close the loops but the named ones, which give way."""
-        everything = len(names) == len(self._loops)
-        self.impulses = None if everything else self.system.filter(held, sorted(names))
+    def _held(self) -> Array:
+        """Points that contacts hold."""
+        held = self._world.contacts() if self._touching else NOTHING_HELD
+        return held if len(held) else NOTHING_HELD
+
+    def _filter_without(self, names: set[str], held: Array, found: tuple[Array, Array]) -> None:
+        """Close the loops but the named ones, which give way, where they were found."""
+        self.impulses = None
+        if len(names) < len(self._loops):
+            self.impulses = self.system.filter(held, sorted(names), found=found)
         self._given_way = names
 
+    @property
     def _limited(self) -> dict[Loop, float]:
         """Loops with a force limit, and that."""
-        loops = self._loops.values()
-        return {loop: loop.max_force for loop in loops if loop.max_force is not None}
+        if self._limits is None:
+            loops = self._loops.values()
+            self._limits = {loop: loop.max_force for loop in loops if loop.max_force is not None}
+        return self._limits
 
     def _native(self, loop: Loop) -> Native:
         """Bullet's own forces of a constraint."""

@@ -20,6 +20,8 @@ from bulletbridge.surface.drop_in.loops import (
 )
 
 MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
+EVERY_STEP = MOVES | {"userConstraintUniqueId", "maxForce"}
+"""What programs say of a frame that they move at every step."""
 
 
 class Ledger:
@@ -66,6 +68,11 @@ class Ledger:
         loop = self._loops.get(given["userConstraintUniqueId"])
         if loop is None:
             return answer
+        if loop.moving and loop.twin < 0 and given.keys() <= EVERY_STEP:
+            limit = given.get("maxForce", loop.max_force)
+            if limit == loop.max_force and not ("maxForce" in given and loop.unpredicted):
+                self._changed(loop, not MOVES.isdisjoint(given))
+                return answer
         if loop.twin >= 0:
             change_twin(loop, given, self.client)
         new = loop

@@ -9,7 +9,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.motion import Motion
-from bulletbridge.mechanism.bullet_coordinates import Floats, quat_product, unit
+from bulletbridge.mechanism.bullet_coordinates import Floats, quat_product, rotation_of, unit
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
@@ -88,7 +88,7 @@ class MovingFrame:
         """Put the frame where it is now, with the velocity that takes it there in one step."""
         info = info_of(self._number, self._client)
         p, q = self._placed(info[7], info[9])
-        R = Rotation.from_quat(q).as_matrix()
+        R = rotation_of(q)
         linear = R.T @ (p - self._p) / system.dt
         x, y, z, w = quat_product((-self._q[0], -self._q[1], -self._q[2], self._q[3]), q)
         size = math.hypot(x, y, z)
