@@ -11,7 +11,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.mechanism.bullet_contacts import Contacts, Touches
+from bulletbridge.mechanism.bullet_contacts import Contacts, Spot, Touches
 from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Vector
@@ -214,6 +214,11 @@ class BulletBodies:
         """
         self.write(q, v)
         return self._touches.read()
+
+    @property
+    def spots(self) -> list[Spot]:
+        """Where the contacts are that ``touches`` found last, by Bullet's numbers."""
+        return self._touches.spots
 
     def scale_friction(self, body: int, link: int, factors: Vector) -> None:
         """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.

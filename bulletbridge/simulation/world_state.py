@@ -17,6 +17,19 @@ class WorldState(BoundedState):
 
     _filter: Filter | None = None
 
+    def snapshot(self) -> Array:
+        """q, v and t (nq + nv + 1), for ``take_back``."""
+        return self._solver.state.copy()
+
+    def take_back(self, state: Array) -> None:
+        """Undo the last step; impulses to start from stay those that it found.
+
+        Args:
+            state: (nq + nv + 1) from ``snapshot`` before it.
+        """
+        nq = self.mechanism.nq
+        self._solver.put(state[:nq], state[nq:-1], float(state[-1]))
+
     def read(self) -> None:
         """Take the state as the world has it now, for instance after ``resetJointState``.
 

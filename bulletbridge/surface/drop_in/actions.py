@@ -1,7 +1,7 @@
 """What a program does to the bodies of a client, which Bullet does not tell afterwards."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -12,6 +12,8 @@ from bulletbridge.constraints.loop import SOFTNESS
 from bulletbridge.numerics.records import Array, Vector
 
 Given = dict[str, Any]
+Withheld = tuple[Callable[..., Any], tuple[Any, ...], Given]
+"""A function of PyBullet's, positional and named arguments."""
 Call = tuple[tuple[str, ...], tuple[Any, ...], Given]
 """Names of positional arguments, these, and named arguments, as they were given."""
 SEVERAL = {
@@ -103,6 +105,8 @@ class Actions:
         erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
         commands: How many times motors have been given others.
+        withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
+            them, may never be made.
     """
 
     damping: dict[int, tuple[float, float]] = field(default_factory=lambda: {})
@@ -112,6 +116,7 @@ class Actions:
     erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
     commands: int = 0
+    withheld: list[Withheld] = field(default_factory=lambda: [])
 
     _motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
     _commanded: dict[tuple[int, Any], Call] = field(default_factory=lambda: {})
@@ -128,6 +133,11 @@ class Actions:
             self._commanded.clear()
             self.commands += 1
         return self._motors
+
+    @property
+    def pushing(self) -> bool:
+        """Whether torques or external forces act in the coming step."""
+        return bool(self._torques or self._pushes)
 
     @property
     def torques(self) -> list[tuple[int, int, Array]]:
@@ -209,6 +219,17 @@ class Actions:
         """Torques and forces act for one step."""
         self._torques.clear()
         self._pushes.clear()
+        self.withheld.clear()
+
+    def withhold(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Given) -> None:
+        """Keep a call with its forces from Bullet."""
+        self.withheld.append((function, frozen(args), frozen_values(kwargs)))
+
+    def tell(self) -> None:
+        """Tell Bullet the forces that were withheld, for it is to make a step."""
+        for function, args, kwargs in self.withheld:
+            function(*args, **kwargs)
+        self.withheld.clear()
 
 
 def each_joint(command: Call) -> Iterator[tuple[tuple[int, int], int, Given]]:
@@ -262,6 +283,13 @@ def frozen(value: Any) -> Any:
         return value
     values = cast(list[Any], value)
     return tuple(values) if are_plain(values) else tuple([frozen(x) for x in values])
+
+
+def nothing_of(value: Any) -> Any:
+    """Zeros in the place of numbers."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [nothing_of(x) for x in cast(list[Any], value)]
+    return 0.0 if isinstance(value, int | float | np.number) else value
 
 
 def frozen_values(given: Given) -> Given:

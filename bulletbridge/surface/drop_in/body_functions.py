@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pybullet
 
+from bulletbridge.constraints.contact_rows import tangents
+from bulletbridge.mechanism.bullet_contacts import Spot
+from bulletbridge.mechanism.bullet_friction import ROUND
+from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in import guards
 from bulletbridge.surface.drop_in.function import (
     FUNCTIONS,
@@ -16,7 +21,14 @@ from bulletbridge.surface.drop_in.function import (
     replaces,
 )
 from bulletbridge.surface.drop_in.hooks import HOOKS
-from bulletbridge.surface.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
+from bulletbridge.surface.drop_in.session import (
+    EXACT,
+    REAL_TIME,
+    SENSOR,
+    SESSIONS,
+    Session,
+    session_of,
+)
 
 # bodies
 
@@ -152,13 +164,13 @@ def note_commands(session: Session, args: tuple[Any, ...], kwargs: Given) -> Non
     session.actions.command_all(args, kwargs)
 
 
-for name, note, count in (
-    ("setJointMotorControl2", note_command, 9),
-    ("setJointMotorControlMultiDof", note_command, 9),
-    ("setJointMotorControlArray", note_commands, 8),
-    ("setJointMotorControlMultiDofArray", note_commands, 9),
+for name, note, count, force in (
+    ("setJointMotorControl2", note_command, 9, "force"),
+    ("setJointMotorControlMultiDof", note_command, 9, "force"),
+    ("setJointMotorControlArray", note_commands, 8, "forces"),
+    ("setJointMotorControlMultiDofArray", note_commands, 9, "forces"),
 ):
-    FUNCTIONS[name] = Noted(name, count, note)
+    FUNCTIONS[name] = Noted(name, count, note, (5, force, pybullet.TORQUE_CONTROL))
 
 
 class OldMotorControl(Noted):
@@ -191,8 +203,93 @@ def note_torque(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     session.actions.push(TORQUE, args, kwargs)
 
 
-FUNCTIONS["applyExternalForce"] = Noted("applyExternalForce", len(FORCE), note_force)
-FUNCTIONS["applyExternalTorque"] = Noted("applyExternalTorque", len(TORQUE), note_torque)
+FUNCTIONS["applyExternalForce"] = Noted(
+    "applyExternalForce", len(FORCE), note_force, (2, "forceObj", None)
+)
+FUNCTIONS["applyExternalTorque"] = Noted(
+    "applyExternalTorque", len(TORQUE), note_torque, (2, "torqueObj", None)
+)
+
+
+class ContactPoints(Noted):
+    """``getContactPoints``, with the forces of our step where Bullet makes none."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        points = self._native(*args, **kwargs)
+        if not EXACT or not points:
+            return points
+        client = args[self._count] if len(args) > self._count else kwargs.get("physicsClientId", 0)
+        session = SESSIONS.get(client)
+        forces = session.contact_forces() if session in EXACT else None
+        return tuple([with_force(point, forces) for point in points]) if forces else points
+
+
+def with_force(point: tuple[Any, ...], forces: Mapping[Spot, Array]) -> tuple[Any, ...]:
+    """What Bullet tells of a contact, with the forces (3,) [N] of our step.
+
+    As in Bullet friction is told on body A in its own order of the two, whoever was asked for.
+    """
+    a, b, link_a, link_b, at_a, at_b, normal = point[1:8]
+    force, sign = forces.get(((a, b, link_a, link_b), at_a)), 1.0
+    if force is None:
+        force, sign = forces.get(((b, a, link_b, link_a), at_b)), -1.0
+    if force is None:
+        return point
+    told: list[Any] = [sign * float(np.dot(normal, force))]
+    for direction in tangents(normal, ROUND):
+        told += float(np.dot(direction, force)), direction
+    return (*point[:9], *told)
+
+
+def points_told(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
+    """Forces are those of our step where nothing moves but what is stepped exactly."""
+
+
+FUNCTIONS["getContactPoints"] = ContactPoints("getContactPoints", 4, points_told)
+
+
+# what looks at Bullet's own steps, which are then made even if all that moves is stepped exactly
+
+
+@replaces("loggingType", "fileName", "objectUniqueIds")
+def startStateLogging(session: Session, given: Given) -> int:
+    """Bullet's."""
+    number: int = session.native("startStateLogging", given)
+    session.observers.add(("log", number))
+    return number
+
+
+@follows("stopStateLogging", "loggingId")
+def stop_state_logging(session: Session, given: Given) -> None:
+    """Bullet's steps may be left out again."""
+    session.observers.discard(("log", given["loggingId"]))
+
+
+@replaces("pluginPath", "postFix")
+def loadPlugin(session: Session, given: Given) -> int:
+    """Bullet's."""
+    number: int = session.native("loadPlugin", given)
+    session.observers.add(("plugin", number))
+    return number
+
+
+@follows("unloadPlugin", "pluginUniqueId")
+def unload_plugin(session: Session, given: Given) -> None:
+    """Bullet's steps may be left out again."""
+    session.observers.discard(("plugin", given["pluginUniqueId"]))
+
+
+@follows("enableJointForceTorqueSensor", "bodyUniqueId", "jointIndex", "enableSensor")
+def enable_sensor(session: Session, given: Given) -> None:
+    """Reactions that it measures are those of Bullet's step."""
+    sensor = SENSOR, given["bodyUniqueId"], given["jointIndex"]
+    if given.get("enableSensor", 1):
+        session.observers.add(sensor)
+    else:
+        session.observers.discard(sensor)
 
 
 # dynamics calls

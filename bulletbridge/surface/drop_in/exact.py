@@ -11,11 +11,10 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
-from bulletbridge.mechanism.bullet_contacts import StrangerError
+from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.saved import SavedState
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named
@@ -66,7 +65,9 @@ class ExactGroup(Group):
         self.system.gravity = gravity(client)
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
-        self._before: SavedState | None = None
+        self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
+        self._contact_forces: dict[Spot, Array] | None = {}  # likewise
+        self._pushed = False  # whether anything but motors acted in the last step
         self._exerted: dict[int, dict[int, float]] | None = {}  # of the last step, once asked for
 
     def forget_friction(self) -> None:
@@ -119,9 +120,11 @@ class ExactGroup(Group):
             system.filter(assemble=True)
             system.forget()
             self._disturbed = False
-        self._before = system.save(world=False) if may_undo else None
-        system.tau[:] = self._forces()
-        self._exerted = None
+        self._before = system.snapshot() if may_undo else None
+        if self._actions.pushing or self._pushed:
+            self._pushed = self._actions.pushing
+            system.tau[:] = self._forces()
+        self._exerted = self._contact_forces = None
         try:
             system.step(write=False)
         except StrangerError:
@@ -135,9 +138,9 @@ class ExactGroup(Group):
         self.system.write()
 
     def undo(self) -> None:
-        """Take back the step."""
+        """Take back the step; what it found to start from stays, for it is to be made again."""
         assert self._before is not None
-        self.system.restore(self._before, write=False)
+        self.system.take_back(self._before)
 
     def state_of(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
@@ -159,6 +162,15 @@ class ExactGroup(Group):
                 if name in forces and commands.get(place, AT_FIRST).on:
                     self._exerted.setdefault(place[0], {})[place[1]] = forces[name]
         return self._exerted.get(body, {})
+
+    def contact_forces(self) -> dict[Spot, Array]:
+        """Forces (3,) on the first body at contacts of the last step [N], mean over the step."""
+        if self._contact_forces is None:
+            contacts = self.system.contacts()
+            spots = self._world.spots if contacts else []
+            forces = (contact.force for contact in contacts)
+            self._contact_forces = dict(zip(spots, forces, strict=True))
+        return self._contact_forces
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""

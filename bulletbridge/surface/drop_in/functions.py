@@ -146,6 +146,11 @@ def set_physics_engine_parameter(session: Session, given: Given) -> None:
     """Moving frames and exact steps go by the time step, force limits in exact mode by the erp."""
     if "fixedTimeStep" in given:
         session.read_all_again()
+    if "reportSolverAnalytics" in given:
+        told = (
+            session.observers.add if given["reportSolverAnalytics"] else session.observers.discard
+        )
+        told(("solver analytics",))
     if "erp" in given:
         session.set_erp(float(given["erp"]))
 

@@ -7,7 +7,8 @@ from typing import Any, get_args
 import pybullet
 
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError
-from bulletbridge.mechanism.bullet_contacts import StrangerError
+from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError, can_move
+from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in.actions import Actions
 from bulletbridge.surface.drop_in.exact import BulletsOwnError, ExactGroup
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named, warn
@@ -21,6 +22,8 @@ LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
 FIRST_IMPULSE = 500.0
 """Bullet's limit of a new constraint [N s]."""
+SENSOR = "sensor"
+"""What looks at Bullet's own steps and goes with its body."""
 READ = {
     "mass",
     "localInertiaDiagonal",
@@ -53,6 +56,12 @@ class Session(Ledger):
         self.actions = Actions()
         self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
+        self.observers: set[tuple[Any, ...]] = (
+            set()
+        )  # what looks at Bullet's own steps, which are then made
+        self._alone = False  # whether nothing moves but what is stepped exactly
+        self._counted = -1  # bodies in the world when that was looked at
+        self._contact_forces: Mapping[Spot, Array] | None = {}  # of our step, once asked for
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
@@ -77,6 +86,26 @@ class Session(Ledger):
         if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.bodies):
             return {}
         return group.motor_forces(body)
+
+    def contact_forces(self) -> Mapping[Spot, Array]:
+        """Forces (3,) at contacts of our last step [N], on body A in Bullet's own order of the two.
+
+        Where Bullet makes a step beside ours there are none: contacts are those of that.
+        """
+        if self._contact_forces is None:
+            found: dict[Spot, Array] = {}
+            for group in self.groups.values():
+                if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies):
+                    found |= group.contact_forces()
+            self._contact_forces = {}
+            for point in pybullet.getContactPoints(physicsClientId=self.client) if found else ():
+                a, b, link_a, link_b, at_a, at_b = point[1:7]
+                here, swapped = ((a, b, link_a, link_b), at_a), ((b, a, link_b, link_a), at_b)
+                if here in found:
+                    self._contact_forces[here] = found[here]
+                elif swapped in found:
+                    self._contact_forces[here] = -found[swapped]
+        return self._contact_forces
 
     def _changed(self, loop: Loop, moved: bool) -> None:
         group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
@@ -128,6 +157,7 @@ class Session(Ledger):
         for number in [n for n, loop in self._loops.items() if body in loop.bodies]:
             self._forget(number)
         self._stale.add(body)
+        self._counted = -1
         self.models_of_removed |= body in self.modelled
         for bodies in (self.modelled, self.outdated, self._bullets):
             bodies.discard(body)
@@ -136,7 +166,7 @@ class Session(Ledger):
 
     def change_dynamics(self, given: dict[str, Any]) -> None:
         """Note that a body is not what it was when it was read."""
-        body = given["bodyUniqueId"]
+        body, self._counted = given["bodyUniqueId"], -1
         self.actions.change(given)
         for bodies, group in self.groups.items():
             group.forget_friction()
@@ -161,6 +191,8 @@ class Session(Ledger):
         self._loops.clear()
         self.groups.clear()
         self._group_of.clear()
+        self.observers = {one for one in self.observers if one[0] != SENSOR}
+        self._alone, self._counted = False, -1
         self._modes.clear()
         self._met.clear()
         self._bullets.clear()
@@ -199,12 +231,33 @@ class Session(Ledger):
         """
         while not self._prepare():
             pass
-        groups = self.groups.values()
-        answer = pybullet.stepSimulation(physicsClientId=self.client)
-        for group in groups:
+        answer, self._contact_forces = None, None
+        if not (EXACT and self._steps_alone()):
+            self._contact_forces = {}
+            if self.actions.withheld:
+                self.actions.tell()
+            answer = pybullet.stepSimulation(physicsClientId=self.client)
+        for group in self.groups.values():
             group.after_step()
         self.actions.end_step()
         return answer
+
+    def withholds(self, body: int | None) -> bool:
+        """Whether Bullet is not to know what pushes a body, since it makes no steps of its own."""
+        return self._alone and body in self._group_of
+
+    def _steps_alone(self) -> bool:
+        """Whether nothing moves but what is stepped exactly, and nobody looks at Bullet's steps."""
+        count = pybullet.getNumBodies(physicsClientId=self.client)
+        if count != self._counted:
+            self._counted = count
+            groups = self.groups.values()
+            self._alone = self in EXACT and all(group.whole for group in groups)
+            for place in range(count if self._alone else 0):
+                body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
+                if body not in self._group_of and can_move(body, self.client):
+                    self._alone = False
+        return self._alone and not self.observers
 
     def _prepare(self) -> bool:
         """Get all groups ready for Bullet's step; False if they must be made anew first.
@@ -312,6 +365,7 @@ class Session(Ledger):
         for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        self._counted = -1
         self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
         if any(group.whole for group in self.groups.values()):
             EXACT.add(self)
