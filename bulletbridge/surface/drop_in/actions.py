@@ -140,6 +140,11 @@ class Actions:
         return bool(self._torques or self._pushes)
 
     @property
+    def told(self) -> bool:
+        """Whether Bullet knows of any of them."""
+        return len(self._torques) + len(self._pushes) > len(self.withheld)
+
+    @property
     def torques(self) -> list[tuple[int, int, Array]]:
         """Body, joint and torques of the coming step [N m or N]."""
         return [

@@ -15,6 +15,7 @@ from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+from bulletbridge.simulation.evaluation import Reaction
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named
@@ -65,6 +66,7 @@ class ExactGroup(Group):
         self.system.gravity = gravity(client)
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
+        self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._contact_forces: dict[Spot, Array] | None = {}  # likewise
         self._pushed = False  # whether anything but motors acted in the last step
@@ -135,6 +137,7 @@ class ExactGroup(Group):
 
     def after_step(self) -> None:
         """Show our state in place of Bullet's."""
+        self._forget_states()
         self.system.write()
 
     def undo(self) -> None:
@@ -142,11 +145,16 @@ class ExactGroup(Group):
         assert self._before is not None
         self.system.take_back(self._before)
 
-    def state_of(self, loop: Loop) -> State:
+    def _forget_states(self) -> None:
+        super()._forget_states()
+        self._reactions = {}
+
+    def _find_state(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
         if loop.number not in self._models:
-            return super().state_of(loop)
-        reaction, model = self.system.reactions()[loop.name], self._models[loop.number]
+            return super()._find_state(loop)
+        self._reactions = self._reactions or self.system.reactions()
+        reaction, model = self._reactions[loop.name], self._models[loop.number]
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
         R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)

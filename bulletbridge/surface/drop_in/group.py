@@ -119,11 +119,13 @@ class Group:
         self._disturbed = True
         self._given_way: set[str] = set()  # loops that their force limits let open
         self.impulses: Impulses | None = None  # of the last step
+        self._states: dict[int, State] = {}  # forces of loops since then, once asked for
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
+        self._forget_states()
         self._disturbed, self._pause = True, 0
 
     def forget_friction(self) -> None:
@@ -176,6 +178,7 @@ class Group:
         self._disturbed, self._given_way = memory.disturbed, set(memory.given_way)
         self._moved, self._moving = set(memory.moved), set(memory.moving)
         self.impulses = memory.impulses
+        self._forget_states()
         return True
 
     def _settings(self) -> tuple[Any, ...]:
@@ -208,6 +211,7 @@ class Group:
         Warns:
             BulletBridgeWarning: They cannot be closed near it; it stays.
         """
+        self._forget_states()
         self._attempt(self._close)
 
     def undo(self) -> None:
@@ -346,6 +350,16 @@ class Group:
 
     def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
+        found = self._states.get(loop.number)
+        if found is None:
+            found = self._states[loop.number] = self._find_state(loop)
+        return found
+
+    def _forget_states(self) -> None:
+        """Find forces of loops anew when they are asked for."""
+        self._states.clear()
+
+    def _find_state(self, loop: Loop) -> State:
         native = self._native(loop)
         given_way = loop.name in self._given_way or loop.number not in self._models
         if self.impulses is None or given_way or self._pause > 0:

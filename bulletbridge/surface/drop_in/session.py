@@ -257,7 +257,7 @@ class Session(Ledger):
                 body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
                 if body not in self._group_of and can_move(body, self.client):
                     self._alone = False
-        return self._alone and not self.observers
+        return self._alone and not self.observers and not self.actions.told
 
     def _prepare(self) -> bool:
         """Get all groups ready for Bullet's step; False if they must be made anew first.
