@@ -63,16 +63,16 @@ class Encoded:
         Raises:
             ModelError: One of them gives no finite numbers; the message names its constraint.
         """
-        table = np.zeros((len(times), len(self.motions)), TARGET)
+        numbers = np.zeros((len(times), len(self.motions), TARGET.itemsize // 8))
         for k, (motion, R) in enumerate(self.motions):
             try:
-                values, target = motion.over(times), table[:, k]
+                values = motion.over(times)
             except ModelError as error:
                 raise ModelError(f"'{self._driven(k)}': {error}") from None
-            for n, (moved, turned) in enumerate(
-                (("p", "angle"), ("v", "rate"), ("a", "acceleration"))
-            ):
-                target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
+            # in the order of the fields: translations with their derivatives, then turns
+            numbers[:, k, :9] = (values[:, :3].transpose(0, 2, 1) @ R).reshape(-1, 9)
+            numbers[:, k, 9:] = values[:, 3]
+        table = numbers.view(TARGET).reshape(len(times), len(self.motions))
         for loop in self.loops[self._raised]:
             _carry(table[:, int(loop["target"])], loop["turn"], float(loop["height"]))
         return table

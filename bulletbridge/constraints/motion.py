@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
@@ -180,11 +180,14 @@ class Motion:
         """
         signals = self.x, self.y, self.z, self.angle
         if len(t) == 1:  # a frame that a program moves at every step
-            given = [signal(t.item()) for signal in signals]
-            if all(type(numbers) is tuple and len(numbers) == 3 for numbers in given):
-                numbers = [number for triple in given for number in triple]
-                if all(type(number) is float for number in numbers) and isfinite(sum(numbers)):
-                    return np.array(numbers).reshape(1, 4, 3)
+            numbers: list[float] = []
+            for signal in signals:
+                given = cast(object, signal(t.item()))
+                triple = cast(tuple[float, ...], given) if isinstance(given, tuple) else ()
+                numbers += triple if len(triple) == 3 else ()
+            plain = len(numbers) == 12 and all(isinstance(number, float) for number in numbers)
+            if plain and isfinite(sum(numbers)):
+                return np.array(numbers).reshape(1, 4, 3)
         found = np.zeros((len(t), 4, 3))
         for k, signal in enumerate(signals):
             if signal is not still:

@@ -111,10 +111,11 @@ class Port:
         reset_pose = pybullet.resetBasePositionAndOrientation
         reset_velocity = pybullet.resetBaseVelocity
 
-        q_part, v_part = self.converter.columns()
+        q_part, v_part = self.converter.parts()
 
         def write_columns(q: Array, v: Array) -> None:
-            reset_joints(body, indices, q[q_part].tolist(), v[v_part].tolist(), client)
+            positions = [[x] for x in q[q_part].tolist()]
+            reset_joints(body, indices, positions, [[x] for x in v[v_part].tolist()], client)
 
         def write_lists(q: Array, v: Array) -> None:
             positions, rates = joints(q, v)
@@ -192,7 +193,8 @@ class BulletBodies:
         for read in self._readers:
             read(positions, rates)
         if math.isfinite(sum(positions) + sum(rates)):
-            return np.array(positions), np.array(rates)
+            numbers = np.array(positions + rates)
+            return numbers[: self._nq], numbers[self._nq :]
         q, v = np.array(positions), np.array(rates)
         for joint in self.mechanism.joints.values():
             if not np.isfinite([*q[joint.q], *v[joint.v]]).all():

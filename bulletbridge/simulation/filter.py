@@ -185,7 +185,9 @@ class Filter:
             if names:
                 self._leave_out(names)
             targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = solver.finish_call(self._run((targets, held, free)))
+            failure = self._run((targets, held, free))
+            if solver.user_size:
+                failure = solver.finish_call(failure)
         finally:
             if names:
                 self._put_back()

@@ -43,7 +43,8 @@ from bulletbridge.surface.worlds import gravity, joint_ids, link_ids, readable
 SATURATED = 0.999
 """Share of its force limit from which on a constraint is taken to give way."""
 OPEN = 1e-9
-"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
+"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies;
+what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -95,7 +96,7 @@ class Group:
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self._world, mechanism = self._read(names)
         self._loops = {loop.number: loop for loop in loops}
-        self._limits: dict[Loop, float] | None = None  # once asked for
+        self._limited = with_limits(loops)
         self._touching = any(has_shapes(body, client) for body in self.bodies)
         self._frames_a: dict[int, MovingFrame] = {}
         self._models = {
@@ -140,7 +141,8 @@ class Group:
         """
         if loop.number in self._loops:
             if self._loops[loop.number] is not loop:
-                self._loops[loop.number], self._limits = loop, None
+                self._loops[loop.number] = loop
+                self._limited = with_limits(self._loops.values())
             if moved:
                 self._moved.add(loop.number)
         return False
@@ -211,7 +213,8 @@ class Group:
         Warns:
             BulletBridgeWarning: They cannot be closed near it; it stays.
         """
-        self._forget_states()
+        if self._states:
+            self._forget_states()
         self._attempt(self._close)
 
     def undo(self) -> None:
@@ -272,7 +275,11 @@ class Group:
         """
         system = self.system
         if not self._limited:
-            system.filter(assemble=True)
+            found = self._world.state()
+            system.filter(assemble=True, found=found, write=False)
+            after = system.q, system.v
+            if any(np.abs(x - y).max() > OPEN for x, y in zip(found, after, strict=True)):
+                system.write()
             return
         open_now = {
             gap.name for gap in self.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
@@ -284,11 +291,11 @@ class Group:
 
     def _close(self) -> None:
         """Close all loops but those whose force limits do not allow it."""
-        held, limited = self._held(), self._limited
-        if not limited:
+        held = self._held() if self._touching else NOTHING_HELD
+        if not self._limited:
             self.impulses = self.system.filter(held)
             return
-        was_open = self._given_way
+        limited, was_open = self._limited, self._given_way
         q, v = found = self._world.state()
         native = {loop.name: self._native(loop) for loop in limited}
         pulled = {
@@ -323,7 +330,7 @@ class Group:
 
     def _held(self) -> Array:
         """Points that contacts hold."""
-        held = self._world.contacts() if self._touching else NOTHING_HELD
+        held = self._world.contacts()
         return held if len(held) else NOTHING_HELD
 
     def _filter_without(self, names: set[str], held: Array, found: tuple[Array, Array]) -> None:
@@ -332,14 +339,6 @@ class Group:
         if len(names) < len(self._loops):
             self.impulses = self.system.filter(held, sorted(names), found=found)
         self._given_way = names
-
-    @property
-    def _limited(self) -> dict[Loop, float]:
-        """Loops with a force limit, and that."""
-        if self._limits is None:
-            loops = self._loops.values()
-            self._limits = {loop: loop.max_force for loop in loops if loop.max_force is not None}
-        return self._limits
 
     def _native(self, loop: Loop) -> Native:
         """Bullet's own forces of a constraint."""
@@ -368,6 +367,8 @@ class Group:
 
     def _rebase_gears(self) -> None:
         """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
+        if not any(isinstance(gear, Coupling) for gear in self._models.values()):
+            return
         q, _ = self._world.state()
         for gear in self._models.values():
             if isinstance(gear, Coupling):
@@ -405,6 +406,11 @@ class Group:
             self._frames_a[loop.number] = MovingFrame(loop, self._links, self.client)
             motion = self._frames_a[loop.number].motion
         return modelled(loop, self._links, motion, self.client)
+
+
+def with_limits(loops: Iterable[Loop]) -> dict[Loop, float]:
+    """Loops with a force limit, and that."""
+    return {loop: loop.max_force for loop in loops if loop.max_force is not None}
 
 
 def has_shapes(body: int, client: int) -> bool:
