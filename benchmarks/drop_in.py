@@ -275,9 +275,11 @@ def measure_program(name: str, modes: list[Mode]) -> dict[str, float]:
     row: dict[str, float] = {}
     for mode in modes:
         found = compare(name, PROGRAM_STEPS, mode)
-        if "failure" not in found:
-            row["Bullet"] = min(row.get("Bullet", np.inf), found["native"]["step_us"])
-            row[mode] = found["ours"]["step_us"]
+        if "failure" in found:
+            continue
+        for who, times in (("Bullet", found["native"]), (mode, found["ours"])):
+            if times["step_us"] is not None and not times["error"]:
+                row[who] = min(row.get(who, np.inf), times["step_us"])
     return row
 
 
@@ -285,8 +287,10 @@ def show(title: str, rows: dict[str, dict[str, float]], modes: list[Mode]) -> No
     """Print what was found, and how many times Bullet's it is."""
     table = Table(title, "Bullet [us]", *(h for mode in modes for h in (f"{mode} [us]", "ratio")))
     for name, row in rows.items():
-        cells = [f"{row[mode]:.1f} {row[mode] / row['Bullet']:.2f}".split() for mode in modes]
-        table.add_row(name, f"{row['Bullet']:.1f}", *(cell for pair in cells for cell in pair))
+        alone = row.get("Bullet", np.nan)  # nan: it did not run to its end
+        ours = [row.get(mode, np.nan) for mode in modes]
+        cells = [cell for us in ours for cell in (f"{us:.1f}", f"{us / alone:.2f}")]
+        table.add_row(name, f"{alone:.1f}", *cells)
     Console(width=120).print(table)
 
 

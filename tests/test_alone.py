@@ -237,3 +237,18 @@ def test_a_step_that_fails_takes_none_of_the_others(connect, monkeypatch):
 def failing(write=True):
     """A step that cannot be made."""
     raise StepError("this cannot be stepped; it is only a test")
+
+
+def test_bullet_sees_every_constraint_once(connect, bullets_steps):
+    """Asked for the force of a gear that it never made a step with, Bullet ends the process."""
+    client = connect()
+    ring = client.loadURDF(f"{DATA}/differential/diff_ring.urdf")
+    client.setBridgeMode("exact", ring)
+    for first, second in ((1, 3), (2, 4)):
+        gear = client.createConstraint(
+            ring, first, ring, second, pybullet.JOINT_GEAR, [0, 1, 0], [0] * 3, [0] * 3
+        )
+        for _ in range(3):
+            client.stepSimulation()
+        assert np.isfinite(client.getConstraintState(gear)).all()
+    assert len(bullets_steps) == 2

@@ -37,6 +37,7 @@ class Ledger:
         self.client = client
         self._loops: dict[int, Loop] = {}
         self._stale: set[int] = set()  # bodies to be read again
+        self._unseen = False  # whether Bullet has constraints that it has not made a step with
         if pybullet.isConnected(client):
             for place in range(pybullet.getNumConstraints(physicsClientId=client)):
                 number = pybullet.getConstraintUniqueId(place, physicsClientId=client)
@@ -125,6 +126,7 @@ class Ledger:
     def _add(self, loop: Loop) -> None:
         self._loops[loop.number] = loop
         self._stale |= set(loop.bodies)
+        self._unseen = True  # asked for the force of a gear before a step, Bullet ends the process
 
     def _forget(self, number: int) -> Loop | None:
         loop = self._loops.pop(number, None)

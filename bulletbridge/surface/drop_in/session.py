@@ -237,6 +237,7 @@ class Session(Ledger):
             if self.actions.withheld:
                 self.actions.tell()
             answer = pybullet.stepSimulation(physicsClientId=self.client)
+            self._unseen = False
         for group in self.groups.values():
             group.after_step()
         self.actions.end_step()
@@ -257,7 +258,9 @@ class Session(Ledger):
                 body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
                 if body not in self._group_of and can_move(body, self.client):
                     self._alone = False
-        return self._alone and not self.observers and not self.actions.told
+        if self._unseen or self.observers or self.actions.told:
+            return False
+        return self._alone
 
     def _prepare(self) -> bool:
         """Get all groups ready for Bullet's step; False if they must be made anew first.
