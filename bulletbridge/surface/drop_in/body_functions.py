@@ -68,10 +68,18 @@ def note_reset(session: Session, given: Given) -> None:
 for name, parameters in (
     ("resetJointState", ("bodyUniqueId", "jointIndex", "targetValue", "targetVelocity")),
     ("resetJointStateMultiDof", ("bodyUniqueId", "jointIndex", "targetValue", "targetVelocity")),
-    ("resetBasePositionAndOrientation", ("bodyUniqueId", "posObj", "ornObj")),
     ("resetBaseVelocity", ("objectUniqueId", "linearVelocity", "angularVelocity")),
 ):
     follows(name, *parameters)(note_reset)
+
+
+@follows("resetBasePositionAndOrientation", "bodyUniqueId", "posObj", "ornObj")
+def reset_base(session: Session, given: Given) -> None:
+    """What hangs on a base that is fixed follows it; otherwise loops are closed at the next step.
+
+    Something fixed that is moved at every step is a moving platform.
+    """
+    session.move_base(given["bodyUniqueId"])
 
 
 @replaces("bodyUniqueId", "jointIndices", "targetValues", "targetVelocities")

@@ -109,14 +109,15 @@ class ExactGroup(Group):
         """
         self._refuse_constraints()
         self._set_motors()
-        if self._moved or self._moving:
-            self._drive()
         system = self.system
         if self._disturbed:
+            self._follow_bases()
             self._rebase_gears()
             system.filter(assemble=True)
             system.forget()
             self._disturbed = False
+        if self._moved or self._moving or self._bases_due:
+            self._drive()
         self._before = system.save(world=False) if may_undo else None
         system.tau[:] = self._forces()
         self._exerted = None

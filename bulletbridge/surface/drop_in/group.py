@@ -18,6 +18,7 @@ from bulletbridge.errors import (
     ModelError,
 )
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet_state import Shift
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.ahead import compile_ahead
@@ -36,7 +37,7 @@ from bulletbridge.surface.drop_in.forces import (
     on_parent,
 )
 from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
-from bulletbridge.surface.drop_in.moving import FrameMemory, MovingFrame
+from bulletbridge.surface.drop_in.moving import NOTHING_SHIFTED, FrameMemory, MovingFrame
 from bulletbridge.surface.overlay import Mark
 from bulletbridge.surface.worlds import gravity, joint_ids, link_ids, readable
 
@@ -94,6 +95,9 @@ class Group:
             # inertias are Bullet's, whatever the file says
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self._world, mechanism = self._read(names)
+        self._read_first = mechanism  # with fixed bases where they were when they were read
+        self.standing = {port.body_id for port in self._world.ports if port.base is not None}
+        self._bases_due = False  # whether fixed bases may have been moved
         self._loops = {loop.number: loop for loop in loops}
         self._frames_a: dict[int, MovingFrame] = {}
         self._models = {
@@ -123,6 +127,15 @@ class Group:
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
         self._disturbed, self._pause = True, 0
+        self._bases_due = bool(self.standing)
+
+    def move_base(self, body: int) -> None:
+        """Note that somebody has put a base elsewhere that does not move by itself.
+
+        What hangs on it gets the velocity that brings it along in one step.
+        """
+        self._bases_due, self._pause = True, 0
+        self._moved |= {n for n in self._frames_a if body in self._loops[n].bodies}
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -161,6 +174,8 @@ class Group:
         frames = {number: frame.memory() for number, frame in self._frames_a.items()}
         if type(self) is not memory.kind or self._settings() != memory.settings:
             return False
+        self._bases_due = self._disturbed = True
+        self._follow_bases()
         if frames and (self.system is not memory.system or any_moved(frames, memory.frames)):
             return False
         try:
@@ -192,12 +207,13 @@ class Group:
         Warns:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
-        if self._moved or self._moving:
-            self._drive()
         if self._disturbed:
+            self._follow_bases()
             self._disturbed = False
             self._rebase_gears()
             self._attempt(self._reopen)
+        if self._moved or self._moving or self._bases_due:
+            self._drive()
 
     def after_step(self) -> None:
         """Bring Bullet's state onto the loops.
@@ -353,9 +369,27 @@ class Group:
 
     def _drive(self) -> None:
         """Put moved frames where they are now, and stop those that were not moved again."""
+        shifts = self._follow_bases()
         for number in self._moved | self._moving:
-            self._frames_a[number].drive(self.system)
+            self._frames_a[number].drive(self.system, shifts)
         self._moved, self._moving = set(), self._moved
+
+    def _follow_bases(self) -> Mapping[int, Shift]:
+        """Put fixed bases where Bullet has them now; how they were moved as the others look on.
+
+        If other bodies were put elsewhere too, all starts anew where it is, without velocity.
+        """
+        if not self._bases_due:
+            return NOTHING_SHIFTED
+        self._bases_due = False
+        mechanism, shifts = self._world.follow_bases(self._read_first)
+        if not shifts:
+            return shifts
+        self.system.rebase(mechanism)
+        driven = set[int]() if self._disturbed else self._moved | self._moving
+        for number in self._frames_a.keys() - driven:
+            self._frames_a[number].stop(self.system)
+        return NOTHING_SHIFTED if self._disturbed else shifts
 
     def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
         """Whether a constraint joins what is one rigid body anyway, or what stands still."""
