@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from planar import four_bar, planar_chain
@@ -11,6 +11,7 @@ from small_trees import GRAVITY, free_body, slider
 import bulletbridge as bb
 from bulletbridge.constraints.contact import Mode, touch
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.equations import SINGULAR_RTOL
 from bulletbridge.simulation.impact import impact
 
 BODY, WORLD = bb.Frame("body"), bb.Frame("world")
@@ -152,7 +153,7 @@ def test_a_body_that_is_pulled_up_and_let_go_lifts_off_and_lands():
 NUMBERS = st.floats(-2.0, 2.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     v=st.tuples(*[NUMBERS] * 3),
     friction=st.floats(0.0, 3.0),
@@ -162,11 +163,10 @@ NUMBERS = st.floats(-2.0, 2.0)
 def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q):
     """A chain of three rods meets a floor in any attitude: with its tip, or smooth with two joints.
 
-    Newton's restitution alone would give energy in some of these. A chain that is straight to a
-    hundredth can hardly give way along itself: round-off of its impulses goes with the square of
-    that, and so does what is left of the balance.
+    Newton's restitution alone would give energy in some of these. A chain that is all but straight
+    can hardly give way along itself. Round-off of its impulses grows as the condition number of
+    what impulses do to the velocities; beyond 1e12 what it approaches by along itself is left.
     """
-    assume(max(abs(np.sin(q[1])), abs(np.sin(q[2]))) > 1e-2)
     ends = (bb.Frame("l2", (0.4, 0, 0)), bb.Frame("l1", (0.3, 0.0, 0.0)))[: 1 if friction else 2]
     system = bb.System(planar_chain([0.5, 0.3, 0.4], [1.0, 2.0, 0.5]))
     system.set_state(q=np.array(q), v=np.array(v))
@@ -178,14 +178,20 @@ def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q
     touches = [(c, touch(c.joint(Mode.SLIDE), seen)) for c in contacts]
     e = system.dynamics.equations(system.q, system.v, 0.0)
     after = impact(e, system.v, touches, 1e-3)
+    rows = np.vstack([at.jacobian for _, at in touches])
+    mobility = np.linalg.eigvalsh(rows @ np.linalg.solve(e.M, rows.T))
+    condition = mobility[-1] / max(mobility[0], np.finfo(float).eps * mobility[-1])
     size = max(1e-3, 0.5 * system.v @ e.M @ system.v)
+    allowed = (1e-10 + 10 * np.finfo(float).eps * min(condition, SINGULAR_RTOL**-2)) * size
+    left = SINGULAR_RTOL * np.abs(rows @ system.v).max() if condition > SINGULAR_RTOL**-2 else 0.0
     gained = 0.5 * (after.v @ e.M @ after.v - system.v @ e.M @ system.v)
-    assert_allclose(gained, after.work, atol=1e-10 * size)
-    assert gained <= 1e-10 * size
+    assert_allclose(gained, after.work, atol=allowed)
+    assert gained <= allowed
     for (contact, at), push in zip(touches, after.impulses, strict=True):
-        assert at.normal @ at.jacobian @ after.v > -1e-8
+        assert at.normal @ at.jacobian @ after.v > -max(left, 1e-8)
         assert push[0] >= 0.0
-        assert np.linalg.norm(push[1:]) <= contact.friction * push[0] + 1e-9
+        slack = 1e-9 * max(1.0, push[0])
+        assert np.linalg.norm(push[1:]) <= contact.friction * push[0] + slack
 
 
 def test_a_loop_stays_closed_when_its_coupler_lands_and_bounces():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed import LIGHTEST, solve_mixed_problem
 from bulletbridge.numerics.mixed_rows import BOUND
 from bulletbridge.numerics.rest import solve_resting_problem
 
@@ -199,9 +199,9 @@ def test_a_solution_is_kept(seed):
     x, _, _ = solve(D, b, bounds)
     again, _, _ = solve(D, b, bounds, x)
     assert np.abs(D @ (again - x)).max() < 2 * ENOUGH
-    # weights of 1e-11 of the diagonal keep round-off from the rest to 1e-16/1e-11, an
-    # error that grows with the condition of what they leave free
-    assert np.abs(again - x).max() < 1e-3 * np.abs(x).max()
+    # round-off of D x, n eps |D| |x|, is kept from what moves nothing by its weights alone
+    rounding = len(b) * np.finfo(float).eps * np.linalg.norm(D, 2)
+    assert np.linalg.norm(again - x) < rounding / (LIGHTEST * np.diag(D).min()) * np.linalg.norm(x)
 
 
 @pytest.mark.parametrize("mu", [2.0, 3.0, 6.0])

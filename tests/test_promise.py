@@ -54,7 +54,7 @@ def test_a_chain_at_full_reach_keeps_its_loop_or_says_which_is_lost(kind, joints
             system.step()
             assert system.evaluate().largest("metres") < KEPT * joints
     except (AssemblyError, StepError) as error:
-        assert "'tip'" in str(error) or " leaps from " in str(error)  # no gap, but no motion either
+        assert "'tip'" in str(error)  # no gap, but no motion either
 
 
 @pytest.mark.parametrize(("kind", "joints", "spatial"), CHAINS)

@@ -14,7 +14,7 @@ import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.mixed import LIGHTEST
-from bulletbridge.numerics.mixed_rows import BOUND, Mixed
+from bulletbridge.numerics.mixed_rows import BOUND, mixed_problem
 from bulletbridge.numerics.sharing import agree, weigh
 from bulletbridge.surface.drop_in.session import session_of
 
@@ -22,22 +22,11 @@ from bulletbridge.surface.drop_in.session import session_of
 @kernel
 def weigh_and_agree(D, b, bounds, C, weights, A, vectors, motors):
     """Demands of motors that agree, in place of b, and weights."""
-    p = Mixed(
-        D,
-        b,
-        bounds,
-        vectors[0],
-        vectors[1],
-        A,
-        vectors[2],
-        vectors[3],
-        vectors[4],
-        vectors[5],
-        weights,
-        vectors[6],
-    )
+    p = mixed_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
     weigh(p, motors, len(b))
     agree(p, C, motors)
+    for i in range(len(b)):
+        weights[i] = p.weights[i]
 
 
 def motors_of(rng, count, freedoms):
@@ -78,7 +67,7 @@ def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
     C, bounds, upper = motors_of(rng, count, freedoms)
     D, b = C @ C.T, rng.normal(size=count)
     asked, weights = b.copy(), np.zeros(count)
-    scratch = np.zeros((count, count)), np.zeros((7, count))
+    scratch = np.zeros((count, count)), np.zeros((8, count))
     weigh_and_agree(D, b, bounds, C, weights, *scratch, count)
     v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
     if count > freedoms:

@@ -92,6 +92,7 @@ class Bounded(NamedTuple):
     gained: Array  # (nv,) velocity that the impulses gave
     local: Array  # (contacts, columns) contacts carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
+    lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     asked: Asked
     problem: Mixed
@@ -209,7 +210,7 @@ def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
 
 @outlined
 def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
-    """Whiten rows and take away what the constraints forbid; h.resting: their squared lengths.
+    """Whiten rows and take away what the constraints forbid; h.lengths: their squares before.
 
     Rows of which nothing is left can be neither met nor violated: they become zero, and so do
     their impulses.
@@ -221,7 +222,7 @@ def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
     whiten_rows(f.L, C)
     for i in range(last - first):
         full = square(C, i)
-        h.resting[first + i] = full
+        h.lengths[first + i] = full
         project_out(f.Y, rank, C[i])
         if square(C, i) < 0.01 * full:  # lost a digit: twice is enough
             project_out(f.Y, rank, C[i])
@@ -251,7 +252,7 @@ def recall_contacts(
     count = 0
     for i in range(len(h.touches)):
         row = int(h.first[i])
-        if square(h.C, row) < DOUBTFUL * h.resting[row]:
+        if square(h.C, row) < DOUBTFUL * h.lengths[row]:
             count += 1
             carry(a, h.touches[i], h.local[i], False)
     if count == 0:
@@ -260,7 +261,7 @@ def recall_contacts(
     before, last = a.vectors[START_V, : len(v)], rows.all
     for i in range(len(h.touches) - 1, -1, -1):
         row = int(h.first[i])
-        if square(h.C, row) < DOUBTFUL * h.resting[row]:
+        if square(h.C, row) < DOUBTFUL * h.lengths[row]:
             carry(a, h.local[i], h.local[i], True)
             contact_rows(
                 h.local[i : i + 1],
@@ -280,12 +281,12 @@ def recall_contacts(
                 h.asked,
             )
             restrict(f, h, rank, row, last)
-            left, least = square(h.C, row), HELD * h.resting[row]
+            left, least = square(h.C, row), HELD * h.lengths[row]
             for k in range(row + 1, min(row + 3, last)):
                 if h.problem.bounds[k].count == 2:
                     least = max(least, WEDGE * square(h.C, k))
             # what moves other things the faster is taken back the slower
-            h.asked.recover[row] *= math.sqrt(left / (DOUBTFUL * h.resting[row]))
+            h.asked.recover[row] *= math.sqrt(left / (DOUBTFUL * h.lengths[row]))
             if not left >= least:
                 h.asked.recover[row] = h.asked.bounce[row] = 0.0
                 for k in range(row, last):
@@ -343,7 +344,7 @@ def solve_bounded(
         bounces += h.asked.bounce[i] != 0.0
         if h.asked.recover[i] != 0.0:
             apart += 1
-            moved = max(p.D[i, i], DOUBTFUL * h.resting[i])
+            moved = max(p.D[i, i], DOUBTFUL * h.lengths[i])
             gentle += GENTLE * h.asked.recover[i] ** 2 / moved
     outcome = solve(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton

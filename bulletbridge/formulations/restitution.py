@@ -7,7 +7,7 @@ from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array
 
-DOUBTFUL = 0.1
+UNSOLVED = 0.1
 """Residual, in the largest velocity asked for, from which on a solution is not used."""
 
 
@@ -21,7 +21,7 @@ def is_usable(residual: float, tolerance: float, asked: Array, skip: int, n: int
     most = 0.0
     for i in range(skip, n):
         most = max(most, math.fabs(asked[i]))
-    return residual <= max(tolerance, DOUBTFUL * most)
+    return residual <= max(tolerance, UNSOLVED * most)
 
 
 @helper

@@ -30,6 +30,7 @@ from bulletbridge.numerics.mixed_rows import (
     Mixed,
     clip,
     cone_scale,
+    mixed_problem,
     residual_at,
     scaled,
     sweep,
@@ -344,28 +345,19 @@ def solve_mixed_problem(
     vectors: Array,
     tolerance: float,
 ) -> tuple[float, int, int]:
-    """``solve_mixed`` on its own, all rows weighted alike; A (n, n), vectors (6, n) are scratch.
-
-    For an infinite tolerance no more than the residual at x.
-    """
-    p = Mixed(
-        D,
-        b,
-        bounds,
-        x,
-        w,
-        A,
-        vectors[0],
-        vectors[1],
-        vectors[2],
-        vectors[3],
-        vectors[4],
-        vectors[5],
-    )
-    if tolerance == math.inf:
-        velocities(p, x, w, len(b))
-        return residual_at(p, x, w, len(b)), 0, 0
+    """``solve_mixed`` on its own, all rows weighted alike; A (n, n), vectors (6, n) are scratch."""
+    p = mixed_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
         p.weights[i] = LIGHTEST * D[i, i]
     o = solve_mixed(p, len(b), tolerance)
     return o.residual, o.sweeps, o.newton
+
+
+@kernel
+def mixed_residual(
+    D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, vectors: Array
+) -> float:
+    """Residual of impulses x, whose velocities go to w; vectors (6, n) scratch."""
+    p = mixed_problem(D, b, bounds, x, w, D, vectors)
+    velocities(p, x, w, len(b))
+    return residual_at(p, x, w, len(b))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from bulletbridge.errors import ModelError, StepError
-from bulletbridge.numerics.mixed import solve_mixed_problem
+from bulletbridge.numerics.mixed import mixed_residual
 from bulletbridge.numerics.records import Array
 
 MOST_PROBLEMS = 200
@@ -31,10 +31,8 @@ velocity."""
 
 def residual_of(D: Array, b: Array, bounds: np.ndarray, x: Array) -> float:
     """Largest violation of any condition by impulses x (n,), in units of D x + b."""
-    n = len(b)
-    scratch = np.zeros((n, n)), np.zeros((6, n))
-    D, b = np.array(D), np.array(b)
-    return solve_mixed_problem(D, b, bounds, np.array(x), np.zeros(n), *scratch, np.inf)[0]
+    w, room = np.zeros(len(b)), np.zeros((6, len(b)))
+    return mixed_residual(np.array(D), np.array(b), bounds, np.array(x), w, room)
 
 
 class ReferenceSolver:

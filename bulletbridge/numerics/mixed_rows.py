@@ -75,6 +75,14 @@ def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float
 
 
 @helper
+def mixed_problem(
+    D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, A: Array, room: Array
+) -> Mixed:
+    """A problem with its scratch and weights in the first six lines of ``room``."""
+    return Mixed(D, b, bounds, x, w, A, room[0], room[1], room[2], room[3], room[4], room[5])
+
+
+@helper
 def clip(bound: Bound, x: float) -> float:
     """The nearest impulse that a bounded row allows."""
     return min(max(x, bound.lower), bound.upper)

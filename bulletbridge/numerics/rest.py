@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.mixed import LIGHTEST, Outcome, solve_mixed
-from bulletbridge.numerics.mixed_rows import Bound, Mixed, relaxed_sweep, velocities
+from bulletbridge.numerics.mixed_rows import Bound, Mixed, mixed_problem, relaxed_sweep, velocities
 from bulletbridge.numerics.records import Array, Records
 
 AT_REST = 1e-3
@@ -118,20 +118,7 @@ def solve_resting_problem(
     tolerance: float,
 ) -> float:
     """``solve_resting`` on its own from x, weighted alike; A (n, n) and vectors (9, n) scratch."""
-    p = Mixed(
-        D,
-        b,
-        bounds,
-        x,
-        w,
-        A,
-        vectors[0],
-        vectors[1],
-        vectors[2],
-        vectors[3],
-        vectors[4],
-        vectors[5],
-    )
+    p = mixed_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
         p.weights[i] = LIGHTEST * D[i, i]
     rest = Rest(vectors[6], vectors[7], vectors[8])

@@ -59,7 +59,7 @@ from bulletbridge.mechanism.layout import (
     Station,
 )
 from bulletbridge.numerics.jit import helper, kernel, outlined
-from bulletbridge.numerics.mixed_rows import Bound, Mixed
+from bulletbridge.numerics.mixed_rows import Bound, mixed_problem
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest
 from bulletbridge.numerics.split import Row
@@ -75,13 +75,13 @@ apart, first row of constraints that give way, residual that a solver in Python 
 may not be exceeded, largest kinetic energy, and what was taken [J]; a budget that is not a number
 begins with the end of the step."""
 (
-    X, RIGHT, W, STEP_X, BEST, DIAGONAL, RIGHT_BEFORE, GAINED, MOVING, RESTING, START, ROOM, BOUNCE,
-    RECOVER, PUSHED, RATES, WARM, FOUND, WEIGHTS, SPARE, IMPULSES,
-) = range(21)  # fmt: skip
-"""Rows of impulses: those of the last step, right sides, velocities, scratch (4), velocities that
-they gave and of the prediction, impulses without restitution, what is asked of the rows (4),
-velocity before the loops are closed, velocity at the start, warm start, first solution, weights of
-the norm that is least, scratch."""
+    X, RIGHT, W, SCRATCH, GAINED, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
+    PUSHED, RATES, WARM, FOUND, IMPULSES,
+) = (0, 1, 2, 3, *range(9, 23))  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, the problem's room (6),
+velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
+without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
+at the start, warm start, first solution."""
 
 
 @kernel
@@ -167,24 +167,13 @@ def run_bounded(
         c,
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
-    problem = Mixed(
-        D[0],
-        impulses[RIGHT],
-        bounds,
-        impulses[X],
-        impulses[W],
-        D[1],
-        impulses[STEP_X],
-        impulses[BEST],
-        impulses[DIAGONAL],
-        impulses[RIGHT_BEFORE],
-        impulses[WEIGHTS],
-        impulses[SPARE],
+    problem = mixed_problem(
+        D[0], impulses[RIGHT], bounds, impulses[X], impulses[W], D[1], impulses[SCRATCH:]
     )
     along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
     soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
     asked = Asked(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
-    gained, moving = impulses[GAINED, :nv], impulses[MOVING, :nv]
+    gained, moving, moved = impulses[GAINED, :nv], impulses[MOVING, :nv], impulses[MOVED, :nv]
     h = Bounded(
         drives,
         stops,
@@ -197,6 +186,7 @@ def run_bounded(
         gained,
         local,
         moving,
+        impulses[LENGTHS],
         impulses[RESTING],
         asked,
         problem,
@@ -242,11 +232,10 @@ def run_bounded(
         keep(v, impulses[PUSHED])
         if report[APART] > 0.0:
             for j in range(nv):
-                moving[j] += v[j]
+                moved[j] = moving[j] + v[j]
             if accounted:  # what is moved out of what it is in may rise against its weight
-                rise = power_of_weights(a, v) - power_of_weights(a, moving)
-                given += max(c.dt * rise, 0.0)
-            displace(bodies, q, moving, c.dt, q)
+                given += max(-c.dt * power_of_weights(a, moving), 0.0)
+            displace(bodies, q, moved, c.dt, q)
         else:
             displace(bodies, q, v, c.dt, q)
         closed = False
@@ -263,7 +252,7 @@ def run_bounded(
                 c.failure = DONE
                 refresh(a, f, end, q, v)
         if not closed:
-            finish_after(a, f, end, q, v, moving if report[APART] > 0.0 else v)
+            finish_after(a, f, end, q, v, moved if report[APART] > 0.0 else v)
         pushed, began = impulses[PUSHED, :nv], vectors[START_V, :nv]
         slow, fast = ways_squared(a, began, v)
         fast = max(fast, ways_squared(a, began, pushed)[1])
@@ -307,11 +296,7 @@ def judge_bounded(
     lines, skip = tau.reshape((1, nv)), int(report[PULLED]) + len(h.soft.rows)
     given = max(largest_work(h, skip, v0, pushed), largest_work(h, skip, v0, v))
     if report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
-        for k in range(nv):
-            h.moving[k] -= pushed[k]
         given += kinetic_energy_of_bodies(a, h.moving)
-        for k in range(nv):
-            h.moving[k] += pushed[k]
     find_least_of_whole(a, f)
     judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
     if a.control.failure == DONE:

@@ -21,9 +21,12 @@ from bulletbridge.formulations.arrays import (
 )
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.redundancy import Decision
+from bulletbridge.simulation.redundancy import Decision, whiten
 from bulletbridge.simulation.solver import REFINEMENTS, Solver
 
+NEAR_SINGULAR = 1e-3
+"""Singular value of the kept rows, over the largest, below which a failure is blamed on it: there
+a rate along the loops is amplified a thousand times in what they do not hold."""
 TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
 """What was tried before a step is given up."""
 
@@ -115,7 +118,7 @@ def explain(solver: Solver, failure: int) -> str:
         )
     if failure == LEAPT:
         return (
-            f"{begun}: {leapt(solver)}, {undone}; use a smaller dt, "
+            f"{begun}: {leapt(solver)}, {undone}{near_singular(solver)}; use a smaller dt, "
             f"look for forces that jump, for springs and dampers that are too stiff for explicit "
             f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
@@ -139,6 +142,24 @@ def leapt(solver: Solver) -> str:
         f"and the kinetic energy from {float(c['kinetic_before']):.3g} to "
         f"{float(c['kinetic_after']):.3g} J, where all that acts can have added "
         f"{float(c['given']):.2g} J"
+    )
+
+
+def near_singular(solver: Solver) -> str:
+    """Which constraint is all but met by itself at the state, if one is."""
+    terms = solver.terms(solver.q, solver.v, solver.t)
+    cap = int(solver.control[0]["cap"])
+    if not cap or not np.all(np.isfinite(terms.M)):
+        return ""
+    rows = whiten(terms.M, solver.rows[0]["scale"][:, None] * terms.J)
+    U, values, _ = np.linalg.svd(rows)
+    ratio = float(values[cap - 1] / values[0])
+    if ratio >= NEAR_SINGULAR:
+        return ""
+    name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
+    return (
+        f"; the mechanism is at or near a singular position of '{name}' (singular value {ratio:.1e}"
+        " of the largest)"
     )
 
 

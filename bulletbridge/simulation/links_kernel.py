@@ -30,7 +30,7 @@ from bulletbridge.simulation.link_factors import (
     respond,
 )
 from bulletbridge.simulation.link_finish import energy_of, find_least_of_links, finish
-from bulletbridge.simulation.stages import no_implicit_stages
+from bulletbridge.simulation.stages import no_stages
 from bulletbridge.simulation.sub_steps import stepping
 from bulletbridge.simulation.ways import Way
 
@@ -56,7 +56,7 @@ advance = stepping(
         accelerate,
         accelerate_at,
         explicit_stages,
-        no_implicit_stages,
+        no_stages,
         finish,
         energy_of,
         find_least_of_links,

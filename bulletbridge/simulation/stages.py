@@ -71,33 +71,6 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 
 
 @helper
-def no_explicit_stages(
-    accelerate_at: Any,
-    a: Arrays,
-    stage: Any,
-    t: float,
-    w: float,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-    first: int,
-) -> tuple[float, float]:
-    """None: for a kernel without explicit methods of several stages."""
-    return math.inf, 1.0
-
-
-@helper
-def no_implicit_stages(
-    a: Arrays,
-    s: Any,
-    t: float,
-    w: float,
-    again: bool,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-) -> tuple[float, float]:
-    """None: for a kernel without implicit methods."""
+def no_stages(*arguments: Any) -> tuple[float, float]:
+    """None: for a kernel without explicit methods of several stages, or without implicit ones."""
     return math.inf, 1.0

@@ -40,7 +40,7 @@ from bulletbridge.numerics.split import unwhiten
 from bulletbridge.simulation.explicit import explicit_stages
 from bulletbridge.simulation.finish import finish, project
 from bulletbridge.simulation.radau import radau_stages
-from bulletbridge.simulation.stages import no_explicit_stages, no_implicit_stages
+from bulletbridge.simulation.stages import no_stages
 from bulletbridge.simulation.sub_steps import stepping
 from bulletbridge.simulation.ways import Way
 
@@ -73,8 +73,8 @@ WHOLE = Way(
     respond,
     accelerate,
     accelerate_at,
-    no_explicit_stages,
-    no_implicit_stages,
+    no_stages,
+    no_stages,
     finish,
     energy_of,
     find_least_of_whole,
