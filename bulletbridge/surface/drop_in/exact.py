@@ -35,8 +35,8 @@ class ExactGroup(Group):
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
     Motors, limits, contacts and constraints with force limits are solved together where the other
-    loops stay closed. Motors of spherical joints and soft gears are not part of an exact step;
-    bodies on which they act are Bullet's to step.
+    loops stay closed. Motors of spherical joints are not part of an exact step; bodies on which
+    they act are Bullet's to step.
 
     Args:
         bodies: Bullet's ids.
@@ -188,13 +188,13 @@ class ExactGroup(Group):
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours; with a force limit it is pulled where its frame is now.
 
-        Gears then hold the rate, as Bullet's do.
+        Gears without an erp then hold the rate; with one Bullet takes the share of that share.
         """
         model = super()._model(loop)
         if loop.max_force is None:
             return model
         if isinstance(model, Coupling):
-            return replace(model, max_force=loop.max_force, erp=0.0)
+            return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
         return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
 
     def _scale_friction(self) -> None:

@@ -36,13 +36,14 @@ from bulletbridge.surface.drop_in.forces import (
     exceeds,
     on_parent,
 )
-from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
+from bulletbridge.surface.drop_in.loops import NOBODY, Loop, info_of, modelled
 from bulletbridge.surface.drop_in.moving import NOTHING_SHIFTED, FrameMemory, MovingFrame
 from bulletbridge.surface.overlay import Mark
 from bulletbridge.surface.worlds import gravity, joint_ids, link_ids, readable
 
 SATURATED = 0.999
 """Share of its force limit from which on a constraint is taken to give way."""
+ONE_DOF = "revolute", "prismatic"
 OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
 
@@ -148,9 +149,11 @@ class Group:
             Whether the bodies must be read again.
         """
         if loop.number in self._loops:
-            self._loops[loop.number] = loop
+            known, self._loops[loop.number] = self._loops[loop.number], loop
             if moved:
                 self._moved.add(loop.number)
+            if loop.erp > 0.0 and loop.target != known.target:
+                self.system.set_offset(loop.name, loop.target)
         return False
 
     def memory(self) -> GroupMemory:
@@ -357,11 +360,16 @@ class Group:
         return constraint_state(loop, native, self.impulses)
 
     def _rebase_gears(self) -> None:
-        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
+        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do.
+
+        Those with an erp go back to where they are to be.
+        """
         q, _ = self._world.state()
-        for gear in self._models.values():
+        for number, gear in self._models.items():
             if isinstance(gear, Coupling):
-                self.system.set_offset(gear.name, self._offset(gear, q))
+                loop = self._loops[number]
+                offset = loop.target if loop.erp > 0.0 else self._offset(gear, q)
+                self.system.set_offset(gear.name, offset)
 
     def _offset(self, gear: Coupling, q: Array) -> float:
         joints = self.system.mechanism.joints
@@ -402,12 +410,32 @@ class Group:
         ]
         return ends[0] == ends[1]
 
+    def _gear(self, loop: Loop) -> Coupling:
+        """A gear of Bullet as ours; its auxiliary joint feels it too, or energy would come of it.
+
+        Raises:
+            ModelError: One of its joints does not move by one coordinate.
+        """
+        info = info_of(loop.number, self.client)
+        parts = [(info[0], info[1], 1.0), (info[2], info[3], loop.ratio)]
+        if loop.auxiliary != NOBODY:
+            parts.append((info[0], loop.auxiliary, -1.0))
+        coefficients: dict[str, float] = {}
+        for body, joint, factor in parts:
+            name = self._joints.get((body, joint), "")
+            joints = self._world.mechanism.joints
+            if name not in joints or joints[name].kind not in ONE_DOF:
+                raise ModelError(
+                    f"{loop.name} is a gear of joint {joint} of body {body}, which neither turns"
+                    " nor slides"
+                )
+            coefficients[name] = coefficients.get(name, 0.0) + factor
+        return Coupling(loop.name, coefficients, offset=loop.target if loop.erp > 0.0 else 0.0)
+
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours."""
         if loop.kind == pybullet.JOINT_GEAR:
-            info = info_of(loop.number, self.client)
-            first, second = self._joints[info[0], info[1]], self._joints[info[2], info[3]]
-            return Coupling(loop.name, {first: 1.0, second: loop.ratio})
+            return self._gear(loop)
         motion = None
         if loop.moving:
             self._frames_a[loop.number] = MovingFrame(loop, self._links, self.client)
