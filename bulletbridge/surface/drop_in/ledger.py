@@ -63,7 +63,7 @@ class Ledger:
 
     def change(self, given: dict[str, Any]) -> Any:
         """Change a constraint in Bullet, and here what follows from it."""
-        loop = self._loops.get(given["userConstraintUniqueId"])
+        loop = self._loops.get(given.get("userConstraintUniqueId", NOBODY))
         answer = self.native("changeConstraint", given if loop is None else known_well(loop, given))
         if loop is None:
             return answer
