@@ -1,12 +1,7 @@
 """What people do every day with constraints, in filter and exact mode: what a person expects."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-from daily_scenes import play  # a script of its own
+from daily_scenes import play
 
 GAP = 1e-6
 """[m]; ``getConstraintInfo`` tells pivots in single precision."""
