@@ -78,7 +78,8 @@ class Contacts:
         A point is held, in all directions, while it carries load and its friction force is inside
         the cone. One that slides is not: held along its normal alone, it would be pushed aside.
         Between two bridged bodies it is the relative motion, and a contact that both report counts
-        once; against any other body it is the motion itself.
+        once; against what stands still it is the motion itself. What may move and is not bridged
+        holds nothing: it is carried, or is carried along.
         """
         pairs = self._pairs
         numbers: list[float] = []
@@ -106,6 +107,8 @@ class Contacts:
         """
         touching = touching_bodies(self.bodies, body, other, link, other_link)
         if touching is None:
+            return None
+        if other not in self.bodies and moves(other, other_link, self.client):
             return None
         friction = 1.0
         for each, index in ((body, link), (other, other_link)):

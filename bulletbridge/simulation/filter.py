@@ -1,6 +1,8 @@
 """Bringing a state that somebody else has advanced onto the loops, and what that took."""
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +13,10 @@ from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
 from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.layout import FREE, HELD_COLUMNS, SPOT
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.numerics.stored_calls import StoredCall
+from bulletbridge.simulation.evaluation import shortest_multipliers
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import Solver
@@ -32,22 +35,41 @@ class Wrench(NamedTuple):
     moment: Array  # (3,) about the point [N m s]
 
 
-class Impulses(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Impulses:
     """Impulses with which one filter closed the constraints: M dv = Jᵀ mu.
+
+    Where rows share a load, those of least norm; close to a singular position without those of
+    rows that the step takes for weak, which are any size there and do next to nothing.
 
     Attributes:
         solver: Where the rows are described.
         state: (nq + nv + 1) q, v and t after the filter.
         dt: Step [s].
-        multipliers: (2, nc) of the velocity filter [N s, N m s], and of the correction times s.
+        found: (2, nc) multipliers of the velocity filter [N s, N m s], and of the correction times
+            s, as the kernel has them: none of rows that follow from others.
         points: (2, n, 3) the same of the held points: normal, two tangents.
+        closed: (nc,) rows of constraints that were not left open.
+        unique: Whether the rows determine them.
     """
 
     solver: Solver
     state: Array
     dt: float
-    multipliers: Array
+    found: Array
     points: Array
+    closed: Mask
+    unique: bool
+
+    @cached_property
+    def multipliers(self) -> Array:
+        """(2, nc) of the velocity filter and of the correction, as ``found``."""
+        if self.unique:
+            return self.found
+        solver, nq = self.solver, self.solver.mechanism.nq
+        terms = solver.terms(self.state[:nq], self.state[nq:-1], float(self.state[-1]))
+        terms = terms._replace(J=terms.J * self.closed[:, None])
+        return np.array([shortest_multipliers(solver, terms, terms.J.T @ x)[0] for x in self.found])
 
     @property
     def velocity(self) -> Array:
@@ -155,6 +177,7 @@ class Filter:
         self._allowed = solver.encoded.loops["allowed"].copy()
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
         self._free: dict[tuple[str, ...], int] = {}
+        self._every = np.ones(solver.encoded.nc, bool)
         self._dt, self._before = solver.control["dt"], solver.state.copy()
         nq = solver.mechanism.nq
         self._q, self._v = slice(0, nq), slice(nq, len(solver.state) - 1)
@@ -201,7 +224,17 @@ class Filter:
             raise AssemblyError("the loops cannot be closed at this state; call assemble()")
         points = NO_POINTS if not count else self._points[:, : 3 * count].copy()
         points = points.reshape(2, count, 3)
-        return Impulses(solver, state.copy(), dt, self._multipliers.copy(), points)
+        closed = ~self._rows_of(names) if names else self._every
+        unique = int(solver.control[0]["rank"]) == int(closed.sum())
+        found = self._multipliers.copy()
+        return Impulses(solver, state.copy(), dt, found, points, closed, unique)
+
+    def _rows_of(self, names: tuple[str, ...]) -> Mask:
+        """(nc,) rows of the named constraints."""
+        rows = np.zeros(self.solver.encoded.nc, bool)
+        for name in names:
+            rows[self.solver.encoded.rows[name]] = True
+        return rows
 
     def _allocate(self, count: int) -> None:
         """Make room for ``count`` held points."""
@@ -230,9 +263,7 @@ class Filter:
             if name not in solver.encoded.rows:
                 known = ", ".join(solver.encoded.rows)
                 raise ModelError(f"unknown constraint '{name}'; there are: {known}")
-        gone = np.zeros(solver.encoded.nc, bool)
-        for name in names:
-            gone[solver.encoded.rows[name]] = True
+        gone = self._rows_of(names)
         if names not in self._caps:
             self._caps[names] = self._decision.caps_of(~gone)
         for field in ("unit", "scale"):

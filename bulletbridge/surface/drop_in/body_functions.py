@@ -83,10 +83,22 @@ def note_reset(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
 for name, count in (
     ("resetJointState", 4),
     ("resetJointStateMultiDof", 4),
-    ("resetBasePositionAndOrientation", 3),
     ("resetBaseVelocity", 3),
 ):
     FUNCTIONS[name] = Noted(name, count, note_reset)
+
+
+def note_base(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """What hangs on a base that is fixed follows it; otherwise loops are closed at the next step.
+
+    Something fixed that is moved at every step is a moving platform.
+    """
+    session.move_base(args[0] if args else kwargs["bodyUniqueId"])
+
+
+FUNCTIONS["resetBasePositionAndOrientation"] = Noted(
+    "resetBasePositionAndOrientation", 3, note_base
+)
 
 
 @replaces("bodyUniqueId", "jointIndices", "targetValues", "targetVelocities")

@@ -35,8 +35,8 @@ class ExactGroup(Group):
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
     Motors, limits, contacts and constraints with force limits are solved together where the other
-    loops stay closed. Motors of spherical joints and soft gears are not part of an exact step;
-    bodies on which they act are Bullet's to step.
+    loops stay closed. Motors of spherical joints are not part of an exact step; bodies on which
+    they act are Bullet's to step.
 
     Args:
         bodies: Bullet's ids.
@@ -114,14 +114,15 @@ class ExactGroup(Group):
         """
         self._refuse_constraints()
         self._set_motors()
-        if self._moved or self._moving:
-            self._drive()
         system = self.system
         if self._disturbed:
+            self._follow_bases()
             self._rebase_gears()
             system.filter(assemble=True)
             system.forget()
             self._disturbed = False
+        if self._moved or self._moving or self._bases_due:
+            self._drive()
         self._before = system.snapshot() if may_undo else None
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
@@ -208,13 +209,13 @@ class ExactGroup(Group):
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours; with a force limit it is pulled where its frame is now.
 
-        Gears then hold the rate, as Bullet's do.
+        Gears without an erp then hold the rate; with one Bullet takes the share of that share.
         """
         model = super()._model(loop)
         if loop.max_force is None:
             return model
         if isinstance(model, Coupling):
-            return replace(model, max_force=loop.max_force, erp=0.0)
+            return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
         return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
 
     def _scale_friction(self) -> None:

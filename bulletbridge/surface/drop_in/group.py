@@ -18,6 +18,7 @@ from bulletbridge.errors import (
     ModelError,
 )
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet_state import Shift
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.ahead import compile_ahead
@@ -35,13 +36,14 @@ from bulletbridge.surface.drop_in.forces import (
     exceeds,
     on_parent,
 )
-from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
-from bulletbridge.surface.drop_in.moving import FrameMemory, MovingFrame
+from bulletbridge.surface.drop_in.loops import NOBODY, Loop, info_of, modelled
+from bulletbridge.surface.drop_in.moving import NOTHING_SHIFTED, FrameMemory, MovingFrame
 from bulletbridge.surface.overlay import Mark
 from bulletbridge.surface.worlds import gravity, joint_ids, link_ids, readable
 
 SATURATED = 0.999
 """Share of its force limit from which on a constraint is taken to give way."""
+ONE_DOF = "revolute", "prismatic"
 OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies;
 what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
@@ -95,6 +97,9 @@ class Group:
             # inertias are Bullet's, whatever the file says
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self._world, mechanism = self._read(names)
+        self._read_first = mechanism  # with fixed bases where they were when they were read
+        self.standing = {port.body_id for port in self._world.ports if port.base is not None}
+        self._bases_due = False  # whether fixed bases may have been moved
         self._loops = {loop.number: loop for loop in loops}
         self._limited = with_limits(loops)
         self._touching = any(has_shapes(body, client) for body in self.bodies)
@@ -128,6 +133,15 @@ class Group:
         """Note that somebody has put the bodies elsewhere."""
         self._forget_states()
         self._disturbed, self._pause = True, 0
+        self._bases_due = bool(self.standing)
+
+    def move_base(self, body: int) -> None:
+        """Note that somebody has put a base elsewhere that does not move by itself.
+
+        What hangs on it gets the velocity that brings it along in one step.
+        """
+        self._bases_due, self._pause = True, 0
+        self._moved |= {n for n in self._frames_a if body in self._loops[n].bodies}
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -140,11 +154,14 @@ class Group:
             Whether the bodies must be read again.
         """
         if loop.number in self._loops:
-            if self._loops[loop.number] is not loop:
+            known = self._loops[loop.number]
+            if known is not loop:
                 self._loops[loop.number] = loop
                 self._limited = with_limits(self._loops.values())
             if moved:
                 self._moved.add(loop.number)
+            if loop.erp > 0.0 and loop.target != known.target:
+                self.system.set_offset(loop.name, loop.target)
         return False
 
     def memory(self) -> GroupMemory:
@@ -168,6 +185,8 @@ class Group:
         frames = {number: frame.memory() for number, frame in self._frames_a.items()}
         if type(self) is not memory.kind or self._settings() != memory.settings:
             return False
+        self._bases_due = self._disturbed = True
+        self._follow_bases()
         if frames and (self.system is not memory.system or any_moved(frames, memory.frames)):
             return False
         try:
@@ -200,12 +219,13 @@ class Group:
         Warns:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
-        if self._moved or self._moving:
-            self._drive()
         if self._disturbed:
+            self._follow_bases()
             self._disturbed = False
             self._rebase_gears()
             self._attempt(self._reopen)
+        if self._moved or self._moving or self._bases_due:
+            self._drive()
 
     def after_step(self) -> None:
         """Bring Bullet's state onto the loops.
@@ -366,13 +386,18 @@ class Group:
         return constraint_state(loop, native, self.impulses)
 
     def _rebase_gears(self) -> None:
-        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
+        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do.
+
+        Those with an erp go back to where they are to be.
+        """
         if not any(isinstance(gear, Coupling) for gear in self._models.values()):
             return
         q, _ = self._world.state()
-        for gear in self._models.values():
+        for number, gear in self._models.items():
             if isinstance(gear, Coupling):
-                self.system.set_offset(gear.name, self._offset(gear, q))
+                loop = self._loops[number]
+                offset = loop.target if loop.erp > 0.0 else self._offset(gear, q)
+                self.system.set_offset(gear.name, offset)
 
     def _offset(self, gear: Coupling, q: Array) -> float:
         joints = self.system.mechanism.joints
@@ -380,9 +405,27 @@ class Group:
 
     def _drive(self) -> None:
         """Put moved frames where they are now, and stop those that were not moved again."""
+        shifts = self._follow_bases()
         for number in self._moved | self._moving:
-            self._frames_a[number].drive(self.system)
+            self._frames_a[number].drive(self.system, shifts)
         self._moved, self._moving = set(), self._moved
+
+    def _follow_bases(self) -> Mapping[int, Shift]:
+        """Put fixed bases where Bullet has them now; how they were moved as the others look on.
+
+        If other bodies were put elsewhere too, all starts anew where it is, without velocity.
+        """
+        if not self._bases_due:
+            return NOTHING_SHIFTED
+        self._bases_due = False
+        mechanism, shifts = self._world.follow_bases(self._read_first)
+        if not shifts:
+            return shifts
+        self.system.rebase(mechanism)
+        driven = set[int]() if self._disturbed else self._moved | self._moving
+        for number in self._frames_a.keys() - driven:
+            self._frames_a[number].stop(self.system)
+        return NOTHING_SHIFTED if self._disturbed else shifts
 
     def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
         """Whether a constraint joins what is one rigid body anyway, or what stands still."""
@@ -395,12 +438,32 @@ class Group:
         ]
         return ends[0] == ends[1]
 
+    def _gear(self, loop: Loop) -> Coupling:
+        """A gear of Bullet as ours; its auxiliary joint feels it too, or energy would come of it.
+
+        Raises:
+            ModelError: One of its joints does not move by one coordinate.
+        """
+        info = info_of(loop.number, self.client)
+        parts = [(info[0], info[1], 1.0), (info[2], info[3], loop.ratio)]
+        if loop.auxiliary != NOBODY:
+            parts.append((info[0], loop.auxiliary, -1.0))
+        coefficients: dict[str, float] = {}
+        for body, joint, factor in parts:
+            name = self._joints.get((body, joint), "")
+            joints = self._world.mechanism.joints
+            if name not in joints or joints[name].kind not in ONE_DOF:
+                raise ModelError(
+                    f"{loop.name} is a gear of joint {joint} of body {body}, which neither turns"
+                    " nor slides"
+                )
+            coefficients[name] = coefficients.get(name, 0.0) + factor
+        return Coupling(loop.name, coefficients, offset=loop.target if loop.erp > 0.0 else 0.0)
+
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours."""
         if loop.kind == pybullet.JOINT_GEAR:
-            info = info_of(loop.number, self.client)
-            first, second = self._joints[info[0], info[1]], self._joints[info[2], info[3]]
-            return Coupling(loop.name, {first: 1.0, second: loop.ratio})
+            return self._gear(loop)
         motion = None
         if loop.moving:
             self._frames_a[loop.number] = MovingFrame(loop, self._links, self.client)

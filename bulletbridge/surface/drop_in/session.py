@@ -124,6 +124,18 @@ class Session(Ledger):
         for group in self.groups.values():
             group.disturb()
 
+    def move_base(self, body: int) -> None:
+        """Note that a base was put elsewhere; frames on one that is fixed move from now on."""
+        group = next((group for bodies, group in self.groups.items() if body in bodies), None)
+        if group is None or body not in group.standing:
+            self.disturb(body)
+            return
+        for loop in [loop for loop in self._loops.values() if body in loop.bodies]:
+            if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
+                self._loops[loop.number] = replace(loop, moving=True)
+                self._stale |= group.bodies
+        group.move_base(body)
+
     def save(self, number: int) -> None:
         """Keep what our steps go by, with a state of Bullet's."""
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
