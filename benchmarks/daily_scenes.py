@@ -250,8 +250,390 @@ def two_arms_apart(s: Stage) -> None:
     two_arms(s, collide=False)
 
 
+def hold_level(s: Stage, rise: float = 0.0) -> tuple[int, int, int, int]:
+    """Two arms face to face, a box of 2 kg between them that the first one holds."""
+    a, b = s.arm(-1.0265, 0.0, SIDE), s.arm(1.0265, math.pi, SIDE)
+    left, right = (np.asarray(s.p.getLinkState(arm, 6)[0]) for arm in (a, b))
+    box = s.box((0.15, 0.05, 0.05), 2.0, 0.5 * (left + right))
+    for arm in (a, b):
+        s.drive(arm, levelled(rise), 300.0)
+    return a, b, box, s.fix(a, 6, box)
+
+
+def hand_over(s: Stage) -> None:
+    """One arm gives a box to another, while both touch it, and draws back."""
+    a, b, box, held = hold_level(s)
+    s.steps(120)
+    before = np.array(s.p.getBasePositionAndOrientation(box)[0])
+    s.fix(b, 6, box)
+    s.steps(60)
+    s.release(held)
+    for joint, angle in enumerate(SIDE):
+        back = angle - 0.3 * (joint == 3)  # bends its elbow
+        s.p.setJointMotorControl2(
+            a, joint, pybullet.POSITION_CONTROL, targetPosition=back, force=300
+        )
+    s.steps(240)
+    after = np.array(s.p.getBasePositionAndOrientation(box)[0])
+    s.outcome.figures["z"] = after[2]
+    s.outcome.figures["moved"] = float(np.linalg.norm(after - before))
+
+
+def tray(s: Stage) -> None:
+    """Two arms lift a tray, tilt it by 0.15 rad and turn it by 0.2 rad."""
+    p = s.p
+    a, b, box, _ = hold_level(s)
+    s.fix(b, 6, box)
+    start = p.getBasePositionAndOrientation(box)
+    hands = [
+        p.multiplyTransforms(*p.invertTransform(*start), *p.getLinkState(arm, 6)[4:6])
+        for arm in (a, b)
+    ]
+    z0 = start[0][2]
+
+    def carry(k: int) -> None:
+        t = min(1.0, k / 360.0)
+        ease = t * t * (3.0 - 2.0 * t)
+        turn = p.getQuaternionFromEuler((0.15 * ease, 0.0, 0.2 * ease))
+        for arm, hand in zip((a, b), hands, strict=True):
+            goal = p.multiplyTransforms((0.0, 0.0, z0 + 0.15 * ease), turn, *hand)
+            angles = p.calculateInverseKinematics(
+                arm, 6, *goal, maxNumIterations=100, residualThreshold=1e-6
+            )
+            s.drive(arm, angles, 300.0)
+
+    s.steps(600, carry)
+    place, turn = p.getBasePositionAndOrientation(box)
+    tilt, _, yaw = p.getEulerFromQuaternion(turn)
+    s.outcome.figures.update(z=place[2] - z0, tilt=tilt, yaw=yaw)
+
+
+def follow(s: Stage, arm: int, path: Callable[[float], Any], seconds: float) -> None:
+    """Let the flange of an arm follow a path of points by inverse kinematics."""
+
+    def act(k: int) -> None:
+        goal = path(min(1.0, k * DT / seconds))
+        angles = s.p.calculateInverseKinematics(
+            arm, 6, goal, maxNumIterations=100, residualThreshold=1e-6
+        )
+        s.drive(arm, angles, 300.0)
+
+    s.steps(round(1.2 * seconds / DT), act)
+
+
+def apart(s: Stage, arm: int, body: int) -> None:
+    """Let an arm and a body not collide."""
+    for link in range(-1, s.p.getNumJoints(arm)):
+        s.p.setCollisionFilterPair(arm, body, link, -1, 0)
+
+
+def drawer(s: Stage) -> None:
+    """An arm grasps a drawer (PRISMATIC to the world) and opens it by 0.2 m."""
+    p = s.p
+    arm = s.arm(0.0, 0.0)
+    tip = np.asarray(p.getLinkState(arm, 6, computeForwardKinematics=True)[4])
+    box = s.box((0.1, 0.15, 0.08), 3.0, tip + (0.1, 0.0, 0.0))
+    apart(s, arm, box)
+    place, turn = p.getBasePositionAndOrientation(box)
+    slide = p.createConstraint(
+        box, -1, -1, -1, pybullet.JOINT_PRISMATIC, (1, 0, 0), (0, 0, 0), place
+    )
+    grip = p.createConstraint(
+        arm,
+        6,
+        box,
+        -1,
+        pybullet.JOINT_POINT2POINT,
+        (0, 0, 0),
+        p.multiplyTransforms(
+            *p.invertTransform(*p.getLinkState(arm, 6)[:2]), *(tip.tolist(), (0, 0, 0, 1))
+        )[0],
+        p.multiplyTransforms(*p.invertTransform(place, turn), *(tip.tolist(), (0, 0, 0, 1)))[0],
+    )
+    s.watch(grip)
+    follow(s, arm, lambda t: tip - (0.2 * t, 0.0, 0.0), 2.0)
+    now, turned = p.getBasePositionAndOrientation(box)
+    s.outcome.figures.update(
+        opened=place[0] - now[0],
+        aside=float(np.hypot(now[1] - place[1], now[2] - place[2])),
+        turned=2.0 * float(np.linalg.norm(turned[:3])),
+    )
+    assert slide >= 0
+
+
+def door(s: Stage) -> None:
+    """An arm opens a door by 0.4 rad; its hinge is REVOLUTE to the world, which Bullet refuses."""
+    p = s.p
+    arm = s.arm(0.0, 0.0)
+    tip = np.asarray(p.getLinkState(arm, 6, computeForwardKinematics=True)[4])
+    wide, hinge = 0.5, tip + (0.0, 0.5, 0.0)
+    leaf = s.box((0.02, wide / 2, 0.3), 4.0, tip + (0.0, wide / 2, 0.0))
+    apart(s, arm, leaf)
+    p.createConstraint(
+        leaf,
+        -1,
+        -1,
+        -1,
+        pybullet.JOINT_REVOLUTE,
+        (0, 0, 1),
+        (0.0, wide / 2, 0.0),
+        hinge.tolist(),
+    )
+    grip = p.createConstraint(
+        arm,
+        6,
+        leaf,
+        -1,
+        pybullet.JOINT_POINT2POINT,
+        (0, 0, 0),
+        p.multiplyTransforms(
+            *p.invertTransform(*p.getLinkState(arm, 6)[:2]), *(tip.tolist(), (0, 0, 0, 1))
+        )[0],
+        (0.0, -wide / 2, 0.0),
+    )
+    s.watch(grip)
+
+    def arc(t: float) -> Any:
+        angle = 0.4 * t
+        return hinge + (-wide * math.sin(angle), -wide * math.cos(angle), 0.0)
+
+    follow(s, arm, arc, 2.0)
+    place, turn = p.getBasePositionAndOrientation(leaf)
+    edge = np.asarray(p.multiplyTransforms(place, turn, (0, wide / 2, 0), (0, 0, 0, 1))[0])
+    s.outcome.figures["angle"] = -p.getEulerFromQuaternion(turn)[2]
+    s.outcome.figures["hinge"] = float(np.linalg.norm(edge - hinge))
+
+
+def drag(s: Stage) -> None:
+    """A block on the floor is dragged by a corner along a circle, by a point moved each step."""
+    p = s.p
+    p.loadURDF(f"{DATA}/plane.urdf")
+    block = s.box((0.1, 0.05, 0.05), 2.0, (0.0, 0.0, 0.05))
+    pull = p.createConstraint(
+        block, -1, -1, -1, pybullet.JOINT_POINT2POINT, (0, 0, 0), (0.1, 0.0, 0.0), (0.1, 0, 0.05)
+    )
+    s.watch(pull)
+
+    def move(k: int) -> None:
+        angle = math.pi * min(1.0, k / 480.0)
+        p.changeConstraint(pull, (0.1 + 0.3 * math.sin(angle), 0.3 - 0.3 * math.cos(angle), 0.05))
+
+    s.steps(600, move)
+    place = p.getBasePositionAndOrientation(block)[0]
+    s.outcome.figures.update(x=place[0], y=place[1], z=place[2])
+
+
+def platform(s: Stage) -> None:
+    """A plate without mass that is moved each step; a lamp hangs on it by a point."""
+    p = s.p
+    plate, lamp = (
+        s.box((0.2, 0.2, 0.02), 0.0, (0, 0, 2)),
+        s.box((0.05, 0.05, 0.05), 1.0, (0, 0, 1.5)),
+    )
+    s.watch(
+        p.createConstraint(
+            plate, -1, lamp, -1, pybullet.JOINT_POINT2POINT, (0, 0, 0), (0, 0, 0), (0, 0, 0.5)
+        )
+    )
+
+    def move(k: int) -> None:
+        way = 0.5 * (1.0 - math.cos(math.pi * min(1.0, k / 480.0)))
+        p.resetBasePositionAndOrientation(plate, (way, 0, 2), (0, 0, 0, 1))
+
+    s.steps(600, move)
+    place = p.getBasePositionAndOrientation(lamp)[0]
+    s.outcome.figures.update(x=place[0], z=place[2])
+
+
+def panda(s: Stage) -> None:
+    """Panda's two fingers, joined by a gear, close on a cube; the arm lifts it by friction."""
+    p = s.p
+    arm = p.loadURDF(f"{DATA}/franka_panda/panda.urdf", useFixedBase=True)
+    angles = (0.0, 0.3, 0.0, -2.1, 0.0, 2.4, 0.785, 0.04, 0.04)
+    joints = (0, 1, 2, 3, 4, 5, 6, 9, 10)
+    for joint, angle in zip(joints, angles, strict=True):
+        p.resetJointState(arm, joint, angle)
+    gear = p.createConstraint(arm, 9, arm, 10, pybullet.JOINT_GEAR, (1, 0, 0), (0, 0, 0), (0, 0, 0))
+    p.changeConstraint(gear, gearRatio=-1, erp=0.1, maxForce=50)
+    s.watch_arms([arm])
+    tip = np.asarray(p.getLinkState(arm, 11, computeForwardKinematics=True)[4])
+    cube = s.box((0.02, 0.02, 0.02), 0.1, tip)
+    p.changeDynamics(cube, -1, lateralFriction=1.0)
+    s.box((0.1, 0.1, 0.01), 0.0, tip - (0.0, 0.0, 0.0301))
+    error = 0.0
+
+    def act(k: int) -> None:
+        nonlocal error
+        up = 0.25 * min(1.0, max(0.0, (k - 120) / 240.0))
+        for joint, angle in zip(joints[:7], angles[:7], strict=True):
+            goal = angle - up * (joint == 1)
+            p.setJointMotorControl2(
+                arm, joint, pybullet.POSITION_CONTROL, targetPosition=goal, force=5 * 240.0
+            )
+        for joint in (9, 10):
+            p.setJointMotorControl2(
+                arm, joint, pybullet.POSITION_CONTROL, targetPosition=0.0, force=10.0
+            )
+        one, two = (p.getJointState(arm, joint)[0] for joint in (9, 10))
+        error = max(error, abs(one - two))
+
+    s.steps(480, act)
+    lifted = p.getBasePositionAndOrientation(cube)[0][2] - tip[2]
+    s.outcome.figures.update(lifted=lifted, fingers=error)
+
+
+CAR_GEARS = (
+    (9, 11, 1.0, -1),
+    (10, 13, -1.0, -1),
+    (9, 13, -1.0, -1),
+    (16, 18, 1.0, -1),
+    (16, 19, -1.0, -1),
+    (17, 19, -1.0, -1),
+    (1, 18, -1.0, 15),
+    (3, 19, -1.0, 15),
+)
+"""Joints, ratio and auxiliary joint of the race car's differential, as its class makes them."""
+
+
+def car(s: Stage) -> None:
+    """The race car drives a bend on its differential gears."""
+    p = s.p
+    p.loadURDF(f"{DATA}/plane.urdf")
+    body = p.loadURDF(f"{DATA}/racecar/racecar_differential.urdf", (0, 0, 0.2))
+    for wheel in range(p.getNumJoints(body)):
+        p.setJointMotorControl2(body, wheel, pybullet.VELOCITY_CONTROL, targetVelocity=0, force=0)
+    for first, second, ratio, auxiliary in CAR_GEARS:
+        gear = p.createConstraint(
+            body, first, body, second, pybullet.JOINT_GEAR, (0, 1, 0), (0, 0, 0), (0, 0, 0)
+        )
+        more = {} if auxiliary < 0 else {"gearAuxLink": auxiliary}
+        p.changeConstraint(gear, gearRatio=ratio, maxForce=10000, **more)
+    worst = 0.0
+
+    def act(k: int) -> None:
+        nonlocal worst
+        for wheel in (8, 15):
+            p.setJointMotorControl2(
+                body, wheel, pybullet.VELOCITY_CONTROL, targetVelocity=20.0, force=10.0
+            )
+        for steer in (0, 2):
+            p.setJointMotorControl2(
+                body, steer, pybullet.POSITION_CONTROL, targetPosition=-0.2 * (k > 120)
+            )
+        if k > 60:
+            for first, second, ratio, auxiliary in CAR_GEARS:
+                rate = p.getJointState(body, first)[1] + ratio * p.getJointState(body, second)[1]
+                if auxiliary >= 0:
+                    rate -= p.getJointState(body, auxiliary)[1]
+                worst = max(worst, abs(rate))
+
+    s.steps(600, act)
+    place, turn = p.getBasePositionAndOrientation(body)
+    way = float(np.hypot(place[0], place[1]))
+    s.outcome.figures.update(way=way, yaw=p.getEulerFromQuaternion(turn)[2], gears=worst)
+
+
+def husky(s: Stage) -> None:
+    """Husky with its four wheels geared together drives straight on."""
+    p = s.p
+    p.loadURDF(f"{DATA}/plane.urdf")
+    body = p.loadURDF(f"{DATA}/husky/husky.urdf", (0, 0, 0.15))
+    wheels = (2, 3, 4, 5)
+    for other in wheels[1:]:
+        gear = p.createConstraint(
+            body, wheels[0], body, other, pybullet.JOINT_GEAR, (0, 1, 0), (0, 0, 0), (0, 0, 0)
+        )
+        p.changeConstraint(gear, gearRatio=-1, maxForce=10000)
+    worst = 0.0
+
+    def act(k: int) -> None:
+        nonlocal worst
+        for wheel in wheels:
+            force = 100.0 if wheel == wheels[0] else 0.0
+            p.setJointMotorControl2(
+                body, wheel, pybullet.VELOCITY_CONTROL, targetVelocity=5.0, force=force
+            )
+        rates = [state[1] for state in p.getJointStates(body, wheels)]
+        worst = max(worst, max(rates) - min(rates)) if k > 60 else 0.0
+
+    s.steps(480, act)
+    place = p.getBasePositionAndOrientation(body)[0]
+    s.outcome.figures.update(x=place[0], y=place[1], gears=worst)
+
+
+def drop(s: Stage) -> None:
+    """A box that is held is let go, and falls freely."""
+    p = s.p
+    a, _, box, held = hold_level(s)
+    apart(s, a, box)
+    s.steps(120)
+    z = p.getBasePositionAndOrientation(box)[0][2]
+    s.release(held)
+    s.steps(60)
+    s.outcome.figures["fell"] = z - p.getBasePositionAndOrientation(box)[0][2]
+
+
+def lift_by(s: Stage, control: str) -> None:
+    """An arm lifts a cube that it holds, by torques or by velocities."""
+    p = s.p
+    arm = s.arm(0.0, 0.0)
+    flange = np.asarray(p.getLinkState(arm, 6)[0])
+    cube = s.box((0.05, 0.05, 0.05), 2.0, flange - (0.0, 0.0, 0.12))
+    apart(s, arm, cube)
+    s.fix(arm, 6, cube)
+    high = (0.0, -0.3, 0.0, 0.0, 0.0, 0.0, 0.0)
+    stiff = (96.0, 96.0, 53.0, 53.0, 33.0, 12.0, 12.0)  # as in grasps.py
+    for joint in range(7):
+        p.setJointMotorControl2(arm, joint, pybullet.VELOCITY_CONTROL, force=0.0)
+        p.changeDynamics(arm, joint, jointDamping=0.0)
+
+    def act(k: int) -> None:
+        t = min(1.0, k / 240.0)
+        share, rate = t * t * (3.0 - 2.0 * t), 6.0 * t * (1.0 - t) if k < 240 else 0.0
+        states = p.getJointStates(arm, range(7))
+        held = [0.0] * 7
+        if control == "torque":  # weights of arm and cube
+            angles, still = [state[0] for state in states], [0.0] * 7
+            held = p.calculateInverseDynamics(arm, angles, still, still)
+            hand = p.getLinkState(arm, 6, computeForwardKinematics=True)[4:6]
+            there = p.getBasePositionAndOrientation(cube)
+            at = p.multiplyTransforms(*p.invertTransform(*hand), *there)[0]
+            J = np.array(p.calculateJacobian(arm, 6, at, angles, still, still)[0])
+            held = np.array(held) + J.T @ (0.0, 0.0, 2.0 * 9.81)
+        for joint, (q, v, *_) in enumerate(states):
+            goal = READY[joint] + share * high[joint]
+            if control == "velocity":
+                p.setJointMotorControl2(
+                    arm,
+                    joint,
+                    pybullet.VELOCITY_CONTROL,
+                    targetVelocity=rate * high[joint] + 2.0 * (goal - q),
+                    force=300.0,
+                )
+            else:
+                torque = held[joint] + stiff[joint] * (goal - q) - 0.02 * stiff[joint] * v
+                p.setJointMotorControl2(arm, joint, pybullet.TORQUE_CONTROL, force=torque)
+
+    s.steps(480, act)
+    s.outcome.figures["z"] = p.getBasePositionAndOrientation(cube)[0][2] - flange[2]
+
+
+def lift_by_torque(s: Stage) -> None:
+    """An arm lifts a cube by joint torques."""
+    lift_by(s, "torque")
+
+
+def lift_by_velocity(s: Stage) -> None:
+    """An arm lifts a cube by joint velocities."""
+    lift_by(s, "velocity")
+
+
 SCENES: dict[str, Callable[[Stage], None]] = {
-    f.__name__: f for f in (grasp, two_arms, two_arms_apart)
+    f.__name__: f
+    for f in (
+        *(grasp, two_arms, two_arms_apart, hand_over, tray, drawer, door, drag, platform),
+        *(panda, car, husky, drop, lift_by_torque, lift_by_velocity),
+    )
 }
 
 

@@ -1,14 +1,17 @@
-"""What a step of the drop-in client costs beside Bullet alone: Minitaur on the plane and in flight.
+"""What the drop-in client costs beside Bullet alone: scenes, programs of the wheel, single calls.
 
-    python benchmarks/drop_in.py [--json FILE]
+    python benchmarks/drop_in.py [--mode MODE ...] [--json FILE] [--calls] [--programs] [NAME ...]
 
-Every step is timed by itself, in batches that take turns: ours, Bullet's, and ours once more phase
-by phase. Figures are medians over all steps. Bullet's own step depends on the contact points at
-hand, which are counted: on closed legs they may be others than on open ones.
+Scenes are written as users write them. Every step, with what a scene does before it, is timed by
+itself, in batches that take turns: ours in each mode, and Bullet's. Programs run whole, natively
+and ours, one after the other; of them only steps are timed. Figures are medians. Bullet's own step
+depends on the contact points at hand: on closed legs they may be others than on open ones.
 """
 
 import argparse
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -16,95 +19,301 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from minitaur_worlds import minitaur
+import pybullet_data
+from minitaur_worlds import LEGS, MOTOR, minitaur
+from programs import compare
 from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table
 
 from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
+from bulletbridge.surface.drop_in.hooks import Mode
 
-BATCHES, STEPS = 41, 100
+BATCHES, STEPS, CALLS, PROGRAM_STEPS = 21, 50, 50, 600
 SETTLING = 300  # steps
-PHASES = ("Bullet's step", "contacts", "read", "filter", "write")
+DATA = pybullet_data.getDataPath()
+FOUR_BAR = Path(__file__).parent.parent / "urdf" / "four_bar.urdf"
+WHEEL = (
+    "pybullet_examples/mimicJointConstraint.py",
+    "pybullet_examples/inverse_kinematics_husky_kuka.py",
+    "pybullet_examples/vr_kuka_setup.py",
+    "pybullet_envs/examples/kuka_setup.py",
+    "pybullet_envs/deep_mimic/env/testLaikago.py",
+    "pybullet_examples/humanoidMotionCapture.py",
+)
+"""Programs, as in programs.py."""
+
+Step = Callable[[], Any]
+Scene = Callable[[Any], tuple[Step, Step]]
+"""Sets up a client; what is timed as a step, and what is done before it, untimed."""
 
 
-def on_the_plane(client: Any) -> None:
-    """Standing on its motors."""
-    minitaur(client, 1 / 240)
+def nothing() -> None:
+    """No preparation of a step."""
 
 
-def in_flight(client: Any) -> None:
-    """Without gravity, away from the plane."""
-    robot, _ = minitaur(client, 1 / 240)
-    client.setGravity(0, 0, 0)
-    client.resetBasePositionAndOrientation(robot, [0, 0, 2], [0, 0, 0, 1])
+def empty(p: Any) -> tuple[Step, Step]:
+    """Nothing but a plane."""
+    p.loadURDF(f"{DATA}/plane.urdf")
+    return p.stepSimulation, nothing
 
 
-def measure(ours: Any, native: Any) -> dict[str, float]:
-    """Microseconds a step of both, and of each phase of ours."""
-    whole: list[float] = []
-    alone: list[float] = []
-    parts: list[list[float]] = []
-    counts: tuple[list[int], list[int]] = [], []
-    for _ in range(BATCHES):
-        for client, found in ((ours, whole), (native, alone)):
-            step = client.stepSimulation
-            for _ in range(STEPS):
-                begun = perf_counter()
-                step()
-                found.append(1e6 * (perf_counter() - begun))
-            counts[client is native].append(len(client.getContactPoints()))
-        parts += [phases(ours) for _ in range(STEPS)]
-    figures = {"ours": median(whole), "Bullet": median(alone)}
-    figures["ratio"] = figures["ours"] / figures["Bullet"]
-    figures |= dict(zip(PHASES, (1e6 * np.median(parts, axis=0)).tolist(), strict=True))
-    return figures | {
-        f"points, {who}": median(n) for who, n in zip(("ours", "Bullet"), counts, strict=True)
+def cube(p: Any) -> tuple[Step, Step]:
+    """A cube that a fixed constraint holds in the air."""
+    p.setGravity(0, 0, -10)
+    body = p.loadURDF(f"{DATA}/cube_small.urdf", [0, 0, 1])
+    p.createConstraint(body, -1, -1, -1, pybullet.JOINT_FIXED, [0] * 3, [0] * 3, [0, 0, 1])
+    return p.stepSimulation, nothing
+
+
+def moved_cube(p: Any) -> tuple[Step, Step]:
+    """The same, moved along a circle at every step."""
+    p.setGravity(0, 0, -10)
+    body = p.loadURDF(f"{DATA}/cube_small.urdf", [0, 0, 1])
+    held = p.createConstraint(body, -1, -1, -1, pybullet.JOINT_FIXED, [0] * 3, [0] * 3, [0, 0, 1])
+    angle = 0.0
+
+    def move() -> None:
+        nonlocal angle
+        angle += 0.001
+        p.changeConstraint(held, [np.sin(angle), np.cos(angle) - 1.0, 1.0], maxForce=500)
+        p.stepSimulation()
+
+    return move, nothing
+
+
+def differential(p: Any) -> tuple[Step, Step]:
+    """Three gears with force limits, as in mimicJointConstraint.py."""
+    p.setGravity(0, 0, -10)
+    ring = p.loadURDF(f"{DATA}/differential/diff_ring.urdf")
+    for joint in range(p.getNumJoints(ring)):
+        p.setJointMotorControl2(ring, joint, pybullet.VELOCITY_CONTROL, 0, force=0)
+    for first, second, ratio in ((1, 3, 1), (2, 4, -1), (1, 4, -1)):
+        gear = p.createConstraint(
+            ring, first, ring, second, pybullet.JOINT_GEAR, [0, 1, 0], [0] * 3, [0] * 3
+        )
+        p.changeConstraint(gear, gearRatio=ratio, maxForce=10000)
+    return p.stepSimulation, nothing
+
+
+def on_the_plane(p: Any) -> tuple[Step, Step]:
+    """Minitaur standing on its motors."""
+    minitaur(p, 1 / 240)
+    return p.stepSimulation, nothing
+
+
+def in_flight(p: Any) -> tuple[Step, Step]:
+    """Minitaur without gravity, away from the plane."""
+    robot, _ = minitaur(p, 1 / 240)
+    p.setGravity(0, 0, 0)
+    p.resetBasePositionAndOrientation(robot, [0, 0, 2], [0, 0, 0, 1])
+    return p.stepSimulation, nothing
+
+
+def learning(p: Any) -> tuple[Step, Step]:
+    """Minitaur under eight motor commands and one look at its state a step."""
+    robot, joints = minitaur(p, 1 / 240)
+    signs = {"left": -1, "right": 1}
+    motors = [
+        (joints[f"motor_{leg}{side}_joint"], signs[leg.partition("_")[2]] * np.pi / 2)
+        for leg in LEGS
+        for side in "LR"
+    ]
+    numbers = [joint for joint, _ in motors]
+
+    def act() -> None:
+        for joint, target in motors:
+            p.setJointMotorControl2(
+                robot, joint, pybullet.POSITION_CONTROL, targetPosition=target, **MOTOR
+            )
+        p.stepSimulation()
+        p.getJointStates(robot, numbers)
+        p.getBasePositionAndOrientation(robot)
+        p.getBaseVelocity(robot)
+
+    return act, nothing
+
+
+def restored(p: Any) -> tuple[Step, Step]:
+    """Minitaur's step after restoreState."""
+    minitaur(p, 1 / 240)
+    for _ in range(SETTLING):
+        p.stepSimulation()
+    state = p.saveState()
+    return p.stepSimulation, lambda: p.restoreState(state)
+
+
+def four_bars(p: Any) -> tuple[Step, Step]:
+    """Fifty separate four-bars."""
+    p.setGravity(0, 0, -9.81)
+    for place in range(50):
+        body = p.loadURDF(str(FOUR_BAR), [0, 2.0 * place, 0], useFixedBase=True)
+        crank, _, rocker = range(3)
+        for joint in range(3):
+            p.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+        p.resetJointState(body, crank, np.pi / 3)
+        pin = np.subtract([0.7, 0, 0], p.getDynamicsInfo(body, rocker)[3])
+        p.createConstraint(
+            body,
+            rocker,
+            -1,
+            -1,
+            pybullet.JOINT_POINT2POINT,
+            [0] * 3,
+            np.subtract([0.7, 0, 0], pin),
+            [1, 2.0 * place, 0],
+        )
+    return p.stepSimulation, nothing
+
+
+SCENES: dict[str, Scene] = {
+    scene.__name__: scene
+    for scene in (
+        empty,
+        cube,
+        moved_cube,
+        differential,
+        on_the_plane,
+        in_flight,
+        learning,
+        restored,
+        four_bars,
+    )
+}
+
+Call = Callable[[int], Any]
+
+
+def calls(p: Any) -> dict[str, Call]:
+    """Calls that a learning loop makes at every step, on Minitaur; each takes its turn's number."""
+    robot, joints = minitaur(p, 1 / 240)
+    numbers = [joints[f"motor_{leg}{side}_joint"] for leg in LEGS for side in "LR"]
+    first, loop = numbers[0], p.getConstraintUniqueId(0)
+    held = p.createConstraint(robot, -1, -1, -1, pybullet.JOINT_FIXED, [0] * 3, [0] * 3, [0, 0, 1])
+    p.changeConstraint(held, [0, 0, 1], maxForce=10)
+    p.stepSimulation()
+    follow = {"controlMode": pybullet.POSITION_CONTROL}
+    targets = [0.1] * len(numbers)
+    return {
+        "setJointMotorControl2": lambda _: p.setJointMotorControl2(
+            robot, first, pybullet.POSITION_CONTROL, targetPosition=0.1, force=3.5
+        ),
+        "setJointMotorControl2, names": lambda _: p.setJointMotorControl2(
+            bodyUniqueId=robot, jointIndex=first, **follow, targetPosition=0.1, force=3.5
+        ),
+        "setJointMotorControl2, torque": lambda _: p.setJointMotorControl2(
+            robot, first, pybullet.TORQUE_CONTROL, force=0.1
+        ),
+        "setJointMotorControlArray, 8": lambda _: p.setJointMotorControlArray(
+            robot, numbers, pybullet.POSITION_CONTROL, targetPositions=targets
+        ),
+        "getJointState": lambda _: p.getJointState(robot, first),
+        "getJointStates, 8": lambda _: p.getJointStates(robot, numbers),
+        "getLinkState": lambda _: p.getLinkState(robot, first),
+        "getBasePositionAndOrientation": lambda _: p.getBasePositionAndOrientation(robot),
+        "resetJointState": lambda _: p.resetJointState(robot, first, 0.1),
+        "applyExternalForce": lambda _: p.applyExternalForce(
+            robot, -1, [0, 0, 1], [0, 0, 0], pybullet.LINK_FRAME
+        ),
+        "getConstraintState": lambda _: p.getConstraintState(loop),
+        "changeConstraint": lambda k: p.changeConstraint(held, [0, 0, 1 + 1e-6 * k], maxForce=10),
+        "getContactPoints": lambda _: p.getContactPoints(robot),
     }
 
 
-def phases(client: Any) -> list[float]:
-    """Seconds of each part of one step of ours."""
-    (group,) = session_of(client._client).groups.values()
-    system: Any = group.system
-    world, solver, close = system.world, system._solver, system._filter
-    t = [perf_counter()]
-    pybullet.stepSimulation(client._client)
-    t.append(perf_counter())
-    held = world.contacts()
-    t.append(perf_counter())
-    q, v = world.state()
-    t.append(perf_counter())
-    close(q, v, held, ())
-    t.append(perf_counter())
-    world.write(solver.q, solver.v)
-    t.append(perf_counter())
-    return np.diff(t).tolist()
+def clients(modes: list[Mode]) -> dict[str, Any]:
+    """A client of Bullet's and one of ours for each mode."""
+    ours = {mode: BulletClient(pybullet.DIRECT, mode=mode) for mode in modes}
+    return {"Bullet": Native(pybullet.DIRECT), **ours}
+
+
+def timed(step: Callable[[], Any]) -> float:
+    """Microseconds that it takes."""
+    begun = perf_counter()
+    step()
+    return 1e6 * (perf_counter() - begun)
+
+
+def measure_scene(scene: Scene, modes: list[Mode]) -> dict[str, float]:
+    """Microseconds of a step of each client."""
+    worlds = clients(modes)
+    steps = {name: scene(client) for name, client in worlds.items()}
+    for step, _ in steps.values():
+        for _ in range(SETTLING):
+            step()
+    found: dict[str, list[float]] = {name: [] for name in worlds}
+    for _ in range(BATCHES):
+        for name, (step, prepare) in steps.items():
+            for _ in range(STEPS):
+                prepare()
+                found[name].append(timed(step))
+    for client in worlds.values():
+        client.disconnect()
+    return {name: median(times) for name, times in found.items()}
+
+
+def measure_calls(modes: list[Mode]) -> dict[str, dict[str, float]]:
+    """Microseconds of each call of each client; those of one step in a row."""
+    worlds = clients(modes)
+    each = {name: calls(client) for name, client in worlds.items()}
+    found = {what: {name: list[float]() for name in worlds} for what in each["Bullet"]}
+    for turn in range(BATCHES):
+        for name, client in worlds.items():
+            for what, call in each[name].items():
+                for k in range(CALLS):
+                    found[what][name].append(timed(partial(call, CALLS * turn + k)))
+                client.stepSimulation()
+    for client in worlds.values():
+        client.disconnect()
+    return {
+        what: {name: median(times) for name, times in row.items()} for what, row in found.items()
+    }
+
+
+def measure_program(name: str, modes: list[Mode]) -> dict[str, float]:
+    """Microseconds of a step of a program of the wheel."""
+    row: dict[str, float] = {}
+    for mode in modes:
+        found = compare(name, PROGRAM_STEPS, mode)
+        if "failure" in found:
+            continue
+        for who, times in (("Bullet", found["native"]), (mode, found["ours"])):
+            if times["step_us"] is not None and not times["error"]:
+                row[who] = min(row.get(who, np.inf), times["step_us"])
+    return row
+
+
+def show(title: str, rows: dict[str, dict[str, float]], modes: list[Mode]) -> None:
+    """Print what was found, and how many times Bullet's it is."""
+    table = Table(title, "Bullet [us]", *(h for mode in modes for h in (f"{mode} [us]", "ratio")))
+    for name, row in rows.items():
+        alone = row.get("Bullet", np.nan)  # nan: it did not run to its end
+        ours = [row.get(mode, np.nan) for mode in modes]
+        cells = [cell for us in ours for cell in (f"{us:.1f}", f"{us / alone:.2f}")]
+        table.add_row(name, f"{alone:.1f}", *cells)
+    Console(width=120).print(table)
 
 
 def main() -> None:
-    """Measure, print a table, write JSON if asked."""
+    """Measure, print tables, write JSON if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *SCENES], metavar="NAME")
+    parser.add_argument("--mode", choices=["filter", "exact"], action="append")
+    parser.add_argument("--calls", action="store_true", help="single calls too")
+    parser.add_argument("--programs", action="store_true", help="programs of the wheel too")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    results: dict[str, dict[str, float]] = {}
-    for place in (on_the_plane, in_flight):
-        ours, native = BulletClient(pybullet.DIRECT), Native(pybullet.DIRECT)
-        for client in (ours, native):
-            place(client)
-            for _ in range(SETTLING):
-                client.stepSimulation()
-        results[place.__name__] = measure(ours, native)
-        for client in (ours, native):
-            client.disconnect()
-    table = Table("us per step", *(name.replace("_", " ") for name in results))
-    for name in results["on_the_plane"]:
-        values = (figures[name] for figures in results.values())
-        table.add_row(name, *(f"{x:.2f}" if name == "ratio" else f"{x:.1f}" for x in values))
-    Console().print(table)
+    modes: list[Mode] = options.mode or ["filter", "exact"]
+    tables: dict[str, dict[str, dict[str, float]]] = {}
+    tables["scene"] = {name: measure_scene(SCENES[name], modes) for name in options.names or SCENES}
+    if options.calls:
+        tables["call"] = measure_calls(modes)
+    if options.programs:
+        tables["program"] = {Path(name).stem: measure_program(name, modes) for name in WHEEL}
+    for title, rows in tables.items():
+        show(title, rows, modes)
     if options.json:
-        options.json.write_text(json.dumps({"unit": "us per step"} | results))
+        options.json.write_text(json.dumps({"unit": "us"} | tables, indent=2))
 
 
 if __name__ == "__main__":

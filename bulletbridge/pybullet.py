@@ -11,6 +11,8 @@ import pybullet
 
 from bulletbridge.surface.drop_in import functions
 
+globals().update(functions.FUNCTIONS)  # found without being looked for
+
 
 def __getattr__(name: str) -> Any:
     """PyBullet's attribute of this name, or what stands in for it."""

@@ -179,9 +179,11 @@ def test_a_limited_constraint_closes_again(connect, tmp_path):
     assert gaps[-1] < 1e-12
 
 
-def test_a_moved_frame_carries_the_body_along(connect, tmp_path):
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_moved_frame_carries_the_body_along(connect, tmp_path, mode):
     """The pivot follows to round-off and has the velocity of the frame, as it turns too."""
     client = connect()
+    client.setBridgeMode(mode)
     body = free_box(client, tmp_path)
     number = pin(client, body, FIXED, [0.2, 0.05, -0.1])
     _, _, _, _, _, _, pivot, place, frame_a, frame_b, *_ = client.getConstraintInfo(number)

@@ -4,12 +4,14 @@ import datetime
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import pybullet
 import pytest
 from small_models import four_bar
 
+from bulletbridge.compilation.cache import KernelCache
 from bulletbridge.surface import cli
 from bulletbridge.surface.drop_in.functions import FUNCTIONS
 from bulletbridge.surface.drop_in.session import REAL_TIME, session_of
@@ -226,6 +228,30 @@ def test_waiting_is_virtual(monkeypatch):
             time.sleep(-1)
     assert set(waited) == {0}  # once a sleep, which lets other threads run
     assert not isinstance(None, datetime.datetime)
+
+
+def test_waiting_for_another_process_to_compile_is_real(tmp_path):
+    """A virtual wait would step real-time simulation, which waits for the kernel, and so on."""
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "a" / "some.kernel"
+    path.parent.mkdir()
+    with path.with_suffix(".lock").open("w") as other, headless() as clock:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        released = []
+
+        def release():
+            released.append(True)
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        threading.Timer(0.2, release).start()
+        kernels = KernelCache(advance_nothing)
+        kernels._lock(path)
+        assert released and clock.now == 0.0
+        kernels._unlock(path)
+
+
+def advance_nothing():
+    """Stands for a kernel."""
 
 
 def test_real_time_goes_on_while_the_script_sleeps():

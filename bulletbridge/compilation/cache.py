@@ -15,9 +15,10 @@ import pickle
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Generator
 from pathlib import Path
+from time import monotonic, sleep  # the real ones, whatever a script is shown
+from time import time as now
 from typing import IO, Any, cast
 
 import llvmlite
@@ -226,12 +227,12 @@ class KernelCache(cast(Any, NullCache)):
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, exist_ok=True)
             file = path.with_suffix(".lock").open("w")
-            begun = time.monotonic()
-            while time.monotonic() - begun < PATIENCE:
+            begun = monotonic()
+            while monotonic() - begun < PATIENCE:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    time.sleep(0.05)
+                    sleep(0.05)
                 else:
                     break
             self._locks[path] = file
@@ -289,7 +290,7 @@ def replacing(path: Path) -> Generator[IO[bytes]]:
 
 def forget_old(root: Path) -> None:
     """Remove kernels of sources that nobody has used for long."""
-    limit = time.time() - FORGOTTEN
+    limit = now() - FORGOTTEN
     with contextlib.suppress(OSError):
         for folder in root.iterdir():
             if folder.stat().st_mtime < limit:

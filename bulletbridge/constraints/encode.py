@@ -111,6 +111,26 @@ def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
     )
 
 
+def encode_places(
+    encoded: Encoded, mechanism: Mechanism, constraints: Sequence[Constraint]
+) -> None:
+    """Put the frames of loops where their links are in a mechanism, in place.
+
+    Args:
+        encoded: Rows of these constraints.
+        mechanism: The tree that they were encoded on; links that stand still may be elsewhere.
+        constraints: All, or more.
+    """
+    names = list(encoded.rows)[: len(encoded.loops)]
+    by_name = {c.name: c for c in constraints if isinstance(c, LoopJoint | Distance)}
+    for record, name in zip(encoded.loops, names, strict=True):
+        if record["body_a"] > 0 and record["body_b"] > 0:
+            continue  # on links that move
+        loop = by_name.get(name) or by_name[name.rpartition("/")[0]]  # or a free motion of one
+        encode_frames(record, mechanism, loop)
+        record["p_a"] += record["height"] * record["R_a"][:, 2]
+
+
 def require_names(constraints: Sequence[Constraint]) -> None:
     """Raise ModelError if a field is not what it must be, or a name is used twice."""
     for constraint in constraints:

@@ -1,6 +1,7 @@
 """Constraints as the arrays that kernels read."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -62,17 +63,17 @@ class Encoded:
         Raises:
             ModelError: One of them gives no finite numbers; the message names its constraint.
         """
-        table = np.zeros((len(times), len(self.motions)), TARGET)
+        numbers = np.zeros((len(times), len(self.motions), TARGET.itemsize // 8))
         for k, (motion, R) in enumerate(self.motions):
             try:
-                values, target = motion.over(times), table[:, k]
+                values = motion.over(times)
             except ModelError as error:
                 raise ModelError(f"'{self._driven(k)}': {error}") from None
-            for n, (moved, turned) in enumerate(
-                (("p", "angle"), ("v", "rate"), ("a", "acceleration"))
-            ):
-                target[moved], target[turned] = values[:, :3, n] @ R, values[:, 3, n]
-        for loop in self.loops[(self.loops["target"] >= 0) & (self.loops["height"] > 0.0)]:
+            # in the order of the fields: translations with their derivatives, then turns
+            numbers[:, k, :9] = (values[:, :3].transpose(0, 2, 1) @ R).reshape(-1, 9)
+            numbers[:, k, 9:] = values[:, 3]
+        table = numbers.view(TARGET).reshape(len(times), len(self.motions))
+        for loop in self.loops[self._raised]:
             _carry(table[:, int(loop["target"])], loop["turn"], float(loop["height"]))
         return table
 
@@ -122,7 +123,7 @@ class Encoded:
             p: (3,) origin of frame a there [m].
             turn: (3,) unit axis in the frame of its prescribed turn.
         """
-        loop = self.loops[[n for n in self.rows if self._is_loop(n)].index(name)]
+        loop = self.loops[self._index[name]]
         loop["R_a"], loop["p_a"], loop["turn"] = R, p + loop["height"] * R[:, 2], turn
 
     def set_offset(self, name: str, offset: float) -> None:
@@ -138,6 +139,17 @@ class Encoded:
                 return rows[int(record["row"])]
         (found,) = np.flatnonzero(self.elements["target"] == target)
         return self.element_names[int(found)]
+
+    @cached_property
+    def _raised(self) -> list[int]:
+        """Driven loops whose frames stand over the point about which they turn."""
+        raised = (self.loops["target"] >= 0) & (self.loops["height"] > 0.0)
+        return np.flatnonzero(raised).tolist()
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """Loops by name."""
+        return {name: k for k, name in enumerate(n for n in self.rows if self._is_loop(n))}
 
     def _is_loop(self, name: str) -> bool:
         return self.rows[name].start < sum(self.loops["rows"])

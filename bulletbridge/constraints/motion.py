@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from math import isfinite
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
@@ -177,8 +178,18 @@ class Motion:
         Raises:
             ModelError: One of them is not finite, or gives no three numbers.
         """
+        signals = self.x, self.y, self.z, self.angle
+        if len(t) == 1:  # a frame that a program moves at every step
+            numbers: list[float] = []
+            for signal in signals:
+                given = cast(object, signal(t.item()))
+                triple = cast(tuple[float, ...], given) if isinstance(given, tuple) else ()
+                numbers += triple if len(triple) == 3 else ()
+            plain = len(numbers) == 12 and all(isinstance(number, float) for number in numbers)
+            if plain and isfinite(sum(numbers)):
+                return np.array(numbers).reshape(1, 4, 3)
         found = np.zeros((len(t), 4, 3))
-        for k, signal in enumerate((self.x, self.y, self.z, self.angle)):
+        for k, signal in enumerate(signals):
             if signal is not still:
                 found[:, k] = values(signal, t)
         finite = np.isfinite(found).all(axis=(1, 2))

@@ -21,7 +21,7 @@ from bulletbridge.mechanism.bullet_checks import (
 )
 from bulletbridge.mechanism.bullet_coordinates import Converter
 from bulletbridge.mechanism.bullet_live import live_mass_matrix
-from bulletbridge.mechanism.bullet_state import BulletBodies, Port, properties_of
+from bulletbridge.mechanism.bullet_state import BulletBodies, FixedBase, Port, properties_of
 from bulletbridge.mechanism.bullet_tree import (
     FIXED,
     POSITIONS,
@@ -104,12 +104,16 @@ def read_bullet(
     nq = nv = 0
     for robot, body_id in zip(robots, ids.values(), strict=True):
         converter = Converter(robot, nq, nv)
-        base = None if robot.floating else pybullet.getBasePositionAndOrientation(body_id, client)
-        carriers = bodies_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
+        base = None
+        if not robot.floating:
+            place = pybullet.getBasePositionAndOrientation(body_id, client)
+            base = FixedBase(place, place)
+        links = names_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
+        carriers = tuple(mechanism.links[name].body for name in links)
         mark = stamp(body_id, client)
         properties = properties_of(body_id, client)
         ports.append(
-            Port(robot.name, body_id, client, *mark, converter, base, carriers, properties)
+            Port(robot.name, body_id, client, *mark, converter, base, links, carriers, properties)
         )
         nq, nv = converter.nq, converter.nv
     world = BulletBodies(mechanism, ids, client, tuple(ports))
@@ -118,13 +122,12 @@ def read_bullet(
     return world
 
 
-def bodies_of_links(mechanism: Mechanism, robot: RawBody, prefix: str) -> tuple[int, ...]:
-    """Bodies of the mechanism that carry a robot's links, the base first."""
+def names_of_links(mechanism: Mechanism, robot: RawBody, prefix: str) -> tuple[str, ...]:
+    """What the mechanism calls a robot's links, the base first."""
     names = [prefix + link.name for link in robot.links]
     # a link called world that is elsewhere goes by another name
     elsewhere = f"{robot.name}/{WORLD}"
-    names = [elsewhere if n == WORLD and elsewhere in mechanism.links else n for n in names]
-    return tuple(mechanism.links[name].body for name in names)
+    return tuple(elsewhere if n == WORLD and elsewhere in mechanism.links else n for n in names)
 
 
 def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) -> dict[str, int]:

@@ -17,12 +17,16 @@ from bulletbridge.numerics.records import Array, Vector
 
 STICKING = 0.95
 """Share of the largest friction force up to which a contact is taken to stick."""
+RIGID = 1, 2
+"""Body types in getDynamicsInfo: rigid bodies, of maximal coordinates and of reduced ones."""
 MOST_FRICTION = 10.0
 """Bullet's bound on the product of two friction coefficients."""
 NO_POINTS = np.zeros((0, HELD_COLUMNS))
 
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
+Spot = tuple[Key, Vector]
+"""Where a contact is: that, and the point on the first body in the world."""
 Pair = tuple[int, int, float, float, float, float]
 """Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
 
@@ -74,7 +78,8 @@ class Contacts:
         A point is held, in all directions, while it carries load and its friction force is inside
         the cone. One that slides is not: held along its normal alone, it would be pushed aside.
         Between two bridged bodies it is the relative motion, and a contact that both report counts
-        once; against any other body it is the motion itself.
+        once; against what stands still it is the motion itself. What may move and is not bridged
+        holds nothing: it is carried, or is carried along.
         """
         pairs = self._pairs
         numbers: list[float] = []
@@ -103,6 +108,8 @@ class Contacts:
         touching = touching_bodies(self.bodies, body, other, link, other_link)
         if touching is None:
             return None
+        if other not in self.bodies and moves(other, other_link, self.client):
+            return None
         friction = 1.0
         for each, index in ((body, link), (other, other_link)):
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
@@ -130,11 +137,13 @@ class Touches:
     Attributes:
         scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
             ``anisotropicFriction``, which it does not tell. Those of the world count too.
+        spots: Where those are that were read last: bodies, links and the point on the first body.
     """
 
     def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
         self.client, self.bodies = client, dict(bodies)
         self.scales: dict[tuple[int, int], Vector] = {}
+        self.spots: list[Spot] = []
         self._pairs: dict[Key, Pair | None] = {}
 
     def forget(self) -> None:
@@ -150,6 +159,7 @@ class Touches:
         client, pairs, scales = self.client, self._pairs, self.scales
         pybullet.performCollisionDetection(physicsClientId=client)
         numbers: list[float] = []
+        self.spots = spots = []
         for body in self.bodies:
             for contact in pybullet.getContactPoints(bodyA=body, physicsClientId=client):
                 _, _, other, link, other_link, at, _, normal, gap, *_ = contact
@@ -159,6 +169,7 @@ class Touches:
                 pair = pairs[key]
                 if pair is None:
                     continue
+                spots.append((key, at))
                 theirs, ours, friction, spinning, rolling, restitution = pair
                 second, direction = friction, ROUND
                 if (body, link) in scales or (other, other_link) in scales:
@@ -203,3 +214,11 @@ def moves(body: int, link: int, client: int) -> bool:
             return True
         link = info[16]
     return False
+
+
+def can_move(body: int, client: int) -> bool:
+    """Whether any part of a body can move."""
+    if pybullet.getDynamicsInfo(body, -1, client)[10] not in RIGID:
+        return True
+    links = range(-1, pybullet.getNumJoints(body, client))
+    return any(moves(body, link, client) for link in links)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RATES, RawBody
@@ -57,12 +58,14 @@ class Converter:
             if joint.kind == SPHERICAL:
                 rows = cast(list[list[float]], robot.links[index + 1].R.tolist())
                 R = cast(Matrix, tuple(tuple(row) for row in rows))
-                self.balls.append(Ball(len(self.indices), R))
+                self.balls.append(Ball(len(self.indices), IDENTITY if R == IDENTITY else R))
             self.indices.append(index)
             self._q.append(slice(nq, nq + POSITIONS[joint.kind]))
             self._v.append(slice(nv, nv + RATES[joint.kind]))
             nq, nv = self._q[-1].stop, self._v[-1].stop
         self.nq, self.nv = nq, nv
+        turns = {ball.place: ball.R for ball in self.balls}
+        self._turns = [turns.get(place) for place in range(len(self.indices))]
 
     def add_base(
         self,
@@ -85,28 +88,35 @@ class Converter:
         self, q: list[float], v: list[float], positions: Sequence[Floats], rates: Sequence[Floats]
     ) -> None:
         """Append Bullet's joint positions and rates, some of spherical joints, to q and v."""
-        balls = {ball.place: ball for ball in self.balls}
-        for place, (position, rate) in enumerate(zip(positions, rates, strict=True)):
-            if place in balls:
-                x, y, z, w = unit(position)
-                q += (*turned(balls[place].R, (x, y, z)), w)
-                v += turned(balls[place].R, rate)
-            else:
+        for position, rate, R in zip(positions, rates, self._turns, strict=True):
+            if R is None:
                 q += position
                 v += rate
+                continue
+            x, y, z, w = position
+            scale = (x * x + y * y + z * z + w * w) ** -0.5
+            if R is IDENTITY:
+                q += scale * x, scale * y, scale * z, scale * w
+                v += rate
+            else:
+                q += (*turned(R, (scale * x, scale * y, scale * z)), scale * w)
+                v += turned(R, rate)
 
-    def columns(self) -> tuple[tuple[slice, None], tuple[slice, None]]:
-        """Where the joints are in q and v, as columns: their lists are what Bullet takes."""
+    def parts(self) -> tuple[slice, slice]:
+        """Where the joints are in q and v."""
         q_start, v_start = (self._q[0].start, self._v[0].start) if self._q else (self.nq, self.nv)
-        return (slice(q_start, self.nq), None), (slice(v_start, self.nv), None)
+        return slice(q_start, self.nq), slice(v_start, self.nv)
 
     def joint_lists(self) -> Callable[[Array, Array], tuple[list[Floats], list[Floats]]]:
         """Function of (q, v) that gives the lists Bullet takes: a list of floats per joint."""
-        q_part, v_part = self.columns()
+        q_part, v_part = self.parts()
         if not self.balls:
-            return lambda q, v: (q[q_part].tolist(), v[v_part].tolist())
+            return lambda q, v: (
+                [[x] for x in q[q_part].tolist()],
+                [[x] for x in v[v_part].tolist()],
+            )
         q_slices, v_slices = self._q, self._v
-        balls = [(ball.place, transposed(ball.R)) for ball in self.balls if ball.R != IDENTITY]
+        balls = [(ball.place, transposed(ball.R)) for ball in self.balls if ball.R is not IDENTITY]
 
         def lists(q: Array, v: Array) -> tuple[list[Floats], list[Floats]]:
             positions, rates = q.tolist(), v.tolist()
@@ -151,6 +161,18 @@ def quat_product(a: Floats, b: Floats) -> Floats:
         aw * by + ay * bw + az * bx - ax * bz,
         aw * bz + az * bw + ax * by - ay * bx,
         aw * bw - ax * bx - ay * by - az * bz,
+    )
+
+
+def rotation_of(quat: Floats) -> Array:
+    """Rotation (3, 3) of a unit quaternion."""
+    x, y, z, w = quat
+    return np.array(
+        (
+            (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
+            (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
+            (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)),
+        )
     )
 
 

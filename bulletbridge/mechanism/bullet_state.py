@@ -3,17 +3,18 @@
 import math
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.mechanism.bullet_contacts import Contacts, Touches
+from bulletbridge.mechanism.bullet_contacts import Contacts, Spot, Touches
 from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector
 
 Properties = tuple[object, ...]
@@ -31,6 +32,32 @@ def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
     return tuple(found)
 
 
+Place = tuple[Floats, Floats]
+"""Position and quaternion in the world."""
+
+
+@dataclass
+class FixedBase:
+    """Where a base that does not move by itself was when it was read, and where it is known now."""
+
+    read: Place
+    now: Place
+
+
+class Shift(NamedTuple):
+    """How a base was moved: x to R x + p, in world axes."""
+
+    R: Array  # (3, 3)
+    p: Array  # (3,) [m]
+
+
+def shift_between(before: Place, after: Place) -> Shift:
+    """What takes a body from one place to another."""
+    turn = Rotation.from_quat(after[1]) * Rotation.from_quat(before[1]).inv()
+    R = turn.as_matrix()
+    return Shift(R, np.asarray(after[0]) - R @ before[0])
+
+
 @dataclass(frozen=True)
 class Port:
     """One body and where its coordinates are."""
@@ -41,8 +68,9 @@ class Port:
     stamp_id: int
     stamp: bytes
     converter: Converter
-    base: tuple[Floats, Floats] | None  # position and quaternion of a fixed base when it was read
-    carriers: tuple[int, ...]  # bodies of the mechanism that carry the base, link 0, link 1, ...
+    base: FixedBase | None  # None if it floats
+    links: tuple[str, ...]  # what the mechanism calls the base, link 0, link 1, ...
+    carriers: tuple[int, ...]  # bodies of the mechanism that carry them
     properties: tuple[Properties, ...]  # of the base, link 0, link 1, ... when they were read
 
     def check(self) -> None:
@@ -89,8 +117,8 @@ class Port:
         def read(q: list[float], v: list[float]) -> None:
             if base is None:
                 add_base(q, v, pose(body, client), twist(body, client))
-            elif (now := pose(body, client)) != base:
-                self._check_base(now, base)
+            elif (now := pose(body, client)) != base.now:
+                self._check_base(now, base.now)
             if not indices:
                 return
             if converter.balls:
@@ -111,10 +139,11 @@ class Port:
         reset_pose = pybullet.resetBasePositionAndOrientation
         reset_velocity = pybullet.resetBaseVelocity
 
-        q_part, v_part = self.converter.columns()
+        q_part, v_part = self.converter.parts()
 
         def write_columns(q: Array, v: Array) -> None:
-            reset_joints(body, indices, q[q_part].tolist(), v[v_part].tolist(), client)
+            positions = [[x] for x in q[q_part].tolist()]
+            reset_joints(body, indices, positions, [[x] for x in v[v_part].tolist()], client)
 
         def write_lists(q: Array, v: Array) -> None:
             positions, rates = joints(q, v)
@@ -135,14 +164,41 @@ class Port:
             return write_joints if indices else lambda q, v: None
         return write_all if indices else write_base
 
-    def _check_base(self, now: tuple[Floats, Floats], read: tuple[Floats, Floats]) -> None:
+    def _check_base(self, now: Place, read: Place) -> None:
         shift = float(np.abs(np.subtract(now[0], read[0])).max())
         turn = (Rotation.from_quat(now[1]) * Rotation.from_quat(read[1]).inv()).magnitude()
         if shift > 1e-12 or turn > 1e-12:
             raise WorldError(
                 f"body '{self.name}': its fixed base was moved by {shift:.3g} m and turned by"
-                f" {turn:.3g} rad since it was read; read the body again"
+                f" {turn:.3g} rad since it was read; attach or load it again (BulletClient follows"
+                " such a base by itself)"
             )
+
+    def moved(self) -> Shift | None:
+        """How the fixed base was moved since this was asked last, or it was read; None if not."""
+        base = self.base
+        if base is None:
+            return None
+        now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
+        if now == base.now:
+            return None
+        shift, base.now = shift_between(base.now, now), now
+        return shift
+
+    def put_base(self, bodies: np.ndarray, links: dict[str, Link]) -> None:
+        """Put what stands on the fixed base where that is now, from where it was read."""
+        base = self.base
+        if base is None or base.now == base.read:
+            return
+        R, p = shift_between(base.read, base.now)
+        for name, body in zip(self.links, self.carriers, strict=True):
+            if body == 0:
+                link = links[name]
+                links[name] = replace(link, R=R @ link.R, p=R @ link.p + p)
+        for body in sorted({body for body in self.carriers if body > 0}):
+            if bodies[body]["parent"] == 0:
+                bodies[body]["p"] = R @ bodies[body]["p"] + p
+                bodies[body]["R"] = R @ bodies[body]["R"]
 
 
 @dataclass(frozen=True)
@@ -192,7 +248,8 @@ class BulletBodies:
         for read in self._readers:
             read(positions, rates)
         if math.isfinite(sum(positions) + sum(rates)):
-            return np.array(positions), np.array(rates)
+            numbers = np.array(positions + rates)
+            return numbers[: self._nq], numbers[self._nq :]
         q, v = np.array(positions), np.array(rates)
         for joint in self.mechanism.joints.values():
             if not np.isfinite([*q[joint.q], *v[joint.v]]).all():
@@ -201,6 +258,23 @@ class BulletBodies:
                     " not a number; reset it"
                 )
         return q, v  # finite, but their sum is not
+
+    def follow_bases(self, read: Mechanism) -> tuple[Mechanism, dict[int, Shift]]:
+        """Take over where Bullet has the fixed bases now.
+
+        Args:
+            read: The mechanism with all of them where they were when they were read.
+
+        Returns:
+            The same with them where they are, and how those were moved that have been since the
+            last time, by Bullet's id.
+        """
+        asked = ((port.body_id, port.moved()) for port in self.ports)
+        shifts = {body: shift for body, shift in asked if shift is not None}
+        bodies, links = read.bodies.copy(), dict(read.links)
+        for port in self.ports:
+            port.put_base(bodies, links)
+        return replace(read, bodies=bodies, links=links), shifts
 
     def contacts(self) -> Array:
         """Points (n, 9) that contacts hold, of Bullet's last step; for ``System.filter``."""
@@ -214,6 +288,11 @@ class BulletBodies:
         """
         self.write(q, v)
         return self._touches.read()
+
+    @property
+    def spots(self) -> list[Spot]:
+        """Where the contacts are that ``touches`` found last, by Bullet's numbers."""
+        return self._touches.spots
 
     def scale_friction(self, body: int, link: int, factors: Vector) -> None:
         """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.

@@ -9,6 +9,7 @@ import math
 
 from bulletbridge.constraints.bounded_rows import Asked
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
+from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.formulations.arrays import (
     DONE,
     OF_THE_WHOLE,
@@ -46,7 +47,7 @@ from bulletbridge.formulations.plausible import (
     leaps,
     ways_squared,
 )
-from bulletbridge.formulations.projector import refresh, take_springs
+from bulletbridge.formulations.projector import filter_velocity, refresh, take_springs
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.layout import (
     Axis,
@@ -223,6 +224,9 @@ def run_bounded(
         keep(v, impulses[RATES])
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
         push_freely(a, f, q, v, force)
+        if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
+            prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
+            filter_velocity(a, f, v)
         given = work(a, before, v, force) if accounted else 0.0
         stuck = bounded_impulses(a, f, h, q, v, held, report)
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from bulletbridge.constraints.encode import encode_places
 from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
 from bulletbridge.numerics.records import Array
@@ -225,6 +227,12 @@ class BoundedState(Reconfigurable):
                     part.place(row, on.R @ R, on.p + on.R @ p, turn)
         if name in self.encoded.rows:
             super().place(name, link, R, p, turn)
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""
+        super().rebase(mechanism)
+        for part in (self._bounds.soft, self._bounds.guides.encoded):
+            encode_places(part, mechanism, self.constraints)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

@@ -15,6 +15,7 @@ from bulletbridge.constraints.element_records import encode_closed
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.stabilise import FILTER_RTOL
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.carrying import (
     carry_over,
@@ -196,6 +197,11 @@ class Reconfigurable(QueriedState):
         """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
         self._remembered = ()
         super().place(name, link, R, p, turn)
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""
+        self._remembered = ()
+        super().rebase(mechanism)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

@@ -307,16 +307,7 @@ def wrenches(
     Rows that are weaker than ``rtol``, relative to the strongest, supply none; unless given, those
     that the step takes for weak. The split is the step's.
     """
-    unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
-    # of all multipliers that supply it, the shortest, rows in one unit; those that all but follow
-    # from others share its load, and have to leave nothing of what they have besides
-    rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
-    asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
-    U, s, Vt = np.linalg.svd(rows)
-    some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
-    lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
-    rank = split.rank
-    shared = np.abs(Vt[rank:]).max(axis=0, initial=0.0) > 1e-9
+    lam, shared = shortest_multipliers(solver, terms, needed, rtol)
     found: dict[str, Reaction] = {}
     for index, (name, part) in enumerate(solver.encoded.rows.items()):
         decided = redundancy[name].kept == redundancy[name].rows
@@ -328,6 +319,26 @@ def wrenches(
             torque, force = moment_force[:3], moment_force[3:]
         found[name] = Reaction(name, point, force, torque, lam[part], unique)
     return found
+
+
+def shortest_multipliers(
+    solver: Solver, terms: Terms, needed: Array, rtol: float | None = None
+) -> tuple[Array, Array]:
+    """Of all multipliers (nc,) with J^T lam = ``needed`` (nv,) the shortest, rows in one unit.
+
+    Rows that all but follow from others share the load, and have to leave nothing of what they
+    have besides; ``rtol`` as in ``wrenches``.
+
+    Returns:
+        lam, and (nc,) whether a row shares its load with others.
+    """
+    unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
+    rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
+    asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
+    U, s, Vt = np.linalg.svd(rows)
+    some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
+    lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
+    return lam, np.abs(Vt[split.rank :]).max(axis=0, initial=0.0) > 1e-9
 
 
 def _length(x: Array) -> float:

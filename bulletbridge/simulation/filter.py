@@ -1,5 +1,8 @@
 """Bringing a state that somebody else has advanced onto the loops, and what that took."""
 
+import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +13,17 @@ from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
 from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.layout import FREE, HELD_COLUMNS, SPOT
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.numerics.stored_calls import StoredCall
+from bulletbridge.simulation.evaluation import shortest_multipliers
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NOTHING_HELD = np.zeros((0, HELD_COLUMNS))
+NO_POINTS = np.zeros((2, 0, 3))
 
 
 class Wrench(NamedTuple):
@@ -30,22 +35,41 @@ class Wrench(NamedTuple):
     moment: Array  # (3,) about the point [N m s]
 
 
-class Impulses(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Impulses:
     """Impulses with which one filter closed the constraints: M dv = Jᵀ mu.
+
+    Where rows share a load, those of least norm; close to a singular position without those of
+    rows that the step takes for weak, which are any size there and do next to nothing.
 
     Attributes:
         solver: Where the rows are described.
         state: (nq + nv + 1) q, v and t after the filter.
         dt: Step [s].
-        multipliers: (2, nc) of the velocity filter [N s, N m s], and of the correction times s.
+        found: (2, nc) multipliers of the velocity filter [N s, N m s], and of the correction times
+            s, as the kernel has them: none of rows that follow from others.
         points: (2, n, 3) the same of the held points: normal, two tangents.
+        closed: (nc,) rows of constraints that were not left open.
+        unique: Whether the rows determine them.
     """
 
     solver: Solver
     state: Array
     dt: float
-    multipliers: Array
+    found: Array
     points: Array
+    closed: Mask
+    unique: bool
+
+    @cached_property
+    def multipliers(self) -> Array:
+        """(2, nc) of the velocity filter and of the correction, as ``found``."""
+        if self.unique:
+            return self.found
+        solver, nq = self.solver, self.solver.mechanism.nq
+        terms = solver.terms(self.state[:nq], self.state[nq:-1], float(self.state[-1]))
+        terms = terms._replace(J=terms.J * self.closed[:, None])
+        return np.array([shortest_multipliers(solver, terms, terms.J.T @ x)[0] for x in self.found])
 
     @property
     def velocity(self) -> Array:
@@ -69,6 +93,11 @@ class Impulses(NamedTuple):
         """
         part = self.solver.encoded.rows[name]
         return np.array([self.velocity[part], self.position[part]])
+
+    def sizes(self, name: str) -> tuple[float, float]:
+        """Norms of ``of``: of what changed its velocity, and of what moved it."""
+        velocity, position = self.multipliers[:, self.solver.encoded.rows[name]].tolist()
+        return math.hypot(*velocity), math.hypot(*position) / self.dt
 
     def wrench(self, name: str, corrected: bool = True) -> Wrench | None:
         """Impulse of a loop as force and moment; None for what is not a loop.
@@ -147,7 +176,11 @@ class Filter:
         self._caps: dict[tuple[str, ...], Caps] = {(): decision.caps}
         self._allowed = solver.encoded.loops["allowed"].copy()
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
-        self._free: dict[tuple[str, ...], bool] = {}
+        self._free: dict[tuple[str, ...], int] = {}
+        self._every = np.ones(solver.encoded.nc, bool)
+        self._dt, self._before = solver.control["dt"], solver.state.copy()
+        nq = solver.mechanism.nq
+        self._q, self._v = slice(0, nq), slice(nq, len(solver.state) - 1)
         self._size = -1
         self._allocate(0)
 
@@ -158,32 +191,50 @@ class Filter:
             ModelError: There is no such constraint, or ``held`` is not such a table.
             AssemblyError: The loops cannot be closed near that state; the one before it stays.
         """
-        solver, count, dt = self.solver, len(held), float(self.solver.control[0]["dt"])
-        check_table(held)
-        if count > self._size:
-            self._allocate(2 * count)
-        if names not in self._free:
-            self._free[names] = is_free(solver.mechanism, solver.encoded, names)
-        before = solver.state.copy()
-        solver.q[:], solver.v[:] = q, v
-        solver.state[-1] += dt
+        solver, count, dt = self.solver, len(held), self._dt.item()
+        if held is not NOTHING_HELD:
+            check_table(held)
+            if count > self._size:
+                self._allocate(2 * count)
+        free = self._free.get(names)
+        if free is None:
+            free = self._free[names] = int(is_free(solver.mechanism, solver.encoded, names))
+        state, before = solver.state, self._before
+        before[:] = state
+        state[self._q], state[self._v] = q, v
+        state[-1] += dt
         failure = NOT_CLOSED
         try:
-            self._leave_out(names)
+            if names:
+                self._leave_out(names)
             targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = solver.finish_call(self._run((targets, held, int(self._free[names]))))
+            failure = self._run((targets, held, free))
+            if solver.user_size:
+                failure = solver.finish_call(failure)
         finally:
-            self._put_back(names)
+            if names:
+                self._put_back()
             if failure != DONE:
-                solver.state[:], solver.control[0]["fresh"] = before, 0
+                state[:], solver.control[0]["fresh"] = before, 0
         if failure == NO_SUCH_BODY:
             raise ModelError(
                 "a held point names a body that the mechanism does not have, or has no direction"
             )
         if failure != DONE:
             raise AssemblyError("the loops cannot be closed at this state; call assemble()")
-        points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
-        return Impulses(solver, solver.state.copy(), dt, self._multipliers.copy(), points)
+        points = NO_POINTS if not count else self._points[:, : 3 * count].copy()
+        points = points.reshape(2, count, 3)
+        closed = ~self._rows_of(names) if names else self._every
+        unique = int(solver.control[0]["rank"]) == int(closed.sum())
+        found = self._multipliers.copy()
+        return Impulses(solver, state.copy(), dt, found, points, closed, unique)
+
+    def _rows_of(self, names: tuple[str, ...]) -> Mask:
+        """(nc,) rows of the named constraints."""
+        rows = np.zeros(self.solver.encoded.nc, bool)
+        for name in names:
+            rows[self.solver.encoded.rows[name]] = True
+        return rows
 
     def _allocate(self, count: int) -> None:
         """Make room for ``count`` held points."""
@@ -207,16 +258,12 @@ class Filter:
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""
-        if not names:
-            return
         solver = self.solver
         for name in names:
             if name not in solver.encoded.rows:
                 known = ", ".join(solver.encoded.rows)
                 raise ModelError(f"unknown constraint '{name}'; there are: {known}")
-        gone = np.zeros(solver.encoded.nc, bool)
-        for name in names:
-            gone[solver.encoded.rows[name]] = True
+        gone = self._rows_of(names)
         if names not in self._caps:
             self._caps[names] = self._decision.caps_of(~gone)
         for field in ("unit", "scale"):
@@ -225,10 +272,8 @@ class Filter:
         solver.encoded.loops["allowed"][[name in names for name in loops]] = np.inf
         solver.take_caps(self._caps[names])
 
-    def _put_back(self, names: tuple[str, ...]) -> None:
+    def _put_back(self) -> None:
         """Undo ``_leave_out``; the factors are not those of all rows."""
-        if not names:
-            return
         solver = self.solver
         for field in ("unit", "scale"):
             solver.rows[0][field] = self._sizes[field]

@@ -246,12 +246,22 @@ class Islands:
             whole.state,
             whole.control,
         )
-        self._islands, self._whole = islands, whole
+        self._islands, self._whole, self._parts = islands, whole, parts
         own = [cast(tuple[np.ndarray, ...], solver.arrays) for solver in solvers]
         self.arrays: tuple[np.ndarray, ...] = *shared, pushes, before, *(x for s in own for x in s)
         self.count = len(parts)
         self._bound: StoredCall | None = None
         self._kernel: Any = None
+
+    def rebase(self) -> None:
+        """Take over where the links that stand still, and loops on them, are in the whole."""
+        for part, solver in zip(self._parts, self._solvers, strict=True):
+            for name in ("R", "p"):
+                solver.bodies[name] = self._whole.bodies[name][part.bodies]
+            for name in ("R_a", "p_a", "R_b", "p_b"):
+                solver.encoded.loops[name] = self._whole.encoded.loops[name][part.loops]
+            for name in ("round_off", "lever"):
+                solver.control[0][name] = self._whole.control[0][name]
 
     def _stored(self) -> StoredCall:
         """The kernel of all islands, with that of the present integrator for each."""

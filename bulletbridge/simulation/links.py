@@ -182,6 +182,9 @@ class Links:
             if failure != DONE or first == steps:
                 return failure
 
+    def rebase(self) -> None:
+        """Nothing: it works on the arrays of the whole."""
+
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""
         whole = self._whole

@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.formulations.arrays import (
     ACCELERATION,
     CONTRADICTED,
@@ -64,6 +65,10 @@ class Parts(Protocol):
         """Call that advances by one step with forces that stay."""
         ...
 
+    def rebase(self) -> None:
+        """Take over where the links that stand still, and loops on them, are in the whole."""
+        ...
+
 
 class Solver(SolverArrays):
     """Steps of a mechanism with its constraints: calls into the kernels."""
@@ -117,6 +122,17 @@ class Solver(SolverArrays):
         self._step = None
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with the same tree whose links that stand still are elsewhere, as encoded."""
+        self.mechanism = mechanism
+        for name in ("R", "p"):
+            self.bodies[name] = mechanism.bodies[name]
+        c = self.control[0]
+        c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
+        c["fresh"] = 0
+        if self.parts is not None:
+            self.parts.rebase()
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step.run`` on the state; return the failure that stopped it, or DONE.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bulletbridge.constraints.element_records import encode_closed
-from bulletbridge.constraints.encode import Constraint, require_names
+from bulletbridge.constraints.encode import Constraint, encode_places, require_names
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import LEFT_OPEN
@@ -269,6 +269,17 @@ class ClosedState:
         R, p = on.R @ R, on.p + on.R @ p
         for solver in (self._full, self._solver):
             solver.encoded.place(name, R, p, turn)
+            solver.control[0]["fresh"] = 0
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with the same tree whose links that stand still are elsewhere.
+
+        Frames of loops are where their constraints say, on those links; the state is not touched.
+        """
+        self.mechanism = mechanism
+        for solver in {id(s): s for s in (self._full, self._solver)}.values():
+            encode_places(solver.encoded, mechanism, self.constraints)
+            solver.rebase(mechanism)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

@@ -17,6 +17,19 @@ class WorldState(BoundedState):
 
     _filter: Filter | None = None
 
+    def snapshot(self) -> Array:
+        """q, v and t (nq + nv + 1), for ``take_back``."""
+        return self._solver.state.copy()
+
+    def take_back(self, state: Array) -> None:
+        """Undo the last step; impulses to start from stay those that it found.
+
+        Args:
+            state: (nq + nv + 1) from ``snapshot`` before it.
+        """
+        nq = self.mechanism.nq
+        self._solver.put(state[:nq], state[nq:-1], float(state[-1]))
+
     def read(self) -> None:
         """Take the state as the world has it now, for instance after ``resetJointState``.
 
@@ -37,6 +50,8 @@ class WorldState(BoundedState):
         held: Array | None = None,
         open: Collection[str] = (),
         assemble: bool = False,
+        found: tuple[Array, Array] | None = None,
+        write: bool = True,
     ) -> Impulses:
         """Bring the world's own state onto the loops, after somebody else has advanced it.
 
@@ -49,6 +64,8 @@ class WorldState(BoundedState):
                 ``mechanism.layout``. ``BulletBodies.contacts`` makes them of Bullet's contacts.
             open: Names of constraints that are left as they are this time.
             assemble: Whether loops that are too far open for a correction are assembled first.
+            found: q (nq,) and v (nv,) of the world, where they have been read already.
+            write: Whether the world is shown the state at once.
 
         Returns:
             What it took.
@@ -58,23 +75,25 @@ class WorldState(BoundedState):
             AssemblyError: The loops cannot be closed near that state; the world keeps it.
             WorldError: There is no world, or the bodies are not there any more.
         """
-        if self.world is None:
+        if self._world is None:
             raise WorldError("this system has no world to take a state from; call set_state")
         held = NOTHING_HELD if held is None else held
-        q, v = self.world.state()
-        free = np.zeros(self.mechanism.nv, bool)
+        q, v = self._world.state() if found is None else found
         if self._filter is None:
             if self._decision is None:
+                free = np.zeros(self.mechanism.nv, bool)
                 self._solver, self._decision, _, _ = self._decide(self._full, q, free)
             self._filter = Filter(self._solver, self.decision)
         try:
-            impulses = self._filter(q, v, held, tuple(open))
+            impulses = self._filter(q, v, held, tuple(open) if open else ())
         except AssemblyError:
             if not assemble:
                 raise
+            free = np.zeros(self.mechanism.nv, bool)
             self._assemble(q, free, v, free)
             impulses = self._filter(self.q, self.v, held, tuple(open))
-        self.write()
+        if write:
+            self._world.write(self._solver.q, self._solver.v)
         return impulses
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:

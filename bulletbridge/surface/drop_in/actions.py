@@ -1,8 +1,9 @@
 """What a program does to the bodies of a client, which Bullet does not tell afterwards."""
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pybullet
@@ -11,10 +12,14 @@ from bulletbridge.constraints.loop import SOFTNESS
 from bulletbridge.numerics.records import Array, Vector
 
 Given = dict[str, Any]
+Withheld = tuple[Callable[..., Any], tuple[Any, ...], Given]
+"""A function of PyBullet's, positional and named arguments."""
+Call = tuple[tuple[str, ...], tuple[Any, ...], Given]
+"""Names of positional arguments, these, and named arguments, as they were given."""
 SEVERAL = {
-    "force": "forces",
     "targetPosition": "targetPositions",
     "targetVelocity": "targetVelocities",
+    "force": "forces",
     "positionGain": "positionGains",
     "velocityGain": "velocityGains",
     "maxVelocity": "maxVelocities",
@@ -22,6 +27,19 @@ SEVERAL = {
 """Names of arguments for one joint and for several."""
 DEFAULT_DAMPING = 0.04
 """Of every link, linear and angular, unless changeDynamics says otherwise."""
+
+
+ONE = (
+    *("bodyUniqueId", "jointIndex", "controlMode", "targetPosition", "targetVelocity", "force"),
+    *("positionGain", "velocityGain", "maxVelocity"),
+)
+"""Arguments of motor commands for one joint, in PyBullet's order."""
+MANY = "bodyUniqueId", "jointIndices", "controlMode", *SEVERAL.values()
+"""The same for several joints."""
+PLAIN = {int, float, bool, np.float64}
+"""Types of arguments that stay what they are."""
+MOST_COMMANDS = 4096
+"""Commands that are kept as they were given."""
 
 
 @dataclass(frozen=True)
@@ -78,58 +96,104 @@ DEFAULT_FORCE, DEFAULT_POSITION_GAIN = 1e5, 0.1
 class Actions:
     """Motors, joint torques, external forces and damping of all bodies of a client.
 
+    Commands of every step are kept as they are given: only exact steps ask what they mean.
+
     Attributes:
-        motors: By body and joint; ``AT_FIRST`` where nothing was said.
-        torques: Joint torques of the coming step [N m or N], by body and joint.
-        pushes: External forces of the coming step.
         damping: Linear and angular damping of links, by body.
         joint_damping: Of single joints, where it was changed, by body and joint.
         limits: Lower and upper limit of single joints, where they were changed.
         erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
+        commands: How many times motors have been given others.
+        withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
+            them, may never be made.
     """
 
-    motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
-    torques: list[tuple[int, int, Array]] = field(default_factory=lambda: [])
-    pushes: list[Push] = field(default_factory=lambda: [])
     damping: dict[int, tuple[float, float]] = field(default_factory=lambda: {})
     joint_damping: dict[tuple[int, int], float] = field(default_factory=lambda: {})
     limits: dict[tuple[int, int], tuple[float, float]] = field(default_factory=lambda: {})
 
     erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
+    commands: int = 0
+    withheld: list[Withheld] = field(default_factory=lambda: [])
 
-    def command(self, given: Given) -> None:
+    _motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
+    _commanded: dict[tuple[int, Any], Call] = field(default_factory=lambda: {})
+    _torques: list[Call] = field(default_factory=lambda: [])
+    _pushes: list[Call] = field(default_factory=lambda: [])
+
+    @property
+    def motors(self) -> dict[tuple[int, int], Motor]:
+        """Motors by body and joint; ``AT_FIRST`` where nothing was said."""
+        if self._commanded:
+            for command in self._commanded.values():
+                for place, mode, given in each_joint(command):
+                    self._motors[place] = motor_of(mode, given)
+            self._commanded.clear()
+            self.commands += 1
+        return self._motors
+
+    @property
+    def pushing(self) -> bool:
+        """Whether torques or external forces act in the coming step."""
+        return bool(self._torques or self._pushes)
+
+    @property
+    def told(self) -> bool:
+        """Whether Bullet knows of any of them."""
+        return len(self._torques) + len(self._pushes) > len(self.withheld)
+
+    @property
+    def torques(self) -> list[tuple[int, int, Array]]:
+        """Body, joint and torques of the coming step [N m or N]."""
+        return [
+            (*place, np.atleast_1d(np.asarray(given["force"], float)))
+            for command in self._torques
+            for place, _, given in each_joint(command)
+            if given.get("force") is not None
+        ]
+
+    @property
+    def pushes(self) -> list[Push]:
+        """External forces of the coming step."""
+        return [push_of(call) for call in self._pushes]
+
+    def command(self, args: tuple[Any, ...], kwargs: Given) -> None:
         """Take note of a motor command for one joint."""
-        self._command(given["bodyUniqueId"], given["jointIndex"], given["controlMode"], given)
-
-    def command_all(self, given: Given) -> None:
-        """Take note of motor commands for several joints."""
-        columns = {one: given[many] for one, many in SEVERAL.items() if many in given}
-        for i, joint in enumerate(given["jointIndices"]):
-            values = {key: column[i] for key, column in columns.items()}
-            self._command(given["bodyUniqueId"], joint, given["controlMode"], values)
-
-    def _command(self, body: int, joint: int, mode: int, given: Given) -> None:
-        force = given.get("force")
+        if len(args) > 2:
+            body, joint, mode, *_ = args
+        else:
+            given = dict(zip(ONE, args, strict=False)) | kwargs
+            body, joint, mode = body_of(given), given["jointIndex"], given["controlMode"]
+        if not are_plain(args) or not are_plain(kwargs.values()):
+            args, kwargs = frozen(args), frozen_values(kwargs)
         if mode == pybullet.TORQUE_CONTROL:
-            if force is not None:
-                self.torques.append((body, joint, np.atleast_1d(np.asarray(force, float))))
-            return
-        self.motors[body, joint] = motor_of(mode, given)
+            self._torques.append((ONE, args, kwargs))
+        else:
+            self._commanded.pop((body, joint), None)  # the last one comes last
+            self._commanded[body, joint] = ONE, args, kwargs
 
-    def push(self, given: Given, vector: str) -> None:
-        """Take note of an external force or torque."""
-        point = given.get("posObj")
-        self.pushes.append(
-            Push(
-                given["objectUniqueId"],
-                given["linkIndex"],
-                np.array(given[vector], float),
-                None if point is None else np.array(point, float),
-                given["flags"] == pybullet.WORLD_FRAME,
-            )
-        )
+    def command_all(self, args: tuple[Any, ...], kwargs: Given) -> None:
+        """Take note of motor commands for several joints."""
+        args, kwargs = frozen(args), frozen_values(kwargs)
+        if len(args) > 2:
+            body, joints, mode, *_ = args
+        else:
+            given = dict(zip(MANY, args, strict=False)) | kwargs
+            body, joints, mode = body_of(given), given["jointIndices"], given["controlMode"]
+        if mode == pybullet.TORQUE_CONTROL:
+            self._torques.append((MANY, args, kwargs))
+            return
+        place = body, tuple(joints)
+        self._commanded.pop(place, None)
+        self._commanded[place] = MANY, args, kwargs
+        if len(self._commanded) > MOST_COMMANDS:
+            _ = self.motors
+
+    def push(self, names: tuple[str, ...], args: tuple[Any, ...], kwargs: Given) -> None:
+        """Take note of an external force or torque, whose arguments have these names."""
+        self._pushes.append((names, frozen(args), frozen_values(kwargs) if kwargs else kwargs))
 
     def change(self, given: Given) -> None:
         """Take note of changeDynamics."""
@@ -158,32 +222,113 @@ class Actions:
 
     def end_step(self) -> None:
         """Torques and forces act for one step."""
-        self.torques.clear()
-        self.pushes.clear()
+        self._torques.clear()
+        self._pushes.clear()
+        self.withheld.clear()
+
+    def withhold(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Given) -> None:
+        """Keep a call with its forces from Bullet."""
+        self.withheld.append((function, frozen(args), frozen_values(kwargs)))
+
+    def tell(self) -> None:
+        """Tell Bullet the forces that were withheld, for it is to make a step."""
+        for function, args, kwargs in self.withheld:
+            function(*args, **kwargs)
+        self.withheld.clear()
+
+
+def each_joint(command: Call) -> Iterator[tuple[tuple[int, int], int, Given]]:
+    """Body and joint, mode, and further arguments for one joint: of all joints of a command."""
+    given = given_by(command)
+    body, mode = body_of(given), given["controlMode"]
+    if "jointIndex" in given:
+        yield (body, given["jointIndex"]), mode, given
+        return
+    columns = {one: given[many] for one, many in SEVERAL.items() if many in given}
+    for i, joint in enumerate(given["jointIndices"]):
+        yield (body, joint), mode, {key: column[i] for key, column in columns.items()}
+
+
+def push_of(call: Call) -> Push:
+    """What a call pushes."""
+    given = given_by(call)
+    point = given.get("posObj")
+    return Push(
+        given["objectUniqueId"],
+        given["linkIndex"],
+        np.array(given["forceObj" if "forceObj" in given else "torqueObj"], float),
+        None if point is None else np.array(point, float),
+        given["flags"] == pybullet.WORLD_FRAME,
+    )
+
+
+def given_by(call: Call) -> Given:
+    """Arguments by name."""
+    names, args, kwargs = call
+    return dict(zip(names, args, strict=False)) | kwargs
+
+
+def body_of(given: Given) -> int:
+    """The body of a motor command, also by its old name."""
+    return given["bodyUniqueId"] if "bodyUniqueId" in given else given["bodyIndex"]
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Whether they are numbers that stay what they are."""
+    return PLAIN.issuperset(map(type, values))
+
+
+def frozen(value: Any) -> Any:
+    """A copy of a list, tuple or array, of which a program may make something else."""
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, np.ndarray):
+        return np.array(value, float)
+    if not isinstance(value, list | tuple):
+        return value
+    values = cast(list[Any], value)
+    return tuple(values) if are_plain(values) else tuple([frozen(x) for x in values])
+
+
+def nothing_of(value: Any) -> Any:
+    """Zeros in the place of numbers."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [nothing_of(x) for x in cast(list[Any], value)]
+    return 0.0 if isinstance(value, int | float | np.number) else value
+
+
+def frozen_values(given: Given) -> Given:
+    """Named arguments with ``frozen`` values."""
+    return {name: frozen(value) for name, value in given.items()}
 
 
 def motor_of(mode: int, given: Given) -> Motor:
     """What a command other than a torque makes of a motor."""
     force = given.get("force", DEFAULT_FORCE)
-    if not np.any(force):
+    if type(force) not in PLAIN and np.ndim(force):
+        return Motor(mode="a spherical joint") if np.any(force) else OFF
+    if not force:
         return OFF
-    if np.ndim(force):
-        return Motor(mode="a spherical joint")
     if mode not in (pybullet.POSITION_CONTROL, pybullet.VELOCITY_CONTROL):
         return Motor(mode="PD_CONTROL")
-    follows = mode == pybullet.POSITION_CONTROL
+    velocity = number(given.get("targetVelocity", 0.0))
+    velocity_gain = float(given.get("velocityGain", 1.0))
+    if mode == pybullet.VELOCITY_CONTROL:
+        return Motor(float(force), velocity, velocity_gain=velocity_gain)
     fastest = float(given.get("maxVelocity", -1.0))
     return Motor(
         float(force),
-        number(given.get("targetVelocity", 0.0)),
-        number(given.get("targetPosition", 0.0)) if follows else 0.0,
-        float(given.get("velocityGain", 1.0)),
-        float(given.get("positionGain", DEFAULT_POSITION_GAIN)) if follows else 0.0,
-        fastest if follows and fastest > 0.0 else math.inf,
+        velocity,
+        number(given.get("targetPosition", 0.0)),
+        velocity_gain,
+        float(given.get("positionGain", DEFAULT_POSITION_GAIN)),
+        fastest if fastest > 0.0 else math.inf,
     )
 
 
 def number(value: Any) -> float:
     """A target that may be a list of one number."""
+    if type(value) in PLAIN:
+        return float(value)
     values = np.ravel(value)
     return float(values[0]) if len(values) else 0.0

@@ -1,20 +1,34 @@
 """PyBullet's functions about bodies that are not passed through untouched."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pybullet
 
+from bulletbridge.constraints.contact_rows import tangents
+from bulletbridge.mechanism.bullet_contacts import Spot
+from bulletbridge.mechanism.bullet_friction import ROUND
+from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in import guards
 from bulletbridge.surface.drop_in.function import (
     FUNCTIONS,
     Function,
     Given,
+    Noted,
     before_call,
     follows,
     replaces,
 )
 from bulletbridge.surface.drop_in.hooks import HOOKS
-from bulletbridge.surface.drop_in.session import EXACT, REAL_TIME, Session, session_of
+from bulletbridge.surface.drop_in.session import (
+    EXACT,
+    REAL_TIME,
+    SENSOR,
+    SESSIONS,
+    Session,
+    session_of,
+)
 
 # bodies
 
@@ -60,18 +74,31 @@ def restore_state(session: Session, given: Given) -> None:
     session.restore(None if "fileName" in given else given.get("stateId"))
 
 
-def note_reset(session: Session, given: Given) -> None:
+def note_reset(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     """Loops that it opens are closed before the next step."""
-    session.disturb(given.get("bodyUniqueId", given.get("objectUniqueId")))
+    body = args[0] if args else kwargs.get("bodyUniqueId", kwargs.get("objectUniqueId"))
+    session.disturb(body)
 
 
-for name, parameters in (
-    ("resetJointState", ("bodyUniqueId", "jointIndex", "targetValue", "targetVelocity")),
-    ("resetJointStateMultiDof", ("bodyUniqueId", "jointIndex", "targetValue", "targetVelocity")),
-    ("resetBasePositionAndOrientation", ("bodyUniqueId", "posObj", "ornObj")),
-    ("resetBaseVelocity", ("objectUniqueId", "linearVelocity", "angularVelocity")),
+for name, count in (
+    ("resetJointState", 4),
+    ("resetJointStateMultiDof", 4),
+    ("resetBaseVelocity", 3),
 ):
-    follows(name, *parameters)(note_reset)
+    FUNCTIONS[name] = Noted(name, count, note_reset)
+
+
+def note_base(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """What hangs on a base that is fixed follows it; otherwise loops are closed at the next step.
+
+    Something fixed that is moved at every step is a moving platform.
+    """
+    session.move_base(args[0] if args else kwargs["bodyUniqueId"])
+
+
+FUNCTIONS["resetBasePositionAndOrientation"] = Noted(
+    "resetBasePositionAndOrientation", 3, note_base
+)
 
 
 @replaces("bodyUniqueId", "jointIndices", "targetValues", "targetVelocities")
@@ -79,14 +106,14 @@ def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
     """Bullet's. A tuple of values, which ends the process, raises."""
     guards.check_lists(given)
     answer = session.native("resetJointStatesMultiDof", given)
-    note_reset(session, given)
+    session.disturb(given["bodyUniqueId"])
     return answer
 
 
 # motors and forces
 
 
-class JointStates(Function):
+class JointStates(Noted):
     """PyBullet's, with what motors exerted where the step was ours.
 
     Args:
@@ -95,34 +122,36 @@ class JointStates(Function):
     """
 
     def __init__(self, name: str, several: bool) -> None:
-        super().__init__(name, ("bodyUniqueId", "jointIndices" if several else "jointIndex"), told)
-        self._call, self._several = getattr(pybullet, name), several
+        super().__init__(name, 2, told)
+        self._several = several
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it as PyBullet's own."""
         if HOOKS.before_call or REAL_TIME:
             before_call()
-        answer = self._call(*args, **kwargs)
+        answer = self._native(*args, **kwargs)
         if not EXACT:
             return answer
-        given = dict(zip(self._parameters, args, strict=False)) | kwargs
-        session = session_of(given.get("physicsClientId", 0))
-        if session not in EXACT:
+        client = kwargs.get("physicsClientId", 0) if len(args) <= self._count else args[-1]
+        session = SESSIONS.get(client)
+        body = args[0] if args else kwargs["bodyUniqueId"]
+        forces = session.motor_forces(body) if session in EXACT else None
+        if not forces:
             return answer
-        body = given["bodyUniqueId"]
-        if not self._several:
-            return told_by(session, body, given["jointIndex"], answer)
-        each = zip(given["jointIndices"], answer, strict=True)
-        return tuple(told_by(session, body, joint, state) for joint, state in each)
+        if self._several:
+            joints = args[1] if len(args) > 1 else kwargs["jointIndices"]
+            each = zip(joints, answer, strict=True)
+            return tuple(told_by(forces, joint, state) for joint, state in each)
+        return told_by(forces, args[1] if len(args) > 1 else kwargs["jointIndex"], answer)
 
 
-def told(_session: Session, _given: Given) -> None:
-    """Bullet's. Motor torques are those of our step in exact mode."""
+def told(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
+    """Motor torques are those of our step in exact mode."""
 
 
-def told_by(session: Session, body: int, joint: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A joint's state with the torque of its motor in our step."""
-    force = session.motor_force(body, joint)
+def told_by(forces: Mapping[int, float], joint: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A joint's state with the force of its motor in our step, if there is one."""
+    force = forces.get(joint)
     if force is None:
         return state
     return (*state[:3], (force,) if isinstance(state[3], tuple) else force)
@@ -137,58 +166,142 @@ for name, several in (
     FUNCTIONS[name] = JointStates(name, several)
 
 
-def note_command(session: Session, given: Given) -> None:
+def note_command(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     """Exact steps must know which motors are on, and apply joint torques themselves."""
-    session.actions.command(given)
+    session.actions.command(args, kwargs)
 
 
-def note_commands(session: Session, given: Given) -> None:
+def note_commands(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     """Exact steps must know which motors are on, and apply joint torques themselves."""
-    session.actions.command_all(given)
+    session.actions.command_all(args, kwargs)
 
 
-ONE = "targetPosition", "targetVelocity", "force", "positionGain", "velocityGain", "maxVelocity"
-MANY = "targetPositions", "targetVelocities", "forces", "positionGains", "velocityGains"
-for name, note, parameters in (
-    ("setJointMotorControl2", note_command, ("jointIndex", "controlMode", *ONE)),
-    ("setJointMotorControlMultiDof", note_command, ("jointIndex", "controlMode", *ONE)),
-    ("setJointMotorControlArray", note_commands, ("jointIndices", "controlMode", *MANY)),
-    (
-        "setJointMotorControlMultiDofArray",
-        note_commands,
-        ("jointIndices", "controlMode", *MANY, "maxVelocities"),
-    ),
+for name, note, count, force in (
+    ("setJointMotorControl2", note_command, 9, "force"),
+    ("setJointMotorControlMultiDof", note_command, 9, "force"),
+    ("setJointMotorControlArray", note_commands, 8, "forces"),
+    ("setJointMotorControlMultiDofArray", note_commands, 9, "forces"),
 ):
-    follows(name, "bodyUniqueId", *parameters)(note)
+    FUNCTIONS[name] = Noted(name, count, note, (5, force, pybullet.TORQUE_CONTROL))
 
 
-class OldMotorControl(Function):
+class OldMotorControl(Noted):
     """``setJointMotorControl``, which has no names for its arguments and knows client 0 only."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call PyBullet's own, and take note."""
         before_call()
         answer = pybullet.setJointMotorControl(*args, **kwargs)
-        given: Given = dict(zip(("bodyUniqueId", "jointIndex", "controlMode"), args, strict=False))
-        torque = given["controlMode"] == pybullet.TORQUE_CONTROL
-        given["force"] = args[3] if torque else args[4] if len(args) > 4 else None
-        session_of(0).actions.command(given)
+        torque = args[2] == pybullet.TORQUE_CONTROL
+        force = args[3] if torque else args[4] if len(args) > 4 else None
+        session_of(0).actions.command(args[:3], {"force": force})
         return answer
 
 
-FUNCTIONS["setJointMotorControl"] = OldMotorControl("setJointMotorControl", (), note_command)
+FUNCTIONS["setJointMotorControl"] = OldMotorControl("setJointMotorControl", 5, note_command)
 
 
-@follows("applyExternalForce", "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags")
-def apply_external_force(session: Session, given: Given) -> None:
+FORCE = "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags"
+TORQUE = "objectUniqueId", "linkIndex", "torqueObj", "flags"
+
+
+def note_force(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     """Exact steps apply it themselves."""
-    session.actions.push(given, "forceObj")
+    session.actions.push(FORCE, args, kwargs)
 
 
-@follows("applyExternalTorque", "objectUniqueId", "linkIndex", "torqueObj", "flags")
-def apply_external_torque(session: Session, given: Given) -> None:
+def note_torque(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
     """Exact steps apply it themselves."""
-    session.actions.push(given, "torqueObj")
+    session.actions.push(TORQUE, args, kwargs)
+
+
+FUNCTIONS["applyExternalForce"] = Noted(
+    "applyExternalForce", len(FORCE), note_force, (2, "forceObj", None)
+)
+FUNCTIONS["applyExternalTorque"] = Noted(
+    "applyExternalTorque", len(TORQUE), note_torque, (2, "torqueObj", None)
+)
+
+
+class ContactPoints(Noted):
+    """``getContactPoints``, with the forces of our step where Bullet makes none."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        points = self._native(*args, **kwargs)
+        if not EXACT or not points:
+            return points
+        client = args[self._count] if len(args) > self._count else kwargs.get("physicsClientId", 0)
+        session = SESSIONS.get(client)
+        forces = session.contact_forces() if session in EXACT else None
+        return tuple([with_force(point, forces) for point in points]) if forces else points
+
+
+def with_force(point: tuple[Any, ...], forces: Mapping[Spot, Array]) -> tuple[Any, ...]:
+    """What Bullet tells of a contact, with the forces (3,) [N] of our step.
+
+    As in Bullet friction is told on body A in its own order of the two, whoever was asked for.
+    """
+    a, b, link_a, link_b, at_a, at_b, normal = point[1:8]
+    force, sign = forces.get(((a, b, link_a, link_b), at_a)), 1.0
+    if force is None:
+        force, sign = forces.get(((b, a, link_b, link_a), at_b)), -1.0
+    if force is None:
+        return point
+    told: list[Any] = [sign * float(np.dot(normal, force))]
+    for direction in tangents(normal, ROUND):
+        told += float(np.dot(direction, force)), direction
+    return (*point[:9], *told)
+
+
+def points_told(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
+    """Forces are those of our step where nothing moves but what is stepped exactly."""
+
+
+FUNCTIONS["getContactPoints"] = ContactPoints("getContactPoints", 4, points_told)
+
+
+# what looks at Bullet's own steps, which are then made even if all that moves is stepped exactly
+
+
+@replaces("loggingType", "fileName", "objectUniqueIds")
+def startStateLogging(session: Session, given: Given) -> int:
+    """Bullet's."""
+    number: int = session.native("startStateLogging", given)
+    session.observers.add(("log", number))
+    return number
+
+
+@follows("stopStateLogging", "loggingId")
+def stop_state_logging(session: Session, given: Given) -> None:
+    """Bullet's steps may be left out again."""
+    session.observers.discard(("log", given["loggingId"]))
+
+
+@replaces("pluginPath", "postFix")
+def loadPlugin(session: Session, given: Given) -> int:
+    """Bullet's."""
+    number: int = session.native("loadPlugin", given)
+    session.observers.add(("plugin", number))
+    return number
+
+
+@follows("unloadPlugin", "pluginUniqueId")
+def unload_plugin(session: Session, given: Given) -> None:
+    """Bullet's steps may be left out again."""
+    session.observers.discard(("plugin", given["pluginUniqueId"]))
+
+
+@follows("enableJointForceTorqueSensor", "bodyUniqueId", "jointIndex", "enableSensor")
+def enable_sensor(session: Session, given: Given) -> None:
+    """Reactions that it measures are those of Bullet's step."""
+    sensor = SENSOR, given["bodyUniqueId"], given["jointIndex"]
+    if given.get("enableSensor", 1):
+        session.observers.add(sensor)
+    else:
+        session.observers.discard(sensor)
 
 
 # dynamics calls

@@ -37,6 +37,7 @@ class BulletClient(bullet_client.BulletClient):
         mode: Mode | None = None,
     ) -> None:
         self._client = -1  # for the destructor, should the constructor raise
+        self._found: list[str] = []  # functions that are called often, and are kept
         self._shapes: dict[Any, Any] = {}
         self._pid = os.getpid()
         method, connect = connection_mode, functions.FUNCTIONS["connect"]
@@ -52,8 +53,14 @@ class BulletClient(bullet_client.BulletClient):
     def __getattr__(self, name: str) -> Any:
         """PyBullet's function for this client, or its constant."""
         attribute = functions.lookup(name)
-        if isinstance(attribute, BuiltinFunctionType):
+        if isinstance(attribute, functions.Noted):
+            attribute = functools.partial(attribute, physicsClientId=self._client)
+            self.__dict__[name] = attribute
+            self._found.append(name)
+        elif isinstance(attribute, BuiltinFunctionType):
             attribute = functools.partial(attribute, physicsClientId=self._client)
         if name == "disconnect":
             self._client = -1
+            while self._found:
+                del self.__dict__[self._found.pop()]
         return attribute

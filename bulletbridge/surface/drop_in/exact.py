@@ -11,11 +11,11 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
-from bulletbridge.mechanism.bullet_contacts import StrangerError
+from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.saved import SavedState
+from bulletbridge.simulation.evaluation import Reaction
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named
@@ -35,8 +35,8 @@ class ExactGroup(Group):
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
     Motors, limits, contacts and constraints with force limits are solved together where the other
-    loops stay closed. Motors of spherical joints and soft gears are not part of an exact step;
-    bodies on which they act are Bullet's to step.
+    loops stay closed. Motors of spherical joints are not part of an exact step; bodies on which
+    they act are Bullet's to step.
 
     Args:
         bodies: Bullet's ids.
@@ -61,12 +61,16 @@ class ExactGroup(Group):
     ) -> None:
         self._actions, self._others = actions, others
         self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
+        self._commanded = -1  # when they were given them
         super().__init__(bodies, loops, client)
         self.system.gravity = gravity(client)
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
-        self._before: SavedState | None = None
-        self._exerted: dict[tuple[int, int], float] | None = {}  # of the last step, once asked for
+        self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
+        self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
+        self._contact_forces: dict[Spot, Array] | None = {}  # likewise
+        self._pushed = False  # whether anything but motors acted in the last step
+        self._exerted: dict[int, dict[int, float]] | None = {}  # of the last step, once asked for
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -88,8 +92,9 @@ class ExactGroup(Group):
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
         if not super().recall(memory):
             return False
-        self._commands.clear()  # the motors go by their last commands, as Bullet's do
-        for loop, limit in self._limited().items():
+        self._commands.clear()
+        self._commanded = -1  # the motors go by their last commands, as Bullet's do
+        for loop, limit in self._limited.items():
             self.system.set_max_force(loop.name, limit)
         return True
 
@@ -109,17 +114,20 @@ class ExactGroup(Group):
         """
         self._refuse_constraints()
         self._set_motors()
-        if self._moved or self._moving:
-            self._drive()
         system = self.system
         if self._disturbed:
+            self._follow_bases()
             self._rebase_gears()
             system.filter(assemble=True)
             system.forget()
             self._disturbed = False
-        self._before = system.save(world=False) if may_undo else None
-        system.tau[:] = self._forces()
-        self._exerted = None
+        if self._moved or self._moving or self._bases_due:
+            self._drive()
+        self._before = system.snapshot() if may_undo else None
+        if self._actions.pushing or self._pushed:
+            self._pushed = self._actions.pushing
+            system.tau[:] = self._forces()
+        self._exerted = self._contact_forces = None
         try:
             system.step(write=False)
         except StrangerError:
@@ -130,34 +138,48 @@ class ExactGroup(Group):
 
     def after_step(self) -> None:
         """Show our state in place of Bullet's."""
+        self._forget_states()
         self.system.write()
 
     def undo(self) -> None:
-        """Take back the step."""
+        """Take back the step; what it found to start from stays, for it is to be made again."""
         assert self._before is not None
-        self.system.restore(self._before, write=False)
+        self.system.take_back(self._before)
 
-    def state_of(self, loop: Loop) -> State:
+    def _forget_states(self) -> None:
+        super()._forget_states()
+        self._reactions = {}
+
+    def _find_state(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
         if loop.number not in self._models:
-            return super().state_of(loop)
-        reaction, model = self.system.reactions()[loop.name], self._models[loop.number]
+            return super()._find_state(loop)
+        self._reactions = self._reactions or self.system.reactions()
+        reaction, model = self._reactions[loop.name], self._models[loop.number]
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
         R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
         return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
 
-    def motor_force(self, body: int, joint: int) -> float | None:
-        """What a motor exerted in the last step [N m or N]; None where there is none on."""
+    def motor_forces(self, body: int) -> Mapping[int, float]:
+        """What a body's motors that are on exerted in the last step [N m or N], by joint."""
         if self._exerted is None:
-            motors = self.system.motors
+            motors, self._exerted = self.system.motors, {}
             forces = dict(zip(motors.names, motors.forces.tolist(), strict=True))
-            self._exerted = {
-                place: forces[name]
-                for place, name in self._joints.items()
-                if name in forces and self._actions.motors.get(place, AT_FIRST).on
-            }
-        return self._exerted.get((body, joint))
+            commands = self._actions.motors
+            for place, name in self._joints.items():
+                if name in forces and commands.get(place, AT_FIRST).on:
+                    self._exerted.setdefault(place[0], {})[place[1]] = forces[name]
+        return self._exerted.get(body, {})
+
+    def contact_forces(self) -> dict[Spot, Array]:
+        """Forces (3,) on the first body at contacts of the last step [N], mean over the step."""
+        if self._contact_forces is None:
+            contacts = self.system.contacts()
+            spots = self._world.spots if contacts else []
+            forces = (contact.force for contact in contacts)
+            self._contact_forces = dict(zip(spots, forces, strict=True))
+        return self._contact_forces
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""
@@ -187,13 +209,13 @@ class ExactGroup(Group):
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours; with a force limit it is pulled where its frame is now.
 
-        Gears then hold the rate, as Bullet's do.
+        Gears without an erp then hold the rate; with one Bullet takes the share of that share.
         """
         model = super()._model(loop)
         if loop.max_force is None:
             return model
         if isinstance(model, Coupling):
-            return replace(model, max_force=loop.max_force, erp=0.0)
+            return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
         return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
 
     def _scale_friction(self) -> None:
@@ -241,6 +263,8 @@ class ExactGroup(Group):
             BulletsOwnError: One was given a command that exact steps do not have.
         """
         motors, joints = self._actions.motors, self.system.mechanism.joints
+        if self._commanded == self._actions.commands:
+            return
         for place, name in self._joints.items():
             motor = motors.get(place, AT_FIRST)
             if name not in joints or motor == self._commands.get(place):
@@ -255,6 +279,7 @@ class ExactGroup(Group):
             if motor.mode:
                 raise BulletsOwnError(f"the motor of '{name}' has {motor.mode}")
             self._commands[place] = motor
+        self._commanded = self._actions.commands
 
     def _set_motor(self, name: str, motor: Motor) -> None:
         self.system.motors.set(

@@ -103,8 +103,8 @@ def exceeds(limit: float, loop: Loop, native: Native, impulses: Impulses, correc
 
     Where Bullet does not tell its axes, its share and ours are taken to pull the same way.
     """
-    velocity, position = np.linalg.norm(impulses.of(loop.name), axis=1) / impulses.dt
-    ours = float(velocity + position if corrected else velocity)
+    velocity, position = impulses.sizes(loop.name)
+    ours = (velocity + position if corrected else velocity) / impulses.dt
     if max(map(abs, (*native.state, *native.twin))) + ours <= limit:
         return False  # cheap, and nearly always so
     if loop.kind == pybullet.JOINT_GEAR:

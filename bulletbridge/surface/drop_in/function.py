@@ -6,17 +6,29 @@ from typing import Any
 
 import pybullet
 
+from bulletbridge.surface.drop_in.actions import nothing_of
 from bulletbridge.surface.drop_in.hooks import HOOKS
-from bulletbridge.surface.drop_in.session import REAL_TIME, Session, session_of
+from bulletbridge.surface.drop_in.session import (
+    EXACT,
+    REAL_TIME,
+    SESSIONS,
+    Session,
+    session_of,
+)
 
 Given = dict[str, Any]
 """Arguments by PyBullet's names."""
 Handler = Callable[[Session, Given], Any]
 
-WITH_BODY_INDEX = "setJointMotorControl2", "setJointMotorControlArray", "calculateInverseDynamics"
-"""Functions that still take ``bodyUniqueId`` by its old name ``bodyIndex``."""
+WITH_BODY_INDEX = "calculateInverseDynamics"
+"""What still takes ``bodyUniqueId`` by its old name ``bodyIndex``."""
 FUNCTIONS: dict[str, "Function"] = {}
 """By PyBullet's names."""
+BODY = "bodyUniqueId", "bodyIndex", "objectUniqueId"
+"""What functions call the body."""
+Force = tuple[int, str, int | None]
+Note = Callable[[Session, tuple[Any, ...], dict[str, Any]], None]
+"""What is noted of a call: of positional and of named arguments, as they were given."""
 
 
 class Function:
@@ -41,15 +53,67 @@ class Function:
         """Call it as PyBullet's own."""
         if HOOKS.before_call or REAL_TIME:
             before_call()
-        if "bodyIndex" in kwargs and self.__name__ in WITH_BODY_INDEX:
+        if "bodyIndex" in kwargs and self.__name__ == WITH_BODY_INDEX:
             kwargs["bodyUniqueId"] = kwargs.pop("bodyIndex")
         given = dict(zip(self._parameters, args, strict=False))
         if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
         given |= kwargs
-        if self.__name__ == "setJointMotorControl2" and "bodyIndex" in given:  # its name of old
-            given["bodyUniqueId"] = given.pop("bodyIndex")
         return self._handler(session_of(given.pop("physicsClientId", 0)), given)
+
+
+class Noted(Function):
+    """One of PyBullet's functions, called with its arguments as they are given, then noted.
+
+    Learning loops call these many times a step: nothing is sorted by names before it is needed.
+
+    Args:
+        name: PyBullet's.
+        count: How many arguments it takes, without ``physicsClientId``, which comes last.
+        note: What is noted of the arguments afterwards.
+        force: Place and name of the argument that pushes bodies in the coming step, and the mode in
+            which it does, if there are others.
+    """
+
+    def __init__(self, name: str, count: int, note: "Note", force: "Force | None" = None) -> None:
+        self.__name__, self.__doc__ = name, f"Bullet's. {note.__doc__}"
+        self._native, self._count, self._note = getattr(pybullet, name), count, note
+        self._force = force
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        withheld = self._withheld(args, kwargs) if EXACT and self._force is not None else None
+        if withheld is None:
+            answer = self._native(*args, **kwargs)
+        else:
+            answer = self._native(*withheld[0], **withheld[1])
+        client, count = kwargs.get("physicsClientId", 0), self._count
+        if len(args) > count:
+            client, args = args[count], args[:count]
+        session = SESSIONS.get(client) or session_of(client)
+        if withheld is not None:
+            session.actions.withhold(self._native, args, {**kwargs, "physicsClientId": client})
+        self._note(session, args, kwargs)
+        return answer
+
+    def _withheld(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The arguments without forces, where Bullet makes no step of its own; else None."""
+        assert self._force is not None
+        place, name, mode = self._force
+        if mode is not None and (args[2] if len(args) > 2 else kwargs.get("controlMode")) != mode:
+            return None
+        client = args[self._count] if len(args) > self._count else kwargs.get("physicsClientId", 0)
+        body = args[0] if args else next((kwargs[key] for key in BODY if key in kwargs), None)
+        session = SESSIONS.get(client)
+        if session is None or not session.withholds(body):
+            return None
+        if len(args) > place:
+            return (*args[:place], nothing_of(args[place]), *args[place + 1 :]), kwargs
+        return args, {**kwargs, name: nothing_of(kwargs[name])} if name in kwargs else kwargs
 
 
 def before_call() -> None:

@@ -12,6 +12,7 @@ from bulletbridge.surface.drop_in.function import (
     FUNCTIONS,
     Function,
     Given,
+    Noted,
     before_call,
     follows,
     lookup,
@@ -19,10 +20,10 @@ from bulletbridge.surface.drop_in.function import (
 )
 from bulletbridge.surface.drop_in.hooks import HOOKS
 from bulletbridge.surface.drop_in.loops import Loop
-from bulletbridge.surface.drop_in.session import EXACT, SESSIONS, Session
+from bulletbridge.surface.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
 from bulletbridge.surface.overlay import has_window
 
-__all__ = ["FUNCTIONS", "body_functions", "lookup"]
+__all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
 
 # constraints
 
@@ -98,10 +99,27 @@ def getConstraintUniqueId(session: Session, given: Given) -> Any:
 # time
 
 
-@replaces()
-def stepSimulation(session: Session, given: Given) -> Any:
-    """Bullet's, then all loops closed at position and velocity level."""
-    return session.native("stepSimulation", given) if given else session.step()
+CLIENT = {"physicsClientId"}
+
+
+class Step(Noted):
+    """``stepSimulation``, ours."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        client = args[0] if args else kwargs.get("physicsClientId", 0)
+        if len(args) + len(kwargs) > 1 or not kwargs.keys() <= CLIENT:
+            return self._native(*args, **kwargs)  # raises what it would
+        return (SESSIONS.get(client) or session_of(client)).step()
+
+
+def step_taken(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
+    """Then all loops are closed at position and velocity level."""
+
+
+FUNCTIONS["stepSimulation"] = Step("stepSimulation", 0, step_taken)
 
 
 @replaces("enableRealTimeSimulation")
@@ -128,6 +146,11 @@ def set_physics_engine_parameter(session: Session, given: Given) -> None:
     """Moving frames and exact steps go by the time step, force limits in exact mode by the erp."""
     if "fixedTimeStep" in given:
         session.read_all_again()
+    if "reportSolverAnalytics" in given:
+        told = (
+            session.observers.add if given["reportSolverAnalytics"] else session.observers.discard
+        )
+        told(("solver analytics",))
     if "erp" in given:
         session.set_erp(float(given["erp"]))
 

@@ -18,11 +18,12 @@ from bulletbridge.errors import (
     ModelError,
 )
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
+from bulletbridge.mechanism.bullet_state import Shift
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.evaluation import Gap
-from bulletbridge.simulation.filter import Impulses
+from bulletbridge.simulation.filter import NOTHING_HELD, Impulses
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.options import BOUNDED
 from bulletbridge.simulation.saved import SavedState
@@ -35,15 +36,17 @@ from bulletbridge.surface.drop_in.forces import (
     exceeds,
     on_parent,
 )
-from bulletbridge.surface.drop_in.loops import Loop, info_of, modelled
-from bulletbridge.surface.drop_in.moving import FrameMemory, MovingFrame
+from bulletbridge.surface.drop_in.loops import NOBODY, Loop, info_of, modelled
+from bulletbridge.surface.drop_in.moving import NOTHING_SHIFTED, FrameMemory, MovingFrame
 from bulletbridge.surface.overlay import Mark
 from bulletbridge.surface.worlds import gravity, joint_ids, link_ids, readable
 
 SATURATED = 0.999
 """Share of its force limit from which on a constraint is taken to give way."""
+ONE_DOF = "revolute", "prismatic"
 OPEN = 1e-9
-"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies."""
+"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies;
+what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -94,7 +97,12 @@ class Group:
             # inertias are Bullet's, whatever the file says
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self._world, mechanism = self._read(names)
+        self._read_first = mechanism  # with fixed bases where they were when they were read
+        self.standing = {port.body_id for port in self._world.ports if port.base is not None}
+        self._bases_due = False  # whether fixed bases may have been moved
         self._loops = {loop.number: loop for loop in loops}
+        self._limited = with_limits(loops)
+        self._touching = any(has_shapes(body, client) for body in self.bodies)
         self._frames_a: dict[int, MovingFrame] = {}
         self._models = {
             loop.number: self._model(loop) for loop in loops if not self._is_idle(loop, mechanism)
@@ -117,12 +125,23 @@ class Group:
         self._disturbed = True
         self._given_way: set[str] = set()  # loops that their force limits let open
         self.impulses: Impulses | None = None  # of the last step
+        self._states: dict[int, State] = {}  # forces of loops since then, once asked for
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
+        self._forget_states()
         self._disturbed, self._pause = True, 0
+        self._bases_due = bool(self.standing)
+
+    def move_base(self, body: int) -> None:
+        """Note that somebody has put a base elsewhere that does not move by itself.
+
+        What hangs on it gets the velocity that brings it along in one step.
+        """
+        self._bases_due, self._pause = True, 0
+        self._moved |= {n for n in self._frames_a if body in self._loops[n].bodies}
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -135,9 +154,14 @@ class Group:
             Whether the bodies must be read again.
         """
         if loop.number in self._loops:
-            self._loops[loop.number] = loop
+            known = self._loops[loop.number]
+            if known is not loop:
+                self._loops[loop.number] = loop
+                self._limited = with_limits(self._loops.values())
             if moved:
                 self._moved.add(loop.number)
+            if loop.erp > 0.0 and loop.target != known.target:
+                self.system.set_offset(loop.name, loop.target)
         return False
 
     def memory(self) -> GroupMemory:
@@ -161,6 +185,8 @@ class Group:
         frames = {number: frame.memory() for number, frame in self._frames_a.items()}
         if type(self) is not memory.kind or self._settings() != memory.settings:
             return False
+        self._bases_due = self._disturbed = True
+        self._follow_bases()
         if frames and (self.system is not memory.system or any_moved(frames, memory.frames)):
             return False
         try:
@@ -173,6 +199,7 @@ class Group:
         self._disturbed, self._given_way = memory.disturbed, set(memory.given_way)
         self._moved, self._moving = set(memory.moved), set(memory.moving)
         self.impulses = memory.impulses
+        self._forget_states()
         return True
 
     def _settings(self) -> tuple[Any, ...]:
@@ -192,12 +219,13 @@ class Group:
         Warns:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
-        if self._moved or self._moving:
-            self._drive()
         if self._disturbed:
+            self._follow_bases()
             self._disturbed = False
             self._rebase_gears()
             self._attempt(self._reopen)
+        if self._moved or self._moving or self._bases_due:
+            self._drive()
 
     def after_step(self) -> None:
         """Bring Bullet's state onto the loops.
@@ -205,6 +233,8 @@ class Group:
         Warns:
             BulletBridgeWarning: They cannot be closed near it; it stays.
         """
+        if self._states:
+            self._forget_states()
         self._attempt(self._close)
 
     def undo(self) -> None:
@@ -237,7 +267,7 @@ class Group:
 
     def _has_contacts(self) -> bool:
         """Whether contacts are part of the system."""
-        return self.whole and any(has_shapes(body, self.client) for body in self.bodies)
+        return self.whole and self._touching
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps, and what they do to their parents."""
@@ -264,25 +294,29 @@ class Group:
         A loop with a force limit that is open has given way; Bullet pulls it shut again.
         """
         system = self.system
-        if not self._limited():
-            system.filter(assemble=True)
+        if not self._limited:
+            found = self._world.state()
+            system.filter(assemble=True, found=found, write=False)
+            after = system.q, system.v
+            if any(np.abs(x - y).max() > OPEN for x, y in zip(found, after, strict=True)):
+                system.write()
             return
         open_now = {
             gap.name for gap in self.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
         }
-        limited = {loop.name for loop in self._limited()}
+        limited = {loop.name for loop in self._limited}
         self._given_way = open_now & limited
         if open_now - limited:
             system.filter(open=self._given_way, assemble=not self._given_way)
 
     def _close(self) -> None:
         """Close all loops but those whose force limits do not allow it."""
-        held, limited = self._world.contacts(), self._limited()
-        if not limited:
+        held = self._held() if self._touching else NOTHING_HELD
+        if not self._limited:
             self.impulses = self.system.filter(held)
             return
-        was_open = self._given_way
-        q, v = self._world.state()
+        limited, was_open = self._limited, self._given_way
+        q, v = found = self._world.state()
         native = {loop.name: self._native(loop) for loop in limited}
         pulled = {
             loop.name
@@ -290,9 +324,9 @@ class Group:
             if max(map(abs, native[loop.name].state)) >= SATURATED * limit
         }
         try:
-            self._filter_without(pulled, held)
+            self._filter_without(pulled, held, found)
         except AssemblyError:
-            self._filter_without(pulled | was_open, held)
+            self._filter_without(pulled | was_open, held, found)
         if self.impulses is None:
             return
         over = {
@@ -303,7 +337,7 @@ class Group:
         }
         if over:
             self._world.write(q, v)
-            self._filter_without(self._given_way | over, held)
+            self._filter_without(self._given_way | over, held, found)
 
     def _too_strong(self, loop: Loop, limit: float, native: Native, was_open: bool) -> bool:
         """Whether closing a loop took more than its limit.
@@ -314,16 +348,17 @@ class Group:
         ways = (False, True) if was_open else (False,)
         return any(exceeds(limit, loop, native, self.impulses, way) for way in ways)
 
-    def _filter_without(self, names: set[str], held: Array) -> None:
-        """Close the loops but the named ones, which give way."""
-        everything = len(names) == len(self._loops)
-        self.impulses = None if everything else self.system.filter(held, sorted(names))
-        self._given_way = names
+    def _held(self) -> Array:
+        """Points that contacts hold."""
+        held = self._world.contacts()
+        return held if len(held) else NOTHING_HELD
 
-    def _limited(self) -> dict[Loop, float]:
-        """Loops with a force limit, and that."""
-        loops = self._loops.values()
-        return {loop: loop.max_force for loop in loops if loop.max_force is not None}
+    def _filter_without(self, names: set[str], held: Array, found: tuple[Array, Array]) -> None:
+        """Close the loops but the named ones, which give way, where they were found."""
+        self.impulses = None
+        if len(names) < len(self._loops):
+            self.impulses = self.system.filter(held, sorted(names), found=found)
+        self._given_way = names
 
     def _native(self, loop: Loop) -> Native:
         """Bullet's own forces of a constraint."""
@@ -334,6 +369,16 @@ class Group:
 
     def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
+        found = self._states.get(loop.number)
+        if found is None:
+            found = self._states[loop.number] = self._find_state(loop)
+        return found
+
+    def _forget_states(self) -> None:
+        """Find forces of loops anew when they are asked for."""
+        self._states.clear()
+
+    def _find_state(self, loop: Loop) -> State:
         native = self._native(loop)
         given_way = loop.name in self._given_way or loop.number not in self._models
         if self.impulses is None or given_way or self._pause > 0:
@@ -341,11 +386,18 @@ class Group:
         return constraint_state(loop, native, self.impulses)
 
     def _rebase_gears(self) -> None:
-        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do."""
+        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do.
+
+        Those with an erp go back to where they are to be.
+        """
+        if not any(isinstance(gear, Coupling) for gear in self._models.values()):
+            return
         q, _ = self._world.state()
-        for gear in self._models.values():
+        for number, gear in self._models.items():
             if isinstance(gear, Coupling):
-                self.system.set_offset(gear.name, self._offset(gear, q))
+                loop = self._loops[number]
+                offset = loop.target if loop.erp > 0.0 else self._offset(gear, q)
+                self.system.set_offset(gear.name, offset)
 
     def _offset(self, gear: Coupling, q: Array) -> float:
         joints = self.system.mechanism.joints
@@ -353,9 +405,27 @@ class Group:
 
     def _drive(self) -> None:
         """Put moved frames where they are now, and stop those that were not moved again."""
+        shifts = self._follow_bases()
         for number in self._moved | self._moving:
-            self._frames_a[number].drive(self.system)
+            self._frames_a[number].drive(self.system, shifts)
         self._moved, self._moving = set(), self._moved
+
+    def _follow_bases(self) -> Mapping[int, Shift]:
+        """Put fixed bases where Bullet has them now; how they were moved as the others look on.
+
+        If other bodies were put elsewhere too, all starts anew where it is, without velocity.
+        """
+        if not self._bases_due:
+            return NOTHING_SHIFTED
+        self._bases_due = False
+        mechanism, shifts = self._world.follow_bases(self._read_first)
+        if not shifts:
+            return shifts
+        self.system.rebase(mechanism)
+        driven = set[int]() if self._disturbed else self._moved | self._moving
+        for number in self._frames_a.keys() - driven:
+            self._frames_a[number].stop(self.system)
+        return NOTHING_SHIFTED if self._disturbed else shifts
 
     def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
         """Whether a constraint joins what is one rigid body anyway, or what stands still."""
@@ -368,17 +438,42 @@ class Group:
         ]
         return ends[0] == ends[1]
 
+    def _gear(self, loop: Loop) -> Coupling:
+        """A gear of Bullet as ours; its auxiliary joint feels it too, or energy would come of it.
+
+        Raises:
+            ModelError: One of its joints does not move by one coordinate.
+        """
+        info = info_of(loop.number, self.client)
+        parts = [(info[0], info[1], 1.0), (info[2], info[3], loop.ratio)]
+        if loop.auxiliary != NOBODY:
+            parts.append((info[0], loop.auxiliary, -1.0))
+        coefficients: dict[str, float] = {}
+        for body, joint, factor in parts:
+            name = self._joints.get((body, joint), "")
+            joints = self._world.mechanism.joints
+            if name not in joints or joints[name].kind not in ONE_DOF:
+                raise ModelError(
+                    f"{loop.name} is a gear of joint {joint} of body {body}, which neither turns"
+                    " nor slides"
+                )
+            coefficients[name] = coefficients.get(name, 0.0) + factor
+        return Coupling(loop.name, coefficients, offset=loop.target if loop.erp > 0.0 else 0.0)
+
     def _model(self, loop: Loop) -> LoopJoint | Coupling:
         """A constraint of Bullet as ours."""
         if loop.kind == pybullet.JOINT_GEAR:
-            info = info_of(loop.number, self.client)
-            first, second = self._joints[info[0], info[1]], self._joints[info[2], info[3]]
-            return Coupling(loop.name, {first: 1.0, second: loop.ratio})
+            return self._gear(loop)
         motion = None
         if loop.moving:
             self._frames_a[loop.number] = MovingFrame(loop, self._links, self.client)
             motion = self._frames_a[loop.number].motion
         return modelled(loop, self._links, motion, self.client)
+
+
+def with_limits(loops: Iterable[Loop]) -> dict[Loop, float]:
+    """Loops with a force limit, and that."""
+    return {loop: loop.max_force for loop in loops if loop.max_force is not None}
 
 
 def has_shapes(body: int, client: int) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import pybullet
 
 from bulletbridge.surface.drop_in.loops import (
+    NOBODY,
     ONLY_HERE,
     SHOWN_LIMIT,
     Info,
@@ -20,6 +21,8 @@ from bulletbridge.surface.drop_in.loops import (
 )
 
 MOVES = {"jointChildPivot", "jointChildFrameOrientation"}
+EVERY_STEP = MOVES | {"userConstraintUniqueId", "maxForce"}
+"""What programs say of a frame that they move at every step."""
 
 
 class Ledger:
@@ -35,6 +38,7 @@ class Ledger:
         self.client = client
         self._loops: dict[int, Loop] = {}
         self._stale: set[int] = set()  # bodies to be read again
+        self._unseen = False  # whether Bullet has constraints that it has not made a step with
         if pybullet.isConnected(client):
             for place in range(pybullet.getNumConstraints(physicsClientId=client)):
                 number = pybullet.getConstraintUniqueId(place, physicsClientId=client)
@@ -62,10 +66,15 @@ class Ledger:
 
     def change(self, given: dict[str, Any]) -> Any:
         """Change a constraint in Bullet, and here what follows from it."""
-        answer = self.native("changeConstraint", given)
-        loop = self._loops.get(given["userConstraintUniqueId"])
+        loop = self._loops.get(given.get("userConstraintUniqueId", NOBODY))
+        answer = self.native("changeConstraint", given if loop is None else known_well(loop, given))
         if loop is None:
             return answer
+        if loop.moving and loop.twin < 0 and given.keys() <= EVERY_STEP:
+            limit = given.get("maxForce", loop.max_force)
+            if limit == loop.max_force and not ("maxForce" in given and loop.unpredicted):
+                self._changed(loop, not MOVES.isdisjoint(given))
+                return answer
         if loop.twin >= 0:
             change_twin(loop, given, self.client)
         new = loop
@@ -74,11 +83,15 @@ class Ledger:
         if "gearRatio" in given:
             new = replace(new, ratio=float(given["gearRatio"]))
         if "gearAuxLink" in given:
-            new = replace(new, auxiliary=given["gearAuxLink"] >= 0)
+            new = replace(new, auxiliary=max(int(given["gearAuxLink"]), NOBODY))
+        if new.kind == pybullet.JOINT_GEAR:
+            for ours, theirs in (("erp", "erp"), ("target", "relativePositionTarget")):
+                if theirs in given:
+                    new = replace(new, **{ours: float(given[theirs])})
         moved = bool(MOVES & set(given))
-        new = judged(replace(new, moving=loop.moving or moved), info_of(loop.number, self.client))
+        new = judged(replace(new, moving=loop.moving or moved))
         self._loops[loop.number] = new
-        if replace(new, max_force=loop.max_force) != loop:
+        if replace(new, max_force=loop.max_force, target=loop.target) != loop:
             self._stale |= set(new.bodies)
         self._changed(new, moved)
         return answer
@@ -110,7 +123,11 @@ class Ledger:
     def shown(self, number: int, info: Info) -> Info:
         """Bullet's description of a constraint, with the type that was asked for."""
         loop = self._loops.get(number)
-        if loop is None or not (loop.unpredicted or loop.kind in ONLY_HERE):
+        if loop is None:
+            return info
+        if loop.kind == pybullet.JOINT_GEAR:
+            return (*info[:14], loop.erp, *info[15:])
+        if not (loop.unpredicted or loop.kind in ONLY_HERE):
             return info
         limit = SHOWN_LIMIT if loop.max_force is None else loop.max_force
         return (*info[:4], loop.kind, loop.axis, *info[6:10], limit, *info[11:])
@@ -118,9 +135,20 @@ class Ledger:
     def _add(self, loop: Loop) -> None:
         self._loops[loop.number] = loop
         self._stale |= set(loop.bodies)
+        self._unseen = True  # asked for the force of a gear before a step, Bullet ends the process
 
     def _forget(self, number: int) -> Loop | None:
         loop = self._loops.pop(number, None)
         if loop is not None:
             self._stale |= set(loop.bodies)
         return loop
+
+
+def known_well(loop: Loop, given: dict[str, Any]) -> dict[str, Any]:
+    """What Bullet is told of a change: gears between two bodies hold rates alone.
+
+    With an erp it takes both positions from the first body, and drives the gear elsewhere.
+    """
+    if loop.kind != pybullet.JOINT_GEAR or len(loop.bodies) < 2 or "erp" not in given:
+        return given
+    return {**given, "erp": 0.0}

@@ -43,11 +43,14 @@ class Loop:
         bodies: Ids of the bodies that it joins, without the world.
         exact: Whether it is closed to round-off; otherwise it is Bullet's own.
         reason: Why it is Bullet's own; empty when it is not.
+        note: What else is to be said of it.
         max_force: Explicit limit of its force [N] or torque [N m]; None when it is rigid.
         twin: Id of a second native constraint that helps to predict it, or -1.
         moving: Whether its child frame has been moved.
         ratio: Of a gear: rate of the first joint + ratio * rate of the second = 0.
-        auxiliary: Whether a gear has an auxiliary joint.
+        auxiliary: The parent's joint whose rate counts against that of the first, or -1.
+        erp: Share of a gear's error that Bullet takes away in a step; 0 for rates alone.
+        target: What positions of a gear with an erp amount to: first + ratio * second - auxiliary.
         axis: Axis in the parent's inertial frame; (0, 0, 0) of kinds that have none.
         axis_in_frame: The same in the constraint's own frame on the parent, z of kinds without.
         slides: Whether it is a slider between two bodies that move, which Bullet gets wrong.
@@ -59,11 +62,14 @@ class Loop:
     bodies: tuple[int, ...]
     exact: bool = True
     reason: str = ""
+    note: str = ""
     max_force: float | None = None
     twin: int = -1
     moving: bool = False
     ratio: float = 1.0
-    auxiliary: bool = False
+    auxiliary: int = NOBODY
+    erp: float = 0.0
+    target: float = 0.0
     axis: Triple = (0.0, 0.0, 0.0)
     axis_in_frame: Triple = (0.0, 0.0, 1.0)
     slides: bool = False
@@ -91,10 +97,12 @@ def describe(number: int, client: int, kind: int | None = None) -> Loop:
         bodies,
         max_force=limit,
         ratio=info[11] or 1.0,
-        auxiliary=info[12] > 0,  # Bullet shows joint 0 for none as well
+        auxiliary=info[12] or NOBODY,  # Bullet shows joint 0 for none as well
+        erp=info[14],
+        target=info[13],
         axis=info[5],
     )
-    return judged(with_axis(loop, info), info)
+    return judged(with_axis(loop, info))
 
 
 def with_axis(loop: Loop, info: Info) -> Loop:
@@ -111,17 +119,14 @@ def is_held(body: int, link: int, client: int) -> bool:
     return link < 0 and not pybullet.getDynamicsInfo(body, link, physicsClientId=client)[0] > 0.0
 
 
-def judged(loop: Loop, info: Info) -> Loop:
-    """The loop with what its kind and Bullet's description say about who closes it."""
-    reason = ""
-    if loop.kind == pybullet.JOINT_GEAR:
-        if loop.auxiliary:
-            reason = "a gear with an auxiliary joint"
-        elif info[14] != 0.0:
-            reason = "a soft gear, with an erp of its own"
-    elif loop.kind not in MODELS:
-        reason = f"Bullet's constraint type {loop.kind}"
-    return replace(loop, exact=not reason, reason=reason)
+def judged(loop: Loop) -> Loop:
+    """The loop with what its kind says about who closes it, and what of it means nothing then."""
+    known = loop.kind in MODELS or loop.kind == pybullet.JOINT_GEAR
+    reason = "" if known else f"Bullet's constraint type {loop.kind}"
+    note = ""
+    if loop.erp != 0.0:
+        note = f"an erp of {loop.erp:g} takes gaps back where force limits have let them open"
+    return replace(loop, exact=known, reason=reason, note=note)
 
 
 def create_native(given: dict[str, Any], client: int) -> tuple[int, int]:

@@ -1,13 +1,14 @@
 """One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 import pybullet
 
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError
-from bulletbridge.mechanism.bullet_contacts import StrangerError
+from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError, can_move
+from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in.actions import Actions
 from bulletbridge.surface.drop_in.exact import BulletsOwnError, ExactGroup
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named, warn
@@ -21,6 +22,8 @@ LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
 FIRST_IMPULSE = 500.0
 """Bullet's limit of a new constraint [N s]."""
+SENSOR = "sensor"
+"""What looks at Bullet's own steps and goes with its body."""
 READ = {
     "mass",
     "localInertiaDiagonal",
@@ -47,11 +50,18 @@ class Session(Ledger):
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
         self.outdated: set[int] = set()  # and that have been changed since
         self.groups: dict[frozenset[int], Group] = {}
+        self._group_of: dict[int, Group] = {}  # by body
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
         self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
+        self.observers: set[tuple[Any, ...]] = (
+            set()
+        )  # what looks at Bullet's own steps, which are then made
+        self._alone = False  # whether nothing moves but what is stepped exactly
+        self._counted = -1  # bodies in the world when that was looked at
+        self._contact_forces: Mapping[Spot, Array] | None = {}  # of our step, once asked for
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
@@ -70,25 +80,61 @@ class Session(Ledger):
                     return group.state_of(loop)
         return state
 
-    def motor_force(self, body: int, joint: int) -> float | None:
-        """What a motor exerted in our last step [N m or N]; None where the step was Bullet's."""
-        for bodies, group in self.groups.items():
-            if body in bodies and isinstance(group, ExactGroup) and not self._stale & bodies:
-                return group.motor_force(body, joint)
-        return None
+    def motor_forces(self, body: int) -> Mapping[int, float]:
+        """What motors of a body exerted in our last step [N m or N], by joint; else none."""
+        group = self._group_of.get(body)
+        if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.bodies):
+            return {}
+        return group.motor_forces(body)
+
+    def contact_forces(self) -> Mapping[Spot, Array]:
+        """Forces (3,) at contacts of our last step [N], on body A in Bullet's own order of the two.
+
+        Where Bullet makes a step beside ours there are none: contacts are those of that.
+        """
+        if self._contact_forces is None:
+            found: dict[Spot, Array] = {}
+            for group in self.groups.values():
+                if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies):
+                    found |= group.contact_forces()
+            self._contact_forces = {}
+            for point in pybullet.getContactPoints(physicsClientId=self.client) if found else ():
+                a, b, link_a, link_b, at_a, at_b = point[1:7]
+                here, swapped = ((a, b, link_a, link_b), at_a), ((b, a, link_b, link_a), at_b)
+                if here in found:
+                    self._contact_forces[here] = found[here]
+                elif swapped in found:
+                    self._contact_forces[here] = -found[swapped]
+        return self._contact_forces
 
     def _changed(self, loop: Loop, moved: bool) -> None:
-        for bodies, group in self.groups.items():
-            if group.change(loop, moved):
-                self._stale |= bodies
+        group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
+        if group is not None and group.change(loop, moved):
+            self._stale |= group.bodies
 
     # bodies
 
     def disturb(self, body: int | None) -> None:
         """Note that a body was put elsewhere, or all."""
-        for bodies, group in self.groups.items():
-            if body is None or body in bodies:
+        if body is not None:
+            group = self._group_of.get(body)
+            if group is not None:
                 group.disturb()
+            return
+        for group in self.groups.values():
+            group.disturb()
+
+    def move_base(self, body: int) -> None:
+        """Note that a base was put elsewhere; frames on one that is fixed move from now on."""
+        group = next((group for bodies, group in self.groups.items() if body in bodies), None)
+        if group is None or body not in group.standing:
+            self.disturb(body)
+            return
+        for loop in [loop for loop in self._loops.values() if body in loop.bodies]:
+            if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
+                self._loops[loop.number] = replace(loop, moving=True)
+                self._stale |= group.bodies
+        group.move_base(body)
 
     def save(self, number: int) -> None:
         """Keep what our steps go by, with a state of Bullet's."""
@@ -123,6 +169,7 @@ class Session(Ledger):
         for number in [n for n, loop in self._loops.items() if body in loop.bodies]:
             self._forget(number)
         self._stale.add(body)
+        self._counted = -1
         self.models_of_removed |= body in self.modelled
         for bodies in (self.modelled, self.outdated, self._bullets):
             bodies.discard(body)
@@ -131,7 +178,7 @@ class Session(Ledger):
 
     def change_dynamics(self, given: dict[str, Any]) -> None:
         """Note that a body is not what it was when it was read."""
-        body = given["bodyUniqueId"]
+        body, self._counted = given["bodyUniqueId"], -1
         self.actions.change(given)
         for bodies, group in self.groups.items():
             group.forget_friction()
@@ -155,6 +202,9 @@ class Session(Ledger):
         """Forget bodies and constraints, as resetSimulation does."""
         self._loops.clear()
         self.groups.clear()
+        self._group_of.clear()
+        self.observers = {one for one in self.observers if one[0] != SENSOR}
+        self._alone, self._counted = False, -1
         self._modes.clear()
         self._met.clear()
         self._bullets.clear()
@@ -193,12 +243,36 @@ class Session(Ledger):
         """
         while not self._prepare():
             pass
-        groups = self.groups.values()
-        answer = pybullet.stepSimulation(physicsClientId=self.client)
-        for group in groups:
+        answer, self._contact_forces = None, None
+        if not (EXACT and self._steps_alone()):
+            self._contact_forces = {}
+            if self.actions.withheld:
+                self.actions.tell()
+            answer = pybullet.stepSimulation(physicsClientId=self.client)
+            self._unseen = False
+        for group in self.groups.values():
             group.after_step()
         self.actions.end_step()
         return answer
+
+    def withholds(self, body: int | None) -> bool:
+        """Whether Bullet is not to know what pushes a body, since it makes no steps of its own."""
+        return self._alone and body in self._group_of
+
+    def _steps_alone(self) -> bool:
+        """Whether nothing moves but what is stepped exactly, and nobody looks at Bullet's steps."""
+        count = pybullet.getNumBodies(physicsClientId=self.client)
+        if count != self._counted:
+            self._counted = count
+            groups = self.groups.values()
+            self._alone = self in EXACT and all(group.whole for group in groups)
+            for place in range(count if self._alone else 0):
+                body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
+                if body not in self._group_of and can_move(body, self.client):
+                    self._alone = False
+        if self._unseen or self.observers or self.actions.told:
+            return False
+        return self._alone
 
     def _prepare(self) -> bool:
         """Get all groups ready for Bullet's step; False if they must be made anew first.
@@ -306,6 +380,8 @@ class Session(Ledger):
         for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        self._counted = -1
+        self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
         if any(group.whole for group in self.groups.values()):
             EXACT.add(self)
         else:

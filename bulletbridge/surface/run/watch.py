@@ -181,11 +181,11 @@ def gap(loop: Loop, info: Info, client: int) -> tuple[float, float]:
 
 
 def gear_rate(loop: Loop, info: Info, client: int) -> float:
-    """Rate by which a gear is violated, without its auxiliary joint."""
+    """Rate by which a gear is violated."""
     first, second = (
         pybullet.getJointState(body, joint, physicsClientId=client)[1]
         for body, joint in ((info[0], info[1]), (info[2], info[3]))
     )
-    if loop.auxiliary:
-        first -= pybullet.getJointState(info[0], info[12], physicsClientId=client)[1]
+    if loop.auxiliary != NOBODY:
+        first -= pybullet.getJointState(info[0], loop.auxiliary, physicsClientId=client)[1]
     return float(first + loop.ratio * second)

@@ -1,0 +1,70 @@
+"""A plate on rods in filter mode, with something on it that no constraint holds."""
+
+import math
+
+import numpy as np
+import pybullet
+import pytest
+
+from bulletbridge.surface.drop_in.client import BulletClient
+
+G, LENGTH, TOP, TILT = 9.81, 1.0, 2.0, 0.3
+PLATE, ROD, BOX = 4.0, 0.3, 12.0
+CORNERS = {4: ((1, 1), (-1, 1), (-1, -1), (1, -1)), 3: ((1, 1), (-1, 1), (0, -1))}
+
+
+def body(client, mass, half, place, turn=(0, 0, 0, 1)):
+    """A box."""
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=half)
+    return client.createMultiBody(mass, shape, -1, place, turn)
+
+
+def hang(client, rods, load):
+    """Plate, swung out by TILT, and its constraints; a box lies on it if wanted."""
+    client.setGravity(0, 0, -G)
+    out = np.array([math.sin(TILT), 0, -math.cos(TILT)]) * LENGTH
+    turn = client.getQuaternionFromEuler((0, -TILT, 0))
+    plate = body(client, PLATE, (0.4, 0.3, 0.02), out + (0, 0, TOP))
+    made = []
+    for x, y in CORNERS[rods]:
+        at = np.array([0.35 * x, 0.25 * y, TOP])
+        rod = body(client, ROD, (0.01, 0.01, LENGTH / 2), at + out / 2, turn)
+        client.setCollisionFilterGroupMask(rod, -1, 0, 0)
+        end, p2p = (0, 0, LENGTH / 2), pybullet.JOINT_POINT2POINT
+        made.append(client.createConstraint(rod, -1, -1, -1, p2p, (0, 0, 0), end, at))
+        below, there = (0, 0, -LENGTH / 2), at - (0, 0, TOP)
+        made.append(client.createConstraint(rod, -1, plate, -1, p2p, (0, 0, 0), below, there))
+    if load:
+        body(client, BOX, (0.1, 0.1, 0.1), out + (0, 0, TOP + 0.1205))
+    return plate, made
+
+
+@pytest.mark.parametrize("load", [False, True])
+def test_rods_that_share_a_load_are_told_to_share_it(load):
+    """Four rods are one too many, and in a plane swing a turn of the plate all but follows.
+
+    No rod carries more than twice all weights: swinging adds less than one of them to what hangs.
+    """
+    client = BulletClient(pybullet.DIRECT, mode="filter")
+    _, made = hang(client, 4, load)
+    weight = G * (PLATE + 4 * ROD + (BOX if load else 0))
+    for _ in range(240):
+        client.stepSimulation()
+        told = [client.getConstraintState(number) for number in made]
+        assert np.abs(told).max() < 2 * weight
+    # points tell the force on the child, which is the world at the tops of all rods
+    assert -sum(state[2] for state in told[::2]) > 0.5 * weight
+
+
+def test_what_lies_on_a_plate_does_not_hold_it():
+    """The swing stays in its plane as Bullet's does; points of contact are no ground to stand on.
+
+    They were held in the world: the plate drifted 5 mm sideways in two seconds.
+    """
+    client = BulletClient(pybullet.DIRECT, mode="filter")
+    plate, _ = hang(client, 3, True)
+    aside = 0.0
+    for _ in range(480):
+        client.stepSimulation()
+        aside = max(aside, abs(client.getBasePositionAndOrientation(plate)[0][1]))
+    assert aside < 1e-3

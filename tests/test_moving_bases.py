@@ -1,0 +1,204 @@
+"""Bodies that stand still by themselves and are put elsewhere while something hangs on them."""
+
+import math
+
+import numpy as np
+import pybullet
+import pybullet_data
+import pytest
+from pybullet_utils.bullet_client import BulletClient as Native
+from scipy.spatial.transform import Rotation
+
+from bulletbridge import attach
+from bulletbridge.errors import WorldError
+from bulletbridge.surface.drop_in.client import BulletClient
+
+DT = 1 / 240
+ARM = f"{pybullet_data.getDataPath()}/kuka_iiwa/model.urdf"
+READY = (0.0, 0.6, 0.0, -1.5, 0.0, 1.04, 0.0)
+MODES = pytest.mark.parametrize("mode", ["filter", "exact"])
+TIGHT = 1e-12
+"""Promised of gaps [m, rad], for bodies of the size of a metre."""
+
+
+def world(mode=None, gravity=(0.0, 0.0, -9.81)):
+    """A world without damping to come."""
+    client = Native(pybullet.DIRECT) if mode is None else BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(*gravity)
+    return client
+
+
+def block(client, mass, place):
+    """A box without damping that touches nothing."""
+    shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.05, 0.03, 0.04))
+    body = client.createMultiBody(mass, shape, -1, place)
+    client.setCollisionFilterGroupMask(body, -1, 0, 0)
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    return body
+
+
+def hang(client, kind, pivot=(0.0, 0.0, 0.5)):
+    """A platform with fixed pose, and a block of 1 kg below it."""
+    platform, body = block(client, 0, (0, 0, 1)), block(client, 1, (0, 0, 0.5))
+    made = client.createConstraint(platform, -1, body, -1, kind, (0, 0, 1), (0, 0, 0), pivot)
+    return platform, body, made
+
+
+def trip(k):
+    """Where a platform is after k steps."""
+    t = k * DT
+    turn = Rotation.from_rotvec([0.3 * t, 0.2 * math.sin(3 * t), -0.4 * t])
+    return np.array([0.2 * math.sin(2 * t), 0.3 * t * t, 1 + 0.1 * math.sin(5 * t)]), turn
+
+
+@MODES
+def test_what_is_fixed_to_a_moving_platform_moves_as_one_body_with_it(mode):
+    client = world(mode)
+    platform, body, _ = hang(client, pybullet.JOINT_FIXED)
+    client.stepSimulation()
+    for k in range(1, 120):
+        at, turn = trip(k)
+        client.resetBasePositionAndOrientation(platform, at, turn.as_quat())
+        client.stepSimulation()
+        p, q = client.getBasePositionAndOrientation(body)
+        assert np.abs(np.array(p) - at - turn.apply((0, 0, -0.5))).max() < TIGHT
+        assert (Rotation.from_quat(q) * turn.inv()).magnitude() < TIGHT
+        if k > 1:  # at first it jumps
+            v, w = client.getBaseVelocity(body)
+            was, before = trip(k - 1)
+            spin = (turn * before.inv()).as_rotvec() / DT
+            speed = (at - was) / DT + np.cross(spin, turn.apply((0, 0, -0.5)))
+            # differences of numbers near one, of 1e-16 each, over a step
+            assert np.abs(np.array(w) - spin).max() < 1e-11
+            assert np.abs(np.array(v) - speed).max() < 1e-11
+    at, _ = trip(119)
+    client.stepSimulation()  # left alone it stands still
+    assert np.abs(client.getBaseVelocity(body)).max() < 1e-11
+
+
+@MODES
+def test_a_platform_is_as_a_frame_in_the_world_that_is_moved(mode):
+    """The same pendulum, its pivot moved by ``changeConstraint``.
+
+    The constraint has its ends exchanged: rows are taken at the pivot of the other body, which is
+    off by the way of a step. That is small against the pendulum, as the step's own error is.
+    """
+    steps, way, length = 100, 0.7 * DT, 0.5
+    within = 5 * way / length  # of positions [m] and of rates of up to 1 m/s and 1 rad/s
+    ends = []
+    for moved in ("platform", "frame"):
+        client = world(mode)
+        if moved == "platform":
+            platform, body, made = hang(client, pybullet.JOINT_POINT2POINT)
+        else:
+            body, platform = block(client, 1, (0, 0, 0.5)), -1
+            made = client.createConstraint(
+                body, -1, -1, -1, pybullet.JOINT_POINT2POINT, (0, 0, 1), (0, 0, 0.5), (0, 0, 1)
+            )
+        for k in range(steps):
+            at = trip(k)[0].tolist()
+            if moved == "platform":
+                client.resetBasePositionAndOrientation(platform, at, (0, 0, 0, 1))
+            else:
+                client.changeConstraint(made, at)
+            client.stepSimulation()
+        p, q = client.getBasePositionAndOrientation(body)
+        assert np.abs(p + Rotation.from_quat(q).apply((0, 0, 0.5)) - at).max() < TIGHT
+        ends.append(np.concatenate([p, q, *client.getBaseVelocity(body)]))
+    assert np.abs(ends[0] - ends[1]).max() < within
+
+
+@MODES
+def test_the_force_is_that_which_the_motion_takes(mode):
+    """A platform that starts at 0.5 m/s gives a kilogram half a newton second in one step."""
+    client = world(mode)
+    platform, _, made = hang(client, pybullet.JOINT_FIXED)
+    speed = 0.5
+    shoves = []
+    for k in range(4):
+        # without moving at first, so that frames are known to move
+        at = (max(k - 1, 0) * speed * DT, 0, 1)
+        client.resetBasePositionAndOrientation(platform, at, (0, 0, 0, 1))
+        client.stepSimulation()
+        shoves.append(client.getConstraintState(made)[:3])
+    force = speed / DT
+    # Bullet's own step, which filter mode starts from, has the pivots apart by a step meanwhile
+    within = 1e-9 * force if mode == "exact" else 0.01 * force
+    assert abs(abs(shoves[2][0]) - force) < within
+    assert abs(shoves[3][0]) < within
+    assert all(abs(shove[2] + 9.81) < 1e-6 * force for shove in shoves)
+
+
+@MODES
+def test_an_arm_on_a_rail_takes_along_what_it_holds(mode):
+    """Its joints do not feel the motion, as in Bullet; restoring a state goes on as before."""
+    client = world(mode)
+    arm = client.loadURDF(ARM, useFixedBase=True, flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+    for joint, angle in enumerate(READY):
+        client.resetJointState(arm, joint, angle)
+        client.setJointMotorControl2(
+            arm, joint, pybullet.POSITION_CONTROL, targetPosition=angle, force=300
+        )
+    tip, _ = client.getLinkState(arm, 6)[:2]
+    body = block(client, 1, (tip[0], tip[1], tip[2] - 0.2))
+    place, turn = client.invertTransform(*client.getLinkState(arm, 6)[:2])
+    frame = client.multiplyTransforms(place, turn, *client.getBasePositionAndOrientation(body))
+    made = client.createConstraint(
+        arm, 6, body, -1, pybullet.JOINT_FIXED, (0, 0, 0), frame[0], (0, 0, 0), frame[1]
+    )
+
+    def ride(first, last):
+        for k in range(first, last):
+            at, _ = trip(k)
+            turn = Rotation.from_rotvec([0, 0, 0.3 * k * DT]).as_quat()
+            client.resetBasePositionAndOrientation(arm, (at[0], at[1], 0), turn)
+            client.stepSimulation()
+        return client.getBasePositionAndOrientation(body), client.getJointStates(arm, range(7))
+
+    ride(0, 60)
+    info = client.getConstraintInfo(made)
+    hand = client.getLinkState(arm, 6, computeForwardKinematics=True)[:2]
+    held = client.multiplyTransforms(*hand, info[6], (0, 0, 0, 1))[0]
+    # getConstraintInfo tells pivots in single precision
+    assert np.abs(np.subtract(held, client.getBasePositionAndOrientation(body)[0])).max() < 1e-6
+    angles = [state[0] for state in client.getJointStates(arm, range(7))]
+    assert np.abs(np.subtract(angles, READY)).max() < 0.1  # what it holds pulls
+    kept, first = client.saveState(), ride(60, 80)
+    client.restoreState(kept)
+    assert ride(60, 80) == first
+
+
+@MODES
+def test_all_put_elsewhere_together_gets_no_velocity(mode):
+    client = world(mode, (0, 0, 0))
+    platform, body, _ = hang(client, pybullet.JOINT_FIXED)
+    for k in range(3):
+        client.resetBasePositionAndOrientation(platform, (k, 0, 1), (0, 0, 0, 1))
+        client.resetBasePositionAndOrientation(body, (k, 0, 0.5), (0, 0, 0, 1))
+        client.stepSimulation()
+        assert np.abs(client.getBaseVelocity(body)).max() < TIGHT
+        assert abs(client.getBasePositionAndOrientation(body)[0][0] - k) < TIGHT
+
+
+@MODES
+def test_a_jump_is_followed(mode):
+    """Once, by half a metre: natively it takes a hundred steps."""
+    client = world(mode)
+    platform, body, _ = hang(client, pybullet.JOINT_FIXED)
+    for jump in (0.5, 0.2, -0.7):
+        client.stepSimulation()
+        client.resetBasePositionAndOrientation(platform, (jump, 0, 1), (0, 0, 0, 1))
+        client.stepSimulation()
+        assert abs(client.getBasePositionAndOrientation(body)[0][0] - jump) < TIGHT
+        client.stepSimulation()
+        assert np.abs(client.getBaseVelocity(body)).max() < 1e-10
+
+
+def test_a_system_of_its_own_says_what_to_do():
+    client = world()
+    arm = client.loadURDF(ARM, useFixedBase=True, flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+    system = attach(arm, client=client._client)
+    place, turn = client.getBasePositionAndOrientation(arm)
+    client.resetBasePositionAndOrientation(arm, np.add(place, (0.2, 0, 0)), turn)
+    with pytest.raises(WorldError, match="fixed base was moved by 0.2 m .* load it again"):
+        system.read()
