@@ -628,11 +628,73 @@ def lift_by_velocity(s: Stage) -> None:
     lift_by(s, "velocity")
 
 
+def quadruped(p: Any, name: str, place: Any, angles: tuple[float, ...], force: float) -> int:
+    """Load a robot of PyBullet's data whose twelve motors hold its legs."""
+    robot: int = p.loadURDF(f"{DATA}/{name}", place)
+    hinges = [
+        joint
+        for joint in range(p.getNumJoints(robot))
+        if p.getJointInfo(robot, joint)[2] == pybullet.JOINT_REVOLUTE
+    ]
+    for k, joint in enumerate(hinges):
+        angle = angles[k % 3]
+        p.resetJointState(robot, joint, angle)
+        p.setJointMotorControl2(
+            robot, joint, pybullet.POSITION_CONTROL, targetPosition=angle, force=force
+        )
+    return robot
+
+
+def tell_forces(s: Stage) -> None:
+    """Note the largest force of a constraint now."""
+    p = s.p
+    numbers = [p.getConstraintUniqueId(k) for k in range(p.getNumConstraints())]
+    s.outcome.figures["force"] = max(max(map(abs, p.getConstraintState(n))) for n in numbers)
+
+
+def pair(s: Stage) -> None:
+    """Two A1 stand on the ground and share a bar."""
+    p = s.p
+    p.loadURDF(f"{DATA}/plane.urdf")
+    bar = s.box((0.05, 0.5, 0.02), 1.0, (0.0, 0.0, 0.42))
+    for y in (0.5, -0.5):
+        robot = quadruped(p, "a1/a1.urdf", (0.0, y, 0.3), (0.0, 0.9, -1.8), 33.0)
+        s.watch(
+            p.createConstraint(
+                *(robot, -1, bar, -1, pybullet.JOINT_FIXED),
+                *((0, 0, 0), (0, 0, 0.12), (0, y, 0)),
+            )
+        )
+    s.steps(480)
+    s.outcome.figures["z"] = p.getBasePositionAndOrientation(bar)[0][2]
+    tell_forces(s)
+
+
+def hanging(s: Stage) -> None:
+    """A mini cheetah stands on a plate that hangs on four rods."""
+    p = s.p
+    plate = s.box((0.6, 0.6, 0.05), 20.0, (0.0, 0.0, 1.0))
+    for x, y in ((-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)):
+        rod = s.box((0.02, 0.02, 0.45), 0.5, (x, y, 1.5))
+        p.setCollisionFilterPair(rod, plate, -1, -1, 0)
+        for other, at, there in ((-1, 0.45, (x, y, 1.95)), (plate, -0.45, (x, y, 0.05))):
+            s.watch(
+                p.createConstraint(
+                    *(rod, -1, other, -1, pybullet.JOINT_POINT2POINT, (0, 0, 0)),
+                    *((0, 0, at), there),
+                )
+            )
+    quadruped(p, "mini_cheetah/mini_cheetah.urdf", (0.0, 0.0, 1.35), (0.0, -0.8, 1.6), 20.0)
+    s.steps(480)
+    s.outcome.figures["z"] = p.getBasePositionAndOrientation(plate)[0][2]
+    tell_forces(s)
+
+
 SCENES: dict[str, Callable[[Stage], None]] = {
     f.__name__: f
     for f in (
         *(grasp, two_arms, two_arms_apart, hand_over, tray, drawer, door, drag, platform),
-        *(panda, car, husky, drop, lift_by_torque, lift_by_velocity),
+        *(panda, car, husky, drop, lift_by_torque, lift_by_velocity, pair, hanging),
     )
 }
 

@@ -24,16 +24,18 @@ def weigh_and_agree(D, b, bounds, weights, A, vectors, motors):
     """Demands of motors that agree, in place of b, and weights."""
     p = mixed_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
     weigh(p, motors, len(b))
-    s = Sharing(vectors[ROOM + 2], vectors[ROOM + 3], vectors[ROOM + 4], vectors[ROOM + 5])
+    s = Sharing(
+        vectors[ROOM + 2],
+        vectors[ROOM + 3],
+        vectors[ROOM + 4],
+        vectors[ROOM + 5],
+        vectors[ROOM + 6],
+    )
     for i in range(motors):
         s.asked[i], s.holds[i] = b[i], 1.0
-    agree(p, s, motors, motors)
+    agree(p, s, motors, motors, motors)
     for i in range(len(b)):
         weights[i] = p.weights[i]
-
-
-WEIGHTS = 2 + 4
-"""Line of the room that ``solve_complying`` leaves the weights of the norm in."""
 
 
 @kernel
@@ -44,8 +46,9 @@ def solve_complying(D, b, bounds, A, vectors, motors, tolerance):
     for i in range(len(b)):
         p.centre[i] = 0.0
     first = ROOM + 2
-    s = Sharing(vectors[first], vectors[first + 1], vectors[first + 2], vectors[first + 3])
-    return comply(p, s, motors, len(b), tolerance).residual
+    more = vectors[first:]
+    s = Sharing(more[0], more[1], more[2], more[3], more[4])
+    return comply(p, s, motors, motors, len(b), tolerance).residual
 
 
 def motors_of(rng, count, freedoms):
@@ -86,7 +89,7 @@ def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
     C, bounds, upper = motors_of(rng, count, freedoms)
     D, b = C @ C.T, rng.normal(size=count)
     asked, weights = b.copy(), np.zeros(count)
-    scratch = np.zeros((count, count)), np.zeros((ROOM + 6, count))
+    scratch = np.zeros((count, count)), np.zeros((ROOM + 7, count))
     weigh_and_agree(D, b, bounds, weights, *scratch, count)
     v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
     if count > freedoms:
@@ -99,8 +102,8 @@ def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
 def test_motors_give_way_to_what_holds_and_to_nothing_else(seed):
     """A robot on more feet than it needs, against least squares under equations by NumPy.
 
-    Feet stay where they are; motors miss what is asked of them least, by the squares of their
-    strengths, and not at all where the feet allow it.
+    Feet stay where they are; motors miss what is asked of them least, by the inertias that they
+    move, and not at all where the feet allow it.
     """
     rng = np.random.default_rng(seed)
     freedoms, motors, held = 9, int(rng.integers(3, 9)), int(rng.integers(2, 8))
@@ -111,11 +114,11 @@ def test_motors_give_way_to_what_holds_and_to_nothing_else(seed):
     bounds = np.zeros(n, BOUND)
     bounds[:] = (-1e6, 1e6, -1, 1, 1, 0)
     D, b = C @ C.T, asked.copy()
-    room = np.zeros((ROOM + 6, n))
+    room = np.zeros((ROOM + 7, n))
     enough = 1e-12 * np.abs(b).max()
     assert solve_complying(D, b, bounds, np.zeros((n, n)), room, motors, enough) <= 100 * enough
     gained = C.T @ room[0]
-    strength = 1.0 / np.sqrt(room[WEIGHTS][:motors])
+    strength = 1.0 / np.sqrt(np.diag(D)[:motors])  # each by what it moves
     turned = np.linalg.qr(C[motors:].T, mode="complete")[0]
     free = turned[:, min(held, freedoms) :]
     start = -np.linalg.pinv(C[motors:]) @ asked[motors:]

@@ -28,11 +28,11 @@ from bulletbridge.mechanism.layout import (
 )
 from bulletbridge.numerics.algebra import add, apply, mat, put, sub, transpose, vec
 from bulletbridge.numerics.jit import call_back, helper, outlined
-from bulletbridge.numerics.mixed import Outcome
+from bulletbridge.numerics.mixed import Outcome, solve_mixed
 from bulletbridge.numerics.mixed_rows import Mixed
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest, solve_resting
-from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
+from bulletbridge.numerics.sharing import Sharing, agree, comply, push_softly, weigh
 from bulletbridge.numerics.split import (
     Row,
     add_row,
@@ -52,6 +52,8 @@ HELD, WEDGE = 1e-12, 1e-6
 """Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
 is one of bodies that are held together: what could push them apart would have to be a wedge of a
 thousandth, which is how well frames and surfaces are known to lie on each other."""
+RIGID = 1e-9
+"""Share of the largest velocity up to which motors have given way to nothing."""
 GENTLE = 100.0
 """Times the energy that each would take alone, which bodies that move apart together may have."""
 
@@ -98,6 +100,7 @@ class Bounded(NamedTuple):
     problem: Mixed
     rest: Rest
     sharing: Sharing
+    complied: Array  # (1,) whether motors gave way in the last problem
     callback: int  # address of what solves in place of the compiled solver, or 0
     report: Array  # (1,) residual that it leaves
 
@@ -202,22 +205,40 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
 
 @outlined
 def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
-    """Solve the mixed problem, here or in Python; motors give way to what contradicts them."""
+    """Solve the mixed problem, here or in Python.
+
+    Motors are rigid as long as such a problem has a solution that is found; from then on they give
+    way to what contradicts them until nothing does.
+    """
     p, n, shared = h.problem, rows.all, 0 < rows.motors < rows.all
-    outcome = Outcome(math.inf, 0, 0)
     for i in range(n):
         h.rest.warm[i], p.centre[i] = p.x[i], 0.0
-    if shared:
-        outcome = comply(p, h.sharing, rows.motors, n, tolerance)
     if h.callback != 0:
         call_back(h.callback, n)
-        outcome = Outcome(h.report[0], 0, 0)
-    elif outcome.residual == math.inf:
-        outcome = solve_resting(p, h.rest, n, tolerance)
-    if shared:
+        return Outcome(h.report[0], 0, 0)
+    if not shared:
+        h.complied[0] = 0.0
+        return solve_resting(p, h.rest, n, tolerance)
+    before = Outcome(math.inf, 0, 0)
+    if h.complied[0] == 0.0:
+        before = solve_mixed(p, n, tolerance, 0)
+        if before.residual <= tolerance:
+            return solve_resting(p, h.rest, n, tolerance)
         for i in range(n):
-            p.b[i] = h.sharing.asked[i]
-    return outcome
+            p.x[i] = h.rest.warm[i]
+    outcome = comply(p, h.sharing, rows.motors, rows.loaded, n, tolerance)
+    most, left = 0.0, 0.0
+    for i in range(n):
+        h.sharing.gave[i] = p.b[i] - h.sharing.asked[i]
+        p.b[i] = h.sharing.asked[i]
+        left = max(left, math.fabs(h.sharing.gave[i]))
+        most = max(most, math.fabs(p.b[i]))
+    h.complied[0] = 1.0 if outcome.residual < math.inf and left > RIGID * most else 0.0
+    if outcome.residual == math.inf:
+        for i in range(n):
+            p.x[i], p.centre[i] = h.rest.warm[i], 0.0
+        outcome = solve_resting(p, h.rest, n, tolerance)
+    return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
 
 
 @outlined
@@ -352,7 +373,7 @@ def solve_bounded(
     if rank > 0 and rows.motors > 1:
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
-        agree(p, h.sharing, rows.motors, rows.motors)
+        agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
     bounces, apart, gentle = 0, 0, 0.0
     for i in range(skip, n):
         bounces += h.asked.bounce[i] != 0.0
@@ -386,7 +407,12 @@ def solve_bounded(
             h.resting[i] = p.x[i]
         for i in range(skip, n):
             p.b[i] += outermost(share * h.asked.bounce[i], h.asked.recover[i])
-        outcome = solve(h, rows, tolerance)
+        if h.complied[0] > 0.0:
+            for i in range(n):
+                p.b[i] += h.sharing.gave[i]
+            outcome = push_softly(p, rows.motors, rows.loaded, n, tolerance)
+        else:
+            outcome = solve(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         if is_usable(outcome.residual, tolerance, h.asked.recover, skip, n):
             residual = max(residual, outcome.residual)

@@ -256,7 +256,7 @@ def settle(p: Mixed, n: int, tolerance: float) -> tuple[float, int]:
 
 
 @outlined
-def find(p: Mixed, n: int, tolerance: float) -> Outcome:
+def find(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
     """Solve from x by sweeps and Newton, and by a sequence of softer problems where that fails.
 
     Rows that nearly depend on each other, or contradict each other by round-off, are approached by
@@ -269,7 +269,7 @@ def find(p: Mixed, n: int, tolerance: float) -> Outcome:
         sweeps, newtons = sweeps + SWEEPS, newtons + steps
         if residual <= tolerance:
             break
-    for stage in range(MOST_STAGES):
+    for stage in range(stages):
         if residual <= tolerance:
             break
         anchor(p, n, rho, True)
@@ -285,7 +285,7 @@ def find(p: Mixed, n: int, tolerance: float) -> Outcome:
 
 
 @outlined
-def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
+def solve_mixed(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 
     Of impulses that give the same motion, those of least weighted norm are taken.
@@ -294,6 +294,7 @@ def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
         p: Arrays of at least n rows; D and b come back as they were.
         n: Rows of this problem.
         tolerance: Residual that is enough, in units of w.
+        stages: The most softer problems that are solved on the way, MOST_STAGES or fewer.
 
     Returns:
         How it went; the residual is infinite if the problem, or where x stood, is not finite.
@@ -312,7 +313,7 @@ def solve_mixed(p: Mixed, n: int, tolerance: float) -> Outcome:
     if before <= tolerance:
         velocities(p, p.x, p.w, n)
         return Outcome(before, 0, newtons)
-    found = find(p, n, tolerance)
+    found = find(p, n, tolerance, stages)
     return share(p, n, tolerance, found, newtons)
 
 
@@ -349,7 +350,7 @@ def solve_mixed_problem(
     p = mixed_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
-    o = solve_mixed(p, len(b), tolerance)
+    o = solve_mixed(p, len(b), tolerance, MOST_STAGES)
     return o.residual, o.sweeps, o.newton
 
 

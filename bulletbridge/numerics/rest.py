@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.numerics.jit import helper, kernel, outlined
-from bulletbridge.numerics.mixed import LIGHTEST, Outcome, solve_mixed
+from bulletbridge.numerics.mixed import LIGHTEST, MOST_STAGES, Outcome, solve_mixed
 from bulletbridge.numerics.mixed_rows import (
     ROOM,
     Bound,
@@ -90,7 +90,7 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
             for _ in range(count):
                 relaxed_sweep(p, n)
             sweeps += count
-        outcome = solve_mixed(p, n, tolerance)
+        outcome = solve_mixed(p, n, tolerance, MOST_STAGES)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
         if outcome.residual == math.inf:
             continue

@@ -49,6 +49,7 @@ class Sharing(NamedTuple):
     holds: Array  # (rows,) 1 for rows at which x is not at a bound
     strength: Array  # (rows,)
     start: Array  # (rows,) impulses
+    gave: Array  # (rows,) what b was changed by
 
 
 @outlined
@@ -88,7 +89,7 @@ def weigh(p: Mixed, loaded: int, n: int) -> None:
 
 
 @outlined
-def comply(p: Mixed, s: Sharing, motors: int, n: int, tolerance: float) -> Outcome:
+def comply(p: Mixed, s: Sharing, motors: int, loaded: int, n: int, tolerance: float) -> Outcome:
     """Let motors give way to contacts, limits and friction that hold what motors move already.
 
     A robot whose motors hold its legs stands on more feet than it needs. What its motors ask for
@@ -102,6 +103,7 @@ def comply(p: Mixed, s: Sharing, motors: int, n: int, tolerance: float) -> Outco
         p: The problem with its weights; b and centre of motors are changed in place, x is a start.
         s: Room.
         motors: Rows of motors, which come first.
+        loaded: The first of limits and contacts; what comes before gives way to nothing.
         n: All rows.
         tolerance: Residual that is enough.
 
@@ -114,7 +116,7 @@ def comply(p: Mixed, s: Sharing, motors: int, n: int, tolerance: float) -> Outco
     mark(p, s, n, False)
     softened, rho, newtons = False, GIVES, 0
     for _ in range(ROUNDS):
-        agree(p, s, motors, n)
+        agree(p, s, motors, loaded, n)
         for i in range(n):
             p.right[i], s.start[i] = p.b[i], p.x[i]
         residual, steps = settle(p, n, tolerance)
@@ -131,8 +133,26 @@ def comply(p: Mixed, s: Sharing, motors: int, n: int, tolerance: float) -> Outco
             rho = max(0.3 * rho, HARDEST_AT_FIRST)
         else:
             rho *= 10.0
-    agree(p, s, motors, n)
+    agree(p, s, motors, loaded, n)
     return Outcome(math.inf, 0, newtons)
+
+
+@outlined
+def push_softly(p: Mixed, motors: int, loaded: int, n: int, tolerance: float) -> Outcome:
+    """Solve for x from x with motors, limits and contacts softer by GIVES, as far as x changes.
+
+    How bodies are moved out of each other need not be known to the last digit, and what holds them
+    against that is not wound up: motors let them go as stiff servos do.
+    """
+    for i in range(n):
+        p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
+    anchor(p, n, GIVES, True)
+    for i in range(motors, loaded):
+        p.D[i, i] = p.diagonal[i] + p.weights[i]
+        p.b[i] = p.right[i] - p.weights[i] * p.x[i]
+    residual, newtons = newton(p, n, tolerance, 0, NEWTON_STEPS)
+    release(p, n)
+    return Outcome(residual, 0, newtons)
 
 
 @outlined
@@ -181,7 +201,7 @@ def mark(p: Mixed, s: Sharing, n: int, more: bool) -> bool:
 
 
 @outlined
-def agree(p: Mixed, s: Sharing, motors: int, n: int) -> None:
+def agree(p: Mixed, s: Sharing, motors: int, loaded: int, n: int) -> None:
     """Take out of what motors ask for what loops, and rows that hold, forbid them to do together.
 
     What is left differs least from what was asked, by the squares of their strengths: the
@@ -192,26 +212,18 @@ def agree(p: Mixed, s: Sharing, motors: int, n: int) -> None:
         p: The problem with its weights; b, and centre of motors, are changed in place.
         s: What is asked for, and which rows hold.
         motors: Rows of motors, which come first.
+        loaded: The first of limits and contacts; what comes before gives way to nothing.
         n: All rows that may hold.
     """
-    largest, count = 0.0, 0
+    count = 0
     for i in range(n):
-        # in units of a motor's strength, a row that holds is a thousand times as strong
-        d = p.weights[i] if i < motors else LIGHTEST / STRONGER**2 * p.D[i, i]
+        # beside rows that hold, motors count by what they move, and a thousandth as much
+        d = p.weights[i] if n == motors else LIGHTEST * p.D[i, i]
+        d = d if i < motors else d / STRONGER**2
         s.strength[i] = 1.0 / math.sqrt(d) if s.holds[i] > 0.0 and d > 0.0 else 0.0
-    # columns of D, not of the rows: what is weak is weaker still in them, and so out of the way
-    for k in range(n):
-        largest = max(largest, strengthened(p, s, k, n))
-    for k in range(n):
-        if not strengthened(p, s, k, n) > INDEPENDENT * largest:
-            continue
-        left = 0.0
-        for _ in range(2):
-            left = leave(p, count, n)
-        if left > INDEPENDENT * largest:
-            for i in range(n):
-                p.A[count, i] = p.step[i] / left
-            count += 1
+    if n > motors:
+        count = span(p, s, motors, n, n, count)
+    count = span(p, s, 0, motors, n, count)
     for i in range(n):
         p.b[i] = s.asked[i]
     for _ in range(TURNS if n > motors else 1):  # rows that hold give way a million times less each
@@ -221,9 +233,38 @@ def agree(p: Mixed, s: Sharing, motors: int, n: int) -> None:
         leave(p, count, n)
         for i in range(n):
             p.b[i] -= p.step[i] / s.strength[i] if s.strength[i] > 0.0 else 0.0
+    for i in range(motors, loaded):
+        p.b[i] = s.asked[i]
     for i in range(motors):
         gives = p.b[i] - s.asked[i]
-        p.centre[i] = gives / (GIVES / LIGHTEST * p.weights[i]) if n > motors else 0.0
+        p.centre[i] = gives / (GIVES * p.D[i, i]) if n > motors and p.D[i, i] > 0.0 else 0.0
+
+
+@outlined
+def span(p: Mixed, s: Sharing, first: int, last: int, n: int, count: int) -> int:
+    """Add directions that rows first to last move in to those in p.A; how many there are then.
+
+    They are columns of D, not of the rows: what is weak is weaker still in them, and so out of the
+    way. Rows are told apart by what they move among themselves.
+    """
+    largest = 0.0
+    for k in range(first, last):
+        strengthened(p, s, k, n)
+        own = 0.0
+        for i in range(first, last):
+            own += p.step[i] * p.step[i]
+        largest = max(largest, math.sqrt(own))
+    for k in range(first, last):
+        left = strengthened(p, s, k, n)
+        if count == n or not left > INDEPENDENT * largest:
+            continue
+        for _ in range(2):
+            left = leave(p, count, n)
+        if left > INDEPENDENT * largest:
+            for i in range(n):
+                p.A[count, i] = p.step[i] / left
+            count += 1
+    return count
 
 
 @outlined

@@ -69,22 +69,23 @@ from bulletbridge.simulation.finish import finish_after
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
-RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, LARGEST, TAKEN, REPORT = range(
-    12
-)
+(
+    RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, LARGEST, TAKEN, COMPLIED,
+    REPORT,
+) = range(13)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints that give way, residual that a solver in Python leaves, energy that
-may not be exceeded, largest kinetic energy, and what was taken [J]; a budget that is not a number
-begins with the end of the step."""
+may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way; a budget
+that is not a number begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, GAINED, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
-    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, IMPULSES,
-) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 21 + ROOM_OF_PROBLEM))  # fmt: skip
+    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
+) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 22 + ROOM_OF_PROBLEM))  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, the problem's room,
 velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
 at the start, warm start, first solution, what motors ask for, which rows hold,
-their strengths, impulses."""
+their strengths, impulses, what they give way by."""
 
 
 @kernel
@@ -194,7 +195,14 @@ def run_bounded(
         asked,
         problem,
         Rest(impulses[START], impulses[WARM], impulses[FOUND]),
-        Sharing(impulses[ASKED], impulses[HOLDS], impulses[STRENGTH], impulses[BEGUN]),
+        Sharing(
+            impulses[ASKED],
+            impulses[HOLDS],
+            impulses[STRENGTH],
+            impulses[BEGUN],
+            impulses[GAVE],
+        ),
+        report[COMPLIED:],
         callback,
         report[LEFT:],
     )
