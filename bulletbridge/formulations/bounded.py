@@ -285,7 +285,7 @@ def recall_contacts(
     count = 0
     for i in range(len(h.touches)):
         row = int(h.first[i])
-        if square(h.C, row) < DOUBTFUL * h.lengths[row]:
+        if is_doubtful(h, row, rows.all):
             count += 1
             carry(a, h.touches[i], h.local[i], False)
     if count == 0:
@@ -294,7 +294,7 @@ def recall_contacts(
     before, last = a.vectors[START_V, : len(v)], rows.all
     for i in range(len(h.touches) - 1, -1, -1):
         row = int(h.first[i])
-        if square(h.C, row) < DOUBTFUL * h.lengths[row]:
+        if is_doubtful(h, row, rows.all):
             carry(a, h.local[i], h.local[i], True)
             contact_rows(
                 h.local[i : i + 1],
@@ -314,17 +314,35 @@ def recall_contacts(
                 h.asked,
             )
             restrict(f, h, rank, row, last)
-            left, least = square(h.C, row), HELD * h.lengths[row]
-            for k in range(row + 1, min(row + 3, last)):
-                if h.problem.bounds[k].count == 2:
-                    least = max(least, WEDGE * square(h.C, k))
+            left = square(h.C, row)
+            least = max(HELD * h.lengths[row], WEDGE * across(h, row, last))
             # what moves other things the faster is taken back the slower
-            h.asked.recover[row] *= math.sqrt(left / (DOUBTFUL * h.lengths[row]))
+            h.asked.recover[row] *= min(1.0, math.sqrt(left / (DOUBTFUL * h.lengths[row])))
             if not left >= least:
                 h.asked.recover[row] = h.asked.bounce[row] = 0.0
                 for k in range(row, last):
                     kill(h, k)
         last = row
+
+
+@helper
+def across(h: Bounded, row: int, n: int) -> float:
+    """Larger square of the tangents of the contact whose normal is a row; zero without friction."""
+    most = 0.0
+    for k in range(row + 1, min(row + 3, n)):
+        if h.problem.bounds[k].owner == row and h.problem.bounds[k].count == 2:
+            most = max(most, square(h.C, k))
+    return most
+
+
+@helper
+def is_doubtful(h: Bounded, row: int, n: int) -> bool:
+    """Whether little is left of a normal, by what it was or by what its tangents are.
+
+    Links that turn about one axis, and lie on each other along it, have no way apart to begin with.
+    """
+    left = square(h.C, row)
+    return left < DOUBTFUL * h.lengths[row] or left < WEDGE * across(h, row, n)
 
 
 @helper
@@ -363,8 +381,7 @@ def solve_bounded(
     n, skip, rank = rows.all, rows.loaded, a.control.filter_rank
     C, p = h.C[:n], h.problem
     restrict(f, h, rank, 0, n)
-    if rank > 0:
-        recall_contacts(a, f, h, rank, q, v, rows)
+    recall_contacts(a, f, h, rank, q, v, rows)
     for i in range(n):
         for j in range(i + 1):
             p.D[i, j] = inner(C, j, C[i])

@@ -343,9 +343,12 @@ def bounded_impulses(
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
     if n == 0:
         return 0
-    scale = 0.0
+    scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
     for i in range(n):
-        scale = max(scale, math.fabs(h.problem.b[i]))
+        total = 0.0
+        for k in range(len(v)):
+            total += math.fabs(h.C[i, k] * v[k])
+        scale = max(scale, math.fabs(h.problem.b[i]), total)
     enough = 1e-12 * scale + 1e-14
     outcome = solve_bounded(a, f, h, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
