@@ -303,3 +303,52 @@ def test_what_cannot_be_closed_is_tried_ever_more_rarely(monkeypatch):
         p.stepSimulation()
     assert 3 <= tried <= 9  # after 2, 4, 8, ... steps
     p.disconnect()
+
+
+LEGS = """<robot name="legs">
+  <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+    iyz="0"/></inertial><collision><geometry><box size="0.2 0.2 0.1"/></geometry></collision></link>
+  <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="1"/><inertia ixx="0.01"
+    iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision>
+    <origin xyz="0.2 0 0"/><geometry><box size="0.4 0.1 0.1"/></geometry></collision>
+  </link>
+  <link name="lower"><inertial><origin xyz="0.2 0 0"/><mass value="1"/><inertia ixx="0.01"
+    iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision>
+    <origin xyz="0.2 0 0"/><geometry><box size="0.4 0.1 0.1"/></geometry></collision>
+  </link>
+  <joint name="hip" type="revolute"><parent link="base"/><child link="upper"/>
+    <axis xyz="0.6 0 0.8"/>
+    <origin xyz="0 0 0.0999" rpy="0.3 0.2 0"/><limit lower="-9" upper="9" effort="9" velocity="9"/>
+  </joint>
+  <joint name="knee" type="revolute"><parent link="upper"/><child link="lower"/><axis xyz="0 0 1"/>
+    <origin xyz="0.35 0 0.0999"/><limit lower="-9" upper="9" effort="9" velocity="9"/></joint>
+</robot>"""
+
+
+def test_links_that_lie_on_each_other_along_their_axis_swing_as_if_they_did_not(tmp_path):
+    """The contact of knee and thigh can neither push nor be pushed; it leaves no trace."""
+    (tmp_path / "legs.urdf").write_text(LEGS)
+    found = []
+    for collide in (True, False):
+        stage = daily_scenes.Stage("exact")
+        p = stage.p
+        flags = p.URDF_USE_SELF_COLLISION | p.URDF_USE_SELF_COLLISION_INCLUDE_PARENT
+        legs = p.loadURDF(str(tmp_path / "legs.urdf"), useFixedBase=True, flags=flags)
+        p.setCollisionFilterPair(legs, legs, -1, 0, 0)
+        p.setCollisionFilterPair(legs, legs, -1, 1, 0)
+        p.setCollisionFilterPair(legs, legs, 0, 1, int(collide))
+        p.setBridgeMode("exact", legs)
+        for joint in range(2):
+            p.setJointMotorControl2(legs, joint, p.VELOCITY_CONTROL, force=0)
+        states, told = [], set()
+        for _ in range(60):
+            p.stepSimulation()
+            (group,) = session_of(p._client).groups.values()
+            told |= {contact.state for contact in group.system.contacts()}
+        states = [p.getJointState(legs, joint)[:2] for joint in range(2)]
+        assert told <= {"held", "open"}
+        assert ("held" in told) == collide
+        found.append(np.array(states))
+        p.disconnect()
+    # round-off of 60 steps at 1e-16 each, a hundredfold
+    assert np.abs(found[0] - found[1]).max() < 1e-12 * max(1.0, np.abs(found[1]).max())
