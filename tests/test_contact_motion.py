@@ -178,7 +178,10 @@ def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q
     touches = [(c, touch(c.joint(Mode.SLIDE), seen)) for c in contacts]
     e = system.dynamics.equations(system.q, system.v, 0.0)
     after = impact(e, system.v, touches, 1e-3)
-    rows = np.vstack([at.jacobian for _, at in touches])
+    # what impulses act along: normals, and with friction the tangents, of which one moves nothing
+    along = [np.vstack([at.normal, at.tangents][: 2 if friction else 1]) for _, at in touches]
+    rows = np.vstack([way @ at.jacobian for way, (_, at) in zip(along, touches, strict=True)])
+    rows = rows[np.linalg.norm(rows, axis=1) > 1e-12]
     mobility = np.linalg.eigvalsh(rows @ np.linalg.solve(e.M, rows.T))
     condition = mobility[-1] / max(mobility[0], np.finfo(float).eps * mobility[-1])
     size = max(1e-3, 0.5 * system.v @ e.M @ system.v)

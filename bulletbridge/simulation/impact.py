@@ -82,7 +82,7 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
     )
     # a chain that is all but straight gives way along itself as a weak row does, at impulses that
     # are as many times its momentum as the row is weak: beyond the usual bound that is not asked
-    some = np.diag(D) > 0.0
+    some = (np.diag(D) > 0.0) & ((bounds["owner"] < 0) | (bounds["mu"] > 0.0))
     mobility = np.linalg.eigvalsh(D[np.ix_(some, some)])  # squares: D is of rows times rows
     weak = len(mobility) > 0 and mobility[0] < SINGULAR_RTOL**2 * mobility[-1]
     if not residual <= (SINGULAR_RTOL if weak else ACCEPTED) * size:
