@@ -52,7 +52,7 @@ HELD, WEDGE = 1e-12, 1e-6
 """Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
 is one of bodies that are held together: what could push them apart would have to be a wedge of a
 thousandth, which is how well frames and surfaces are known to lie on each other."""
-RIGID = 1e-9
+UNYIELDING = 1e-9
 """Share of the largest velocity up to which motors have given way to nothing."""
 GENTLE = 100.0
 """Times the energy that each would take alone, which bodies that move apart together may have."""
@@ -233,7 +233,7 @@ def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
         p.b[i] = h.sharing.asked[i]
         left = max(left, math.fabs(h.sharing.gave[i]))
         most = max(most, math.fabs(p.b[i]))
-    h.complied[0] = 1.0 if outcome.residual < math.inf and left > RIGID * most else 0.0
+    h.complied[0] = 1.0 if outcome.residual < math.inf and left > UNYIELDING * most else 0.0
     if outcome.residual == math.inf:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0

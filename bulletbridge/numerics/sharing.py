@@ -20,6 +20,7 @@ from bulletbridge.numerics.mixed import (
 )
 from bulletbridge.numerics.mixed_rows import Mixed, cone_scale, scaled, velocities
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.rest import JAMMED
 
 AMPLE = 1e4
 """Times what is needed, as which a stronger motor counts."""
@@ -37,9 +38,8 @@ ROUNDS, HARDEST_AT_FIRST = 10, 1e-6
 STRONGER, TURNS = 1e3, 3
 """Times as strong as the strongest motor a row that holds counts, and how often what it gives way
 by is asked of the motors again."""
-JUST_AS_WELL, UNSOLVED = 100.0, 1e3
-"""Residuals, in tolerances, that the round-off of weak directions may leave of a problem, and above
-which a softened one counts as unsolved."""
+JUST_AS_WELL = 100.0
+"""Residual, in tolerances, that the round-off of weak directions may leave of a problem."""
 
 
 class Sharing(NamedTuple):
@@ -166,7 +166,7 @@ def soften(p: Mixed, s: Sharing, n: int, rho: float, tolerance: float, again: bo
             p.x[i] = s.start[i]
     anchor(p, n, rho, True)
     residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS)
-    solved = residual <= UNSOLVED * tolerance
+    solved = residual <= JAMMED * tolerance
     if solved or not again:
         mark(p, s, n, again)
     else:
