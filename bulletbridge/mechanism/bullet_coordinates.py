@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RATES, RawBody
@@ -161,18 +160,6 @@ def quat_product(a: Floats, b: Floats) -> Floats:
         aw * by + ay * bw + az * bx - ax * bz,
         aw * bz + az * bw + ax * by - ay * bx,
         aw * bw - ax * bx - ay * by - az * bz,
-    )
-
-
-def rotation_of(quat: Floats) -> Array:
-    """Rotation (3, 3) of a unit quaternion."""
-    x, y, z, w = quat
-    return np.array(
-        (
-            (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
-            (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
-            (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)),
-        )
     )
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.loop import Frame
 from bulletbridge.constraints.motion import Motion
-from bulletbridge.mechanism.bullet_coordinates import Floats, quat_product, rotation_of, unit
+from bulletbridge.mechanism.bullet_coordinates import Floats, quat_product, unit
 from bulletbridge.mechanism.bullet_state import Shift
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import WORLD
@@ -132,7 +132,7 @@ class MovingFrame:
         """
         info = info_of(self._number, self._client)
         p, q = self._placed(info[7], info[9])
-        R = rotation_of(q)
+        R = Rotation.from_quat(q).as_matrix()
         linear = R.T @ (p - self._p)
         x, y, z, w = quat_product((-self._q[0], -self._q[1], -self._q[2], self._q[3]), q)
         size = math.hypot(x, y, z)
