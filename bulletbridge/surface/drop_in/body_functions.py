@@ -13,6 +13,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in import guards
 from bulletbridge.surface.drop_in.function import (
     FUNCTIONS,
+    Direct,
     Function,
     Given,
     Noted,
@@ -113,7 +114,7 @@ def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
 # motors and forces
 
 
-class JointStates(Noted):
+class JointStates(Direct):
     """PyBullet's, with what motors exerted where the step was ours.
 
     Args:
@@ -122,7 +123,7 @@ class JointStates(Noted):
     """
 
     def __init__(self, name: str, several: bool) -> None:
-        super().__init__(name, 2, told)
+        super().__init__(name, 2, "Motor torques are those of our step in exact mode.")
         self._several = several
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -143,10 +144,6 @@ class JointStates(Noted):
             each = zip(joints, answer, strict=True)
             return tuple(told_by(forces, joint, state) for joint, state in each)
         return told_by(forces, args[1] if len(args) > 1 else kwargs["jointIndex"], answer)
-
-
-def told(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
-    """Motor torques are those of our step in exact mode."""
 
 
 def told_by(forces: Mapping[int, float], joint: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -223,7 +220,7 @@ FUNCTIONS["applyExternalTorque"] = Noted(
 )
 
 
-class ContactPoints(Noted):
+class ContactPoints(Direct):
     """``getContactPoints``, with the forces of our step where Bullet makes none."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -256,11 +253,11 @@ def with_force(point: tuple[Any, ...], forces: Mapping[Spot, Array]) -> tuple[An
     return (*point[:9], *told)
 
 
-def points_told(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
-    """Forces are those of our step where nothing moves but what is stepped exactly."""
-
-
-FUNCTIONS["getContactPoints"] = ContactPoints("getContactPoints", 4, points_told)
+FUNCTIONS["getContactPoints"] = ContactPoints(
+    "getContactPoints",
+    4,
+    "Forces are those of our step where nothing moves but what is stepped exactly.",
+)
 
 
 # what looks at Bullet's own steps, which are then made even if all that moves is stepped exactly

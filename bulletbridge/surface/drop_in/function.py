@@ -62,23 +62,35 @@ class Function:
         return self._handler(session_of(given.pop("physicsClientId", 0)), given)
 
 
-class Noted(Function):
-    """One of PyBullet's functions, called with its arguments as they are given, then noted.
+class Direct(Function):
+    """One of PyBullet's functions, called with its arguments as they are given.
 
     Learning loops call these many times a step: nothing is sorted by names before it is needed.
 
     Args:
         name: PyBullet's.
         count: How many arguments it takes, without ``physicsClientId``, which comes last.
+        text: What it does besides.
+    """
+
+    def __init__(self, name: str, count: int, text: str | None) -> None:
+        self.__name__, self.__doc__ = name, f"Bullet's. {text}"
+        self._native, self._count = getattr(pybullet, name), count
+
+
+class Noted(Direct):
+    """A direct call that is noted afterwards.
+
+    Args:
+        name, count: As of ``Direct``.
         note: What is noted of the arguments afterwards.
         force: Place and name of the argument that pushes bodies in the coming step, and the mode in
             which it does, if there are others.
     """
 
     def __init__(self, name: str, count: int, note: "Note", force: "Force | None" = None) -> None:
-        self.__name__, self.__doc__ = name, f"Bullet's. {note.__doc__}"
-        self._native, self._count, self._note = getattr(pybullet, name), count, note
-        self._force = force
+        super().__init__(name, count, note.__doc__)
+        self._note, self._force = note, force
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it as PyBullet's own."""
