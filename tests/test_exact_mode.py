@@ -170,24 +170,19 @@ def test_a_reset_is_seen(connect, tmp_path):
     assert tips(client, body) < 1e-12
 
 
-def command_torques(client, body):
-    client.setJointMotorControl2(
-        body, 1, pybullet.PD_CONTROL, targetPosition=0.3, positionGain=1, velocityGain=1, force=10
-    )
-    return "the motor of '.*' has PD_CONTROL"
-
-
-@pytest.mark.parametrize("spoil", [command_torques])
-def test_what_exact_steps_do_not_have_is_left_to_bullet(connect, tmp_path, spoil):
+def test_what_exact_steps_do_not_have_is_left_to_bullet(connect, tmp_path):
     """With one warning; from then on every number is that of filter mode."""
     runs = []
     for mode in ("exact", "filter"):
         client = connect()
         body, _ = linkage(client, tmp_path)
         client.setBridgeMode(mode, body)
-        match = spoil(client, body)
+        gains = {"positionGain": 1, "velocityGain": 1}
+        client.setJointMotorControl2(
+            body, 1, pybullet.PD_CONTROL, targetPosition=0.3, force=10, **gains
+        )
         if mode == "exact":
-            with pytest.warns(BulletBridgeWarning, match=match):
+            with pytest.warns(BulletBridgeWarning, match="the motor of '.*' has PD_CONTROL"):
                 client.stepSimulation()
         else:
             client.stepSimulation()
