@@ -5,7 +5,7 @@ import pybullet
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.surface.drop_in.group import Group
+from bulletbridge.surface.drop_in.closing import Closing
 
 KINDS = {
     "fixed": pybullet.JOINT_FIXED,
@@ -52,14 +52,14 @@ def test_closing_loops_keeps_the_momentum(monkeypatch, kind, dt):
     p = bb.BulletClient(pybullet.DIRECT, mode="filter")
     p.setTimeStep(dt)
     bodies = spinning(p, kind, 3)
-    lost, act = [], Group.after_step
+    lost, act = [], Closing.finish_step
 
-    def watched(group):
+    def watched(closing, groups):
         before = momentum(p, bodies)
-        act(group)
+        act(closing, groups)
         lost.append(np.abs(momentum(p, bodies) - before).max() / np.abs(before).max())
 
-    monkeypatch.setattr(Group, "after_step", watched)
+    monkeypatch.setattr(Closing, "finish_step", watched)
     for _ in range(100):
         p.stepSimulation()
     assert len(lost) == 100

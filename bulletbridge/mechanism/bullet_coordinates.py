@@ -7,13 +7,13 @@ depend on how Bullet diagonalised an inertia. Plain floats: for so few numbers N
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.mechanism.bullet_tree import FIXED, POSITIONS, RATES, RawBody
 from bulletbridge.mechanism.layout import SPHERICAL
-from bulletbridge.numerics.records import Array, Matrix
+from bulletbridge.numerics.records import Matrix
 
 Floats = Sequence[float]
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -83,11 +83,9 @@ class Converter:
         v += twist[1]
         v += twist[0]
 
-    def add_joints(
-        self, q: list[float], v: list[float], positions: Sequence[Floats], rates: Sequence[Floats]
-    ) -> None:
-        """Append Bullet's joint positions and rates, some of spherical joints, to q and v."""
-        for position, rate, R in zip(positions, rates, self._turns, strict=True):
+    def add_joints(self, q: list[float], v: list[float], states: Sequence[Any]) -> None:
+        """Append what ``getJointStatesMultiDof`` tells, some of spherical joints, to q and v."""
+        for (position, rate, *_), R in zip(states, self._turns, strict=True):
             if R is None:
                 q += position
                 v += rate
@@ -106,40 +104,34 @@ class Converter:
         q_start, v_start = (self._q[0].start, self._v[0].start) if self._q else (self.nq, self.nv)
         return slice(q_start, self.nq), slice(v_start, self.nv)
 
-    def joint_lists(self) -> Callable[[Array, Array], tuple[list[Floats], list[Floats]]]:
-        """Function of (q, v) that gives the lists Bullet takes: a list of floats per joint."""
+    def joint_lists(self) -> Callable[[Floats, Floats], tuple[list[Floats], list[Floats]]]:
+        """Function of the numbers of q and v that gives the lists Bullet takes, one per joint."""
         q_part, v_part = self.parts()
         if not self.balls:
-            return lambda q, v: (
-                [[x] for x in q[q_part].tolist()],
-                [[x] for x in v[v_part].tolist()],
-            )
+            return lambda q, v: ([[x] for x in q[q_part]], [[x] for x in v[v_part]])
         q_slices, v_slices = self._q, self._v
         balls = [(ball.place, transposed(ball.R)) for ball in self.balls if ball.R is not IDENTITY]
 
-        def lists(q: Array, v: Array) -> tuple[list[Floats], list[Floats]]:
-            positions, rates = q.tolist(), v.tolist()
-            positions = [positions[at] for at in q_slices]
-            rates = [rates[at] for at in v_slices]
+        def lists(q: Floats, v: Floats) -> tuple[list[Floats], list[Floats]]:
+            positions, rates = [q[at] for at in q_slices], [v[at] for at in v_slices]
             for place, R in balls:
-                positions[place][:3] = turned(R, positions[place])
+                x, y, z = turned(R, positions[place])
+                positions[place] = [x, y, z, positions[place][3]]
                 rates[place] = turned(R, rates[place])
             return positions, rates
 
         return lists
 
-    def base_lists(self) -> Callable[[Array, Array], tuple[Floats, Floats, Floats, Floats]]:
-        """Function of (q, v) that gives a floating base's position, orientation, velocities."""
-        q_part, v_part = slice(self.q0, self.q0 + 7), slice(self.v0, self.v0 + 6)
-        principal = self._principal
-        turn = principal if self._turned else None
+    def base_lists(self) -> Callable[[Floats, Floats], tuple[Floats, Floats, Floats, Floats]]:
+        """Function of q and v that gives a floating base's position, orientation, velocities."""
+        q0, v0 = self.q0, self.v0
+        turn = self._principal if self._turned else None
 
-        def lists(q: Array, v: Array) -> tuple[Floats, Floats, Floats, Floats]:
-            pose, twist = q[q_part].tolist(), v[v_part].tolist()
-            quat = unit(pose[3:])
+        def lists(q: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+            quat = unit(q[q0 + 3 : q0 + 7])
             if turn:
                 quat = quat_product(quat, turn)
-            return pose[:3], quat, twist[3:], twist[:3]
+            return q[q0 : q0 + 3], quat, v[v0 + 3 : v0 + 6], v[v0 : v0 + 3]
 
         return lists
 

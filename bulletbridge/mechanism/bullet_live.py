@@ -61,7 +61,7 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
             v[k] = 1.0
             # of a fixed base these are joint rates, or nothing: move leaves it alone
             angular, linear = v[converter.v0 :][:3].tolist(), v[converter.v0 :][3:6].tolist()
-            move(linear, angular, joints(q, v)[1])
+            move(linear, angular, joints(q.tolist(), v.tolist())[1])
             moved = pybullet.getLinkStates(body, links, 1, 1, client) if links else ()
             own = (linear, angular) if robot.floating else (np.zeros(3), np.zeros(3))
             twists.append(np.array([own, *((state[6], state[7]) for state in moved)]))

@@ -111,58 +111,48 @@ class Port:
         body, client, converter = self.body_id, self.client, self.converter
         pose, twist = pybullet.getBasePositionAndOrientation, pybullet.getBaseVelocity
         states, several = pybullet.getJointStates, pybullet.getJointStatesMultiDof
-        indices, base = converter.indices, self.base
+        indices, floats, balls = converter.indices, self.base is None, converter.balls
         add_base, add_joints = converter.add_base, converter.add_joints
 
         def read(q: list[float], v: list[float]) -> None:
-            if base is None:
+            if floats:
                 add_base(q, v, pose(body, client), twist(body, client))
-            elif (now := pose(body, client)) != base.now:
-                self._check_base(now, base.now)
-            if not indices:
-                return
-            if converter.balls:
-                positions, rates, *_ = zip(*several(body, indices, client), strict=True)
-                add_joints(q, v, positions, rates)
-            else:
-                positions, rates, *_ = zip(*states(body, indices, client), strict=True)
-                q += positions
-                v += rates
+            if balls:
+                add_joints(q, v, several(body, indices, client))
+            elif indices:
+                for position, rate, _, _ in states(body, indices, client):
+                    q.append(position)
+                    v.append(rate)
 
         return read
 
-    def writer(self) -> Callable[[Array, Array], None]:
-        """Function of (q, v) that puts the body's part of them into Bullet."""
+    def writer(self) -> Callable[[list[float], list[float]], None]:
+        """Function of the numbers of q and v that puts the body's part of them into Bullet."""
         body, client, indices = self.body_id, self.client, self.converter.indices
         joints, base = self.converter.joint_lists(), self.converter.base_lists()
         reset_joints = pybullet.resetJointStatesMultiDof
         reset_pose = pybullet.resetBasePositionAndOrientation
         reset_velocity = pybullet.resetBaseVelocity
+        floats = self.base is None
 
-        q_part, v_part = self.converter.parts()
+        def write(q: list[float], v: list[float]) -> None:
+            if floats:
+                position, orientation, linear, angular = base(q, v)
+                reset_pose(body, position, orientation, client)  # sets the velocity to zero
+                reset_velocity(body, linear, angular, client)
+            if indices:
+                positions, rates = joints(q, v)
+                reset_joints(body, indices, positions, rates, client)
 
-        def write_columns(q: Array, v: Array) -> None:
-            positions = [[x] for x in q[q_part].tolist()]
-            reset_joints(body, indices, positions, [[x] for x in v[v_part].tolist()], client)
+        return write
 
-        def write_lists(q: Array, v: Array) -> None:
-            positions, rates = joints(q, v)
-            reset_joints(body, indices, positions, rates, client)
-
-        write_joints = write_lists if self.converter.balls else write_columns
-
-        def write_base(q: Array, v: Array) -> None:
-            position, orientation, linear, angular = base(q, v)
-            reset_pose(body, position, orientation, client)  # sets the velocity to zero
-            reset_velocity(body, linear, angular, client)
-
-        def write_all(q: Array, v: Array) -> None:
-            write_base(q, v)
-            write_joints(q, v)
-
-        if self.base is not None:
-            return write_joints if indices else lambda q, v: None
-        return write_all if indices else write_base
+    def check_base(self) -> None:
+        """Raise WorldError if a fixed base is not where it is known to be."""
+        if self.base is None:
+            return
+        now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
+        if now != self.base.now:
+            self._check_base(now, self.base.now)
 
     def _check_base(self, now: Place, read: Place) -> None:
         shift = float(np.abs(np.subtract(now[0], read[0])).max())
@@ -216,11 +206,12 @@ class BulletBodies:
     body_ids: dict[str, int]
     client: int
     ports: tuple[Port, ...] = field(repr=False)
-    _writers: tuple[Callable[[Array, Array], None], ...] = field(init=False, repr=False)
+    _writers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _contacts: Contacts = field(init=False, repr=False)
     _touches: Touches = field(init=False, repr=False)
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
+    _standing: tuple[Port, ...] = field(init=False, repr=False)
     _nq: int = field(init=False, repr=False)
     _nv: int = field(init=False, repr=False)
 
@@ -233,6 +224,7 @@ class BulletBodies:
         put(self, "_contacts", Contacts(self.client, carriers))
         put(self, "_touches", Touches(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
+        put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
         put(self, "_nq", self.mechanism.nq)
         put(self, "_nv", self.mechanism.nv)
 
@@ -243,21 +235,37 @@ class BulletBodies:
             WorldError: A body is gone, a fixed base was moved, or a number is not finite.
         """
         self.check()
+        self.check_bases()
+        numbers = np.array(self.numbers())
+        q, v = numbers[: self._nq], numbers[self._nq :]
+        self.require_finite(q, v)
+        return q, v
+
+    def numbers(self) -> list[float]:
+        """Configuration and velocity, one after the other, as Bullet has them; nothing is checked.
+
+        For who does that himself, and in turn writes nothing else: see ``put_numbers``.
+        """
         positions: list[float] = []
         rates: list[float] = []
         for read in self._readers:
             read(positions, rates)
-        if math.isfinite(sum(positions) + sum(rates)):
-            numbers = np.array(positions + rates)
-            return numbers[: self._nq], numbers[self._nq :]
-        q, v = np.array(positions), np.array(rates)
+        return positions + rates
+
+    def require_finite(self, q: Array, v: Array) -> None:
+        """Refuse what is not a number.
+
+        Raises:
+            WorldError: It names the joint.
+        """
+        if np.isfinite(q).all() and np.isfinite(v).all():
+            return
         for joint in self.mechanism.joints.values():
             if not np.isfinite([*q[joint.q], *v[joint.v]]).all():
                 raise WorldError(
                     f"joint '{joint.name}': position {q[joint.q]} or rate {v[joint.v]} in Bullet is"
                     " not a number; reset it"
                 )
-        return q, v  # finite, but their sum is not
 
     def follow_bases(self, read: Mechanism) -> tuple[Mechanism, dict[int, Shift]]:
         """Take over where Bullet has the fixed bases now.
@@ -332,8 +340,22 @@ class BulletBodies:
                 f" the mechanism has {self._nq} and {self._nv}"
             )
         self.check()
+        self.put_numbers([*q.tolist(), *v.tolist()])
+
+    def put_numbers(self, numbers: list[float]) -> None:
+        """Put ``numbers`` into Bullet; nothing is checked."""
+        q, v = numbers[: self._nq], numbers[self._nq :]
         for put in self._writers:
             put(q, v)
+
+    def check_bases(self) -> None:
+        """Make sure that fixed bases are where they were read, or followed to.
+
+        Raises:
+            WorldError: One was moved.
+        """
+        for port in self._standing:
+            port.check_base()
 
     def save(self) -> bytes:
         """All of the client's bodies and contacts as they are: a file of Bullet's.

@@ -26,7 +26,7 @@ from bulletbridge.numerics.split import Caps
 from bulletbridge.simulation.bounded import BoundedStep
 from bulletbridge.simulation.bounded_kernel import run_bounded
 from bulletbridge.simulation.bounds import bounds_of, stops_of
-from bulletbridge.simulation.filter import Filter
+from bulletbridge.simulation.filter import Filter, Filters
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.redundancy import Decision
@@ -64,7 +64,7 @@ def compile_filter() -> None:
     nothing = Decision(
         solver.encoded, {}, {}, 0, Caps(0, 0), np.zeros(0), 0.0, np.inf, rows, 1e-3, 0.0
     )
-    Filter(solver, nothing)
+    Filters([Filter(solver, nothing)])
 
 
 def compile_step(kernel: Callable[..., int]) -> None:

@@ -1,8 +1,10 @@
 """Bringing a state that somebody else has advanced onto the loops, and what that took."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.numerics.stored_calls import StoredCall
 from bulletbridge.simulation.evaluation import shortest_multipliers
-from bulletbridge.simulation.filter_kernel import run_filter
+from bulletbridge.simulation.filter_kernel import run_filter, run_filters
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.warm_up import announce_compilation
@@ -119,6 +121,21 @@ class Impulses:
         return Wrench(point, R, both[3:], both[:3])
 
 
+def require_done(failure: int) -> None:
+    """Say why a filter failed.
+
+    Raises:
+        ModelError: Held points make no sense.
+        AssemblyError: The loops cannot be closed.
+    """
+    if failure == NO_SUCH_BODY:
+        raise ModelError(
+            "a held point names a body that the mechanism does not have, or has no direction"
+        )
+    if failure != DONE:
+        raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+
+
 def check_table(held: Array) -> None:
     """Refuse what a kernel cannot read.
 
@@ -169,6 +186,12 @@ class Filter:
     Args:
         solver: Whose state it is.
         decision: Its rank, and what that is without some of the constraints.
+
+    Attributes:
+        multipliers: (2, nc) of the last call, as in ``Impulses.found``.
+        targets: (1, targets) prescribed motions that the next call closes the loops for.
+        held: (n, 9) room for points that are held; see ``hold``.
+        block: The kernel with its arrays, for ``Filters``; another one once there is more room.
     """
 
     def __init__(self, solver: Solver, decision: Decision) -> None:
@@ -178,10 +201,10 @@ class Filter:
         self._sizes = solver.rows[0][["unit", "scale"]].copy()
         self._free: dict[tuple[str, ...], int] = {}
         self._every = np.ones(solver.encoded.nc, bool)
-        self._dt, self._before = solver.control["dt"], solver.state.copy()
-        nq = solver.mechanism.nq
-        self._q, self._v = slice(0, nq), slice(nq, len(solver.state) - 1)
-        self._size = -1
+        self.targets, self._before = solver.still.copy(), solver.state.copy()
+        self._nq = solver.mechanism.nq
+        self._numbers = np.zeros(len(solver.state) - 1)
+        self.multipliers = np.zeros((2, solver.encoded.nc))
         self._allocate(0)
 
     def __call__(self, q: Array, v: Array, held: Array, names: tuple[str, ...]) -> Impulses:
@@ -191,43 +214,60 @@ class Filter:
             ModelError: There is no such constraint, or ``held`` is not such a table.
             AssemblyError: The loops cannot be closed near that state; the one before it stays.
         """
-        solver, count, dt = self.solver, len(held), self._dt.item()
+        solver, count = self.solver, len(held)
         if held is not NOTHING_HELD:
             check_table(held)
-            if count > self._size:
-                self._allocate(2 * count)
-        free = self._free.get(names)
-        if free is None:
-            free = self._free[names] = int(is_free(solver.mechanism, solver.encoded, names))
-        state, before = solver.state, self._before
-        before[:] = state
-        state[self._q], state[self._v] = q, v
-        state[-1] += dt
+            self.hold(held)
+        self._numbers[: self._nq], self._numbers[self._nq :] = q, v
+        if solver.encoded.motions:
+            self.prescribe()
         failure = NOT_CLOSED
         try:
             if names:
                 self._leave_out(names)
-            targets = solver.targets_now() if solver.encoded.motions else solver.still
-            failure = self._run((targets, held, free))
+            failure = self._run((self._numbers, count, self.is_free(names)))
             if solver.user_size:
-                failure = solver.finish_call(failure)
+                solver.finish_call(failure)
         finally:
             if names:
                 self._put_back()
-            if failure != DONE:
-                state[:], solver.control[0]["fresh"] = before, 0
-        if failure == NO_SUCH_BODY:
-            raise ModelError(
-                "a held point names a body that the mechanism does not have, or has no direction"
-            )
-        if failure != DONE:
-            raise AssemblyError("the loops cannot be closed at this state; call assemble()")
-        points = NO_POINTS if not count else self._points[:, : 3 * count].copy()
-        points = points.reshape(2, count, 3)
+        require_done(failure)
+        return self.impulses(count, names)
+
+    def hold(self, held: Array) -> None:
+        """Put a table (n, 9) of points where the next call finds them."""
+        count = len(held)
+        if count > len(self.held):
+            self._allocate(2 * count)
+        self.held[:count] = held
+
+    def prescribe(self) -> None:
+        """Put prescribed motions at the end of the coming step where the next call finds them."""
+        t = self.solver.t + float(self.solver.control[0]["dt"])
+        self.targets[:] = self.solver.encoded.targets(np.array([t]))
+
+    def is_free(self, names: tuple[str, ...] = ()) -> int:
+        """Whether nothing outside holds the bodies without the named constraints."""
+        free = self._free.get(names)
+        if free is None:
+            solver = self.solver
+            free = self._free[names] = int(is_free(solver.mechanism, solver.encoded, names))
+        return free
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether the rows, all of them closed, determined the multipliers of the last call."""
+        return int(self.solver.control[0]["rank"]) == len(self._every)
+
+    def impulses(self, count: int, names: tuple[str, ...] = ()) -> Impulses:
+        """What the last call took, with ``count`` held points and without the named constraints."""
+        solver, points = self.solver, NO_POINTS
+        if count:
+            points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
         closed = ~self._rows_of(names) if names else self._every
         unique = int(solver.control[0]["rank"]) == int(closed.sum())
-        found = self._multipliers.copy()
-        return Impulses(solver, state.copy(), dt, found, points, closed, unique)
+        dt, found = float(solver.control[0]["dt"]), self.multipliers.copy()
+        return Impulses(solver, solver.state.copy(), dt, found, points, closed, unique)
 
     def _rows_of(self, names: tuple[str, ...]) -> Mask:
         """(nc,) rows of the named constraints."""
@@ -240,8 +280,7 @@ class Filter:
         """Make room for ``count`` held points."""
         solver, rows = self.solver, 3 * count
         nc, nv = solver.encoded.nc, solver.mechanism.nv
-        self._size = count
-        self._multipliers, self._points = np.zeros((2, nc)), np.zeros((2, rows))
+        self.held, self._points = np.zeros((count, HELD_COLUMNS)), np.zeros((2, rows))
         arrays = (
             *solver.arrays,
             np.zeros(count, SPOT),
@@ -250,11 +289,15 @@ class Filter:
             np.zeros((rows, nc)),
             np.zeros((rows, rows)),
             np.zeros((2, max(rows, nv))),
-            self._multipliers,
+            self.multipliers,
             self._points,
+            self.targets,
+            self.held,
+            self._before,
         )
         with announce_compilation(run_filter):
-            self._run = StoredCall(run_filter, arrays, (solver.still, NOTHING_HELD, 0)).call
+            call = StoredCall(run_filter, arrays, (self._numbers, 0, 0))
+        self._run, self.block = call.call, call.block
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""
@@ -280,3 +323,50 @@ class Filter:
         solver.encoded.loops["allowed"] = self._allowed
         solver.take_caps(self._decision.caps)
         solver.control[0]["fresh"] = 0
+
+
+class Filters:
+    """Filters of several systems, run in one compiled call.
+
+    Args:
+        filters: At least one. Motions and points that they hold are put into each beforehand.
+    """
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        self._blocks = [one.block for one in filters]
+        self._numbers = np.zeros(sum(len(one.solver.state) - 1 for one in filters))
+        self._orders = np.zeros((len(filters), 2), np.int64)
+        self._orders[:, 1] = [one.is_free() for one in filters]
+        self._failures = np.zeros(len(filters), np.int64)
+        starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
+        self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
+        fixed = np.concatenate(self._blocks), starts, self._numbers, self._orders, self._failures
+        with announce_compilation(run_filters):
+            self._run = StoredCall(run_filters, fixed, ()).call
+
+    def are(self, filters: Sequence[Filter]) -> bool:
+        """Whether they are those of these filters, as they are now."""
+        if len(filters) != len(self._blocks):
+            return False
+        return all(block is one.block for block, one in zip(self._blocks, filters, strict=True))
+
+    def __call__(self, found: list[float], counts: list[int]) -> list[list[float] | int]:
+        """Take every system's state one step later.
+
+        Args:
+            found: q and v of the first system, then of the others.
+            counts: How many points each holds.
+
+        Returns:
+            Of every system q and v as they are filtered, or why that failed.
+        """
+        self._numbers[:] = found
+        self._orders[:, 0] = counts
+        failed, after = self._run(()), self._numbers.tolist()
+        if not failed:
+            return [after[part] for part in self._parts]
+        failures = self._failures.tolist()
+        return [
+            after[part] if failure == DONE else failure
+            for part, failure in zip(self._parts, failures, strict=True)
+        ]

@@ -79,11 +79,11 @@ class WorldState(BoundedState):
             raise WorldError("this system has no world to take a state from; call set_state")
         held = NOTHING_HELD if held is None else held
         q, v = self._world.state() if found is None else found
-        if self._filter is None:
-            if self._decision is None:
-                free = np.zeros(self.mechanism.nv, bool)
-                self._solver, self._decision, _, _ = self._decide(self._full, q, free)
-            self._filter = Filter(self._solver, self.decision)
+        if self._decision is None:
+            free = np.zeros(self.mechanism.nv, bool)
+            self._solver, self._decision, _, _ = self._decide(self._full, q, free)
+        known = self.known_filter
+        self._filter = known or Filter(self._solver, self.decision)
         try:
             impulses = self._filter(q, v, held, tuple(open) if open else ())
         except AssemblyError:
@@ -95,6 +95,12 @@ class WorldState(BoundedState):
         if write:
             self._world.write(self._solver.q, self._solver.v)
         return impulses
+
+    @property
+    def known_filter(self) -> Filter | None:
+        """The compiled part of ``filter`` as the constraints are now; None before its first use."""
+        known = self._filter
+        return known if known is not None and known.solver is self._solver else None
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed, and show it."""

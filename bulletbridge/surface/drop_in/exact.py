@@ -18,7 +18,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.evaluation import Reaction
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
-from bulletbridge.surface.drop_in.group import Group, GroupMemory, named
+from bulletbridge.surface.drop_in.group import ALONE, Group, GroupMemory, named
 from bulletbridge.surface.drop_in.loops import Loop, frame_on
 from bulletbridge.surface.overlay import Mark, marks_of
 from bulletbridge.surface.worlds import gravity, link_ids, readable
@@ -94,8 +94,8 @@ class ExactGroup(Group):
             return False
         self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
-        for loop, limit in self._limited.items():
-            self.system.set_max_force(loop.name, limit)
+        for _, name, limit in self._limited:
+            self.system.set_max_force(name, limit)
         return True
 
     def _settings(self) -> tuple[Any, ...]:
@@ -136,10 +136,11 @@ class ExactGroup(Group):
             self._disturbed = True
             raise StepError(f"exact mode of {named(self.bodies)}: {error}") from None
 
-    def after_step(self) -> None:
+    def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
         self._forget_states()
         self.system.write()
+        return ALONE
 
     def undo(self) -> None:
         """Take back the step; what it found to start from stays, for it is to be made again."""

@@ -1,9 +1,10 @@
 """Bodies that hang together by constraints, and the system that closes these."""
 
 import inspect
+import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.ahead import compile_ahead
 from bulletbridge.simulation.evaluation import Gap
-from bulletbridge.simulation.filter import NOTHING_HELD, Impulses
+from bulletbridge.simulation.filter import NOTHING_HELD, Filter, Impulses, require_done
 from bulletbridge.simulation.filter_kernel import run_filter
 from bulletbridge.simulation.options import BOUNDED
 from bulletbridge.simulation.saved import SavedState
@@ -48,7 +49,20 @@ OPEN = 1e-9
 """Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies;
 what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
+ALONE = -1
+"""Of a group that needs no compiled call for its step."""
+UNKNOWN = -1
+NO_NAMES: Set[str] = frozenset()
+
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+class Limited(NamedTuple):
+    """A loop with a force limit."""
+
+    loop: Loop
+    name: str
+    limit: float
 
 
 class GroupMemory(NamedTuple):
@@ -120,11 +134,16 @@ class Group:
             contacts=self._has_contacts(),
             limits=self.whole,
         )
+        self.filter: Filter | None = None  # that the last step was closed by
         self._failed = 0  # attempts to close the loops that failed since one did not
         self._pause = 0  # steps until the next one
         self._disturbed = True
-        self._given_way: set[str] = set()  # loops that their force limits let open
-        self.impulses: Impulses | None = None  # of the last step
+        self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
+        self._impulses: Impulses | None = None  # of the last step, once asked for
+        self._held_count = UNKNOWN  # points that were held then
+        self._found: list[float] = []  # q and v after Bullet's last step
+        self._held_now = NOTHING_HELD  # by its contacts
+        self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
         self._states: dict[int, State] = {}  # forces of loops since then, once asked for
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
@@ -198,7 +217,7 @@ class Group:
             frame.recall(memory.frames[number])
         self._disturbed, self._given_way = memory.disturbed, set(memory.given_way)
         self._moved, self._moving = set(memory.moved), set(memory.moving)
-        self.impulses = memory.impulses
+        self._impulses, self._held_count = memory.impulses, UNKNOWN
         self._forget_states()
         return True
 
@@ -220,6 +239,7 @@ class Group:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
         if self._disturbed:
+            self._impulses, self._held_count = self.impulses, UNKNOWN  # those of the last step
             self._follow_bases()
             self._disturbed = False
             self._rebase_gears()
@@ -227,15 +247,83 @@ class Group:
         if self._moved or self._moving or self._bases_due:
             self._drive()
 
-    def after_step(self) -> None:
-        """Bring Bullet's state onto the loops.
+    def after_step(self, found: list[float]) -> int:
+        """Look where Bullet's step has left the bodies, and close their loops or let that be done.
+
+        Args:
+            found: Receives q and v as they are to be filtered.
+
+        Returns:
+            How many points are held meanwhile, for ``take`` to be called with what comes out; or
+            ``ALONE``: nothing is to be done any more.
 
         Warns:
-            BulletBridgeWarning: They cannot be closed near it; it stays.
+            BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
         """
         if self._states:
             self._forget_states()
-        self._attempt(self._close)
+        if self._pause > 0:
+            self._pause -= 1
+            return ALONE
+        self._impulses, self._held_count = None, UNKNOWN
+        world = self._world
+        self.filter = known = self.system.known_filter
+        try:
+            world.check()
+            world.check_bases()
+            numbers = world.numbers()
+            held = self._held() if self._touching else NOTHING_HELD
+            pulled = self._pulled() if self._limited else None
+            if known is None or pulled:
+                self._close(numbers, held, pulled or NO_NAMES)
+                self._failed = 0
+                return ALONE
+        except BulletBridgeError as error:
+            self._give_up(error)
+            return ALONE
+        found += numbers
+        if held is not NOTHING_HELD:
+            known.hold(held)
+        if self._frames_a:
+            known.prescribe()
+        self._found, self._held_now = numbers, held
+        return len(held)
+
+    def take(self, filtered: list[float] | int) -> None:
+        """Show q and v as they were filtered, unless that failed or force limits forbid it.
+
+        Args:
+            filtered: What ``Filters`` gave.
+
+        Warns:
+            BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
+        """
+        was_open = self._given_way
+        try:
+            if isinstance(filtered, int):
+                if not was_open:
+                    self._world.require_finite(*self._split(self._found))
+                    require_done(filtered)
+                self._close(self._found, self._held_now, was_open)
+            else:
+                self._held_count = len(self._held_now)
+                self._given_way = NO_NAMES
+                over = self._over(was_open) if self._limited else NO_NAMES
+                if over:
+                    self._filter_without(over, self._held_now, self._split(self._found))
+                else:
+                    self._world.put_numbers(filtered)
+        except BulletBridgeError as error:
+            self._give_up(error)
+        else:
+            self._failed = 0
+
+    @property
+    def impulses(self) -> Impulses | None:
+        """With which the last step closed the loops; None if it did not."""
+        if self._held_count >= 0 and self.filter is not None:
+            self._impulses, self._held_count = self.filter.impulses(self._held_count), UNKNOWN
+        return self._impulses
 
     def undo(self) -> None:
         """Take back ``before_step``: nothing that Bullet's step would not mend."""
@@ -248,17 +336,21 @@ class Group:
         try:
             action()
         except BulletBridgeError as error:
-            self._failed += 1
-            self._pause = 2**self._failed
-            if self._failed == 1:
-                what = str(error).split(";")[0]  # the remedy there is for our own API
-                warn(
-                    f"Bullet's own state stays until the loops can be closed again: {what};"
-                    " create constraints where they are nearly closed, and not more of them than"
-                    " the bodies can follow"
-                )
+            self._give_up(error)
         else:
             self._failed = 0
+
+    def _give_up(self, error: BulletBridgeError) -> None:
+        """Leave Bullet's state as it is for some steps, and say so the first time."""
+        self._failed += 1
+        self._pause = 2**self._failed
+        if self._failed == 1:
+            what = str(error).split(";")[0]  # the remedy there is for our own API
+            warn(
+                f"Bullet's own state stays until the loops can be closed again: {what};"
+                " create constraints where they are nearly closed, and not more of them than"
+                " the bodies can follow"
+            )
 
     def _read(self, names: Mapping[str, int]) -> tuple[BulletBodies, Mechanism]:
         """The bodies; nothing but their masses matters to the filter."""
@@ -304,68 +396,84 @@ class Group:
         open_now = {
             gap.name for gap in self.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
         }
-        limited = {loop.name for loop in self._limited}
+        limited = {name for _, name, _ in self._limited}
         self._given_way = open_now & limited
         if open_now - limited:
             system.filter(open=self._given_way, assemble=not self._given_way)
 
-    def _close(self) -> None:
-        """Close all loops but those whose force limits do not allow it."""
-        held = self._held() if self._touching else NOTHING_HELD
-        if not self._limited:
-            self.impulses = self.system.filter(held)
-            return
-        limited, was_open = self._limited, self._given_way
-        q, v = found = self._world.state()
-        native = {loop.name: self._native(loop) for loop in limited}
-        pulled = {
-            loop.name
-            for loop, limit in limited.items()
-            if max(map(abs, native[loop.name].state)) >= SATURATED * limit
-        }
+    def _close(self, numbers: list[float], held: Array, pulled: Set[str]) -> None:
+        """Close all loops but those that Bullet pulls with all of their force limits."""
+        q, v = found = self._split(numbers)
+        self._world.require_finite(q, v)
+        was_open = self._given_way
         try:
             self._filter_without(pulled, held, found)
         except AssemblyError:
+            if not was_open:
+                raise
             self._filter_without(pulled | was_open, held, found)
-        if self.impulses is None:
-            return
-        over = {
-            loop.name
-            for loop, limit in limited.items()
-            if loop.name not in self._given_way
-            and self._too_strong(loop, limit, native[loop.name], loop.name in was_open)
-        }
+        over = self._over(was_open) if self._limited else NO_NAMES
         if over:
-            self._world.write(q, v)
+            self._world.put_numbers(numbers)
             self._filter_without(self._given_way | over, held, found)
 
-    def _too_strong(self, loop: Loop, limit: float, native: Native, was_open: bool) -> bool:
-        """Whether closing a loop took more than its limit.
+    def _pulled(self) -> set[str]:
+        """Loops that Bullet pulls with all that their force limits allow; keeps its forces."""
+        natives = self._natives = {bound.name: self._native(bound.loop) for bound in self._limited}
+        return {
+            bound.name
+            for bound in self._limited
+            if max(map(abs, natives[bound.name].state)) >= SATURATED * bound.limit
+        }
+
+    def _over(self, was_open: Set[str]) -> set[str]:
+        """Loops whose closing took more than their force limits.
 
         What moved the bodies counts where they were apart; what changed velocities always.
         """
-        assert self.impulses is not None
-        ways = (False, True) if was_open else (False,)
-        return any(exceeds(limit, loop, native, self.impulses, way) for way in ways)
+        known, natives = self.filter, self._natives
+        if known is not None and self._held_count >= 0 and known.is_unique:
+            velocity, position = known.multipliers.tolist()
+            dt = self.system.dt
+            most = (math.hypot(*velocity) + math.hypot(*position) / dt) / dt  # [N, N m]
+            if all(largest(natives[name]) + most <= limit for _, name, limit in self._limited):
+                return set()  # cheap, and nearly always so
+        impulses = self.impulses
+        if impulses is None:
+            return set()
+        return {
+            name
+            for loop, name, limit in self._limited
+            if name not in self._given_way
+            and any(
+                exceeds(limit, loop, natives[name], impulses, corrected)
+                for corrected in ((False, True) if name in was_open else (False,))
+            )
+        }
+
+    def _split(self, numbers: list[float]) -> tuple[Array, Array]:
+        """q and v."""
+        array = np.array(numbers)
+        return array[: self.system.mechanism.nq], array[self.system.mechanism.nq :]
 
     def _held(self) -> Array:
         """Points that contacts hold."""
         held = self._world.contacts()
         return held if len(held) else NOTHING_HELD
 
-    def _filter_without(self, names: set[str], held: Array, found: tuple[Array, Array]) -> None:
+    def _filter_without(self, names: Set[str], held: Array, found: tuple[Array, Array]) -> None:
         """Close the loops but the named ones, which give way, where they were found."""
-        self.impulses = None
+        self._impulses, self._held_count = None, UNKNOWN
         if len(names) < len(self._loops):
-            self.impulses = self.system.filter(held, sorted(names), found=found)
-        self._given_way = names
+            self._impulses = self.system.filter(held, sorted(names), found=found)
+        self._given_way = set(names)
 
     def _native(self, loop: Loop) -> Native:
         """Bullet's own forces of a constraint."""
-        state = pybullet.getConstraintState(loop.number, physicsClientId=self.client)
+        state = pybullet.getConstraintState(loop.number, self.client)
         if loop.twin < 0:
             return Native(state)
-        return Native(state, pybullet.getConstraintState(loop.twin, physicsClientId=self.client))
+        return Native(state, pybullet.getConstraintState(loop.twin, self.client))
 
     def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
@@ -471,9 +579,16 @@ class Group:
         return modelled(loop, self._links, motion, self.client)
 
 
-def with_limits(loops: Iterable[Loop]) -> dict[Loop, float]:
-    """Loops with a force limit, and that."""
-    return {loop: loop.max_force for loop in loops if loop.max_force is not None}
+def with_limits(loops: Iterable[Loop]) -> list[Limited]:
+    """Those that have a force limit."""
+    return [
+        Limited(loop, loop.name, loop.max_force) for loop in loops if loop.max_force is not None
+    ]
+
+
+def largest(native: Native) -> float:
+    """The largest of Bullet's forces [N] and moments [N m]."""
+    return max(map(abs, native.state + native.twin), default=0.0)
 
 
 def has_shapes(body: int, client: int) -> bool:

@@ -10,6 +10,7 @@ from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError
 from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError, can_move
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.drop_in.actions import Actions
+from bulletbridge.surface.drop_in.closing import Closing
 from bulletbridge.surface.drop_in.exact import BulletsOwnError, ExactGroup
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named, warn
 from bulletbridge.surface.drop_in.hooks import HOOKS, Mode
@@ -54,6 +55,7 @@ class Session(Ledger):
         self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
+        self._closing = Closing()
         self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
         self.observers: set[tuple[Any, ...]] = (
@@ -250,8 +252,7 @@ class Session(Ledger):
                 self.actions.tell()
             answer = pybullet.stepSimulation(physicsClientId=self.client)
             self._unseen = False
-        for group in self.groups.values():
-            group.after_step()
+        self._closing.finish_step(self.groups.values())
         self.actions.end_step()
         return answer
 
