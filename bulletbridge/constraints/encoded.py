@@ -9,6 +9,7 @@ from bulletbridge.constraints.layout import (
     TARGET,
 )
 from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.moved_frames import place_frame
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.layout import EFFORT
@@ -114,17 +115,9 @@ class Encoded:
             self, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
         )
 
-    def place(self, name: str, R: Array, p: Array, turn: Array) -> None:
-        """Put frame a of a loop elsewhere on its body, in place.
-
-        Args:
-            name: The loop.
-            R: (3, 3) of the frame as encoded, z along the joint's axis, in the body.
-            p: (3,) origin of frame a there [m].
-            turn: (3,) unit axis in the frame of its prescribed turn.
-        """
-        loop = self.loops[self._index[name]]
-        loop["R_a"], loop["p_a"], loop["turn"] = R, p + loop["height"] * R[:, 2], turn
+    def place(self, name: str, frame: np.ndarray) -> None:
+        """Put frame a of a loop where a frame (1,) of ``moved_frames`` is, in place."""
+        place_frame(self.loops, self._index[name], frame)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset, in place."""

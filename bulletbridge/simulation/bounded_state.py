@@ -9,7 +9,6 @@ from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.numerics.mixed_reference import ReferenceSolver
-from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.adaptive import Adaptive
 from bulletbridge.simulation.bounded import BoundedStep
 from bulletbridge.simulation.bounds import Complementarity, bounds_of, stops_of
@@ -218,15 +217,14 @@ class BoundedState(Reconfigurable):
             )
         self._bounds.pulls[index]["force"] = force
 
-    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+    def place(self, name: str, frame: np.ndarray) -> None:
         """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
-        on = self.mechanism.link(link)
         for part in (self._bounds.soft, self._bounds.guides.encoded):
             for row in part.rows:
                 if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
-                    part.place(row, on.R @ R, on.p + on.R @ p, turn)
+                    part.place(row, frame)
         if name in self.encoded.rows:
-            super().place(name, link, R, p, turn)
+            super().place(name, frame)
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""

@@ -193,10 +193,10 @@ class Reconfigurable(QueriedState):
             raise AssemblyError("the constraints cannot be closed from here; call assemble()")
         self._take(chosen)
 
-    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+    def place(self, name: str, frame: np.ndarray) -> None:
         """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
         self._remembered = ()
-        super().place(name, link, R, p, turn)
+        super().place(name, frame)
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""

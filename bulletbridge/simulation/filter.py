@@ -242,9 +242,13 @@ class Filter:
         self.held[:count] = held
 
     def prescribe(self) -> None:
-        """Put prescribed motions at the end of the coming step where the next call finds them."""
+        """Ask for prescribed motions at the end of the coming step, which the next call takes."""
         t = self.solver.t + float(self.solver.control[0]["dt"])
         self.targets[:] = self.solver.encoded.targets(np.array([t]))
+
+    def take_targets(self, given: Sequence[Array]) -> None:
+        """Take prescribed motions there from somebody who knows them: (12,) each."""
+        self.targets.view(np.float64)[0] = np.concatenate(given)
 
     def is_free(self, names: tuple[str, ...] = ()) -> int:
         """Whether nothing outside holds the bodies without the named constraints."""

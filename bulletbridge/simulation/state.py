@@ -10,6 +10,7 @@ from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import LEFT_OPEN
 from bulletbridge.formulations.correction import PROMISED
+from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.simulation.assembly import (
@@ -252,24 +253,35 @@ class ClosedState:
             require_freedom(self.mechanism, decision)
         return copy_of(full, decision), decision, closed, iterations
 
-    def place(self, name: str, link: str, R: Array, p: Array, turn: Array) -> None:
+    def place(self, name: str, frame: np.ndarray) -> None:
         """Put frame a of a loop elsewhere on its link; the state is not touched.
 
         Args:
             name: The loop.
-            link: The link that frame a is on.
-            R: (3, 3) of the frame in the link, z along the joint's axis.
-            p: (3,) its origin there [m].
-            turn: (3,) unit axis in the frame of its prescribed turn, or zero.
+            frame: (1,) of ``moved_frames``: where it is.
+        """
+        for solver in self._solvers:
+            solver.encoded.place(name, frame)
+            solver.control["fresh"] = 0
+
+    def link_pose(self, name: str) -> tuple[Array, Array]:
+        """Rotation (3, 3) and position (3,) [m] of a link in the world.
 
         Raises:
             ModelError: The link does not exist.
         """
-        on = self.mechanism.link(link)
-        R, p = on.R @ R, on.p + on.R @ p
-        for solver in (self._full, self._solver):
-            solver.encoded.place(name, R, p, turn)
-            solver.control[0]["fresh"] = 0
+        link, solver = self.mechanism.link(name), self._solver
+        if link.body == 0:
+            return link.R, link.p
+        poses, axes, beams = solver.poses.copy(), solver.axes.copy(), solver.beams.copy()
+        kinematics(solver.bodies, beams, solver.stations.copy(), solver.q, poses, axes)
+        pose = poses[link.body]
+        return pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
+
+    @property
+    def _solvers(self) -> tuple[Solver, ...]:
+        """That of the rows as written, and that of those which are solved for."""
+        return (self._full,) if self._full is self._solver else (self._full, self._solver)
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with the same tree whose links that stand still are elsewhere.
@@ -277,7 +289,7 @@ class ClosedState:
         Frames of loops are where their constraints say, on those links; the state is not touched.
         """
         self.mechanism = mechanism
-        for solver in {id(s): s for s in (self._full, self._solver)}.values():
+        for solver in self._solvers:
             encode_places(solver.encoded, mechanism, self.constraints)
             solver.rebase(mechanism)
 

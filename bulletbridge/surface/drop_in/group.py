@@ -142,6 +142,7 @@ class Group:
         self._impulses: Impulses | None = None  # of the last step, once asked for
         self._held_count = UNKNOWN  # points that were held then
         self._found: list[float] = []  # q and v after Bullet's last step
+        self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._held_now = NOTHING_HELD  # by its contacts
         self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
         self._states: dict[int, State] = {}  # forces of loops since then, once asked for
@@ -218,6 +219,7 @@ class Group:
         self._disturbed, self._given_way = memory.disturbed, set(memory.given_way)
         self._moved, self._moving = set(memory.moved), set(memory.moving)
         self._impulses, self._held_count = memory.impulses, UNKNOWN
+        self._prescribed = None
         self._forget_states()
         return True
 
@@ -284,8 +286,10 @@ class Group:
         found += numbers
         if held is not NOTHING_HELD:
             known.hold(held)
-        if self._frames_a:
-            known.prescribe()
+        if self._prescribed is not known:
+            self._prescribed = known
+            if self._frames_a:
+                known.take_targets([frame.target for frame in self._frames_a.values()])
         self._found, self._held_now = numbers, held
         return len(held)
 
@@ -517,6 +521,7 @@ class Group:
         for number in self._moved | self._moving:
             self._frames_a[number].drive(self.system, shifts)
         self._moved, self._moving = set(), self._moved
+        self._prescribed = None
 
     def _follow_bases(self) -> Mapping[int, Shift]:
         """Put fixed bases where Bullet has them now; how they were moved as the others look on.
@@ -533,6 +538,7 @@ class Group:
         driven = set[int]() if self._disturbed else self._moved | self._moving
         for number in self._frames_a.keys() - driven:
             self._frames_a[number].stop(self.system)
+        self._prescribed = None
         return NOTHING_SHIFTED if self._disturbed else shifts
 
     def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:

@@ -1,0 +1,134 @@
+"""Frames a of loops that are told from step to step where to be, and the velocity of the way."""
+
+import math
+from typing import Annotated
+
+from bulletbridge.constraints.layout import Loop
+from bulletbridge.numerics.algebra import (
+    Quaternion,
+    Vector,
+    add,
+    apply,
+    dot,
+    mat,
+    mul,
+    norm,
+    put,
+    put_mat,
+    put_quat,
+    quat_mul,
+    rotation,
+    rotation_vector,
+    scale,
+    sub,
+    transpose,
+    vec,
+)
+from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Mat3, Real, Records, Vec3, dtype_of
+
+Vec4 = Annotated[Array, "f8", (4,)]
+AT_END = Annotated[Array, "f8", (12,)]
+ENDS = Annotated[Array, "f8", (2,)]
+TURNS = Annotated[Array, "f8", (2, 3, 3)]
+WAYS = Annotated[Array, "f8", (2, 3)]
+
+
+class Moved:
+    """A frame that is moved; what follows ``dt`` is what comes of it."""
+
+    align: Mat3  # axes of the encoded frame in the frame itself
+    com: Vec3  # what it is told relative to, in the link's frame [m]
+    axes: Vec4  # and its axes there, xyzw
+    on_R: Mat3  # the link on its body
+    on_p: Vec3  # [m]
+    link_R: Mat3  # and in the world
+    link_p: Vec3  # [m]
+    carried: ENDS  # what moves of bodies under frame a and b count besides: 1, -1, or 0 for none
+    turned: TURNS  # those moves: x to R x + p, in the world
+    shifted: WAYS  # [m]
+    p: Vec3  # where it was told to be last, in the link's frame [m]
+    q: Vec4  # likewise, xyzw
+    linear: Vec3  # velocity with which it was brought there, in the link's axes [m/s]
+    angular: Vec3  # [rad/s]
+    dt: Real  # [s] of the step that brings it to the next place
+    R_a: Mat3  # the encoded frame on its body, as in ``layout.Loop``
+    p_a: Vec3
+    turn: Vec3
+    before: Vec4  # rates of its motion in the step before, in its axes now, and about ``turn``
+    rates: Vec4  # and in this one
+    target: AT_END  # its prescribed motion at the end of the step, as in ``layout.Target``
+
+
+MOVED = dtype_of(Moved)
+
+
+@kernel
+def drive_frame(frames: Records[Moved], told: Array) -> int:
+    """Take a frame (1,) to where it is told to be, (7,) position and quaternion, in one step.
+
+    Returns how many of the bodies under it and its counterpart were moved besides.
+    """
+    f, moves = frames[0], 0
+    a = (f.axes[0], f.axes[1], f.axes[2], f.axes[3])
+    p = add(vec(f.com), apply(rotation(a[0], a[1], a[2], a[3]), (told[0], told[1], told[2])))
+    q = quat_mul(a, unit_quat((told[3], told[4], told[5], told[6])))
+    R = rotation(q[0], q[1], q[2], q[3])
+    inverse = transpose(R)
+    linear = apply(inverse, sub(p, vec(f.p)))
+    x, y, z, w = quat_mul((-f.q[0], -f.q[1], -f.q[2], f.q[3]), q)
+    size, turn = norm((x, y, z)), (0.0, 0.0, 0.0)
+    if size > 0.0:
+        turn = scale(math.copysign(2.0 * math.atan2(size, abs(w)), w) / size, (x, y, z))
+    if f.carried[0] != 0.0 or f.carried[1] != 0.0:
+        link = mat(f.link_R)
+        to_frame, point = transpose(mul(link, R)), add(vec(f.link_p), apply(link, p))
+        for n in range(2):
+            if f.carried[n] != 0.0:
+                moves += 1
+                S = mat(f.turned[n])
+                way = sub(point, apply(transpose(S), sub(point, vec(f.shifted[n]))))
+                linear = add(linear, scale(f.carried[n], apply(to_frame, way)))
+                turn = add(turn, scale(f.carried[n], apply(to_frame, rotation_vector(S))))
+    linear, turn = scale(1.0 / f.dt, linear), scale(1.0 / f.dt, turn)
+    before, turning = apply(inverse, vec(f.linear)), apply(inverse, vec(f.angular))
+    put(f.linear, apply(R, linear))
+    put(f.angular, apply(R, turn))
+    spin = norm(turn)
+    axis = scale(1.0 / spin, turn) if spin > 0.0 else direction(turning)
+    align, on = mat(f.align), mat(f.on_R)
+    put_mat(f.R_a, mul(on, mul(R, align)))
+    put(f.p_a, add(vec(f.on_p), apply(on, p)))
+    put(f.turn, apply(transpose(align), axis))
+    for k in range(3):
+        f.before[k], f.rates[k] = before[k], linear[k]
+    f.before[3], f.rates[3] = dot(turning, axis), spin
+    put(f.target[3:6], apply(transpose(align), linear))
+    f.target[10] = spin
+    put(f.p, p)
+    put_quat(f.q, q)
+    return moves
+
+
+@kernel
+def place_frame(loops: Records[Loop], index: int, frames: Records[Moved]) -> None:
+    """Put frame a of a loop where the frame (1,) is."""
+    loop, f = loops[index], frames[0]
+    z = (f.R_a[0, 2], f.R_a[1, 2], f.R_a[2, 2])
+    put_mat(loop.R_a, mat(f.R_a))
+    put(loop.p_a, add(vec(f.p_a), scale(loop.height, z)))
+    put(loop.turn, vec(f.turn))
+
+
+@helper
+def direction(a: Vector) -> Vector:
+    """Of length one, or zero if it has none."""
+    length = norm(a)
+    return scale(1.0 / length, a) if length > 0.0 else a
+
+
+@helper
+def unit_quat(a: Quaternion) -> Quaternion:
+    """Of length one."""
+    s = 1.0 / math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + a[3] * a[3])
+    return s * a[0], s * a[1], s * a[2], s * a[3]
