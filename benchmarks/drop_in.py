@@ -82,6 +82,26 @@ def moved_cube(p: Any) -> tuple[Step, Step]:
     return move, nothing
 
 
+def platform(p: Any) -> tuple[Step, Step]:
+    """A lamp that hangs on a plate without mass, which is put elsewhere at every step."""
+    p.setGravity(0, 0, -10)
+    flat = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.2, 0.2, 0.02])
+    plate = p.createMultiBody(0, flat, -1, [0, 0, 2])
+    round_one = p.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1)
+    lamp = p.createMultiBody(1, round_one, -1, [0, 0, 1.5])
+    ends = plate, -1, lamp, -1
+    p.createConstraint(*ends, pybullet.JOINT_POINT2POINT, [0] * 3, [0, 0, -0.1], [0, 0, 0.4])
+    angle = 0.0
+
+    def move() -> None:
+        nonlocal angle
+        angle += 0.001
+        p.resetBasePositionAndOrientation(plate, [np.sin(angle), 0, 2], [0, 0, 0, 1])
+        p.stepSimulation()
+
+    return move, nothing
+
+
 def differential(p: Any) -> tuple[Step, Step]:
     """Three gears with force limits, as in mimicJointConstraint.py."""
     p.setGravity(0, 0, -10)
@@ -172,6 +192,7 @@ SCENES: dict[str, Scene] = {
         empty,
         cube,
         moved_cube,
+        platform,
         differential,
         on_the_plane,
         in_flight,

@@ -1,5 +1,6 @@
 """From constraint descriptions to the records that kernels read."""
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -37,7 +38,7 @@ from bulletbridge.constraints.loop import (
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import frame_with_z, locate
+from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, rpy_matrix
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
@@ -127,8 +128,24 @@ def encode_places(
         if record["body_a"] > 0 and record["body_b"] > 0:
             continue  # on links that move
         loop = by_name.get(name) or by_name[name.rpartition("/")[0]]  # or a free motion of one
-        encode_frames(record, mechanism, loop)
+        for end, frame in (("a", loop.a), ("b", loop.b)):
+            link = mechanism.link(frame.link)
+            turn, axes = known_axes(triple(frame.rpy), triple(joint_axis(loop, end)))
+            record[f"R_{end}"] = link.R @ turn @ axes
+            record[f"p_{end}"] = link.p + link.R @ np.asarray(frame.xyz, float)
         record["p_a"] += record["height"] * record["R_a"][:, 2]
+
+
+@functools.lru_cache
+def known_axes(rpy: Triple, axis: Triple) -> tuple[Array, Array]:
+    """Rotations (3, 3) of a frame on its link, and of what is encoded in the frame."""
+    return rpy_matrix(rpy), frame_with_z(axis)
+
+
+def triple(given: Triple) -> Triple:
+    """Three numbers that can be looked up."""
+    x, y, z = given
+    return float(x), float(y), float(z)
 
 
 def require_names(constraints: Sequence[Constraint]) -> None:

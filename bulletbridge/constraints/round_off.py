@@ -6,7 +6,6 @@ import numpy as np
 
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
 
 EPS = float(np.finfo(np.float64).eps)
 TYPICAL = 0.125
@@ -49,32 +48,36 @@ def accuracy_of(mechanism: Mechanism, encoded: Encoded) -> Accuracy:
     ends of a loop have in common moves both alike.
     """
     parents: list[int] = mechanism.bodies["parent"].tolist()
-    offsets: Array = np.linalg.norm(mechanism.bodies["p"], axis=1)
+    offsets: list[float] = np.linalg.norm(mechanism.bodies["p"], axis=1).tolist()
     for beam in mechanism.beams:
-        offsets[beam["body"]] += mechanism.stations[beam["tip"]]["x"]
+        offsets[beam["body"]] += float(mechanism.stations[beam["tip"]]["x"])
     turned, moved, misplaced = 0, 0.0, 0.0
-    for loop in encoded.loops:
-        stop = int(loop["stop"])
-        common = int(mechanism.axes[stop]["body"]) if stop >= 0 else 0
-        ends: list[Chain] = []
-        for end in "ab":
-            arm = float(np.linalg.norm(loop[f"p_{end}"]))
-            ends.append(_chain(parents, offsets, int(loop[f"body_{end}"]), common, arm))
-        a, b = ends
-        turned = max(turned, a.joints + b.joints)
-        moved = max(moved, a.moved + b.moved)
-        misplaced = max(misplaced, a.misplaced + b.misplaced)
+    bodies: list[int] = mechanism.axes["body"].tolist()
+    ends = (_ends(encoded, "a"), _ends(encoded, "b"))
+    stops: list[int] = encoded.loops["stop"].tolist()
+    for stop, a, b in zip(stops, *ends, strict=True):
+        common = bodies[stop] if stop >= 0 else 0
+        chains = [_chain(parents, offsets, body, common, arm) for body, arm in (a, b)]
+        turned = max(turned, sum(chain.joints for chain in chains))
+        moved = max(moved, sum(chain.moved for chain in chains))
+        misplaced = max(misplaced, sum(chain.misplaced for chain in chains))
     round_off = max(float(turned), misplaced / encoded.length)
     return Accuracy(TYPICAL * EPS * round_off, max(1.0, TYPICAL * moved / encoded.length))
 
 
-def _chain(parents: list[int], offsets: Array, body: int, common: int, arm: float) -> Chain:
+def _ends(encoded: Encoded, end: str) -> list[tuple[int, float]]:
+    """Bodies at one end of all loops, and how far from their origins the frames are [m]."""
+    arms = np.linalg.norm(encoded.loops[f"p_{end}"], axis=1)
+    return list(zip(encoded.loops[f"body_{end}"].tolist(), arms.tolist(), strict=True))
+
+
+def _chain(parents: list[int], offsets: list[float], body: int, common: int, arm: float) -> Chain:
     """The chain from a common body to another one, on which a frame is ``arm`` [m] away."""
     lengths: list[float] = []  # the last one first
     length = arm
     while body != common:
         lengths.append(length)
-        length, body = float(offsets[body]), parents[body]
+        length, body = offsets[body], parents[body]
     joints = len(lengths)
     misplaced = sum((joints - k) * part for k, part in enumerate(lengths))
     return Chain(joints, sum(lengths), misplaced)

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.bullet_contacts import Contacts, Spot, Touches
-from bulletbridge.mechanism.bullet_coordinates import Converter, Floats
+from bulletbridge.mechanism.bullet_coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector
 
@@ -53,8 +53,15 @@ class Shift(NamedTuple):
 
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
-    turn = Rotation.from_quat(after[1]) * Rotation.from_quat(before[1]).inv()
-    R = turn.as_matrix()
+    x, y, z, w = unit(before[1])
+    x, y, z, w = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
+    R = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
     return Shift(R, np.asarray(after[0]) - R @ before[0])
 
 
