@@ -192,6 +192,7 @@ class Filter:
         targets: (1, targets) prescribed motions that the next call closes the loops for.
         held: (n, 9) room for points that are held; see ``hold``.
         block: The kernel with its arrays, for ``Filters``; another one once there is more room.
+        room: What stands for that block in comparisons.
     """
 
     def __init__(self, solver: Solver, decision: Decision) -> None:
@@ -301,7 +302,7 @@ class Filter:
         )
         with announce_compilation(run_filter):
             call = StoredCall(run_filter, arrays, (self._numbers, 0, 0))
-        self._run, self.block = call.call, call.block
+        self._run, self.block, self.room = call.call, call.block, object()
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""
@@ -337,22 +338,27 @@ class Filters:
     """
 
     def __init__(self, filters: Sequence[Filter]) -> None:
-        self._blocks = [one.block for one in filters]
+        self._rooms = [one.room for one in filters]
         self._numbers = np.zeros(sum(len(one.solver.state) - 1 for one in filters))
         self._orders = np.zeros((len(filters), 2), np.int64)
+        self._counts = [0] * len(filters)
         self._orders[:, 1] = [one.is_free() for one in filters]
         self._failures = np.zeros(len(filters), np.int64)
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
         self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
-        fixed = np.concatenate(self._blocks), starts, self._numbers, self._orders, self._failures
+        fixed = (
+            np.concatenate([one.block for one in filters]),
+            starts,
+            self._numbers,
+            self._orders,
+            self._failures,
+        )
         with announce_compilation(run_filters):
             self._run = StoredCall(run_filters, fixed, ()).call
 
     def are(self, filters: Sequence[Filter]) -> bool:
         """Whether they are those of these filters, as they are now."""
-        if len(filters) != len(self._blocks):
-            return False
-        return all(block is one.block for block, one in zip(self._blocks, filters, strict=True))
+        return [one.room for one in filters] == self._rooms
 
     def __call__(self, found: list[float], counts: list[int]) -> list[list[float] | int]:
         """Take every system's state one step later.
@@ -365,7 +371,8 @@ class Filters:
             Of every system q and v as they are filtered, or why that failed.
         """
         self._numbers[:] = found
-        self._orders[:, 0] = counts
+        if counts != self._counts:
+            self._orders[:, 0] = self._counts = counts
         failed, after = self._run(()), self._numbers.tolist()
         if not failed:
             return [after[part] for part in self._parts]
