@@ -140,7 +140,11 @@ class Port:
         reset_joints = pybullet.resetJointStatesMultiDof
         reset_pose = pybullet.resetBasePositionAndOrientation
         reset_velocity = pybullet.resetBaseVelocity
-        floats = self.base is None
+        floats, (q_part, v_part) = self.base is None, self.converter.parts()
+
+        def write_columns(q: list[float], v: list[float]) -> None:
+            rates = [[x] for x in v[v_part]]
+            reset_joints(body, indices, [[x] for x in q[q_part]], rates, client)
 
         def write(q: list[float], v: list[float]) -> None:
             if floats:
@@ -151,7 +155,8 @@ class Port:
                 positions, rates = joints(q, v)
                 reset_joints(body, indices, positions, rates, client)
 
-        return write
+        plain = indices and not floats and not self.converter.balls
+        return write_columns if plain else write
 
     def check_base(self) -> None:
         """Raise WorldError if a fixed base is not where it is known to be."""
@@ -243,15 +248,17 @@ class BulletBodies:
         """
         self.check()
         self.check_bases()
-        numbers = np.array(self.numbers())
+        found = self.numbers()
+        numbers = np.array(found)
         q, v = numbers[: self._nq], numbers[self._nq :]
-        self.require_finite(q, v)
+        if not math.isfinite(sum(found)):
+            self.require_finite(q, v)
         return q, v
 
     def numbers(self) -> list[float]:
         """Configuration and velocity, one after the other, as Bullet has them; nothing is checked.
 
-        For who does that himself, and in turn writes nothing else: see ``put_numbers``.
+        For callers that do that themselves; ``put_numbers`` is the way back.
         """
         positions: list[float] = []
         rates: list[float] = []
@@ -347,11 +354,13 @@ class BulletBodies:
                 f" the mechanism has {self._nq} and {self._nv}"
             )
         self.check()
-        self.put_numbers([*q.tolist(), *v.tolist()])
+        self._put(q.tolist(), v.tolist())
 
     def put_numbers(self, numbers: list[float]) -> None:
         """Put ``numbers`` into Bullet; nothing is checked."""
-        q, v = numbers[: self._nq], numbers[self._nq :]
+        self._put(numbers[: self._nq], numbers[self._nq :])
+
+    def _put(self, q: list[float], v: list[float]) -> None:
         for put in self._writers:
             put(q, v)
 

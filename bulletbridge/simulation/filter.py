@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.layout import TARGET
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.arrays import DONE, NOT_CLOSED
 from bulletbridge.formulations.filtering import NO_SUCH_BODY, POSITION, VELOCITY
@@ -203,6 +204,8 @@ class Filter:
         self._free: dict[tuple[str, ...], int] = {}
         self._every = np.ones(solver.encoded.nc, bool)
         self.targets, self._before = solver.still.copy(), solver.state.copy()
+        numbers = TARGET.itemsize // 8
+        self._flat_targets = self.targets.view(np.float64).reshape(-1, numbers)
         self._nq = solver.mechanism.nq
         self._numbers = np.zeros(len(solver.state) - 1)
         self.multipliers = np.zeros((2, solver.encoded.nc))
@@ -249,7 +252,7 @@ class Filter:
 
     def take_targets(self, given: Sequence[Array]) -> None:
         """Take prescribed motions there from somebody who knows them: (12,) each."""
-        self.targets.view(np.float64)[0] = np.concatenate(given)
+        self._flat_targets[:] = given
 
     def is_free(self, names: tuple[str, ...] = ()) -> int:
         """Whether nothing outside holds the bodies without the named constraints."""
@@ -262,7 +265,7 @@ class Filter:
     @property
     def is_unique(self) -> bool:
         """Whether the rows, all of them closed, determined the multipliers of the last call."""
-        return int(self.solver.control[0]["rank"]) == len(self._every)
+        return self.solver.control["rank"].item() == len(self._every)
 
     def impulses(self, count: int, names: tuple[str, ...] = ()) -> Impulses:
         """What the last call took, with ``count`` held points and without the named constraints."""

@@ -76,6 +76,7 @@ class MovingFrame:
 
     Attributes:
         motion: Its velocity, for the loop's constraint.
+        target: (12,) that at the end of the step, as in ``constraints.layout``.
     """
 
     def __init__(self, loop: Loop, links: dict[tuple[int, int], str], client: int) -> None:
@@ -83,7 +84,9 @@ class MovingFrame:
         self._ramps = Ramp(), Ramp(), Ramp(), Ramp()
         self.motion = Motion(*self._ramps)
         self._frame = np.zeros(1, MOVED)
-        self._told = np.zeros(7)
+        self._told, self._dt = np.zeros(7), 0.0
+        self._rates = self._frame["before"][0], self._frame["rates"][0]
+        self.target: Array = self._frame["target"][0]
         info = info_of(loop.number, client)
         body, link = info[2], info[3]
         self._bodies, self._link, self._on = (info[2], info[0]), WORLD, NOWHERE
@@ -93,7 +96,7 @@ class MovingFrame:
             self._link = links[body, link]
             dynamics = pybullet.getDynamicsInfo(body, link, physicsClientId=client)
             frame["com"], frame["axes"] = dynamics[3], unit(dynamics[4])
-        frame["dt"] = 1.0
+        self._frame["dt"] = 1.0
         self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
         self._go(info)
         self._rest()
@@ -117,30 +120,25 @@ class MovingFrame:
             system: Whose frame it is.
             shifts: How fixed bases were moved since the last time, by Bullet's id.
         """
-        frame, dt = self._frame[0], system.dt
-        on = system.mechanism.link(self._link)
-        if on is not self._on:
-            frame["on_R"], frame["on_p"], self._on = on.R, on.p, on
-        frame["dt"] = dt
+        dt, on = system.dt, system.mechanism.link(self._link)
+        if on is not self._on or dt != self._dt:
+            self._on, self._dt = on, dt
+            self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
         if shifts:
             self._carry(system, shifts)
         self._go(pybullet.getConstraintInfo(self._number, self._client))
         if shifts:
-            frame["carried"] = 0.0
+            self._frame["carried"] = 0.0
         system.place(self._name, self._frame)
-        numbers, until = frame["before"].tolist() + frame["rates"].tolist(), system.t + dt
-        for ramp, before, rate in zip(self._ramps, numbers[:4], numbers[4:], strict=True):
-            ramp.before, ramp.rate, ramp.until, ramp.dt = before, rate, until, dt
+        until, (before, rates) = system.t + dt, self._rates
+        numbers = zip(self._ramps, before.tolist(), rates.tolist(), strict=True)
+        for ramp, old, new in numbers:
+            ramp.before, ramp.rate, ramp.until, ramp.dt = old, new, until, dt
 
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
         self.drive(system, NOTHING_SHIFTED)
         self._rest()
-
-    @property
-    def target(self) -> Array:
-        """(12,) its prescribed motion at the end of the step, as in ``constraints.layout``."""
-        return self._frame["target"][0]
 
     def _rest(self) -> None:
         """Let it have no velocity."""

@@ -250,7 +250,7 @@ class Session(Ledger):
             self._contact_forces = {}
             if self.actions.withheld:
                 self.actions.tell()
-            answer = pybullet.stepSimulation(self.client)
+            answer = pybullet.stepSimulation(physicsClientId=self.client)
             self._unseen = False
         self._closing.finish_step(self.groups.values())
         self.actions.end_step()
