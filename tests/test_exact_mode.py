@@ -1,5 +1,7 @@
 """Exact mode of the drop-in client: our step for its bodies, Bullet's for the rest."""
 
+import warnings
+
 import numpy as np
 import pybullet
 import pybullet_data
@@ -167,6 +169,39 @@ def test_a_reset_is_seen(connect, tmp_path):
     client.resetJointState(body, 0, 1.0, 0.0)
     client.stepSimulation()
     assert tips(client, body) < 1e-12
+
+
+def test_what_exact_steps_do_not_have_is_left_to_bullet(connect):
+    """With one warning; from then on every number is that of filter mode."""
+    runs = []
+    for mode in ("exact", "filter"):
+        client = connect()
+        client.setGravity(0, 0, -9.81)
+        path = f"{pybullet_data.getDataPath()}/humanoid/humanoid.urdf"
+        body = client.loadURDF(path, globalScaling=0.25, flags=pybullet.URDF_MAINTAIN_LINK_ORDER)
+        zero = [0, 0, 0]
+        client.createConstraint(body, -1, -1, -1, pybullet.JOINT_FIXED, zero, zero, zero)
+        kinds = [client.getJointInfo(body, j)[2] for j in range(client.getNumJoints(body))]
+        joints = [j for j, kind in enumerate(kinds) if kind != pybullet.JOINT_FIXED]
+        balls = [kinds[j] == pybullet.JOINT_SPHERICAL for j in joints]
+        client.setBridgeMode(mode, body)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(20):
+                client.setJointMotorControlMultiDofArray(
+                    body,
+                    joints,
+                    pybullet.STABLE_PD_CONTROL,
+                    targetPositions=[[0.1, 0, 0, 0.99] if ball else [0.1] for ball in balls],
+                    positionGains=[100] * len(joints),
+                    velocityGains=[10] * len(joints),
+                    forces=[[50] * 3 if ball else [50] for ball in balls],
+                )
+                client.stepSimulation()
+        found = [str(warning.message) for warning in told]
+        assert ["has STABLE_PD_CONTROL" in text for text in found] == [True] * (mode == "exact")
+        runs.append(state(client, body))
+    assert np.array_equal(*runs)
 
 
 MOTORS = {

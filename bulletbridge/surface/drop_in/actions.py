@@ -69,6 +69,7 @@ class Motor(NamedTuple):
         velocity_gain, position_gain: Shares of their errors that a step takes away.
         fastest: Bound on the rate that is asked for.
         orientation: Target of a spherical joint's motor, a quaternion xyzw; empty otherwise.
+        torque_of: Bullet's command that gives it a torque which only Bullet knows; empty otherwise.
     """
 
     force: float | None = None
@@ -78,6 +79,7 @@ class Motor(NamedTuple):
     position_gain: float = 0.0
     fastest: float = math.inf
     orientation: tuple[float, ...] = ()
+    torque_of: str = ""
 
     @property
     def on(self) -> bool:
@@ -156,7 +158,8 @@ class Actions:
                         self._springs[place] = spring_of(given)
                         continue
                     before, motor = self._motors.get(place, AT_FIRST), motor_of(mode, given)
-                    if motor.orientation or not before.orientation:  # nothing else moves these
+                    ball = motor.orientation or motor.torque_of
+                    if ball or not before.orientation:  # nothing else moves these
                         self._motors[place] = motor
             self._commanded.clear()
             self.commands += 1
@@ -339,6 +342,8 @@ def frozen_values(given: Given) -> Given:
 
 def motor_of(mode: int, given: Given) -> Motor:
     """What a command other than a torque makes of a motor."""
+    if mode == pybullet.STABLE_PD_CONTROL:
+        return Motor(torque_of="STABLE_PD_CONTROL")
     force = number(given.get("force", DEFAULT_FORCE))
     position_gain = float(given.get("positionGain", DEFAULT_POSITION_GAIN))
     target = given.get("targetPosition", 0.0)

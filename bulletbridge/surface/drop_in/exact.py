@@ -289,7 +289,11 @@ class ExactGroup(Group):
         return self._axes[place]
 
     def _set_motors(self) -> None:
-        """Give the motors their last commands."""
+        """Give the motors their last commands.
+
+        Raises:
+            BulletsOwnError: One was given a torque that only Bullet knows.
+        """
         motors, joints = self._actions.motors, self.system.mechanism.joints
         if self._commanded == self._actions.commands:
             return
@@ -297,6 +301,8 @@ class ExactGroup(Group):
             motor = motors.get(place, AT_FIRST)
             if name not in joints or motor == self._commands.get(place):
                 continue
+            if motor.torque_of:
+                raise BulletsOwnError(f"the joint '{name}' has {motor.torque_of}")
             if joints[name].kind == "spherical":
                 self._aimed.pop(place, None)
                 if motor.on:
