@@ -333,7 +333,7 @@ class System(WorldState):
         while failure and self._reconsider(failure):
             failure = self._one_step()
         if failure:
-            raise_failure(self._solver, failure)
+            raise_failure(self._solver, failure, not (self._has_bounded or self._python))
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
 
@@ -371,7 +371,7 @@ class System(WorldState):
                 self._solver.put(q, v, t)
                 failure = self._solver.roll(steps, every, table)
             if failure:
-                raise_failure(self._solver, failure)
+                raise_failure(self._solver, failure, True)
         return from_table(self.mechanism, table)
 
     def compiled(self) -> tuple[Solver, Decision]:
