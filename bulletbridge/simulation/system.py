@@ -323,7 +323,8 @@ class System(WorldState):
         Raises:
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: The step could not be finished; the state before it was restored.
-            WorldError: The bodies are gone from the world; nothing was done.
+            WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
+                which is looked for now and then; nothing was done.
         """
         if write and self._world is not None:
             self._world.check()
