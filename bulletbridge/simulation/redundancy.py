@@ -43,8 +43,8 @@ over that of the longest, by those it follows from."""
 
 PREFERENCE = 0.1
 """Power of how far rows move, over the one that moves furthest, by which they are taken for shorter
-than they are where scaled to one length. Of rows that say the same the one that moves most is kept:
-round-off of one that moves a thousandth of it would be a thousandfold in the other.
+than others where some follow from others. Of rows that say the same the one that moves most is
+kept: round-off of one that moves a thousandth of it would be a thousandfold in the other.
 """
 FAR = 1e4
 """Turns [rad] and lengths that no steps of one lead to: there closing has run away, and light links
@@ -300,11 +300,11 @@ def select(
     jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
     whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J) for s in terms])
     size = np.linalg.norm(whitened, axis=2).max(axis=0, initial=0.0)
-    moves, most = size > 0.0, size.max(initial=0.0)
-    scale = reduced.scale.copy()
-    scale[moves] *= (size[moves] / most) ** PREFERENCE / size[moves]
+    scale = reduced.scale / np.where(size > 0.0, size, 1.0)
     within = threshold * samples.reach
     caps = caps_among(jacobians, reduced.has_position, within)
+    if caps.rows < reduced.nc:
+        scale[size > 0.0] *= (size[size > 0.0] / size.max()) ** PREFERENCE
     return Decision(
         reduced,
         by_name,
