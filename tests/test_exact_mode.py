@@ -1,7 +1,5 @@
 """Exact mode of the drop-in client: our step for its bodies, Bullet's for the rest."""
 
-import warnings
-
 import numpy as np
 import pybullet
 import pybullet_data
@@ -12,14 +10,13 @@ from test_client import FLAGS, TIPS, linkage, tips
 from urdf_builder import random_tree
 
 from bulletbridge import Frame, JointModel, LoopJoint, attach
-from bulletbridge.errors import BulletBridgeWarning
 from bulletbridge.surface.drop_in.client import BulletClient
 from bulletbridge.surface.drop_in.session import session_of
 
 KINDS = ("revolute", "continuous", "prismatic", "spherical", "fixed")
 
 
-def free_tree(client, path, seed, fixed):
+def free_tree(client, path, seed, fixed, off=True):
     """A tree in a random state, its motors off."""
     rng = np.random.default_rng(seed)
     client.setGravity(0.5, -1.0, -9.81)
@@ -33,12 +30,14 @@ def free_tree(client, path, seed, fixed):
         kind = client.getJointInfo(body, joint)[2]
         if kind == pybullet.JOINT_SPHERICAL:
             client.resetJointStateMultiDof(body, joint, quat(rng), rng.normal(size=3).tolist())
-            client.setJointMotorControlMultiDof(
-                body, joint, pybullet.POSITION_CONTROL, [0, 0, 0, 1], force=[0, 0, 0]
-            )
+            if off:
+                client.setJointMotorControlMultiDof(
+                    body, joint, pybullet.POSITION_CONTROL, [0, 0, 0, 1], force=[0, 0, 0]
+                )
         elif kind != pybullet.JOINT_FIXED:
             client.resetJointState(body, joint, rng.normal(0, 0.4), rng.normal())
-            client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+            if off:
+                client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
     return body
 
 
@@ -170,30 +169,6 @@ def test_a_reset_is_seen(connect, tmp_path):
     assert tips(client, body) < 1e-12
 
 
-def test_what_exact_steps_do_not_have_is_left_to_bullet(connect, tmp_path):
-    """With one warning; from then on every number is that of filter mode."""
-    runs = []
-    for mode in ("exact", "filter"):
-        client = connect()
-        body, _ = linkage(client, tmp_path)
-        client.setBridgeMode(mode, body)
-        gains = {"positionGain": 1, "velocityGain": 1}
-        client.setJointMotorControl2(
-            body, 1, pybullet.PD_CONTROL, targetPosition=0.3, force=10, **gains
-        )
-        if mode == "exact":
-            with pytest.warns(BulletBridgeWarning, match="the motor of '.*' has PD_CONTROL"):
-                client.stepSimulation()
-        else:
-            client.stepSimulation()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for _ in range(20):
-                client.stepSimulation()
-        runs.append(state(client, body))
-    assert np.array_equal(*runs)
-
-
 MOTORS = {
     "rates": dict(controlMode=pybullet.VELOCITY_CONTROL, targetVelocity=0.7, force=500),
     "positions": dict(controlMode=pybullet.POSITION_CONTROL, targetPosition=0.4, force=500),
@@ -220,12 +195,115 @@ def test_motors_are_bullets(connect, tmp_path, command):
     for kind in (BulletClient, Native):
         client = connect(kind)
         client.setPhysicsEngineParameter(numSolverIterations=1000, solverResidualThreshold=0)
-        body = free_tree(client, path, 7, True)
+        body = free_tree(client, path, 7, True, off=command != "as loaded")
         for joint in range(5 if command != "as loaded" else 0):
             client.setJointMotorControl2(body, joint, **MOTORS[command])
         if kind is BulletClient:
             client.setBridgeMode("exact", body)
         for _ in range(20):
+            client.stepSimulation()
+        ends.append(state(client, body))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-9 * max(1.0, np.abs(ends[1]).max())
+
+
+AIMS = {
+    "as loaded": None,
+    "default gain": dict(targetPosition=[0.1, 0.2, -0.3, 0.9273618495495704]),
+    "gains": dict(
+        targetPosition=[0.5, -0.5, 0.5, 0.5],
+        targetVelocity=[1, 2, 3],
+        positionGain=0.3,
+        velocityGain=0.2,
+        force=[1e5, 0, 0],
+    ),
+    "rest": dict(targetPosition=[0, 0, 0, 1], positionGain=0, velocityGain=0, force=[1e4] * 3),
+    "too weak": dict(targetPosition=[0.5, -0.5, 0.5, 0.5], force=[0.02, 5, 5]),
+}
+
+
+def upright_chain():
+    """URDF text of three links on spherical joints, whose principal axes are their own."""
+    link = (
+        '<link name="l{0}"><inertial><origin xyz="0.02 0 -0.1"/><mass value="1"/><inertia'
+        ' ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    )
+    joint = (
+        '<joint name="j{0}" type="spherical"><parent link="l{0}"/><child link="l{1}"/>'
+        '<origin xyz="0 0 -0.3"/></joint>'
+    )
+    parts = [link.format(k) for k in range(4)] + [joint.format(k, k + 1) for k in range(3)]
+    return f'<robot name="chain">{"".join(parts)}</robot>'
+
+
+@pytest.mark.parametrize("erp", [0.2, 0.5])
+@pytest.mark.parametrize("command", AIMS)
+def test_motors_of_spherical_joints_are_bullets(connect, tmp_path, command, erp):
+    """Torques and all; commands for one angle have no say in them.
+
+    Bullet's limits act along the principal axes, ours along the link's, here the same.
+    """
+    rng = np.random.default_rng(7)
+    path = tmp_path / "tree.urdf"
+    kinds = ("revolute", "spherical", "spherical")
+    path.write_text(random_tree(rng, 4, kinds, limited=False))
+    if command == "too weak":
+        path.write_text(upright_chain())
+    ends = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        client.setPhysicsEngineParameter(
+            numSolverIterations=1000, solverResidualThreshold=0, erp=erp
+        )
+        body = free_tree(client, path, 7, True, off=command != "as loaded")
+        joints = range(client.getNumJoints(body))
+        balls = [j for j in joints if client.getJointInfo(body, j)[2] == pybullet.JOINT_SPHERICAL]
+        assert balls
+        for joint in balls if AIMS[command] else []:
+            client.setJointMotorControlMultiDof(
+                body, joint, pybullet.POSITION_CONTROL, **AIMS[command]
+            )
+            client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+        if kind is BulletClient:
+            client.setBridgeMode("exact", body)
+        for _ in range(20):
+            client.stepSimulation()
+        torques = [np.array(client.getJointStateMultiDof(body, joint)[3]) for joint in balls]
+        ends.append(np.concatenate([state(client, body), *torques]))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-9 * max(1.0, np.abs(ends[1]).max())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_pd_control_is_a_torque_beside_the_motor(connect, tmp_path, several):
+    """Until its force is zero; a motor, a torque and a reset of the state leave it alone."""
+    rng = np.random.default_rng(3)
+    path = tmp_path / "tree.urdf"
+    path.write_text(random_tree(rng, 4, ("revolute", "prismatic"), limited=False))
+    ends = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        client.setPhysicsEngineParameter(numSolverIterations=1000, solverResidualThreshold=0)
+        body = free_tree(client, path, 3, True)
+        targets, forces = [0.3, -0.2, 0.1, 0.4], [2.0, 0.1, 1e5, 3.0]
+        if several:
+            gains = {"positionGains": [3.0] * 4, "velocityGains": [0.1] * 4}
+            client.setJointMotorControlArray(
+                body, range(4), pybullet.PD_CONTROL, targets, [0.1] * 4, forces, **gains
+            )
+        else:
+            for joint in range(4):
+                client.setJointMotorControl2(
+                    body, joint, pybullet.PD_CONTROL, targets[joint], force=forces[joint],
+                    positionGain=3.0, velocityGain=0.1,
+                )  # fmt: skip
+        client.setJointMotorControl2(body, 0, pybullet.POSITION_CONTROL, 0.2, force=0.3)
+        if kind is BulletClient:
+            client.setBridgeMode("exact", body)
+        for k in range(30):
+            if k == 10:
+                client.setJointMotorControl2(body, 2, pybullet.PD_CONTROL, force=0)
+            if k == 20:
+                client.setJointMotorControl2(body, 1, pybullet.TORQUE_CONTROL, force=0.3)
+                client.resetJointState(body, 3, 0.1, 0.0)
             client.stepSimulation()
         ends.append(state(client, body))
     assert np.abs(ends[0] - ends[1]).max() < 1e-9 * max(1.0, np.abs(ends[1]).max())

@@ -1,5 +1,6 @@
 """The kernel cache: what was edited is compiled anew, all else once for a user, from safe files."""
 
+import ast
 import os
 import pwd
 import shutil
@@ -85,6 +86,20 @@ def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(package):
     assert run(package) == ["3.0", "False", "0"]
     (package / "numerics" / "split.py").write_text("# not reached from the caller\n")
     assert run(package) == ["3.0", "True", "1"]
+
+
+def test_imports_found_in_texts_are_those_of_the_language():
+    """What a kernel depends on is complete: a file that was missed would leave it as it was."""
+    for path in cache.PACKAGE.rglob("*.py"):
+        named = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom):
+                named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+        files = {cache.PACKAGE.joinpath(*name.split(".")[1:]).with_suffix(".py") for name in named
+                 if name.startswith("bulletbridge.")}  # fmt: skip
+        assert set(cache.imports_of(path)) == {file for file in files if file.is_file()}
 
 
 def test_another_environment_of_the_user_compiles_nothing_again(package, tmp_path):

@@ -35,7 +35,7 @@ from bulletbridge.mechanism.layout import (
 from bulletbridge.numerics.algebra import add, apply, mat, put, sub, transpose, vec
 from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.mixed import Outcome, solve_mixed
-from bulletbridge.numerics.mixed_rows import Mixed
+from bulletbridge.numerics.mixed_rows import Mixed, put_within
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.rest import Rest, solve_resting
 from bulletbridge.numerics.sharing import Sharing, agree, comply, push_softly, weigh
@@ -60,6 +60,8 @@ is one of bodies that are held together: what could push them apart would have t
 thousandth, which is how well frames and surfaces are known to lie on each other."""
 UNYIELDING = 1e-9
 """Share of the largest velocity up to which motors have given way to nothing."""
+HOLDING_SWEEPS = 200
+"""Gauss-Seidel sweeps over constraints with force limits alone, which are few."""
 GENTLE = 100.0
 """Times the energy that each would take alone, which bodies that move apart together may have."""
 
@@ -254,6 +256,22 @@ def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
 
 
 @outlined
+def hold(p: Mixed, first: int, last: int, n: int, tolerance: float) -> None:
+    """Let constraints with force limits hold, as far as these allow, whatever the rest came to.
+
+    A problem that is solved to a part only leaves its residual to motors, limits and contacts.
+    """
+    for _ in range(HOLDING_SWEEPS):
+        most = 0.0
+        for i in range(first, last):
+            before = p.x[i]
+            put_within(p, i, n)
+            most = max(most, math.fabs(p.x[i] - before) * p.D[i, i])
+        if most <= tolerance:
+            return
+
+
+@outlined
 def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
     """Whiten rows and take away what the constraints forbid; h.lengths: their squares before.
 
@@ -428,6 +446,8 @@ def solve_bounded(
             share = bounce_share(p, h.asked, h.resting, skip, n)
         for i in range(n):
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
+    if residual > tolerance:
+        hold(p, rows.pulled, skip, n, tolerance)
     work = work_of(p, h.asked, h.resting, skip, n, 0.0, True)
     add_impulses(f, C, p.x, n, math.inf, h.gained)
     for k in range(len(v)):

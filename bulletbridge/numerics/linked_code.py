@@ -62,6 +62,17 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         builder = llvm.create_pass_builder(self._codegen._tm, options)
         builder.getModulePassManager().run(self._final_module, builder)
 
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Native code and the names that it defines, which is all that is asked of the rest.
+
+        Nothing links it, see ``jit.kernel``: reading its bodies would take as long as loading it.
+        """
+        self._ensure_finalized()
+        names = [f.name for f in self._final_module.functions if not f.is_declaration]
+        stubs = "\n".join(f'define void @"{name}"() {{ unreachable }}' for name in names)
+        named = llvm.parse_assembly(stubs)
+        return self.name, "object", (self._get_compiled_object(), named.as_bitcode())
+
     def _run_cheap_passes(self) -> None:
         """Do the first, cheap part of what numba does: inlining."""
         codegen = self._codegen

@@ -12,15 +12,19 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 DRIVEN = ("revolute", "prismatic")
+ALONG = "x", "y", "z"
+"""Axes of a spherical joint's motors: those of the link that it carries."""
 
 
 class Motors:
-    """A motor for every revolute and prismatic joint, off until it is set, and its friction.
+    """A motor for every way that a joint turns or slides, off until it is set, and its friction.
 
     A motor asks for the rate v + velocity_gain (velocity - v) + position_gain (position - q)/dt,
     v the rate that forces alone would give, and exerts what it takes, up to its force. Friction is
-    a motor that asks for rest. Loop joints have both along the free motions that their ``turn``
-    and ``travel`` describe; their names are those of ``Guides``.
+    a motor that asks for rest. Spherical joints have three, ``joint/x``, ``joint/y`` and
+    ``joint/z``, which hold rates [rad/s] about the axes of the link. Loop joints have both along
+    the free motions that their ``turn`` and ``travel`` describe; their names are those of
+    ``Guides``.
 
     Args:
         mechanism: Whose joints they drive.
@@ -35,6 +39,10 @@ class Motors:
         self._mechanism = mechanism
         joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}
         axes = {name: joint.v.start for name, joint in joints.items()}
+        for name, joint in mechanism.joints.items():
+            if joint.kind == "spherical":
+                axes |= {f"{name}/{x}": joint.v.start + k for k, x in enumerate(ALONG)}
+        self._turning = {i for i, name in enumerate(axes) if name not in joints}
         axes |= {name: -1 - n for n, name in enumerate(guides.names)}
         self._index = {name: i for i, name in enumerate(axes)}
         self.records = np.zeros(2 * len(axes), DRIVE)
@@ -71,7 +79,8 @@ class Motors:
         """Let a motor hold a rate, or a position too, from now on.
 
         Args:
-            joint: Name of a revolute or prismatic joint, or of a loop's free motion.
+            joint: Name of a revolute or prismatic joint, of a spherical joint with an axis, or of a
+                loop's free motion.
             force: Largest force [N] or torque [N m].
             velocity: Rate [m/s or rad/s].
             position: Position [m or rad]; None for the rate alone.
@@ -83,6 +92,11 @@ class Motors:
             ModelError: No such joint, or a number that means nothing.
         """
         i = self._find(joint)
+        if position is not None and i in self._turning:
+            raise ModelError(
+                f"motor of '{joint}': a spherical joint has no position about one axis; give a"
+                " velocity alone"
+            )
         target = 0.0 if position is None else position
         gain = 0.0 if position is None else position_gain
         if not (
@@ -167,6 +181,7 @@ class Motors:
         if joint not in self._index:
             found = self._mechanism.joint(joint)
             raise ModelError(
-                f"joint '{joint}' is {found.kind}; motors drive {' and '.join(DRIVEN)}"
+                f"joint '{joint}' is {found.kind}; motors drive {', '.join(DRIVEN)}, and spherical"
+                f" joints by their axes, as in 'joint/x'"
             )
         return self._index[joint]

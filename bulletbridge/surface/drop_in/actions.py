@@ -68,7 +68,7 @@ class Motor(NamedTuple):
         velocity, position: Targets.
         velocity_gain, position_gain: Shares of their errors that a step takes away.
         fastest: Bound on the rate that is asked for.
-        mode: What was asked for beyond that, which exact steps do not have; empty otherwise.
+        orientation: Target of a spherical joint's motor, a quaternion xyzw; empty otherwise.
     """
 
     force: float | None = None
@@ -77,19 +77,41 @@ class Motor(NamedTuple):
     velocity_gain: float = 1.0
     position_gain: float = 0.0
     fastest: float = math.inf
-    mode: str = ""
+    orientation: tuple[float, ...] = ()
 
     @property
     def on(self) -> bool:
-        """Whether it does anything."""
-        return self.force != 0.0 and (self.velocity_gain != 0.0 or self.position_gain != 0.0)
+        """Whether it does anything; those of spherical joints do without gains, too."""
+        gained = self.velocity_gain != 0.0 or self.position_gain != 0.0
+        return self.force != 0.0 and (gained or bool(self.orientation))
 
 
 AT_FIRST = Motor()
 """Bullet's motors are on from the start."""
-OFF = Motor(force=0.0)
 DEFAULT_FORCE, DEFAULT_POSITION_GAIN = 1e5, 0.1
 """Of motor commands that leave them out."""
+
+
+class Spring(NamedTuple):
+    """The last command to a joint in ``PD_CONTROL``: a torque beside that of its motor.
+
+    Attributes:
+        force: Largest torque [N m] or force [N].
+        velocity, position: Targets.
+        velocity_gain, position_gain: Torque by their errors [N m s, N m; N s/m, N/m].
+    """
+
+    force: float
+    velocity: float
+    position: float
+    velocity_gain: float
+    position_gain: float
+
+    def torque(self, position: float, velocity: float) -> float:
+        """Torque [N m] or force [N] at a state."""
+        wanted = self.position_gain * (self.position - position)
+        wanted += self.velocity_gain * (self.velocity - velocity)
+        return min(max(wanted, -self.force), self.force)
 
 
 @dataclass
@@ -119,7 +141,8 @@ class Actions:
     withheld: list[Withheld] = field(default_factory=lambda: [])
 
     _motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
-    _commanded: dict[tuple[int, Any], Call] = field(default_factory=lambda: {})
+    _springs: dict[tuple[int, int], Spring] = field(default_factory=lambda: {})
+    _commanded: dict[tuple[int, Any, bool, bool], Call] = field(default_factory=lambda: {})
     _torques: list[Call] = field(default_factory=lambda: [])
     _pushes: list[Call] = field(default_factory=lambda: [])
 
@@ -129,15 +152,26 @@ class Actions:
         if self._commanded:
             for command in self._commanded.values():
                 for place, mode, given in each_joint(command):
-                    self._motors[place] = motor_of(mode, given)
+                    if mode == pybullet.PD_CONTROL:
+                        self._springs[place] = spring_of(given)
+                        continue
+                    before, motor = self._motors.get(place, AT_FIRST), motor_of(mode, given)
+                    if motor.orientation or not before.orientation:  # nothing else moves these
+                        self._motors[place] = motor
             self._commanded.clear()
             self.commands += 1
         return self._motors
 
     @property
+    def springs(self) -> dict[tuple[int, int], Spring]:
+        """Joints in ``PD_CONTROL`` by body and joint; as in Bullet until their force is zero."""
+        _ = self.motors
+        return self._springs
+
+    @property
     def pushing(self) -> bool:
         """Whether torques or external forces act in the coming step."""
-        return bool(self._torques or self._pushes)
+        return bool(self._torques or self._pushes or self.springs)
 
     @property
     def told(self) -> bool:
@@ -159,8 +193,8 @@ class Actions:
         """External forces of the coming step."""
         return [push_of(call) for call in self._pushes]
 
-    def command(self, args: tuple[Any, ...], kwargs: Given) -> None:
-        """Take note of a motor command for one joint."""
+    def command(self, args: tuple[Any, ...], kwargs: Given, turns: bool = False) -> None:
+        """Take note of a motor command for one joint, which spherical ones may follow or not."""
         if len(args) > 2:
             body, joint, mode, *_ = args
         else:
@@ -171,11 +205,12 @@ class Actions:
         if mode == pybullet.TORQUE_CONTROL:
             self._torques.append((ONE, args, kwargs))
         else:
-            self._commanded.pop((body, joint), None)  # the last one comes last
-            self._commanded[body, joint] = ONE, args, kwargs
+            place = body, joint, mode == pybullet.PD_CONTROL, turns
+            self._commanded.pop(place, None)  # the last one comes last
+            self._commanded[place] = ONE, args, kwargs
 
-    def command_all(self, args: tuple[Any, ...], kwargs: Given) -> None:
-        """Take note of motor commands for several joints."""
+    def command_all(self, args: tuple[Any, ...], kwargs: Given, turns: bool = False) -> None:
+        """Take note of motor commands for several joints, as ``command`` does."""
         args, kwargs = frozen(args), frozen_values(kwargs)
         if len(args) > 2:
             body, joints, mode, *_ = args
@@ -185,7 +220,7 @@ class Actions:
         if mode == pybullet.TORQUE_CONTROL:
             self._torques.append((MANY, args, kwargs))
             return
-        place = body, tuple(joints)
+        place = body, tuple(joints), mode == pybullet.PD_CONTROL, turns
         self._commanded.pop(place, None)
         self._commanded[place] = MANY, args, kwargs
         if len(self._commanded) > MOST_COMMANDS:
@@ -304,30 +339,36 @@ def frozen_values(given: Given) -> Given:
 
 def motor_of(mode: int, given: Given) -> Motor:
     """What a command other than a torque makes of a motor."""
-    force = given.get("force", DEFAULT_FORCE)
-    if type(force) not in PLAIN and np.ndim(force):
-        return Motor(mode="a spherical joint") if np.any(force) else OFF
-    if not force:
-        return OFF
-    if mode not in (pybullet.POSITION_CONTROL, pybullet.VELOCITY_CONTROL):
-        return Motor(mode="PD_CONTROL")
+    force = number(given.get("force", DEFAULT_FORCE))
+    position_gain = float(given.get("positionGain", DEFAULT_POSITION_GAIN))
+    target = given.get("targetPosition", 0.0)
+    if type(target) not in PLAIN and np.size(target) == 4:
+        orientation = tuple(float(x) for x in target)
+        return Motor(force, position_gain=position_gain, orientation=orientation)
     velocity = number(given.get("targetVelocity", 0.0))
     velocity_gain = float(given.get("velocityGain", 1.0))
     if mode == pybullet.VELOCITY_CONTROL:
-        return Motor(float(force), velocity, velocity_gain=velocity_gain)
+        return Motor(force, velocity, velocity_gain=velocity_gain)
     fastest = float(given.get("maxVelocity", -1.0))
-    return Motor(
-        float(force),
-        velocity,
+    fastest = fastest if fastest > 0.0 else math.inf
+    return Motor(force, velocity, number(target), velocity_gain, position_gain, fastest)
+
+
+def spring_of(given: Given) -> Spring:
+    """What a command in ``PD_CONTROL`` asks for."""
+    return Spring(
+        number(given.get("force", DEFAULT_FORCE)),
+        number(given.get("targetVelocity", 0.0)),
         number(given.get("targetPosition", 0.0)),
-        velocity_gain,
+        float(given.get("velocityGain", 1.0)),
         float(given.get("positionGain", DEFAULT_POSITION_GAIN)),
-        fastest if fastest > 0.0 else math.inf,
     )
 
 
 def number(value: Any) -> float:
-    """A target that may be a list of one number."""
+    """A number that may be a list, whose first one counts; none is zero."""
+    if value is None:
+        return 0.0
     if type(value) in PLAIN:
         return float(value)
     values = np.ravel(value)

@@ -146,12 +146,14 @@ class JointStates(Direct):
         return told_by(forces, args[1] if len(args) > 1 else kwargs["jointIndex"], answer)
 
 
-def told_by(forces: Mapping[int, float], joint: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
+def told_by(
+    forces: Mapping[int, tuple[float, ...]], joint: int, state: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """A joint's state with the force of its motor in our step, if there is one."""
     force = forces.get(joint)
     if force is None:
         return state
-    return (*state[:3], (force,) if isinstance(state[3], tuple) else force)
+    return (*state[:3], force if isinstance(state[3], tuple) else force[0])
 
 
 for name, several in (
@@ -173,11 +175,21 @@ def note_commands(session: Session, args: tuple[Any, ...], kwargs: Given) -> Non
     session.actions.command_all(args, kwargs)
 
 
+def note_turn(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """The same; motors of spherical joints follow no other command."""
+    session.actions.command(args, kwargs, turns=True)
+
+
+def note_turns(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """The same for several joints."""
+    session.actions.command_all(args, kwargs, turns=True)
+
+
 for name, note, count, force in (
     ("setJointMotorControl2", note_command, 9, "force"),
-    ("setJointMotorControlMultiDof", note_command, 9, "force"),
+    ("setJointMotorControlMultiDof", note_turn, 9, "force"),
     ("setJointMotorControlArray", note_commands, 8, "forces"),
-    ("setJointMotorControlMultiDofArray", note_commands, 9, "forces"),
+    ("setJointMotorControlMultiDofArray", note_turns, 9, "forces"),
 ):
     FUNCTIONS[name] = Noted(name, count, note, (5, force, pybullet.TORQUE_CONTROL))
 

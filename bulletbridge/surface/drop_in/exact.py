@@ -12,10 +12,12 @@ from bulletbridge.constraints.loop import Coupling, Frame, LoopJoint
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.mechanism.bullet import BulletBodies, read_bullet
 from bulletbridge.mechanism.bullet_contacts import Spot, StrangerError
+from bulletbridge.mechanism.bullet_coordinates import quat_product
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.evaluation import Reaction
+from bulletbridge.simulation.motors import ALONG, DRIVEN
 from bulletbridge.surface.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.surface.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.surface.drop_in.group import Group, GroupMemory, named
@@ -23,6 +25,10 @@ from bulletbridge.surface.drop_in.loops import Loop, frame_on
 from bulletbridge.surface.overlay import Mark, marks_of
 from bulletbridge.surface.worlds import gravity, link_ids, readable
 
+SPHERICAL_IMPULSE = 1000.0
+"""Impulse [N m s] that Bullet's motors of spherical joints have at first."""
+UPRIGHT = Motor(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
+"""What they ask for at first."""
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
 
@@ -35,8 +41,7 @@ class ExactGroup(Group):
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
     Motors, limits, contacts and constraints with force limits are solved together where the other
-    loops stay closed. Motors of spherical joints are not part of an exact step; bodies on which
-    they act are Bullet's to step.
+    loops stay closed.
 
     Args:
         bodies: Bullet's ids.
@@ -62,15 +67,19 @@ class ExactGroup(Group):
         self._actions, self._others = actions, others
         self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
         self._commanded = -1  # when they were given them
+        self._aimed: dict[tuple[int, int], Motor] = {}  # of spherical joints, which are on
         super().__init__(bodies, loops, client)
         self.system.gravity = gravity(client)
         self._scale_friction()
         self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
+        self._axes: dict[tuple[int, int], Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._contact_forces: dict[Spot, Array] | None = {}  # likewise
         self._pushed = False  # whether anything but motors acted in the last step
-        self._exerted: dict[int, dict[int, float]] | None = {}  # of the last step, once asked for
+        self._exerted: (
+            dict[int, dict[int, tuple[float, ...]]] | None
+        ) = {}  # of the last step, once asked for
 
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
@@ -114,6 +123,8 @@ class ExactGroup(Group):
         """
         self._refuse_constraints()
         self._set_motors()
+        for place, motor in self._aimed.items():
+            self._aim(place, motor)
         system = self.system
         if self._disturbed:
             self._follow_bases()
@@ -161,15 +172,24 @@ class ExactGroup(Group):
         R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
         return state_of_pull(loop, Pull(reaction.force, reaction.torque, R))
 
-    def motor_forces(self, body: int) -> Mapping[int, float]:
-        """What a body's motors that are on exerted in the last step [N m or N], by joint."""
+    def motor_forces(self, body: int) -> Mapping[int, tuple[float, ...]]:
+        """What a body's motors that are on exerted in the last step [N m or N], by joint.
+
+        Of spherical joints three, about the child's inertial axes, as Bullet tells them.
+        """
         if self._exerted is None:
             motors, self._exerted = self.system.motors, {}
             forces = dict(zip(motors.names, motors.forces.tolist(), strict=True))
             commands = self._actions.motors
             for place, name in self._joints.items():
                 if name in forces and commands.get(place, AT_FIRST).on:
-                    self._exerted.setdefault(place[0], {})[place[1]] = forces[name]
+                    told = (forces[name],)
+                elif place in self._aimed:
+                    torque = [forces[f"{name}/{axis}"] for axis in ALONG]
+                    told = tuple(self._inertial_axes(place).apply(torque, inverse=True).tolist())
+                else:
+                    continue
+                self._exerted.setdefault(place[0], {})[place[1]] = told
         return self._exerted.get(body, {})
 
     def contact_forces(self) -> dict[Spot, Array]:
@@ -233,9 +253,13 @@ class ExactGroup(Group):
                 continue
             part = mechanism.joints[name].v
             if mechanism.joints[name].kind == "spherical":  # given in the child's inertial axes
-                info = pybullet.getDynamicsInfo(body, joint, physicsClientId=self.client)
-                torque = Rotation.from_quat(info[4]).apply(torque)
+                torque = self._inertial_axes((body, joint)).apply(torque)
             tau[part] += torque
+        for place, spring in self._actions.springs.items():
+            joint = mechanism.joints.get(self._joints.get(place, ""))
+            if joint is not None and joint.kind in DRIVEN:
+                position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
+                tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.bodies]
         kinematics = system.kinematics() if pushes else None
         for push in pushes:
@@ -256,12 +280,15 @@ class ExactGroup(Group):
             self._frames[place] = frame_on(body, link, CENTRE, UNTURNED, self._links, self.client)
         return self._frames[place]
 
-    def _set_motors(self) -> None:
-        """Give the motors their last commands.
+    def _inertial_axes(self, place: tuple[int, int]) -> Rotation:
+        """Inertial axes of a link in the link, for a body and a link."""
+        if place not in self._axes:
+            info = pybullet.getDynamicsInfo(*place, physicsClientId=self.client)
+            self._axes[place] = Rotation.from_quat(info[4])
+        return self._axes[place]
 
-        Raises:
-            BulletsOwnError: One was given a command that exact steps do not have.
-        """
+    def _set_motors(self) -> None:
+        """Give the motors their last commands."""
         motors, joints = self._actions.motors, self.system.mechanism.joints
         if self._commanded == self._actions.commands:
             return
@@ -270,14 +297,16 @@ class ExactGroup(Group):
             if name not in joints or motor == self._commands.get(place):
                 continue
             if joints[name].kind == "spherical":
+                self._aimed.pop(place, None)
                 if motor.on:
-                    motor = motor._replace(mode="a spherical joint")
+                    self._aimed[place] = motor if motor.orientation else UPRIGHT
+                else:
+                    for axis in ALONG:
+                        self.system.motors.off(f"{name}/{axis}")
             elif not motor.on:
                 self.system.motors.off(name)
             else:
                 self._set_motor(name, motor)
-            if motor.mode:
-                raise BulletsOwnError(f"the motor of '{name}' has {motor.mode}")
             self._commands[place] = motor
         self._commanded = self._actions.commands
 
@@ -291,6 +320,24 @@ class ExactGroup(Group):
             position_gain=motor.position_gain,
             fastest=motor.fastest,
         )
+
+    def _aim(self, place: tuple[int, int], motor: Motor) -> None:
+        """Let a spherical joint's motor ask for the rates that Bullet's asks for.
+
+        A share, gain times the engine's erp, of the Euler angles from here to the target, in the
+        child's inertial axes (btMultiBodySphericalJointMotor): neither its velocity nor its
+        velocity gain counts.
+        """
+        here = pybullet.getJointStateMultiDof(*place, physicsClientId=self.client)[0]
+        x, y, z, w = here
+        way = pybullet.getEulerFromQuaternion(quat_product((-x, -y, -z, w), motor.orientation))
+        dt = self.system.dt
+        rates = self._inertial_axes(place).apply(way) * (
+            motor.position_gain * self._actions.erp / dt
+        )
+        force = SPHERICAL_IMPULSE / dt if motor.force is None else motor.force
+        for axis, rate in zip(ALONG, rates.tolist(), strict=True):
+            self.system.motors.set(f"{self._joints[place]}/{axis}", force=force, velocity=rate)
 
     def _refuse_constraints(self) -> None:
         for loop in self._others:

@@ -80,7 +80,7 @@ class Session(Ledger):
                     return group.state_of(loop)
         return state
 
-    def motor_forces(self, body: int) -> Mapping[int, float]:
+    def motor_forces(self, body: int) -> Mapping[int, tuple[float, ...]]:
         """What motors of a body exerted in our last step [N m or N], by joint; else none."""
         group = self._group_of.get(body)
         if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.bodies):
