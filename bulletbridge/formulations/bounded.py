@@ -62,8 +62,9 @@ UNYIELDING = 1e-9
 """Share of the largest velocity up to which motors have given way to nothing."""
 HOLDING_SWEEPS = 200
 """Gauss-Seidel sweeps over constraints with force limits alone, which are few."""
-GENTLE = 100.0
-"""Times the energy that each would take alone, which bodies that move apart together may have."""
+GENTLE = 10.0
+"""Times the energy that each would take alone and without loops, which bodies that are moved apart
+together may have: a stack is moved the slower, and what is held goes round nothing."""
 
 
 FASTEST_FOLLOWING = 5.0
@@ -347,7 +348,7 @@ def recall_contacts(
             left = square(h.C, row)
             least = max(HELD * h.lengths[row], WEDGE * across(h, row, last))
             # what moves other things the faster is taken back the slower
-            h.asked.recover[row] *= min(1.0, math.sqrt(left / (DOUBTFUL * h.lengths[row])))
+            h.asked.recover[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
             if not left >= least:
                 h.asked.recover[row] = h.asked.bounce[row] = 0.0
                 for k in range(row, last):
@@ -416,6 +417,10 @@ def solve_bounded(
         for j in range(i + 1):
             p.D[i, j] = inner(C, j, C[i])
             p.D[j, i] = p.D[i, j]
+    for i in range(len(h.touches)):  # wedges are as soft as what they could be squeezed by
+        row = int(h.first[i])
+        if p.D[row, row] > 0.0:
+            p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
     weigh(p, skip, n)
     if rank > 0 and rows.motors > 1:
         for i in range(rows.motors):
@@ -427,8 +432,7 @@ def solve_bounded(
         bounces += h.asked.bounce[i] != 0.0
         if h.asked.recover[i] != 0.0:
             apart += 1
-            moved = max(p.D[i, i], DOUBTFUL * h.lengths[i])
-            gentle += GENTLE * h.asked.recover[i] ** 2 / moved
+            gentle += GENTLE * h.asked.recover[i] ** 2 / h.lengths[i]
     outcome = solve(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
@@ -469,6 +473,7 @@ def solve_bounded(
             for i in range(n):
                 p.x[i] -= h.resting[i]
             add_impulses(f, C, p.x, n, math.sqrt(gentle), h.moving)
+            slow_down(a, h.moving)
         else:
             apart = 0
         for i in range(n):
@@ -501,6 +506,22 @@ def follow_slowly(a: Arrays, f: Factors, h: Bounded) -> None:
         fastest *= abs(h.asked.recover[row]) / size
         if fastest > FASTEST_FOLLOWING:
             h.asked.recover[row] *= (FASTEST_FOLLOWING / fastest) ** 2
+
+
+@outlined
+def slow_down(a: Arrays, moving: Array) -> None:
+    """Let nothing be moved out of others faster than limits are taken back, all in proportion.
+
+    What cannot leave along its own contact would have the whole mechanism go round it.
+    """
+    most = 1.0
+    for k in range(len(moving)):
+        w = a.axes[k].w
+        turns = w[0] != 0.0 or w[1] != 0.0 or w[2] != 0.0
+        fastest = FASTEST_RECOVERY * (1.0 if turns else a.control.length)
+        most = max(most, math.fabs(moving[k]) / fastest)
+    for k in range(len(moving)):
+        moving[k] /= most
 
 
 @helper
