@@ -33,7 +33,7 @@ def table(what: str, lines: Sequence[Line], groups: Callable[[Line], Iterable[st
         for group in groups(line):
             by_group.setdefault(group, []).append(line)
     seen = [name for name in FAULTS if any(name in line["faults"] for line in lines)]
-    headings = [what, "runs", *ENDS[:3], *seen, "energy gained"]
+    headings = [what, "runs", "steps", *ENDS[:3], *seen, "energy gained"]
     rows = [headings, ["---"] * len(headings)]
     order = sorted(by_group) if what != "integrator" else list(by_group)
     for group in order:
@@ -44,6 +44,7 @@ def table(what: str, lines: Sequence[Line], groups: Callable[[Line], Iterable[st
             [
                 group,
                 str(len(mine)),
+                str(sum(line.get("done", 0) for line in mine)),
                 *(str(sum(line["end"] == end for line in mine)) for end in ENDS[:3]),
                 *(str(sum(name in line["faults"] for line in mine)) for name in seen),
                 f"{gained} of {len(free)}",

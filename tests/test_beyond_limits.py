@@ -8,6 +8,7 @@ import pytest
 import bulletbridge as bb
 from bulletbridge.constraints.bounded_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.errors import BulletBridgeWarning
+from bulletbridge.formulations.bounded import FASTEST_FOLLOWING
 from bulletbridge.surface.traps import traps
 
 
@@ -55,6 +56,36 @@ def test_a_joint_beyond_its_limit_is_taken_back_at_a_bounded_speed(model, joint,
             assert system.evaluate().largest("kept_metres") < 1e-12 * system.encoded.length * 10
             before = now
         assert before <= 10 * SHALLOW
+
+
+@pytest.mark.parametrize("dt", [1 / 240, 1 / 1000])
+def test_a_limit_that_loops_keep_out_of_reach_throws_nothing(dt):
+    """The angle between coupler and rocker is least where the crank lies along the ground.
+
+    The joint is taken back as far as that and stays; by the law of cosines, with lengths of 0.4,
+    0.9, 0.7 and 1 m and the crank at 60 degrees, 0.399 rad below the start.
+    """
+
+    def between(diagonal_squared):
+        return np.arccos((0.9**2 + 0.7**2 - diagonal_squared) / (2 * 0.9 * 0.7))
+
+    way = between(1.0 + 0.4**2 - 2 * 0.4 * 0.5) - between((1.0 - 0.4) ** 2)
+    with (
+        pytest.warns(BulletBridgeWarning, match="'rocker' is at .* beyond its limits"),
+        limited("four_bar", "rocker", 0.5, limits=True, dt=dt) as loaded,
+    ):
+        system = loaded.system
+        rocker = system.mechanism.joint("rocker").q
+        start = system.q[rocker]
+        for _ in range(round(4.0 / dt)):
+            before = system.q
+            system.step()
+            # closing the loop takes some more, of second order in what the joints turn by
+            assert np.abs(system.q - before).max() < 1.5 * dt * FASTEST_FOLLOWING
+            # nothing acts; what the filter takes for rates is of second order over the step
+            assert np.abs(system.v).max() < dt * FASTEST_FOLLOWING**2
+        # near the turning point the rest falls by the square of what the crank is off by
+        assert start - system.q[rocker] == pytest.approx(way, rel=1e-3)
 
 
 def test_a_start_beyond_limits_is_told_by_inspect_and_where_limits_act_by_load(recwarn):

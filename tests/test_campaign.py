@@ -20,6 +20,7 @@ from bulletbridge.constraints.motion import Motion, Polynomial
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.simulation.options import COMPILED
+from bulletbridge.simulation.redundancy import whiten
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 
@@ -51,7 +52,8 @@ def test_loops_of_random_mechanisms_are_kept_or_the_step_says_so(kind):
     for number in range(3):
         for integrator in COMPILED if kind in REGULAR else FIXED:
             record = Run(make_case(number, kind), integrator, 60).record()
-            if SILENT & set(record["faults"]):
+            given_up = {"false abort"} if integrator in FIXED else set()
+            if (SILENT | given_up) & set(record["faults"]):
                 faults[number, integrator] = record
     assert not faults
 
@@ -145,6 +147,60 @@ def test_jobs_that_stall_or_die_are_told_and_the_others_done():
     lines = list(run_all(campaign_jobs.perform, jobs, campaign_jobs.lost, 2, 5.0))
     ends = {line["job"]: line["end"] for line in lines}
     assert ends == {"a": "done", "stall": "hang", "b": "done", "die": "crash", "c": "done"}
+
+
+@pytest.mark.parametrize("integrator", FIXED)
+def test_chains_at_their_reach_are_followed_by_some_method(integrator):
+    """Where a gap of less than 1e-6 lengths lets a chain bend no further, within any step.
+
+    Rates turn around within a fraction of a step, and stages have accelerations with a pole.
+    """
+    faults = {}
+    for number in range(8):
+        record = Run(make_case(number, "reach"), integrator, 60).record()
+        if record["faults"]:
+            faults[number] = record
+    assert not faults
+
+
+@pytest.mark.parametrize("integrator", FIXED)
+def test_of_rows_that_say_the_same_the_one_that_moves_most_is_kept(integrator):
+    """A hinge whose loop has rows of which one moves by a 3592nd of another.
+
+    Kept still to round-off it left the other open by 5e-12 rad, and the step was given up.
+    """
+    case = make_case(1527)
+    record = Run(case, integrator, 60).record()
+    assert record["end"] == "held" and not record["faults"]
+    system = case.system(integrator)
+    solver = system._solver
+    J = solver.encoded.scale[:, None] * solver.terms(system.q, system.v, 0.0).J
+    size = np.linalg.norm(whiten(solver.terms(system.q, system.v, 0.0).M, J), axis=1)
+    rows = solver.encoded.rows["c2"]
+    kept = [
+        r
+        for r in solver.rows[0]["pivot"][: solver.control[0]["rank"]]
+        if rows.start <= r < rows.stop
+    ]
+    assert len(kept) == 1
+    assert size[kept[0]] > 0.5 * size[rows.start : rows.stop].max()
+
+
+@pytest.mark.parametrize("integrator", FIXED)
+def test_the_energy_of_a_drive_is_what_parts_of_two_lengths_agree_on(integrator):
+    """A driven point takes a mechanism along that moves at another rate: no bound is known.
+
+    The oracle is error control, whose steps nobody judges by their energy.
+    """
+    case = make_case(231)
+    system, truth = case.system(integrator), case.system("dop853")
+    slow = system.evaluate().kinetic
+    system.step()
+    truth.step()
+    assert system.evaluate().kinetic > 2.0 * slow
+    # one step of order 1 in 8 parts, at an acceleration of 4 rad/s² that changes as fast
+    off = np.abs(truth.v - case.system(integrator).v).max() / 8
+    assert_allclose(system.v, truth.v, atol=off)
 
 
 def rocking_wheels(count):

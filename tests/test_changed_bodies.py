@@ -9,6 +9,7 @@ import bulletbridge as bb
 from bulletbridge.errors import ModelError, UnsupportedError, WorldError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import empty_mechanism
+from bulletbridge.mechanism.bullet_state import LOOKS
 from bulletbridge.simulation.options import COMPILED
 from bulletbridge.simulation.system import System
 
@@ -33,6 +34,26 @@ def test_what_change_dynamics_changes_is_told_when_the_state_is_read(what):
             system.read()
         assert_array_equal(system.q, before[0])
         assert_array_equal(system.v, before[1])
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_change_dynamics_changes_is_told_by_one_of_the_next_steps(what):
+    """It stops before a step is done, and what was not read of a body stops none."""
+    with bb.load("four_bar") as loaded:
+        system, body = loaded.system, next(iter(loaded.ids.values()))
+        pybullet.changeDynamics(body, 1, lateralFriction=0.1, physicsClientId=loaded.client)
+        for _ in range(LOOKS):
+            system.step()
+        pybullet.changeDynamics(body, 1, physicsClientId=loaded.client, **CHANGES[what])
+        with pytest.raises(WorldError, match=f"had {what} .* attach or load it again"):
+            for _ in range(LOOKS):
+                before = system.q, system.v, system.t
+                system.step()
+        assert_array_equal(system.q, before[0])
+        assert_array_equal(system.v, before[1])
+        assert system.t == before[2]
+        shown = loaded.bodies.state()
+        assert_array_equal(shown[0], before[0])
 
 
 @pytest.mark.parametrize("model", ["system_1", "system_2a"])

@@ -199,11 +199,42 @@ def test_what_makes_no_tree_is_refused_before_bullet_sees_it(tmp_path, right, wr
         bb.load(str(tmp_path / "robot.loops.yaml"))
 
 
-def test_what_bullet_reads_although_it_is_no_xml_is_left_to_it(tmp_path):
-    """Prefixes that nothing declares, as simulators' own elements have, and a stray ampersand."""
-    for odd in ("<gazebo:sensor/></robot>", "<!-- -- --></robot>"):
-        path = tmp_path / "robot.urdf"
-        path.write_text(ROBOT.replace("</robot>", odd))
-        (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
-        with bb.load(str(tmp_path / "robot.loops.yaml")) as loaded:
-            assert loaded.system.mechanism.nv >= 1
+MALFORMED = [
+    ("</robot>", "", "no element found: line 9"),
+    ("</link>", "<", "not well-formed (invalid token): line 7"),
+    ('name="hinge"', "name=hinge", "not well-formed (invalid token): line 8"),
+    ('<mass value="2"/>', '<mass value="2">', "mismatched tag: line 5"),
+    ("</robot>", "</robot><robot/>", "junk after document element: line 10"),
+    (ROBOT, "", "no element found: line 1"),
+    (ROBOT, "\0" + ROBOT, "no element found: line 1"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), MALFORMED)
+def test_what_is_not_well_formed_is_refused_before_bullet_sees_it(tmp_path, right, wrong, message):
+    """With line and column, where Bullet tells no more than that it cannot load the file."""
+    assert right in ROBOT
+    (tmp_path / "robot.urdf").write_text(ROBOT.replace(right, wrong))
+    (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+    with pytest.raises(ModelError, match=f"not well-formed XML: {re.escape(message)}"):
+        bb.load(str(tmp_path / "robot.loops.yaml"))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"<gazebo:sensor/></robot>",
+        b"<!-- -- --></robot>",
+        b'<material name="R&D"/></robot>',
+        b"<!-- \xe9 --></robot>",
+        b'<material name="\xe9"/></robot>',
+        b"</robot>\n\0\0",
+    ],
+)
+def test_what_bullet_reads_although_it_is_no_xml_is_left_to_it(tmp_path, odd):
+    """Prefixes that nothing declares, as simulators' own elements have; other encodings; zeros."""
+    path = tmp_path / "robot.urdf"
+    path.write_bytes(ROBOT.encode().replace(b"</robot>", odd))
+    (tmp_path / "robot.loops.yaml").write_text("bulletbridge: 1\nurdf: robot.urdf\n")
+    with bb.load(str(tmp_path / "robot.loops.yaml")) as loaded:
+        assert loaded.system.mechanism.nv >= 1

@@ -16,7 +16,13 @@ from bulletbridge.constraints.bounded_rows import (
 from bulletbridge.constraints.contact_rows import contact_rows
 from bulletbridge.constraints.guide_rows import guide_rows, pull_rows
 from bulletbridge.constraints.layout import Coupling, Drive, Loop, Pull, Stop, Target, Term
-from bulletbridge.formulations.arrays import PREDICTED_Q, START_V, Arrays, Factors
+from bulletbridge.formulations.arrays import (
+    ONE_OVER_UNITS,
+    PREDICTED_Q,
+    START_V,
+    Arrays,
+    Factors,
+)
 from bulletbridge.formulations.restitution import bounce_share, is_usable, work_of
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.layout import (
@@ -59,6 +65,12 @@ HOLDING_SWEEPS = 200
 GENTLE = 10.0
 """Times the energy that each would take alone and without loops, which bodies that are moved apart
 together may have: a stack is moved the slower, and what is held goes round nothing."""
+
+
+FASTEST_FOLLOWING = 5.0
+"""Rate of any joint [rad/s, or lengths of the mechanism per second] beyond which a limit is taken
+back the slower: a step of Bullet's length then turns nothing by more than a fiftieth of a radian.
+"""
 
 
 class Along(NamedTuple):
@@ -414,6 +426,7 @@ def solve_bounded(
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
         agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
+    follow_slowly(a, f, h)
     bounces, apart, gentle = 0, 0, 0.0
     for i in range(skip, n):
         bounces += h.asked.bounce[i] != 0.0
@@ -466,6 +479,33 @@ def solve_bounded(
         for i in range(n):
             p.x[i] = h.resting[i]
     return Solved(residual, sweeps, newton, work, apart)
+
+
+@outlined
+def follow_slowly(a: Arrays, f: Factors, h: Bounded) -> None:
+    """Take limits back the slower, the faster other joints have to follow.
+
+    Next to a turning point a joint hardly moves whatever the others do: where its limit is beyond,
+    they would be thrown from one side of it to the other. Slowed down by the square of their speed,
+    they come to rest there, as near to the limit as loops let the joint come.
+    """
+    y = h.gained
+    for i in range(len(h.stops)):
+        row = h.stops[i].row
+        if row < 0 or h.asked.recover[row] == 0.0:
+            continue
+        size, fastest = square(h.C, row), 0.0
+        if size == 0.0:  # nothing that is free moves it
+            h.asked.recover[row] = 0.0
+            continue
+        for k in range(len(y)):
+            y[k] = h.C[row, k]
+        unwhiten(f.L, y)
+        for k in range(len(y)):
+            fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
+        fastest *= abs(h.asked.recover[row]) / size
+        if fastest > FASTEST_FOLLOWING:
+            h.asked.recover[row] *= (FASTEST_FOLLOWING / fastest) ** 2
 
 
 @outlined

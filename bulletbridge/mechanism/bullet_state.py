@@ -2,8 +2,9 @@
 
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,9 @@ Properties = tuple[object, ...]
 PROPERTIES = "mass", "moments of inertia", "centre of mass", "principal axes"
 """What is read of a link once and ``changeDynamics`` may change; what it does to joints Bullet does
 not tell."""
+LOOKS = 256
+"""Checks of the bodies, one a step, of which one asks Bullet for those properties, too. To ask for
+them takes half as long as a small mechanism's step."""
 
 
 def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
@@ -224,6 +228,7 @@ class BulletBodies:
     _touches: Touches = field(init=False, repr=False)
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
     _standing: tuple[Port, ...] = field(init=False, repr=False)
+    _looks: Iterator[bool] = field(init=False, repr=False, compare=False)
     _nq: int = field(init=False, repr=False)
     _nv: int = field(init=False, repr=False)
 
@@ -237,6 +242,7 @@ class BulletBodies:
         put(self, "_touches", Touches(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
+        put(self, "_looks", cycle((*(False,) * (LOOKS - 1), True)))
         put(self, "_nq", self.mechanism.nq)
         put(self, "_nv", self.mechanism.nv)
 
@@ -246,7 +252,7 @@ class BulletBodies:
         Raises:
             WorldError: A body is gone, a fixed base was moved, or a number is not finite.
         """
-        self.check()
+        self.check(False)
         self.check_bases()
         found = self.numbers()
         numbers = np.array(found)
@@ -353,7 +359,7 @@ class BulletBodies:
                 f"q has {len(q)} numbers and v {len(v)};"
                 f" the mechanism has {self._nq} and {self._nv}"
             )
-        self.check()
+        self.check(False)
         self._put(q.tolist(), v.tolist())
 
     def put_numbers(self, numbers: list[float]) -> None:
@@ -379,7 +385,7 @@ class BulletBodies:
         Raises:
             WorldError: A body is gone.
         """
-        self.check()
+        self.check(False)
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "world.bullet"
             pybullet.saveBullet(str(path), self.client)
@@ -393,7 +399,7 @@ class BulletBodies:
         Raises:
             WorldError: A body is gone, or others were loaded than where it was saved.
         """
-        self.check()
+        self.check(False)
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "world.bullet"
             path.write_bytes(saved)
@@ -413,16 +419,23 @@ class BulletBodies:
         Raises:
             WorldError: They have others; the message names link and property.
         """
-        for port in self.ports:
-            port.check_properties()
+        self._check_properties()
         self.forget_friction()
 
-    def check(self) -> None:
+    def _check_properties(self) -> None:
+        for port in self.ports:
+            port.check_properties()
+
+    def check(self, looks: bool = True) -> None:
         """Make sure that the bodies are still those that were read.
+
+        Args:
+            looks: Whether to look, every ``LOOKS`` times, for masses and inertias that have
+                changed, too.
 
         Raises:
             WorldError: A body was removed, whether or not another one has its id by now, or the
-                client is gone.
+                client is gone; or ``changeDynamics`` has changed one.
         """
         user_data, client = pybullet.getUserData, self.client
         try:
@@ -430,6 +443,8 @@ class BulletBodies:
                 if user_data(stamp_id, client) != stamp:
                     break
             else:
+                if looks and next(self._looks):
+                    self._check_properties()
                 return
         except pybullet.error:
             pass

@@ -29,6 +29,8 @@ NEAR_SINGULAR = 1e-3
 a rate along the loops is amplified a thousand times in what they do not hold."""
 TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
 """What was tried before a step is given up."""
+BY_OTHERS = ", by verlet and semi_implicit_euler too"
+"""And where ``Solver`` has refined it."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -83,10 +85,12 @@ def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
     )
 
 
-def explain(solver: Solver, failure: int) -> str:
-    """Why a step could not be finished, and what to try."""
+def explain(solver: Solver, failure: int, by_others: bool) -> str:
+    """Why a step could not be finished, what was tried, by other methods too, and what to try."""
     begun = f"step at t = {solver.t:.6g} s"
-    undone = f"{TRIED}; the state before it was restored"
+    by_others &= failure != LEFT_OPEN and not solver.control[0]["controlled"]
+    others = BY_OTHERS if by_others else ""
+    undone = f"{TRIED}{others}; the state before it was restored"
     if failure == NOT_FINITE:
         return (
             f"{begun} gave numbers that are not finite, {undone}; "
@@ -184,10 +188,10 @@ def opened(solver: Solver) -> str:
     return f"'{name}' stays open by {gap * size:.3g} {unit}"
 
 
-def raise_failure(solver: Solver, failure: int) -> NoReturn:
-    """Say why a step could not be finished.
+def raise_failure(solver: Solver, failure: int, by_others: bool) -> NoReturn:
+    """Say why a step could not be finished, after it was tried in parts, by other methods too.
 
     Raises:
         StepError: Always.
     """
-    raise StepError(explain(solver, failure))
+    raise StepError(explain(solver, failure, by_others))

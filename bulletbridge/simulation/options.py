@@ -62,7 +62,7 @@ class World(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise WorldError if the bodies are not there any more."""
+        """Raise WorldError if the bodies are not there any more; now and then, if they changed."""
         ...
 
     def check_properties(self) -> None:

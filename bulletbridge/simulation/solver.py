@@ -18,6 +18,7 @@ from bulletbridge.formulations.arrays import (
     NOT_CLOSED,
     NOT_FINITE,
     NOT_RESOLVED,
+    ONE_OVER_UNITS,
     RADAU,
     RK4,
     START_Q,
@@ -35,6 +36,17 @@ from bulletbridge.simulation.warm_up import announce_compilation
 
 REFINEMENTS = (8, 64, 512)
 """Parts of a step that cannot be finished as a whole."""
+OTHERS = tuple((method, 2**n) for method in (VERLET, EULER) for n in range(9, 0, -1))
+"""By which methods, and in how many parts, a step is tried that its own cannot finish in any.
+
+Verlet's method keeps the energy where long steps of others had made rates grow that are theirs to
+follow. Euler's takes no curvature, which has a pole beside a singular position: there others throw
+a mechanism from one side of it to the other at any length. The finest that will do is taken.
+"""
+AGREED = 0.5 * EXCESS
+"""Of the rates: what driven steps in parts of two lengths may differ by to agree on their end, and
+their energies by as much as a step may have too much. What drives do is known to be bounded only
+where they start or stop at once, and the energy that two lengths agree on is theirs."""
 TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT)
 """What may go wrong because a step is too long."""
 TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
@@ -259,6 +271,8 @@ class Solver(SolverArrays):
 
         The state before the whole step is restored after any failure; a part restores its own.
 
+        Its own integrator comes first, then ``OTHERS``.
+
         Args:
             whole: How the whole step failed.
 
@@ -268,24 +282,33 @@ class Solver(SolverArrays):
         """
         c, failure, by_parts = self.control[0], whole, self.parts
         dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
-        found = whole, [c[name] for name in TOLD]
-        again = (1,) if by_parts is not None else ()
+        own, v = int(c["integrator"]), self.v
+        found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
+        again = ((own, 1),) if by_parts is not None else ()
         pushed = self.forces(0).copy()
         self.parts = None
         try:
-            for parts in again + REFINEMENTS:
-                self.state[:], c["fresh"] = before, 0
-                c["dt"] = dt / parts
+            for method, parts in (*again, *((own, parts) for parts in REFINEMENTS), *OTHERS):
+                self.state[:], c["fresh"], c["kinetic"] = before, 0, kinetic
+                c["dt"], c["integrator"], c["excess"] = dt / parts, method, EXCESS
                 failure = self.run(STEP, parts)
-                c["dt"], c["excess"] = dt, MOST_EXCESS if parts == REFINEMENTS[-1] else EXCESS
-                failure = failure or self.judge(before, pushed)
+                c["dt"], c["integrator"] = dt, own
+                last = method != own or parts == REFINEMENTS[-1]
+                c["excess"] = MOST_EXCESS if last else EXCESS
+                if failure == DONE:
+                    agreed, led_to = self._agree(led_to), v.copy()
+                    failure = self.judge(before, pushed)
+                    if failure == LEAPT and c["driven"] and agreed:
+                        failure = DONE
                 if failure not in TOO_LONG:
                     break
                 if parts == 1 or (failure == LEFT_OPEN and found[0] != LEFT_OPEN):
                     found = failure, [c[name] for name in TOLD]
+                if found[0] == LEFT_OPEN and last:
+                    break
         finally:  # a user's constraint may raise
             self.parts = by_parts
-            c["dt"], c["guarded"], c["excess"] = dt, 1, EXCESS
+            c["dt"], c["guarded"], c["excess"], c["integrator"] = dt, 1, EXCESS, own
             if failure != DONE:
                 self.state[:], c["fresh"] = before, 0
         c["kinetic"] = kinetic if failure else c["kinetic_after"]
@@ -294,6 +317,12 @@ class Solver(SolverArrays):
             for name, value in zip(TOLD, found[1], strict=True):
                 c[name] = value
         return failure
+
+    def _agree(self, others: Array) -> bool:
+        """Whether rates (nv,) that parts of another length led to are those at hand."""
+        over = self.vectors[ONE_OVER_UNITS, : len(others)]
+        difference = float(np.linalg.norm(over * (self.v - others)))
+        return difference <= AGREED * float(np.linalg.norm(over * self.v))
 
     def judge(self, before: Array, pushed: Array) -> int:
         """LEAPT where forces cannot have led from a state (nq + nv + 1) here in a step; or DONE.

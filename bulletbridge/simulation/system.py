@@ -323,7 +323,8 @@ class System(WorldState):
         Raises:
             AssemblyError: The loops are open; call ``assemble`` first.
             StepError: The step could not be finished; the state before it was restored.
-            WorldError: The bodies are gone from the world; nothing was done.
+            WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
+                which is looked for now and then; nothing was done.
         """
         if write and self._world is not None:
             self._world.check()
@@ -333,7 +334,7 @@ class System(WorldState):
         while failure and self._reconsider(failure):
             failure = self._one_step()
         if failure:
-            raise_failure(self._solver, failure)
+            raise_failure(self._solver, failure, not (self._has_bounded or self._python))
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
 
@@ -371,7 +372,7 @@ class System(WorldState):
                 self._solver.put(q, v, t)
                 failure = self._solver.roll(steps, every, table)
             if failure:
-                raise_failure(self._solver, failure)
+                raise_failure(self._solver, failure, True)
         return from_table(self.mechanism, table)
 
     def compiled(self) -> tuple[Solver, Decision]:

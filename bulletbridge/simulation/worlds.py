@@ -101,4 +101,4 @@ def run_world(
             f" {allowed * length:.1g}); assemble the system there, and start from what it finds"
         )
     failure = solver.roll(steps, every, table)
-    return explain(solver, failure) if failure else ""
+    return explain(solver, failure, True) if failure else ""

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 from xml.parsers import expat
@@ -30,6 +31,7 @@ REQUIRED = {
 }
 """Attributes without which an element says nothing."""
 JOINT_TYPES = "revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical"
+COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
 LONGEST_NAME = 1000
 """Characters of a name; with some thousand Bullet ends the process."""
 DEEPEST = 50
@@ -63,12 +65,13 @@ def read_urdf(path: Path) -> "Xml.ElementTree[Xml.Element[str]]":
 def require_tree(path: Path) -> None:
     """Refuse a URDF whose links and joints make no tree, for which Bullet may end the process.
 
-    What is no XML, or no URDF, is left to Bullet, which reads some of it and refuses the rest.
+    A file that cannot be read, or is XML but no URDF, is left to Bullet, which refuses it.
 
     Raises:
-        ModelError: A link or joint has no name, or one that is too long; two links have one name; a
-            joint has no type or lacks a link; a link has two parents or is its own; or there is not
-            one link that is no child. The message names file, link and joint.
+        ModelError: The text is not well-formed; a link or joint has no name, or one that is too
+            long; two links have one name; a joint has no type or lacks a link; a link has two
+            parents or is its own; or there is not one link that is no child. The message names
+            file, line or link and joint.
     """
     robot = _well_formed(path)
     if robot is None or robot.tag != "robot":
@@ -109,16 +112,34 @@ def require_tree(path: Path) -> None:
 
 
 def _well_formed(path: Path) -> Xml.Element | None:
-    """The root of an XML file, with prefixes that nothing declares; None if there is none."""
+    """The root of an XML file; None if it cannot be read.
+
+    What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
+    whatever is in comments or after a zero byte, and text in another encoding than the one named.
+
+    Raises:
+        ModelError: It is not well-formed.
+    """
+    try:
+        text = path.read_bytes().split(b"\0")[0].strip()
+    except (OSError, ValueError):
+        return None
+    text = COMMENT.sub(lambda found: b"\n" * found.group().count(b"\n"), text)
+    text = STRAY.sub(b"&amp;", text)
+    try:
+        text.decode()
+        encoding = "utf-8"
+    except UnicodeDecodeError:
+        encoding = "iso-8859-1"
     build = Xml.TreeBuilder()
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(encoding)
     parser.StartElementHandler = build.start
     parser.EndElementHandler = build.end
     try:
-        parser.Parse(Path(path).read_bytes().strip(), True)
-        return build.close()
-    except (OSError, expat.ExpatError, LookupError, ValueError, AssertionError):
-        return None
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
+    return build.close()
 
 
 def _name(element: Xml.Element, path: Path) -> str:
