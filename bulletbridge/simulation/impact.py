@@ -85,7 +85,8 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
     some = (np.diag(D) > 0.0) & ((bounds["owner"] < 0) | (bounds["mu"] > 0.0))
     mobility = np.linalg.eigvalsh(D[np.ix_(some, some)])  # squares: D is of rows times rows
     weak = len(mobility) > 0 and mobility[0] < SINGULAR_RTOL**2 * mobility[-1]
-    if not residual <= (SINGULAR_RTOL if weak else ACCEPTED) * size:
+    tiny = np.finfo(float).tiny  # below it numbers have no digits to be relative to
+    if not residual <= (SINGULAR_RTOL if weak else ACCEPTED) * size + tiny:
         raise StepError(
             f"an impact found no impulses: residual {residual:.1e} m/s; contacts that wedge a body "
             f"contradict each other, remove one"
