@@ -7,6 +7,7 @@ from solid_worlds import FLAGS, G
 from urdf_builder import random_tree
 
 import bulletbridge as bb
+from bulletbridge.errors import ModelError
 
 ROUND_OFF = 1e-12
 
@@ -52,6 +53,33 @@ def test_joint_friction_is_a_weak_motor_at_rest(solids, tmp_path):
         for _ in range(10):
             system.step()
         assert (abs(system.v[0]) > 1e-6) == moves
+
+
+def test_a_spherical_joint_is_driven_about_the_axes_of_its_link(solids, tmp_path):
+    """Strong motors give the rates asked for in one step; weak ones change the spin by T dt."""
+    path = tmp_path / "ball.urdf"
+    path.write_text(
+        '<robot name="ball"><link name="base"/><link name="rod"><inertial><mass value="1"/>'
+        '<inertia ixx="0.2" iyy="0.2" izz="0.2" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="hip" type="spherical"><parent link="base"/><child link="rod"/></joint>'
+        "</robot>"
+    )
+    body = pybullet.loadURDF(
+        str(path), useFixedBase=True, flags=FLAGS, physicsClientId=solids.client
+    )
+    system = solids.system(body, contacts=False)
+    turn = np.array([0.5, -0.5, 0.5, 0.5])
+    for force, rates in ((1e3, [0.3, -0.2, 0.1]), (0.1, [0.1 * system.dt / 0.2, 0.0, 0.0])):
+        system.set_state(turn, np.zeros(3))
+        for axis, rate in zip("xyz", [0.3, -0.2, 0.1], strict=True):
+            strong = force if force > 1.0 or axis == "x" else 0.0
+            system.motors.set(f"hip/{axis}", force=strong, velocity=rate)
+        system.step()
+        assert np.abs(system.v - rates).max() < ROUND_OFF
+    with pytest.raises(ModelError, match="no position about one axis"):
+        system.motors.set("hip/x", force=1.0, position=0.1)
+    with pytest.raises(ModelError, match="as in 'joint/x'"):
+        system.motors.set("hip", force=1.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
