@@ -102,7 +102,7 @@ class StoredCall:
         self._words = np.zeros(0, WORD)
         if hasattr(function, "overloads"):  # not under NUMBA_DISABLE_JIT
             machine = compiled(function, *fixed, *examples)
-            assert machine.signature.return_type == types.int64
+            assert types.unliteral(machine.signature.return_type) == types.int64
             address = machine.library.get_pointer_to_function(machine.fndesc.llvm_func_name)
             self._words = np.array([address, *words_of(fixed)], WORD)
         self.block = self._store(())
