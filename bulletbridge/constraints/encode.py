@@ -38,7 +38,7 @@ from bulletbridge.constraints.loop import (
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, rpy_matrix
+from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, place_on, rpy_matrix
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
@@ -131,9 +131,13 @@ def encode_places(
         for end, frame in (("a", loop.a), ("b", loop.b)):
             link = mechanism.link(frame.link)
             turn, axes = known_axes(triple(frame.rpy), triple(joint_axis(loop, end)))
-            record[f"R_{end}"] = link.R @ turn @ axes
-            record[f"p_{end}"] = link.p + link.R @ np.asarray(frame.xyz, float)
+            put_frame(record, end, *place_on(link, turn, frame.xyz), axes)
         record["p_a"] += record["height"] * record["R_a"][:, 2]
+
+
+def put_frame(record: np.void, end: str, R: Array, p: Array, axes: Array) -> None:
+    """Write rotation (3, 3) and position (3,) of a frame on its body, z along the joint's axis."""
+    record[f"R_{end}"], record[f"p_{end}"] = R @ axes, p
 
 
 @functools.lru_cache
@@ -188,8 +192,8 @@ def encode_frames(
     chains: list[list[int]] = []
     for end, frame in (("a", loop.a), ("b", loop.b)):
         body, R, p = _locate(mechanism, f"{what} '{loop.name}'", frame)
-        R = R @ frame_with_z(joint_axis(loop, end))
-        record[f"body_{end}"], record[f"R_{end}"], record[f"p_{end}"] = body, R, p
+        record[f"body_{end}"] = body
+        put_frame(record, end, R, p, frame_with_z(joint_axis(loop, end)))
         chain = [int(mechanism.bodies[body]["axis"])]
         while chain[-1] >= 0:
             chain.append(int(mechanism.axes[chain[-1]]["below"]))

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Triple = tuple[float, float, float]
@@ -40,7 +40,12 @@ def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[i
             f"frame on link '{link}' has xyz {xyz}, rpy {rpy}; give three finite numbers for each, "
             f"none above {LARGEST:g}"
         )
-    return found.body, found.R @ rpy_matrix(rpy), found.p + found.R @ np.asarray(xyz, float)
+    return found.body, *place_on(found, rpy_matrix(rpy), xyz)
+
+
+def place_on(link: Link, turn: Array, xyz: Triple) -> tuple[Array, Array]:
+    """Rotation (3, 3) and position (3,) in the body of what is so turned, and there, on a link."""
+    return link.R @ turn, link.p + link.R @ np.asarray(xyz, float)
 
 
 def frame_with_z(axis: Triple | Array) -> Array:
