@@ -58,14 +58,7 @@ class Shift(NamedTuple):
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
     x, y, z, w = unit(before[1])
-    x, y, z, w = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
-    R = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    R = Rotation.from_quat(quat_product(unit(after[1]), (-x, -y, -z, w))).as_matrix()
     return Shift(R, np.asarray(after[0]) - R @ before[0])
 
 

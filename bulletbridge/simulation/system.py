@@ -194,7 +194,7 @@ class System(WorldState):
     @property
     def dt(self) -> float:
         """Step [s]; may be set."""
-        return float(self._solver.control["dt"].item())
+        return self._solver.control["dt"].item()
 
     @dt.setter
     def dt(self, value: float) -> None:
