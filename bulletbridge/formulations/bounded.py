@@ -65,8 +65,6 @@ HOLDING_SWEEPS = 200
 GENTLE = 10.0
 """Times the energy that each would take alone and without loops, which bodies that are moved apart
 together may have: a stack is moved the slower, and what is held goes round nothing."""
-
-
 FASTEST_FOLLOWING = 5.0
 """Rate of any joint [rad/s, or lengths of the mechanism per second] beyond which a limit is taken
 back the slower: a step of Bullet's length then turns nothing by more than a fiftieth of a radian.
@@ -516,10 +514,8 @@ def slow_down(a: Arrays, moving: Array) -> None:
     """
     most = 1.0
     for k in range(len(moving)):
-        w = a.axes[k].w
-        turns = w[0] != 0.0 or w[1] != 0.0 or w[2] != 0.0
-        fastest = FASTEST_RECOVERY * (1.0 if turns else a.control.length)
-        most = max(most, math.fabs(moving[k]) / fastest)
+        rate = math.fabs(a.vectors[ONE_OVER_UNITS, k] * moving[k])
+        most = max(most, rate / FASTEST_RECOVERY)
     for k in range(len(moving)):
         moving[k] /= most
 
