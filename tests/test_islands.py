@@ -62,14 +62,13 @@ def several():
     return mechanism, constraints
 
 
-def both(monkeypatch, **options):
+def both(**options):
     """The same system with islands and without."""
     found = []
-    for gain in (-np.inf, np.inf):
-        monkeypatch.setattr(islands, "LEAST_GAIN", gain)
+    for solver in ("islands", "dense"):
         mechanism, constraints = several()
         forces = {"crank1": Sine(0.4, 0.7), "rocker2": Sine(0.2, 1.1)}
-        system = bb.System(mechanism, constraints, dt=2e-3, forces=forces, **options)
+        system = bb.System(mechanism, constraints, dt=2e-3, forces=forces, solver=solver, **options)
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
         system.tau[:] = np.linspace(-0.3, 0.3, mechanism.nv)
         found.append(system)
@@ -77,8 +76,8 @@ def both(monkeypatch, **options):
     return found
 
 
-def test_what_constraints_join_is_one_island(monkeypatch):
-    parted, _ = both(monkeypatch)
+def test_what_constraints_join_is_one_island():
+    parted, _ = both()
     parts = islands.find_parts(parted.mechanism, parted._solver.encoded)
     assert [len(part.v) for part in parts] == [6, 3, 6, 3, 3]  # the gear joins two four-bars
     for numbers, size in (("v", parted.mechanism.nv), ("rows", parted._solver.encoded.nc)):
@@ -88,9 +87,9 @@ def test_what_constraints_join_is_one_island(monkeypatch):
 
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet", "rk4"])
 @pytest.mark.parametrize("options", [{}, {"correction": "current"}, {"passes": 2}])
-def test_islands_move_as_the_whole(monkeypatch, integrator, options):
+def test_islands_move_as_the_whole(integrator, options):
     """To round-off, which half a second of fast motion amplifies by less than 1e5."""
-    parted, whole = both(monkeypatch, integrator=integrator, **options)
+    parted, whole = both(integrator=integrator, **options)
     ends = []
     for system in (parted, whole):
         recording = system.rollout(60, every=20)
@@ -103,10 +102,10 @@ def test_islands_move_as_the_whole(monkeypatch, integrator, options):
         assert np.abs(np.subtract(one, other)).max() < 1e-10
 
 
-def test_settings_reach_the_islands(monkeypatch):
+def test_settings_reach_the_islands():
     """Gravity, forces, a state set, a constraint connected and taken away."""
     ends = []
-    for system in both(monkeypatch):
+    for system in both():
         system.rollout(20)
         system.gravity = (0.0, 0.0, -1.6)
         system.tau[0] = 0.5
@@ -127,8 +126,8 @@ def test_settings_reach_the_islands(monkeypatch):
     assert np.abs(ends[0] - ends[1]).max() < 1e-9
 
 
-def test_a_step_that_fails_leaves_every_island(monkeypatch):
-    parted, _ = both(monkeypatch)
+def test_a_step_that_fails_leaves_every_island():
+    parted, _ = both()
     parted.rollout(5)
     before, t = (parted.q, parted.v), parted.t
     parted.tau[-1] = np.nan

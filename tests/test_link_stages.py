@@ -49,7 +49,7 @@ def test_correction_and_filter_keep_the_order(monkeypatch, name, order, steps):
     """What is prescribed is asked for at the times of the stages; 0.4 s."""
     ends = []
     for n in (*steps, 200 if name == "dop853" else 1000):
-        one, _ = both(monkeypatch, lambda n=n: driven_ladder(dt=0.4 / n, **FIXED[name]))
+        one, _ = both(lambda n=n, **way: driven_ladder(dt=0.4 / n, **way, **FIXED[name]))
         alone(one, monkeypatch)
         one.rollout(n)
         ends.append(np.concatenate([one.q, one.v]))
@@ -60,7 +60,7 @@ def test_correction_and_filter_keep_the_order(monkeypatch, name, order, steps):
 
 @fixed_steps
 def test_every_step_ends_closed_and_as_in_joint_coordinates(monkeypatch, options):
-    one, other = both(monkeypatch, lambda: driven_ladder(dt=2e-3, **options))
+    one, other = both(lambda **way: driven_ladder(dt=2e-3, **way, **options))
     alone(one, monkeypatch)
     for _ in range(50):
         one.step()
@@ -74,16 +74,16 @@ def test_every_step_ends_closed_and_as_in_joint_coordinates(monkeypatch, options
 
 @fixed_steps
 @pytest.mark.parametrize("make", [row, ladder])
-def test_energy_of_many_loops(monkeypatch, make, options):
+def test_energy_of_many_loops(make, options):
     """As in joint coordinates, over half a second; some is lost to the order of the method."""
     mechanism, joints = make(8)
 
-    def system():
-        found = bb.System(mechanism, joints, dt=1e-3, **options)
+    def system(solver):
+        found = bb.System(mechanism, joints, dt=1e-3, solver=solver, **options)
         found.assemble({"rod0": 0.9} if make is row else {"left0": 0.3, "left3": -0.5})
         return found
 
-    one, other = both(monkeypatch, system)
+    one, other = both(system)
     recordings = [s.rollout(500, every=50) for s in (one, other)]
     np.testing.assert_allclose(recordings[0].q, recordings[1].q, atol=1e-9)
     energies = [s.evaluate().energy for s in (one, other)]
@@ -94,7 +94,7 @@ def test_energy_of_many_loops(monkeypatch, make, options):
 def test_error_control_in_link_coordinates(monkeypatch, rtol):
     """Sub-steps are those of joint coordinates, up to what round-off does to the estimate."""
     options = {"integrator": "dop853", "rtol": rtol, "atol": 0.1 * rtol, "dt": 0.1}
-    one, other = both(monkeypatch, lambda: driven_ladder(**options))
+    one, other = both(lambda **way: driven_ladder(**way, **options))
     alone(one, monkeypatch)
     for _ in range(5):
         one.step()
@@ -111,7 +111,7 @@ def test_error_control_in_link_coordinates(monkeypatch, rtol):
 @pytest.mark.parametrize("count", [1, 2])
 def test_singular_passages(monkeypatch, count, options):
     """Two passages in two seconds: on the branch, and energy as exact as in joint coordinates."""
-    one, _ = both(monkeypatch, lambda: windows(count, dt=1 / 240, **options))
+    one, _ = both(lambda **way: windows(count, dt=1 / 240, **way, **options))
     whole, handed = one._solver.run_whole, []
 
     def counted(*arguments):

@@ -14,7 +14,6 @@ from bulletbridge.constraints.motion import Motion, Sine
 from bulletbridge.errors import AssemblyError, OverconstrainedError, StepError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation import parts
 from bulletbridge.simulation.islands import Islands
 from bulletbridge.simulation.links import Links, lay_out, make_plan
 
@@ -77,12 +76,9 @@ def ladder(n):
     return mechanism, joints
 
 
-def both(monkeypatch, make):
+def both(make):
     """A system that steps link by link, and the same in joint coordinates."""
-    systems = []
-    for cost in (0.0, np.inf):
-        monkeypatch.setattr(parts, "cost_in_links", lambda *_, cost=cost: cost)
-        systems.append(make())
+    systems = [make(solver=solver) for solver in ("sparse", "dense")]
     assert isinstance(systems[0]._solver.parts, Links)
     assert not isinstance(systems[1]._solver.parts, Links)
     return systems
@@ -113,8 +109,8 @@ def decidedly_alike(case, **options):
     mechanism, joints, q, v = with_loops(case)
     forces = np.random.default_rng(case[0]).normal(0, 1, mechanism.nv)
 
-    def make():
-        system = bb.System(mechanism, joints, dt=1e-3, **options)
+    def make(solver):
+        system = bb.System(mechanism, joints, dt=1e-3, solver=solver, **options)
         try:
             system.set_state(q, 0.3 * v)
             system.acceleration()
@@ -123,8 +119,7 @@ def decidedly_alike(case, **options):
         system.tau[:] = forces
         return system
 
-    with pytest.MonkeyPatch.context() as patch:
-        one, other = both(patch, make)
+    one, other = both(make)
     assume(decided(one) and other.status.margin > 1e-2)
     ends = []
     try:
@@ -149,15 +144,15 @@ def test_random_mechanisms_move_as_in_joint_coordinates(case):
 
 
 @pytest.mark.parametrize("make", [row, ladder])
-def test_long_motion_of_many_loops(monkeypatch, make):
+def test_long_motion_of_many_loops(make):
     mechanism, joints = make(8)
 
-    def system():
-        found = bb.System(mechanism, joints, dt=1e-3)
+    def system(solver):
+        found = bb.System(mechanism, joints, dt=1e-3, solver=solver)
         found.assemble({"rod0": 0.9} if make is row else {"left0": 0.3, "left3": -0.5})
         return found
 
-    one, other = both(monkeypatch, system)
+    one, other = both(system)
     recordings = [s.rollout(500, every=50) for s in (one, other)]
     np.testing.assert_allclose(recordings[0].q, recordings[1].q, atol=1e-9)
     np.testing.assert_array_equal(recordings[0].t, recordings[1].t)
@@ -170,15 +165,16 @@ def test_singular_positions_are_left_to_joint_coordinates(monkeypatch):
     """A row of parallelograms passes its flat position, where as many ranks are lost as it has."""
     mechanism, joints = row(3)
 
-    def system():
-        found = bb.System(mechanism, joints, dt=1 / 240, integrator="semi_implicit_euler")
+    def system(solver):
+        euler = "semi_implicit_euler"
+        found = bb.System(mechanism, joints, dt=1 / 240, integrator=euler, solver=solver)
         rods = {f"rod{k}": np.pi / 2 for k in range(4)}
         couplers = {f"coupler{k}": -np.pi / 2 for k in range(1, 4)}
         rates = {name: -1.0 for name in rods}, {name: 1.0 for name in couplers}
         found.assemble({**rods, **couplers}, {**rates[0], **rates[1]})
         return found
 
-    one, other = both(monkeypatch, system)
+    one, other = both(system)
     whole, handed = one._solver.run_whole, []
 
     def counted(*arguments):
@@ -225,18 +221,18 @@ def test_the_path_is_chosen_by_cost():
     assert ways == [type(None), Links]
 
 
-def test_settings_and_failures_reach_link_coordinates(monkeypatch):
+def test_settings_and_failures_reach_link_coordinates():
     """Gravity, springs at the step's end, a fixed number of passes, records across hand-overs."""
     mechanism, joints = ladder(4)
     mechanism.axes["stiffness"][:3], mechanism.axes["damping"][:3] = 3e4, 2.0
     mechanism.axes["rest"][:3] = 0.1
 
-    def system():
-        found = bb.System(mechanism, joints, dt=2e-3, springs="implicit")
+    def system(solver):
+        found = bb.System(mechanism, joints, dt=2e-3, springs="implicit", solver=solver)
         found.assemble({"left0": 0.2})
         return found
 
-    one, other = both(monkeypatch, system)
+    one, other = both(system)
     for s in (one, other):
         s.gravity = (1.0, -3.0, 0.0)
         s.rollout(100)

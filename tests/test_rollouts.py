@@ -11,7 +11,7 @@ from test_islands import several
 import bulletbridge as bb
 from bulletbridge.constraints.motion import Sine
 from bulletbridge.errors import ModelError, StepError
-from bulletbridge.simulation import islands, parts, rollouts, workers
+from bulletbridge.simulation import rollouts, workers
 from bulletbridge.simulation.islands import Islands
 from bulletbridge.simulation.links import Links
 from bulletbridge.simulation.worlds_kernel import NONE_LEFT
@@ -82,18 +82,21 @@ def test_worlds_are_those_of_the_system_one_by_one(model, options, threads):
                               worlds.q[2, :, 0])  # fmt: skip
 
 
-def in_parts(monkeypatch, kind, integrator="semi_implicit_euler"):
+SOLVERS = {Islands: "islands", Links: "sparse", type(None): "dense"}
+
+
+def in_parts(kind, integrator="semi_implicit_euler"):
     """A system with forces and motions that are functions of time, stepped in this way."""
-    monkeypatch.setattr(islands, "LEAST_GAIN", -np.inf if kind is Islands else np.inf)
-    if kind is Links:
-        monkeypatch.setattr(parts, "cost_in_links", lambda *_: -np.inf)
     mechanism, constraints = several()
     if kind is Links:  # which has no place for couplings and beams
-        with bb.load("four_bar", dt=DT, forces={"crank": Sine(0.4, 0.7)}) as loaded:
+        with bb.load(
+            "four_bar", dt=DT, solver="sparse", forces={"crank": Sine(0.4, 0.7)}
+        ) as loaded:
             system = loaded.system
     else:
         forces = {"crank1": Sine(0.4, 0.7), "rocker2": Sine(0.2, 1.1)}
-        system = bb.System(mechanism, constraints, dt=DT, forces=forces, integrator=integrator)
+        options = dict(forces=forces, integrator=integrator, solver=SOLVERS[kind])
+        system = bb.System(mechanism, constraints, dt=DT, **options)
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
     assert isinstance(system._solver.parts, kind)
     return system
@@ -104,8 +107,8 @@ def in_parts(monkeypatch, kind, integrator="semi_implicit_euler"):
     [(Islands, "semi_implicit_euler"), (Islands, "rk4"), (type(None), "rk4"),
      (Links, "semi_implicit_euler")],
 )  # fmt: skip
-def test_every_way_of_stepping_with_functions_of_time(monkeypatch, kind, integrator):
-    system = in_parts(monkeypatch, kind, integrator)
+def test_every_way_of_stepping_with_functions_of_time(kind, integrator):
+    system = in_parts(kind, integrator)
     q, v, t = states(system, 4)
     worlds = bb.rollout(system, q, v, steps=STEPS, every=EVERY, threads=2, t=t)
     assert_same(system, worlds, alone(system, q, v, t))
@@ -116,9 +119,9 @@ def test_every_way_of_stepping_with_functions_of_time(monkeypatch, kind, integra
     [(type(None), "semi_implicit_euler"), (type(None), "rk4"), (Islands, "rk4"),
      (Links, "semi_implicit_euler")],
 )  # fmt: skip
-def test_controls_are_held_over_each_step(monkeypatch, rng, kind, integrator):
+def test_controls_are_held_over_each_step(rng, kind, integrator):
     """As if the forces were set before each step, which is how a controller acts on a plant."""
-    system = in_parts(monkeypatch, kind, integrator)
+    system = in_parts(kind, integrator)
     q, v, t = states(system, 3)
     tau = rng.uniform(-1.0, 1.0, (3, STEPS, system.mechanism.nv))
     worlds = bb.rollout(system, q, v, tau, steps=STEPS, threads=2, t=t)

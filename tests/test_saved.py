@@ -22,7 +22,6 @@ import bulletbridge as bb
 from bulletbridge.constraints.motion import Motion, Sine
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.bullet import read_bullet
-from bulletbridge.simulation import islands
 from bulletbridge.simulation.islands import Islands
 from bulletbridge.simulation.links import Links
 from bulletbridge.simulation.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
@@ -232,7 +231,7 @@ def plain(**options):
 
 def by_links(_folder):
     """Twenty-four four-bars side by side, in link coordinates."""
-    system = bb.System(*row(24))
+    system = bb.System(*row(24), solver="sparse")
     system.assemble()
     assert isinstance(system._solver.parts, Links)
     return system
@@ -240,7 +239,7 @@ def by_links(_folder):
 
 def by_islands(_folder):
     """Systems that nothing joins, driven, with springs and a beam."""
-    system = bb.System(*several())
+    system = bb.System(*several(), solver="islands")
     system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
     assert isinstance(system._solver.parts, Islands)
     return system
@@ -261,13 +260,6 @@ WAYS = {
 }
 
 
-@pytest.fixture
-def always_islands(monkeypatch):
-    """Also where they do not pay."""
-    monkeypatch.setattr(islands, "LEAST_GAIN", -np.inf)
-
-
-@pytest.mark.usefixtures("always_islands")
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_step_goes_on_as_before(tmp_path, way):
     system = WAYS[way](tmp_path)
@@ -288,7 +280,6 @@ def test_every_way_to_step_goes_on_as_before(tmp_path, way):
     assert trajectory(twin, 40) == first
 
 
-@pytest.mark.usefixtures("always_islands")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_state_that_is_set_has_no_past(tmp_path, way):
     """As that of a new system, assembled at the same pose."""

@@ -17,9 +17,6 @@ from bulletbridge.simulation.solver import NO_RECORD, Solver
 from bulletbridge.simulation.step import STEP, stepping_kernel
 from bulletbridge.simulation.warm_up import announce_compilation
 
-LEAST_GAIN = 1e4
-"""Operations that each island must save: what taking its slices costs."""
-
 
 class Part(NamedTuple):
     """An island: numbers, in the whole, of what belongs to it, each ascending."""
@@ -289,17 +286,3 @@ class Islands:
 def work(nv: int, nc: int) -> float:
     """Operations of a step, roughly: factors of M, rows through them, rows against each other."""
     return nv**3 / 6 + nv * nc * (nv / 2 + nc)
-
-
-def islands_of(whole: Solver, decision: Decision) -> Islands | None:
-    """Islands of a solver; None where they do not pay.
-
-    A user's rows may join anything, so that there is one.
-    """
-    if whole.user_size:
-        return None
-    parts = find_parts(whole.mechanism, whole.encoded)
-    saved = work(whole.mechanism.nv, whole.encoded.nc)
-    saved -= sum(work(len(part.v), len(part.rows)) for part in parts)
-    pays = len(parts) > 1 and saved > LEAST_GAIN * len(parts)
-    return Islands(whole, decision, parts) if pays else None

@@ -35,6 +35,7 @@ CONTROLLED = ("dop853", "radau")
 """Those with error control."""
 Directions = Literal["start", "current"]
 Springs = Literal["implicit", "explicit"]
+SolverName = Literal["auto", "dense", "sparse", "islands"]
 BoundedSolver = Literal["compiled", "clarabel"]
 
 
@@ -155,6 +156,23 @@ def check_options(
         )
     if not (are_numbers(atol) and atol >= 0.0):
         raise ModelError(f"atol is {atol!r}; give a number that is not negative")
+
+
+def check_solver(solver: str, compiled: bool) -> None:
+    """Validate the name of the linear algebra of a step, and that the step has a choice of it.
+
+    Raises:
+        ModelError: There is no such solver, or steps that are not ``compiled``, or that have
+            inequalities, know but the dense one.
+    """
+    known = get_args(SolverName)
+    if solver not in known:
+        raise ModelError(f"unknown solver '{solver}'; there are {', '.join(known)}")
+    if solver in ("sparse", "islands") and not compiled:
+        raise ModelError(
+            f"solver='{solver}' is for compiled steps without contacts, limits, joint friction and"
+            " force limits; leave solver out"
+        )
 
 
 def check_counts(steps: int, every: int) -> None:

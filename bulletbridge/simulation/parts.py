@@ -2,13 +2,16 @@
 
 import numpy as np
 
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.arrays import DOP8, RK4
 from bulletbridge.mechanism.layout import DRAG
-from bulletbridge.simulation.islands import find_parts, islands_of, work
+from bulletbridge.simulation.islands import Islands, find_parts, work
 from bulletbridge.simulation.links import Links, Plan, lay_out, make_plan
 from bulletbridge.simulation.redundancy import SPREAD, Decision
 from bulletbridge.simulation.solver import Parts, Solver
 
+LEAST_GAIN = 1e4
+"""Operations that each island must save: what taking its slices costs."""
 PER_BODY, PER_OPERATION = 0.3, 8e-5
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
 AT_ALL, PER_FRONT, PER_ENTRY = 1.6, 0.275, 2e-3
@@ -18,28 +21,55 @@ STAGED = 0.9
 
 
 def parts_of(whole: Solver, decision: Decision) -> Parts | None:
-    """The way that costs least, from estimates measured on ladders of four-bars; None for as one.
+    """The way to step a system that was asked for, else the cheapest; None: as one, dense.
 
-    Link coordinates win from some sixteen loops on side by side, from twenty that are stacked;
-    where an integrator has several stages, from some twelve and from sixteen on.
-    Couplings, beams, a user's rows and force elements join bodies in ways that link coordinates do
-    not know, and stay in joint coordinates. So do rows that hold velocities where some depend on
-    others: links are eliminated in an order of their own.
+    Estimates of what each costs were measured on ladders of four-bars: link coordinates win from
+    some sixteen loops on side by side, from twenty that are stacked; where an integrator has
+    several stages, from some twelve and from sixteen on.
+
+    Raises:
+        ModelError: Sparse steps were asked for, and there is something that they do not know.
     """
-    islands = islands_of(whole, decision)
-    others = len(whole.encoded.couplings), len(whole.beams), np.any(whole.efforts["kind"] != DRAG)
-    rates = whole.encoded.nc - int(whole.encoded.has_position.sum())
-    ordered = rates > 0 and decision.caps.rows < whole.encoded.nc
-    if whole.user_size or any(others) or ordered:
-        return islands
+    if whole.backend == "dense":
+        return None
+    obstacle = obstacle_to_links(whole, decision)
+    if whole.backend == "sparse":
+        if obstacle:
+            raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
+        return Links(whole, make_plan(whole.mechanism, whole.encoded))
     parts = find_parts(whole.mechanism, whole.encoded)
+    several = len(parts) > 1 and not whole.user_size  # a user's rows may join anything
+    if whole.backend == "islands":
+        return Islands(whole, decision, parts) if several else None
     sizes = [(len(part.v), len(part.rows)) for part in parts]
-    if islands is None:
-        sizes = [(whole.mechanism.nv, whole.encoded.nc)]
-    cost = PER_BODY * len(whole.bodies) + PER_OPERATION * sum(work(*size) for size in sizes)
+    at_once = work(whole.mechanism.nv, whole.encoded.nc)
+    one_by_one = sum(work(*size) for size in sizes)
+    islands = None
+    if several and at_once - one_by_one > LEAST_GAIN * len(parts):
+        islands = Islands(whole, decision, parts)
+    if obstacle:
+        return islands
+    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * (one_by_one if islands else at_once)
     plan = make_plan(whole.mechanism, whole.encoded)
     share = STAGED if whole.control[0]["integrator"] in (RK4, DOP8) else 1.0
-    return Links(whole, plan) if share * cost_in_links(whole, plan) < cost else islands
+    return Links(whole, plan) if share * cost_in_links(whole, plan) < dense else islands
+
+
+def obstacle_to_links(whole: Solver, decision: Decision) -> str:
+    """What a system has that link coordinates do not know; empty where there is nothing."""
+    encoded = whole.encoded
+    rates = encoded.nc - int(encoded.has_position.sum())
+    obstacles = {
+        "couplings": len(encoded.couplings) > 0,
+        "flexible links": len(whole.beams) > 0,
+        "springs and other force elements": bool(np.any(whole.efforts["kind"] != DRAG)),
+        "constraints of users": whole.user_size > 0,
+        # links are eliminated in an order of their own
+        "rolling contacts and other rows of velocities of which some depend on others": (
+            rates > 0 and decision.caps.rows < encoded.nc
+        ),
+    }
+    return " and ".join(name for name, there in obstacles.items() if there)
 
 
 def copy_of(settings: Solver, decision: Decision) -> Solver:

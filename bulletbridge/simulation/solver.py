@@ -30,6 +30,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.stored_calls import StoredCall
+from bulletbridge.simulation.options import SolverName
 from bulletbridge.simulation.solver_arrays import SolverArrays, Tolerances
 from bulletbridge.simulation.step import ACCELERATE, JUDGE, STEP, run, stepping_kernel
 from bulletbridge.simulation.warm_up import announce_compilation
@@ -95,6 +96,7 @@ class Solver(SolverArrays):
     ) -> None:
         super().__init__(mechanism, encoded, tolerances, state, control)
         self._by_call = False  # whether the last call had it ask
+        self.backend: SolverName = "auto"  # as asked for
         self.parts: Parts | None = None  # in which it steps, where that costs less
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
@@ -130,7 +132,7 @@ class Solver(SolverArrays):
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
-        self.script = other.script
+        self.script, self.backend = other.script, other.backend
         self._step = None
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]

@@ -23,10 +23,12 @@ from bulletbridge.simulation.options import (
     BoundedSolver,
     Directions,
     Integrator,
+    SolverName,
     Springs,
     World,
     check_counts,
     check_options,
+    check_solver,
     check_step,
     chosen,
 )
@@ -83,6 +85,11 @@ class System(WorldState):
         bounded_solver: What solves for the impulses of motors, limits and contacts: the
             ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
             for hard cases.
+        solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
+            ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
+            elimination body by body, whose cost grows linearly with the number of loops, and which
+            hands single steps near singular positions to the dense one; or ``auto``, the cheapest
+            by an estimate. Steps with inequalities (motors, limits, contacts) are dense.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -113,6 +120,7 @@ class System(WorldState):
         contacts: bool = False,
         limits: bool = False,
         bounded_solver: BoundedSolver = "compiled",
+        solver: SolverName = "auto",
         springs: Springs | None = None,
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
@@ -142,6 +150,7 @@ class System(WorldState):
             contacts=contacts,
             limits=limits,
             bounded_solver=bounded_solver,
+            solver=solver,
             springs=springs,
             tolerances=self.tolerances,
         )
@@ -161,6 +170,8 @@ class System(WorldState):
             self._python = PythonStep(make, method, correction, passes, velocity_filter)
         if self._has_bounded:
             self._require_euler()
+        check_solver(solver, self._python is None and not self._has_bounded)
+        self._full.backend = solver
         control = self._full.control[0]
         control["dt"] = dt
         if integrator in CONTROLLED:

@@ -17,7 +17,7 @@ from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.bounds import beyond_limits
-from bulletbridge.simulation.options import BoundedSolver, Integrator, Springs
+from bulletbridge.simulation.options import BoundedSolver, Integrator, SolverName, Springs
 from bulletbridge.simulation.scripted import ForceSignal
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.system import System
@@ -54,6 +54,7 @@ class SystemOptions(TypedDict, total=False):
     limits: bool
     springs: Springs | None
     bounded_solver: BoundedSolver
+    solver: SolverName
     tolerances: Tolerances | None
 
 
