@@ -32,7 +32,7 @@ from bulletbridge.mechanism.layout import (
     TOUCH_NORMAL,
     TOUCH_POINT,
 )
-from bulletbridge.numerics.algebra import add, apply, mat, put, sub, transpose, vec
+from bulletbridge.numerics.algebra import add, apply, copy_into, mat, put, sub, transpose, vec
 from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.mixed import Outcome, solve_mixed
 from bulletbridge.numerics.mixed_rows import Mixed, put_within
@@ -377,8 +377,7 @@ def is_doubtful(h: Bounded, row: int, n: int) -> bool:
 @helper
 def carry(a: Arrays, touch: Array, to: Array, into_world: bool) -> None:
     """Copy a contact from the world into the axes of body b (of a without one), or back."""
-    for k in range(len(touch)):
-        to[k] = touch[k]
+    copy_into(to, touch)
     body = int(touch[TOUCH_B]) if touch[TOUCH_B] > 0.0 else int(touch[TOUCH_A])
     R, p = mat(a.poses[body].R), vec(a.poses[body].p)
     point = vec(touch[TOUCH_POINT:])

@@ -28,7 +28,7 @@ from bulletbridge.formulations.arrays import (
 )
 from bulletbridge.formulations.projector import close_up, refresh
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.numerics.algebra import norm, vec
+from bulletbridge.numerics.algebra import copy_into, norm, vec
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
@@ -132,8 +132,7 @@ def move_back(a: Arrays, f: Factors, q: Array) -> None:
 def travelled(a: Arrays, f: Factors, v: Array) -> float:
     """Length of v in the metric of M."""
     y, total = a.vectors[SOLUTION, : len(v)], 0.0
-    for k in range(len(v)):
-        y[k] = v[k]
+    copy_into(y, v)
     whiten_velocity(f.L, y)
     for k in range(len(v)):
         total += y[k] * y[k]

@@ -18,7 +18,7 @@ from bulletbridge.formulations.arrays import BIAS, SOLUTION, Arrays, Factors
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.layout import DRAG
-from bulletbridge.numerics.algebra import add, apply, cross, dot, mat, power, scale, vec
+from bulletbridge.numerics.algebra import add, apply, copy_into, cross, dot, mat, power, scale, vec
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import whiten_velocity
@@ -47,8 +47,7 @@ def accountable(a: Arrays) -> bool:
 def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
     """Of the rates v (nv,) with the factors of M."""
     y = a.vectors[SOLUTION, : len(v)]
-    for k in range(len(v)):
-        y[k] = v[k]
+    copy_into(y, v)
     whiten_velocity(f.L, y)
     total = 0.0
     for k in range(len(v)):

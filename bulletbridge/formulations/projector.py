@@ -31,6 +31,7 @@ from bulletbridge.mechanism.dynamics import (
 from bulletbridge.mechanism.elements import add_compliance, look_ahead_of_elements
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.layout import DRAG
+from bulletbridge.numerics.algebra import copy_into
 from bulletbridge.numerics.jit import call_back, helper, outlined
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.split import (
@@ -54,8 +55,7 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
     a.control.t = t
     for j in range(len(q)):
         a.vectors[SEEN_Q, j] = q[j]
-    for k in range(len(v)):
-        a.vectors[SEEN_V, k] = v[k]
+    copy_into(a.vectors[SEEN_V], v)
     call_back(a.control.callback, phase)
 
 

@@ -23,6 +23,7 @@ from bulletbridge.numerics.algebra import (
     Vector,
     add,
     apply,
+    copy_into,
     cross,
     dexp_inverse,
     dot,
@@ -184,8 +185,7 @@ def displace(bodies: Records[Body], start: Array, u: Array, dt: float, q: Array)
 @kernel
 def chart_rate(bodies: Records[Body], u: Array, v: Array, rate: Array) -> None:
     """Rate of u where q = start displaced by u and the velocities are v; all (nv,)."""
-    for k in range(len(v)):
-        rate[k] = v[k]
+    copy_into(rate, v)
     for i in range(1, len(bodies)):
         k = bodies[i].v
         if bodies[i].joint == FREE:

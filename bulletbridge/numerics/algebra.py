@@ -18,6 +18,13 @@ ZERO = (0.0, 0.0, 0.0)
 
 
 @helper
+def copy_into(target: Array, source: Array) -> None:
+    """Copy a source, or as much of it as its target has room for."""
+    for k in range(min(len(target), len(source))):
+        target[k] = source[k]
+
+
+@helper
 def vec(x: Array) -> Vector:
     """Read a vector from a record field."""
     return x[0], x[1], x[2]

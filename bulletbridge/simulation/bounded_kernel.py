@@ -58,6 +58,7 @@ from bulletbridge.mechanism.layout import (
     Spot,
     Station,
 )
+from bulletbridge.numerics.algebra import copy_into
 from bulletbridge.numerics.jit import helper, kernel, outlined
 from bulletbridge.numerics.mixed_rows import ROOM as ROOM_OF_PROBLEM
 from bulletbridge.numerics.mixed_rows import Bound, mixed_problem
@@ -217,7 +218,7 @@ def run_bounded(
             vectors[START_V, j] = v[j]
         push_freely(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
-        keep(vectors[START_V, :nv], moving)
+        copy_into(moving, vectors[START_V, :nv])
         c.fresh = OF_THE_WHOLE
         return c.failure
     for n in range(steps):
@@ -229,7 +230,7 @@ def run_bounded(
             vectors[START_Q, j] = q[j]
         for j in range(nv):
             vectors[START_V, j] = v[j]
-        keep(v, impulses[RATES])
+        copy_into(impulses[RATES], v)
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
         push_freely(a, f, q, v, force)
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
@@ -241,7 +242,7 @@ def run_bounded(
             pressing, found = int(report[PULLED]) + len(soft_rows), int(report[ROWS])
             met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
             given += min(met, 0.0) + impulsive_work(a, f, h, 0, pressing, before, v)
-        keep(v, impulses[PUSHED])
+        copy_into(impulses[PUSHED], v)
         if report[APART] > 0.0:
             for j in range(nv):
                 moved[j] = moving[j] + v[j]
@@ -252,15 +253,15 @@ def run_bounded(
             displace(bodies, q, v, c.dt, q)
         closed = False
         if stuck > 0:
-            keep(q, vectors[PREDICTED_Q])
-            keep(v, vectors[RATE])
+            copy_into(vectors[PREDICTED_Q], q)
+            copy_into(vectors[RATE], v)
             forget(multipliers, points)
             k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
             filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt, 0)
             closed = c.failure == DONE
             if not closed:  # contacts and loops want too different things
-                keep(vectors[PREDICTED_Q, :nq], q)
-                keep(vectors[RATE, :nv], v)
+                copy_into(q, vectors[PREDICTED_Q, :nq])
+                copy_into(v, vectors[RATE, :nv])
                 c.failure = DONE
                 refresh(a, f, end, q, v)
         if not closed:
@@ -313,13 +314,6 @@ def judge_bounded(
     judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
     if a.control.failure == DONE:
         judge_leap(a, start, end, q0, v0, q, v, lines, given, BOUNDED_EXCESS)
-
-
-@helper
-def keep(x: Array, copy: Array) -> None:
-    """Copy x to where there is room for it."""
-    for k in range(len(x)):
-        copy[k] = x[k]
 
 
 @helper

@@ -8,6 +8,7 @@ from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import take_springs
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Spot, Station
+from bulletbridge.numerics.algebra import copy_into
 from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.stored_calls import call_stored
@@ -57,8 +58,7 @@ def run_filter(
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
-    for k in range(len(state)):
-        before[k] = state[k]
+    copy_into(before, state)
     for k in range(nq + nv):
         state[k] = numbers[k]
     state[nq + nv] += c.dt
@@ -88,8 +88,7 @@ def run_filter(
     moment = Moment(state[nq + nv], targets[0])
     filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], multipliers, points, 0.0, free)
     if c.failure != DONE:
-        for k in range(len(state)):
-            state[k] = before[k]
+        copy_into(state, before)
         c.fresh = 0
         return c.failure
     for k in range(nq + nv):

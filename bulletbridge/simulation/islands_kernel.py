@@ -14,6 +14,7 @@ from bulletbridge.formulations.arrays import (
     VERLET,
     Control,
 )
+from bulletbridge.numerics.algebra import copy_into
 from bulletbridge.numerics.jit import helper, kernel
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
 from bulletbridge.numerics.stored_calls import call_stored
@@ -78,8 +79,7 @@ def run_islands(
     lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
     every = steps // len(record) if len(record) > 0 else 0
     for n in range(steps):
-        for k in range(len(state)):
-            before[k] = state[k]
+        copy_into(before, state)
         gather_forces(islands, tau, lines * n, lines, order_v, pushes)
         first = min(each * n, len(targets) - 1)
         for i in range(count):
@@ -87,8 +87,7 @@ def run_islands(
             push = pushes[lines * a.v : lines * z.v].reshape((lines, z.v - a.v))
             failure = call_stored(calls[i : i + 1], (targets[first:], push, nothing, STEP, 1))
             if failure != DONE:
-                for k in range(len(state)):
-                    state[k] = before[k]
+                copy_into(state, before)
                 scatter(islands, state, order_q, order_v, whole)
                 c.failure, c.fresh = failure, 0
                 return failure

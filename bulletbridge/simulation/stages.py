@@ -18,13 +18,6 @@ def prescribe(a: Arrays, t: float) -> None:
 
 
 @helper
-def keep(place: Array, x: Array) -> None:
-    """Copy x, or as much of it as there is place for."""
-    for k in range(min(len(place), len(x))):
-        place[k] = x[k]
-
-
-@helper
 def distance(c: Control) -> float:
     """How far the last factors are from a singular position: weakest row over the strongest."""
     return c.margin if c.filter_rank == c.cap else 0.0

@@ -30,6 +30,7 @@ from bulletbridge.formulations.arrays import (
 from bulletbridge.formulations.correction import finite
 from bulletbridge.formulations.plausible import COARSE, judge_leap, leaps, ways_squared
 from bulletbridge.formulations.projector import take_springs
+from bulletbridge.numerics.algebra import copy_into
 from bulletbridge.numerics.jit import helper
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.explicit import semi_implicit_euler
@@ -41,7 +42,7 @@ from bulletbridge.simulation.passages import (
     longest,
     on_singular,
 )
-from bulletbridge.simulation.stages import distance, keep, pace, prescribe, put_record
+from bulletbridge.simulation.stages import distance, pace, prescribe, put_record
 from bulletbridge.simulation.verlet import first_half
 from bulletbridge.simulation.ways import Pair, Way
 
@@ -105,8 +106,8 @@ def stepping(way: Way) -> Callable[..., int]:
         parts = divisible(c, targets, tau)
         c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
         for n in range(first, steps):
-            keep(a.vectors[BEFORE_Q], q)
-            keep(a.vectors[BEFORE_V], v)
+            copy_into(a.vectors[BEFORE_Q], q)
+            copy_into(a.vectors[BEFORE_V], v)
             k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
             force = tau[k : k + lines]
             t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
@@ -122,8 +123,8 @@ def stepping(way: Way) -> Callable[..., int]:
                     c.failure = NOT_RESOLVED
                     break
                 if again == 0:
-                    keep(q0, q)
-                    keep(v0, v)
+                    copy_into(q0, q)
+                    copy_into(v0, v)
                     prescribe(a, t)
                     if c.fresh != fresh:
                         refresh(a, s.f, start, q, v)
@@ -141,7 +142,7 @@ def stepping(way: Way) -> Callable[..., int]:
                 else:
                     if again == 0:
                         accelerate(a, s.f, start, q, v, force[0], vdot)
-                        keep(a.vectors[STAGE_RATES], v)
+                        copy_into(a.vectors[STAGE_RATES], v)
                     if not finite(vdot):
                         c.failure = NOT_FINITE
                         break
@@ -192,8 +193,8 @@ def stepping(way: Way) -> Callable[..., int]:
                 on_it = last == 0 and landed < 3 and distance(c) < LANDING * c.clear
                 retry = open or (c.failure == DONE and on_it)
                 if c.controlled and retry and c.dt > SMALLEST * whole:
-                    keep(q, q0)
-                    keep(v, v0)
+                    copy_into(q, q0)
+                    copy_into(v, v0)
                     c.failure, c.fresh, last = DONE, 0, 0
                     c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
                     c.rejected += 1
@@ -212,8 +213,8 @@ def stepping(way: Way) -> Callable[..., int]:
                             break
                     c.kinetic = energy
                     if last == 1 and landing == 0 and parts and on_singular(a, v, whole):
-                        keep(q, q0)
-                        keep(v, v0)
+                        copy_into(q, q0)
+                        copy_into(v, v0)
                         c.fresh, last, landing = OF_NOTHING, 0, 1
                         continue
                     rest -= c.dt
@@ -224,8 +225,8 @@ def stepping(way: Way) -> Callable[..., int]:
             c.dt = whole
             if c.failure != DONE:
                 c.t = t
-                keep(q, a.vectors[BEFORE_Q])
-                keep(v, a.vectors[BEFORE_V])
+                copy_into(q, a.vectors[BEFORE_Q])
+                copy_into(v, a.vectors[BEFORE_V])
                 c.fresh, c.kinetic = OF_NOTHING, kinetic
                 if c.failure == HANDED_OVER and other > 0.0:  # what is known holds for who was here
                     c.fresh, c.judged = fresh, judged
