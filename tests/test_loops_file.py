@@ -13,13 +13,14 @@ from bulletbridge.constraints.loop import (
 )
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.bullet import read_bullet
+from bulletbridge.surface.bodies import load_bodies
 from bulletbridge.surface.constraint_reader import SIGNALS, TYPES
 from bulletbridge.surface.load import load
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.model_spec import JointForce
 from bulletbridge.surface.models import bundled, find
 from bulletbridge.surface.urdf_names import read_names
-from bulletbridge.surface.worlds import connect_direct, disconnect, load_bodies, readable
+from bulletbridge.surface.worlds import connect_direct, disconnect, readable
 
 
 @pytest.fixture

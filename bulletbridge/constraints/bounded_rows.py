@@ -21,8 +21,6 @@ from bulletbridge.numerics.mixed_rows import Bound
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.split import Row
 
-RECOVERY = 0.2
-"""Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
 FASTEST_RECOVERY = 1.0
 """Most at which a joint is taken back to its limit, and bodies out of each other [rad/s, or lengths
 of the mechanism per second]: loops follow in small steps from far beyond, and nothing is thrown."""

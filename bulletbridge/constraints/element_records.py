@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
 from bulletbridge.constraints.encode import Constraint, encode, encode_frames
 from bulletbridge.constraints.encoded import Encoded
-from bulletbridge.constraints.limited import TRAVEL, TURN, free_motion_name, gives_way
+from bulletbridge.constraints.joint_models import TRAVEL, TURN, free_motion_name, gives_way
 from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion, Signal
 from bulletbridge.errors import ModelError

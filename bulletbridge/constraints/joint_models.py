@@ -7,7 +7,8 @@ import numpy as np
 from scipy.linalg import null_space
 
 from bulletbridge.constraints.layout import AXIAL, FREE_ROTATION, FULL, ROLLS
-from bulletbridge.constraints.loop import JointModel
+from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
+from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array
 
 SHORT = 0.3
@@ -15,6 +16,16 @@ SHORT = 0.3
 RX, RY, RZ, X, Y, Z = np.eye(6)
 """Unit twists (angular, linear) in axes of frame a."""
 
+TURN, TRAVEL = "turn", "travel"
+MOTIONS = {
+    JointModel.REVOLUTE: (TURN,),
+    JointModel.SCREW: (TURN,),
+    JointModel.PRISMATIC: (TRAVEL,),
+    JointModel.CYLINDRICAL: (TURN, TRAVEL),
+}
+"""Free motions along an axis, by joint model."""
+LIMITABLE = LoopJoint, Distance, Coupling
+"""Constraints that may have a force limit."""
 FREE_MOTIONS: dict[JointModel, list[Array]] = {
     JointModel.BALL: [RX, RY, RZ],
     JointModel.WELD: [],
@@ -120,3 +131,23 @@ def rotation_measure(model: JointModel, free: Array) -> int:
         return ROLLS
     free_turns = np.linalg.matrix_rank(free[:, :3]) if len(free) else 0
     return {0: FULL, 1: AXIAL}.get(int(free_turns), FREE_ROTATION)
+
+
+def gives_way(constraint: object) -> bool:
+    """Whether a constraint has a force limit."""
+    return isinstance(constraint, LIMITABLE) and constraint.max_force is not None
+
+
+def free_motion_name(joint: LoopJoint, kind: str) -> str:
+    """What a free motion is called: like its joint if it has but one.
+
+    Raises:
+        ModelError: The joint has no such free motion.
+    """
+    has = MOTIONS.get(joint.model, ())
+    if kind not in has:
+        known = " and ".join(has) or "none along an axis"
+        raise ModelError(
+            f"loop '{joint.name}' is {joint.model.value} and has no free {kind}; it has {known}"
+        )
+    return joint.name if len(has) == 1 else f"{joint.name}/{kind}"

@@ -7,21 +7,18 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint, encode
 from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.joint_models import (
+    LIMITABLE,
+    TRAVEL,
+    TURN,
+    free_motion_name,
+    gives_way,
+)
 from bulletbridge.constraints.layout import NO_VARIABLE_ROW, PULL
 from bulletbridge.constraints.loop import Coupling, Distance, Freedom, JointModel, LoopJoint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 
-TURN, TRAVEL = "turn", "travel"
-MOTIONS = {
-    JointModel.REVOLUTE: (TURN,),
-    JointModel.SCREW: (TURN,),
-    JointModel.PRISMATIC: (TRAVEL,),
-    JointModel.CYLINDRICAL: (TURN, TRAVEL),
-}
-"""Free motions along an axis, by joint model."""
-LIMITABLE = LoopJoint, Distance, Coupling
-"""Constraints that may have a force limit."""
 HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 """Models whose first three rows hold a point: their directions are a matter of choice."""
 
@@ -39,11 +36,6 @@ class Guides:
     names: tuple[str, ...]
     freedoms: tuple[Freedom, ...]
     encoded: Encoded
-
-
-def gives_way(constraint: Constraint) -> bool:
-    """Whether a constraint has a force limit."""
-    return isinstance(constraint, LIMITABLE) and constraint.max_force is not None
 
 
 def encode_pulls(
@@ -127,21 +119,6 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
         encoded.length,
     )
     return Guides(tuple(names), tuple(freedoms), one)
-
-
-def free_motion_name(joint: LoopJoint, kind: str) -> str:
-    """What a free motion is called: like its joint if it has but one.
-
-    Raises:
-        ModelError: The joint has no such free motion.
-    """
-    has = MOTIONS.get(joint.model, ())
-    if kind not in has:
-        known = " and ".join(has) or "none along an axis"
-        raise ModelError(
-            f"loop '{joint.name}' is {joint.model.value} and has no free {kind}; it has {known}"
-        )
-    return joint.name if len(has) == 1 else f"{joint.name}/{kind}"
 
 
 def _check(name: str, freedom: Freedom) -> None:

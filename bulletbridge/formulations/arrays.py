@@ -3,7 +3,7 @@
 Kernels receive them one by one, since passing tuples from Python is slow, and bundle them inside.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -74,9 +74,13 @@ class Control:
 
 
 CONTROL = dtype_of(Control)
+RECOVERY = 0.2
+"""Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
 
 EULER, RK4, DOP8, RADAU, VERLET = range(5)
 START, CURRENT = 0, 1
+Directions = Literal["start", "current"]
+"""Of the configuration correction: those at the start of the step, guarded, or Newton's."""
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER, LEFT_OPEN,
     LEAPT,

@@ -129,14 +129,21 @@ def move_back(a: Arrays, f: Factors, q: Array) -> None:
 
 
 @helper
-def travelled(a: Arrays, f: Factors, v: Array) -> float:
-    """Length of v in the metric of M."""
-    y, total = a.vectors[SOLUTION, : len(v)], 0.0
+def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
+    """Kinetic energy of the rates v (nv,), with the factors of M."""
+    y = a.vectors[SOLUTION, : len(v)]
     copy_into(y, v)
     whiten_velocity(f.L, y)
+    total = 0.0
     for k in range(len(v)):
         total += y[k] * y[k]
-    return math.sqrt(total)
+    return 0.5 * total
+
+
+@helper
+def travelled(a: Arrays, f: Factors, v: Array) -> float:
+    """Length of v in the metric of M."""
+    return math.sqrt(2.0 * kinetic_energy(a, f, v))
 
 
 @helper

@@ -14,14 +14,14 @@ K by their work along the mean of the velocities at both ends of the step.
 
 import math
 
-from bulletbridge.formulations.arrays import BIAS, SOLUTION, Arrays, Factors
+from bulletbridge.formulations.arrays import BIAS, Arrays, Factors
+from bulletbridge.formulations.correction import kinetic_energy
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.layout import DRAG
-from bulletbridge.numerics.algebra import add, apply, copy_into, cross, dot, mat, power, scale, vec
+from bulletbridge.numerics.algebra import add, apply, cross, dot, mat, power, scale, vec
 from bulletbridge.numerics.jit import helper, outlined
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import whiten_velocity
 
 TOLERATED = 1e-3
 """Share of the largest kinetic energy by which K may exceed the budget: what it varies by as it
@@ -41,18 +41,6 @@ def accountable(a: Arrays) -> bool:
         if a.axes[k].stiffness != 0.0:
             return False
     return True
-
-
-@helper
-def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
-    """Of the rates v (nv,) with the factors of M."""
-    y = a.vectors[SOLUTION, : len(v)]
-    copy_into(y, v)
-    whiten_velocity(f.L, y)
-    total = 0.0
-    for k in range(len(v)):
-        total += y[k] * y[k]
-    return 0.5 * total
 
 
 @outlined

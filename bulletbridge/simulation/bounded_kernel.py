@@ -29,11 +29,11 @@ from bulletbridge.formulations.bounded_step import (
     list_sticking,
     push_freely,
 )
+from bulletbridge.formulations.correction import kinetic_energy
 from bulletbridge.formulations.energy import (
     accountable,
     keep_budget,
     kept_energy,
-    kinetic_energy,
     power_of_weights,
     work,
 )

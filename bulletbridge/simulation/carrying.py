@@ -8,7 +8,7 @@ from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.joint_geometry import joint_axis
-from bulletbridge.constraints.limited import gives_way
+from bulletbridge.constraints.joint_models import gives_way
 from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.errors import AssemblyError, ModelError

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.equations import Order, Split, split_of
 from bulletbridge.mechanism.elements import measure
 from bulletbridge.mechanism.layout import BUSHING, SPRING
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.simulation.redundancy import Redundancy, whiten
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Terms
+from bulletbridge.simulation.tree import shortest_multipliers
 
 FOLLOWS = 0.01
 """Part of a row in a dependency, against the largest of any, from which on it follows from others.
@@ -280,20 +279,6 @@ def reactions(
     return wrenches(solver, redundancy, terms, needed, t)
 
 
-def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split:
-    """Velocity space by the rows, as the step splits it: weak is what it takes for weak.
-
-    Args:
-        solver: The system.
-        terms: At a state.
-        rtol: What is weak, relative to the strongest row, in place of the step's.
-    """
-    rows, c = solver.rows[0], solver.control[0]
-    weak = float(c["singular_rtol"]) if rtol is None else rtol
-    order = Order(rows["level"], int(c["held_cap"]))
-    return split_of(terms.M, terms.J, rows["scale"], weak, int(c["cap"]), order)
-
-
 def wrenches(
     solver: Solver,
     redundancy: Mapping[str, Redundancy],
@@ -319,26 +304,6 @@ def wrenches(
             torque, force = moment_force[:3], moment_force[3:]
         found[name] = Reaction(name, point, force, torque, lam[part], unique)
     return found
-
-
-def shortest_multipliers(
-    solver: Solver, terms: Terms, needed: Array, rtol: float | None = None
-) -> tuple[Array, Array]:
-    """Of all multipliers (nc,) with J^T lam = ``needed`` (nv,) the shortest, rows in one unit.
-
-    Rows that all but follow from others share the load, and have to leave nothing of what they
-    have besides; ``rtol`` as in ``wrenches``.
-
-    Returns:
-        lam, and (nc,) whether a row shares its load with others.
-    """
-    unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
-    rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
-    asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
-    U, s, Vt = np.linalg.svd(rows)
-    some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
-    lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
-    return lam, np.abs(Vt[split.rank :]).max(axis=0, initial=0.0) > 1e-9
 
 
 def _length(x: Array) -> float:

@@ -19,10 +19,10 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.numerics.split import ROW, Caps
 from bulletbridge.numerics.stored_calls import StoredCall
-from bulletbridge.simulation.evaluation import shortest_multipliers
 from bulletbridge.simulation.filter_kernel import run_filter, run_filters
 from bulletbridge.simulation.redundancy import Decision
 from bulletbridge.simulation.solver import Solver
+from bulletbridge.simulation.tree import shortest_multipliers
 from bulletbridge.simulation.warm_up import announce_compilation
 
 NOTHING_HELD = np.zeros((0, HELD_COLUMNS))

@@ -25,10 +25,11 @@ from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.bounded import BoundedStep
 from bulletbridge.simulation.bounded_kernel import APART, MOVING, PULLED, ROWS, X
-from bulletbridge.simulation.evaluation import Reaction, reactions, split_here
+from bulletbridge.simulation.evaluation import Reaction, reactions
 from bulletbridge.simulation.motors import Motors
 from bulletbridge.simulation.redundancy import Redundancy
 from bulletbridge.simulation.solver_arrays import Terms
+from bulletbridge.simulation.tree import split_here
 
 
 @dataclass(frozen=True)

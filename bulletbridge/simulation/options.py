@@ -6,8 +6,9 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4, VERLET
+from bulletbridge.formulations.arrays import DOP8, EULER, RADAU, RK4, VERLET, Directions
 from bulletbridge.numerics.records import Array, are_numbers
+from bulletbridge.simulation.ways import SolverName
 
 Integrator = Literal[
     "semi_implicit_euler",
@@ -33,9 +34,8 @@ BOUNDED: Integrator = "semi_implicit_euler"
 """The one that has bounded forces, and springs at the end of a step."""
 CONTROLLED = ("dop853", "radau")
 """Those with error control."""
-Directions = Literal["start", "current"]
+INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
-SolverName = Literal["auto", "dense", "sparse", "islands"]
 BoundedSolver = Literal["compiled", "clarabel"]
 
 
@@ -131,7 +131,7 @@ def check_options(
     """
     check_step(dt)
     for what, given, known in (
-        ("integrator", integrator, get_args(Integrator)),
+        ("integrator", integrator, INTEGRATORS),
         ("correction", correction, get_args(Directions)),
         ("springs", springs, get_args(Springs)),
         ("bounded_solver", bounded_solver, get_args(BoundedSolver)),

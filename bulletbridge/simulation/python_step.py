@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.arrays import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE
+from bulletbridge.formulations.arrays import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE, Directions
 from bulletbridge.formulations.correction import PROMISED
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.modular import ModularEquations
@@ -13,7 +13,6 @@ from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.failures import TRIED
 from bulletbridge.simulation.methods import METHODS, State, Stepper
-from bulletbridge.simulation.options import Directions
 from bulletbridge.simulation.solver import REFINEMENTS, Solver
 from bulletbridge.simulation.tree import Tree
 

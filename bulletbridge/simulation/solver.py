@@ -30,10 +30,10 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.stored_calls import StoredCall
-from bulletbridge.simulation.options import SolverName
 from bulletbridge.simulation.solver_arrays import SolverArrays, Tolerances
 from bulletbridge.simulation.step import ACCELERATE, JUDGE, STEP, run, stepping_kernel
 from bulletbridge.simulation.warm_up import announce_compilation
+from bulletbridge.simulation.ways import SolverName
 
 REFINEMENTS = (8, 64, 512)
 """Parts of a step that cannot be finished as a whole."""

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.bounded_rows import RECOVERY
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.encoded import Encoded
 from bulletbridge.constraints.left_out import find_widest
@@ -20,6 +19,7 @@ from bulletbridge.formulations.arrays import (
     INTERRUPTED,
     ONE_OVER_UNITS,
     POSITION_PHASE,
+    RECOVERY,
     SCRIPT_PHASE,
     SEEN_Q,
     SEEN_V,

@@ -25,7 +25,7 @@ from bulletbridge.formulations.arrays import (
     Moment,
     SystemArrays,
 )
-from bulletbridge.formulations.energy import kinetic_energy
+from bulletbridge.formulations.correction import kinetic_energy
 from bulletbridge.formulations.plausible import find_least_of_whole, judge_leap
 from bulletbridge.formulations.projector import (
     accelerate,

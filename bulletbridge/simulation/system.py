@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.arrays import CURRENT, EULER, START
+from bulletbridge.formulations.arrays import CURRENT, EULER, START, Directions
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.mechanism.dynamics import bias
@@ -21,9 +21,7 @@ from bulletbridge.simulation.options import (
     COMPILED,
     CONTROLLED,
     BoundedSolver,
-    Directions,
     Integrator,
-    SolverName,
     Springs,
     World,
     check_counts,
@@ -41,6 +39,7 @@ from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.springs import has_springs, too_fast
 from bulletbridge.simulation.step import run, stepping_kernel
+from bulletbridge.simulation.ways import SolverName
 from bulletbridge.simulation.world_state import WorldState
 
 NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"

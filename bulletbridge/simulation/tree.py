@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from bulletbridge.formulations.equations import Equations, Order
+from bulletbridge.formulations.equations import Equations, Order, Split, split_of
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
@@ -63,3 +64,37 @@ class Tree:
         moved = np.empty_like(q)
         displace(self.solver.bodies, q, step, 1.0, moved)
         return moved
+
+
+def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split:
+    """Velocity space by the rows, as the step splits it: weak is what it takes for weak.
+
+    Args:
+        solver: The system.
+        terms: At a state.
+        rtol: What is weak, relative to the strongest row, in place of the step's.
+    """
+    rows, c = solver.rows[0], solver.control[0]
+    weak = float(c["singular_rtol"]) if rtol is None else rtol
+    order = Order(rows["level"], int(c["held_cap"]))
+    return split_of(terms.M, terms.J, rows["scale"], weak, int(c["cap"]), order)
+
+
+def shortest_multipliers(
+    solver: Solver, terms: Terms, needed: Array, rtol: float | None = None
+) -> tuple[Array, Array]:
+    """Of all multipliers (nc,) with J^T lam = ``needed`` (nv,) the shortest, rows in one unit.
+
+    Rows that all but follow from others share the load, and have to leave nothing of what they
+    have besides; ``rtol`` as in ``wrenches``.
+
+    Returns:
+        lam, and (nc,) whether a row shares its load with others.
+    """
+    unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
+    rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
+    asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
+    U, s, Vt = np.linalg.svd(rows)
+    some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)
+    lam: Array = unit * (Vt[: len(s)][some].T @ ((U.T[: len(s)][some] @ asked) / s[some]))
+    return lam, np.abs(Vt[split.rank :]).max(axis=0, initial=0.0) > 1e-9

@@ -1,7 +1,9 @@
 """Kinds of factors that steps can be done with."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+
+SolverName = Literal["auto", "dense", "sparse", "islands"]
 
 
 class Way(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from bulletbridge.constraints.limited import TRAVEL, TURN
+from bulletbridge.constraints.joint_models import TRAVEL, TURN
 from bulletbridge.constraints.loop import (
     SOFTNESS,
     Coupling,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.limited import gives_way
+from bulletbridge.constraints.joint_models import gives_way
 from bulletbridge.constraints.loop import Coupling, Distance, LoopJoint
 from bulletbridge.numerics.records import Array
 from bulletbridge.surface.element_reader import ELEMENTS

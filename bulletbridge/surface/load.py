@@ -17,10 +17,12 @@ from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.simulation.assembly import Assembly
 from bulletbridge.simulation.bounds import beyond_limits
-from bulletbridge.simulation.options import BoundedSolver, Integrator, SolverName, Springs
+from bulletbridge.simulation.options import BoundedSolver, Integrator, Springs
 from bulletbridge.simulation.scripted import ForceSignal
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.system import System
+from bulletbridge.simulation.ways import SolverName
+from bulletbridge.surface.bodies import load_bodies
 from bulletbridge.surface.loops_file import read_loops
 from bulletbridge.surface.modal import read_world, without_chains
 from bulletbridge.surface.model_spec import JointForce, ModelSpec
@@ -29,7 +31,6 @@ from bulletbridge.surface.worlds import (
     connect_direct,
     disconnect,
     gravity,
-    load_bodies,
     remove_bodies,
     require_client,
 )

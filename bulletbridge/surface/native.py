@@ -13,6 +13,7 @@ from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.bodies import load_bodies
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native_springs import SpringTorques
 from bulletbridge.surface.native_twins import require_native_twin
@@ -21,7 +22,6 @@ from bulletbridge.surface.worlds import (
     disconnect,
     joint_ids,
     link_ids,
-    load_bodies,
     readable,
 )
 

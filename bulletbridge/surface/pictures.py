@@ -9,9 +9,10 @@ import pybullet
 
 from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.bodies import load_bodies
 from bulletbridge.surface.modal import read_world
 from bulletbridge.surface.model_spec import ModelSpec
-from bulletbridge.surface.worlds import BASE, connect_direct, disconnect, load_bodies
+from bulletbridge.surface.worlds import BASE, connect_direct, disconnect
 
 SIZE = (480, 360)
 ROUGH_SIZE = (160, 120)

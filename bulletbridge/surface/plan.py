@@ -2,13 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.simulation.options import BOUNDED, COMPILED, CONTROLLED, Integrator, chosen
+from bulletbridge.simulation.options import (
+    BOUNDED,
+    COMPILED,
+    CONTROLLED,
+    INTEGRATORS,
+    Integrator,
+    chosen,
+)
 from bulletbridge.surface.load import SystemOptions
 from bulletbridge.surface.model_spec import ModelSpec
 from bulletbridge.surface.native import DEFAULT, TUNED, NativeSettings
@@ -16,7 +22,6 @@ from bulletbridge.surface.results import Result, Status
 
 MOST_STEPS = 5_000_000
 """Every state is kept for judging."""
-INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 NATIVE: dict[str, NativeSettings] = {"native": DEFAULT, "native_tuned": TUNED}
 SOLVERS = ("projector", *NATIVE)
 """What a model runs under unless told otherwise."""

@@ -15,6 +15,7 @@ from bulletbridge.errors import WorldError
 from bulletbridge.mechanism.bullet import BulletBodies
 from bulletbridge.numerics.records import Array
 from bulletbridge.simulation.system import System
+from bulletbridge.surface.bodies import load_bodies
 from bulletbridge.surface.load import load
 from bulletbridge.surface.modal import read_world
 from bulletbridge.surface.model_spec import BodySpec, ModelSpec
@@ -24,7 +25,7 @@ from bulletbridge.surface.overlay import Mark, Overlay, marks_of, not_rendered, 
 from bulletbridge.surface.pictures import ASPECT, HALF, Camera, find_camera
 from bulletbridge.surface.plan import Plan
 from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
-from bulletbridge.surface.worlds import disconnect, load_bodies
+from bulletbridge.surface.worlds import disconnect
 
 FRAMES_PER_SECOND = 60.0
 PREVIEW = 4.0

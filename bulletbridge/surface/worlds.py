@@ -1,11 +1,8 @@
-"""Bullet worlds with the bodies of a model and nothing that acts on them unasked."""
+"""Bullet worlds in which nothing acts on bodies unasked."""
 
 import pybullet
-from scipy.spatial.transform import Rotation
 
-from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.surface.model_spec import ModelSpec
-from bulletbridge.surface.urdf_file import require_tree
+from bulletbridge.errors import WorldError
 
 FASTEST = 1e6
 """Bullet clamps every rate to 100 per step unless told otherwise [rad/s or m/s]."""
@@ -28,50 +25,6 @@ def disconnect(client: int) -> None:
     """Close a client unless it is closed already."""
     if pybullet.isConnected(client):
         pybullet.disconnect(client)
-
-
-def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
-    """Load a model's bodies into a world, with motors and Bullet's own damping off.
-
-    Inertia comes from the files, gravity from the model. When anything raises, the bodies loaded so
-    far are removed and gravity is what it was.
-
-    Returns:
-        Bullet's body ids by the model's body names.
-
-    Raises:
-        ModelError: Bullet cannot load a file; the message names it.
-        WorldError: There is no such client.
-    """
-    require_client(client)
-    before = gravity(client)
-    ids: dict[str, int] = {}
-    try:
-        # PyBullet otherwise answers with the old text of a file that was rewritten meanwhile
-        pybullet.setPhysicsEngineParameter(enableFileCaching=0, physicsClientId=client)
-        pybullet.setGravity(*spec.gravity, physicsClientId=client)
-        for body in spec.bodies:
-            require_tree(body.urdf)
-            try:
-                ids[body.name] = pybullet.loadURDF(
-                    str(body.urdf),
-                    basePosition=list(body.xyz),
-                    baseOrientation=Rotation.from_euler("xyz", body.rpy).as_quat().tolist(),
-                    useFixedBase=body.fixed_base,
-                    globalScaling=body.scale,
-                    flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
-                    physicsClientId=client,
-                )
-            except pybullet.error as error:
-                raise ModelError(
-                    f"Bullet cannot load '{body.urdf}' ({error}); check the path and that the file "
-                    f"is valid URDF"
-                ) from None
-            make_passive(ids[body.name], client)
-    except BaseException:
-        remove_bodies(ids, client, before)
-        raise
-    return ids
 
 
 def require_client(client: int) -> None:
@@ -97,7 +50,7 @@ def gravity(client: int) -> tuple[float, float, float]:
 def remove_bodies(
     ids: dict[str, int], client: int, gravity_before: tuple[float, float, float]
 ) -> None:
-    """Undo ``load_bodies``."""
+    """Remove bodies from a world, and give it back the gravity that it had."""
     if not pybullet.isConnected(client):
         return
     for body in reversed(ids.values()):

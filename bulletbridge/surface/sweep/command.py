@@ -58,8 +58,8 @@ def sweep(
     ] = None,
 ) -> None:
     """Run a model for many parameters over processes or a cluster, and keep what is measured."""
+    from bulletbridge.simulation.options import INTEGRATORS
     from bulletbridge.surface.output import progress_bars
-    from bulletbridge.surface.plan import INTEGRATORS
     from bulletbridge.surface.sweep import run
     from bulletbridge.surface.sweep.figures import plot_study, require_figure
     from bulletbridge.surface.sweep.measures import ModelRun
