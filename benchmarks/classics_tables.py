@@ -16,6 +16,7 @@ from scipy.integrate import solve_ivp
 from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.numerics.records import Array
+from bulletbridge.surface.output import write_json
 
 FILE = Path(__file__).with_name("classics.json")
 REFERENCE: dict[str, Any] = json.loads(FILE.read_text())
@@ -24,8 +25,7 @@ REFERENCE: dict[str, Any] = json.loads(FILE.read_text())
 def keep(section: str, name: str, obtained: object) -> None:
     """Write what a long run gave into the file of the references."""
     REFERENCE.setdefault("obtained", {}).setdefault(section, {})[name] = obtained
-    parts = (f" {json.dumps(key)}: {json.dumps(part)}" for key, part in REFERENCE.items())
-    FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    write_json(FILE, REFERENCE)
 
 
 def title(text: str) -> None:

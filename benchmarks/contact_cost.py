@@ -9,7 +9,6 @@ one second after the grip on.
 """
 
 import argparse
-import json
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -24,6 +23,7 @@ from rich.table import Table
 
 from bulletbridge.surface.drop_in.client import BulletClient
 from bulletbridge.surface.drop_in.session import session_of
+from bulletbridge.surface.output import write_json
 
 DEMOS = Path(__file__).parents[1] / "demos"
 BATCHES, STEPS, DT = 21, 50, 1 / 240
@@ -149,7 +149,7 @@ def main() -> None:
         table.add_row(name, *(f"{found[name]:.3g}" for found in results.values()))
     Console().print(table)
     if options.json:
-        options.json.write_text(json.dumps(results))
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

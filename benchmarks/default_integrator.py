@@ -32,6 +32,7 @@ from bulletbridge.surface.load import LoadedModel, load
 from bulletbridge.surface.models import bundled
 from bulletbridge.surface.native import NativeWorld
 from bulletbridge.surface.native_twins import NoNativeTwinError
+from bulletbridge.surface.output import write_json
 from bulletbridge.surface.trajectory import distances
 
 Array = NDArray[np.float64]
@@ -162,7 +163,7 @@ def main() -> None:
         for name in options.models or models():
             for rate in RATES:
                 results[f"`{name}`, {rate}"] = measured(name, rate)
-                options.output.write_text(json.dumps(results, indent=1) + "\n")
+                write_json(options.output, results)
     page = PAGE.read_text()
     for error in ("energy", "trajectory"):
         text = f"{table(results, error)}\n\n{ratios(results, error)}."

@@ -9,7 +9,6 @@ depends on the contact points at hand: on closed legs they may be others than on
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from rich.table import Table
 
 from bulletbridge.surface.drop_in.client import BulletClient
 from bulletbridge.surface.drop_in.hooks import Mode
+from bulletbridge.surface.output import write_json
 
 BATCHES, STEPS, CALLS, PROGRAM_STEPS = 21, 50, 50, 600
 SETTLING = 300  # steps
@@ -334,7 +334,7 @@ def main() -> None:
     for title, rows in tables.items():
         show(title, rows, modes)
     if options.json:
-        options.json.write_text(json.dumps({"unit": "us"} | tables, indent=2))
+        write_json(options.json, {"unit": "us"} | tables)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ energy rises by besides, which is the integrator's and vanishes with the step.
 
 import argparse
 import itertools
-import json
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from rich.table import Table
 import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, StepError
 from bulletbridge.surface.load import LoadedModel, load
+from bulletbridge.surface.output import write_json
 
 World = tuple[LoadedModel, bb.System, np.ndarray, int]
 """A mechanism, a twin that touches nothing, where they start, the plane."""
@@ -230,7 +230,7 @@ def main() -> None:
             print(one.kind, one.seed, one.failed)
     Console(width=150).print(table)
     if options.json:
-        options.json.write_text(json.dumps([vars(one) for one in drops]))
+        write_json(options.json, [vars(one) for one in drops])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from _flexible_tables import plot, write_tables
 
 import bulletbridge as bb
 from bulletbridge.classics.flexible_arms import SYSTEMS, FlexibleSystem
+from bulletbridge.surface.output import write_json
 from bulletbridge.surface.quiet import quiet_bullet
 
 REFERENCES = json.loads(Path(__file__).with_name("flexible_references.json").read_text())
@@ -198,7 +199,7 @@ def main() -> None:
     def keep(**more: Any) -> None:
         results.update(more)
         if options.json:
-            options.json.write_text(json.dumps(results).replace('"systems"', '\n"systems"') + "\n")
+            write_json(options.json, results)
 
     if options.speeds:
         for name, found in results["systems"].items():

@@ -7,7 +7,6 @@ the state in Bullet. Every figure is the median of batches that take turns.
 """
 
 import argparse
-import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from bulletbridge.errors import BulletBridgeError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.formulations.weighted import Projector
 from bulletbridge.surface.load import load
+from bulletbridge.surface.output import write_json
 
 BATCHES, BATCH_SECONDS = 41, 4e-3
 Job = tuple[Callable[[], object], int]
@@ -96,7 +96,7 @@ def main() -> None:
         table.add_row(label, *shown)
     Console(width=160).print(table)
     if options.json:
-        options.json.write_text(json.dumps({"unit": "us", "dt": options.dt} | results))
+        write_json(options.json, {"unit": "us", "dt": options.dt} | results)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import numpy as np
 from _linearised import Run, Variant, exact, run
 
 from bulletbridge.classics.flexible_arms import SYSTEMS
+from bulletbridge.surface.output import write_json
 
 FILE = Path(__file__).with_suffix(".json")
 UNTIL = 25.0  # [s], in the table of failures
@@ -114,7 +115,7 @@ def main() -> None:
             continue
         for line in kinds[part](found.setdefault(part, {}), given.step):
             print(line, flush=True)
-            FILE.write_text(json.dumps(found, indent=1) + "\n")
+            write_json(FILE, found)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ the legs is over.
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from rich.table import Table
 
 from bulletbridge.surface.drop_in.client import BulletClient
 from bulletbridge.surface.drop_in.session import session_of
+from bulletbridge.surface.output import write_json
 
 RATE, FINE = 240, 8000  # [Hz]
 DURATION = 4.0  # [s]
@@ -111,7 +111,7 @@ def main() -> None:
             table.add_row(case, name, *numbers, f"{row['kept gap [m]']:.1g}")
     Console(width=140).print(table)
     if options.json:
-        options.json.write_text(json.dumps(results))
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

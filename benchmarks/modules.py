@@ -6,7 +6,6 @@ last three sizes. The compiled projector's time is that of one evaluation as the
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ from bulletbridge.simulation.carrying import where_it_is
 from bulletbridge.simulation.solver import Solver
 from bulletbridge.simulation.solver_arrays import Tolerances
 from bulletbridge.simulation.tree import Tree
+from bulletbridge.surface.output import write_json
 
 SIZES = (5, 10, 20, 50, 100)
 
@@ -155,7 +155,7 @@ def main() -> None:
     arguments = parser.parse_args()
     result = measure(arguments.sizes)
     print(result["exponents"], result["modular_line_us"])
-    arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+    write_json(arguments.json, result)
 
 
 if __name__ == "__main__":

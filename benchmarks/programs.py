@@ -18,6 +18,8 @@ from typing import Any
 
 import pybullet_data
 
+from bulletbridge.surface.output import write_json
+
 WHEEL = Path(pybullet_data.getDataPath()).parent
 HERE = Path(__file__).parent
 TIME_LIMIT = 900  # [s] of both runs
@@ -157,7 +159,7 @@ def main() -> None:
         results[name] = compare(name, options.steps, options.mode)
         print(row(name, results[name]), flush=True)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=2))
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

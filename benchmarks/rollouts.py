@@ -10,7 +10,6 @@ processor time, all threads together, depends least on what else runs.
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -28,6 +27,7 @@ from bulletbridge.simulation.system import System
 from bulletbridge.surface.bench.cases import case
 from bulletbridge.surface.bench.peers.mujoco import Mujoco
 from bulletbridge.surface.bench.peers.ours import Ours
+from bulletbridge.surface.output import write_json
 
 MODELS, THREADS, TURNS, REST = ("four_bar", "two_arms"), (1, 2), 61, 0.02
 
@@ -117,7 +117,7 @@ def main() -> None:
     Console().print(table)
     if given.json:
         settings = {"dt": given.dt, "worlds": given.worlds, "steps": given.steps}
-        given.json.write_text(json.dumps({**settings, "steps_per_second": results}, indent=2))
+        write_json(given.json, {**settings, "steps_per_second": results})
 
 
 if __name__ == "__main__":

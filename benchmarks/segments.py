@@ -10,7 +10,6 @@ begins: 4.9e-4 deg and 2.6e-6 m against three modes.
 """
 
 import argparse
-import json
 import math
 import tempfile
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ import numpy as np
 import bulletbridge as bb
 from bulletbridge.surface.flexible import Flexibility, make_flexible
 from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.surface.output import write_json
 from bulletbridge.surface.quiet import quiet_bullet
 
 EI, MASS, LENGTH = 3.73333, 0.448, 1.0  # [N m²], [kg], [m]
@@ -128,7 +128,7 @@ def main() -> None:
         )
     if given.json:
         content = {"system": "System 1, two modes", "runs": [asdict(line) for line in lines]}
-        given.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_json(given.json, content)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ are medians of runs on their own, without loading and compiling.
 """
 
 import argparse
-import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import bulletbridge as bb
 from bulletbridge.errors import StepError
 from bulletbridge.simulation.options import Integrator
+from bulletbridge.surface.output import write_json
 from bulletbridge.surface.standard_problems import Problem, standard_problems
 
 HERE = Path(__file__).resolve().parent
@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         for dt in steps
     ]
     data = {"threads": 1, "cores": os.cpu_count(), "runs": [asdict(run) for run in runs]}
-    given.into.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    write_json(given.into, data)
     text = table(runs, problems)
     print(text)
     if not given.problems:

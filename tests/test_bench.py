@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.surface.bench.cases import SINGULAR, case, pendulum
 from bulletbridge.surface.bench.judging import GRID, Judge, error_at, swing
 from bulletbridge.surface.bench.merge import merged
-from bulletbridge.surface.bench.page import page
+from bulletbridge.surface.bench.page import page, read
 from bulletbridge.surface.bench.peers.ours import Ours
 from bulletbridge.surface.bench.precision import Run, compared, refine
 from bulletbridge.surface.bench.problem import stirred, undamped
@@ -293,10 +294,19 @@ def test_bench_measures_and_writes_the_page_from_its_results(tmp_path, monkeypat
     errors = [row["errors"] for row in results["work_precision"] if row["setting"] == "RK4"]
     assert all(run["error"] < 1e-3 for of_run in errors for run in of_run.values())
     assert run(["bench", "--read", str(file), "--report", str(tmp_path / "docs")]) == 0
-    text = (tmp_path / "docs" / "benchmarks.md").read_text()
+    text = (tmp_path / "docs" / "index.md").read_text()
     assert text == page(results)
     assert "Drake | not installed" in text and "the figures mean nothing" in text
-    assert list((tmp_path / "docs" / "benchmarks").glob("work_precision_four_bar_*.svg"))
+    assert list((tmp_path / "docs").glob("work_precision_four_bar_*.svg"))
+
+
+def test_the_page_in_docs_is_that_of_the_results_in_benchmarks():
+    root = Path(__file__).parents[1]
+    text = page(read(root / "benchmarks" / "peers.json"))
+    written = root / "docs" / "benchmarks"
+    assert (written / "index.md").read_text() == text
+    shown = {line.rpartition("(")[2].rstrip(")") for line in text.splitlines() if line[:2] == "!["}
+    assert shown == {file.name for file in written.glob("*.svg")}
 
 
 def test_bench_refuses_what_it_does_not_know(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from bulletbridge.surface.plots import svg_figure
 from bulletbridge.surface.sweep.figures import plot_study
 from bulletbridge.surface.sweep.journal import Results
 
+SVG = "{http://www.w3.org/2000/svg}"
 MARKUP, FORMULA = "arm[/red]:smile:", r"$\\frac{"
 """The end of a style that was not begun, an emoji; a formula that does not end."""
 
@@ -58,7 +60,18 @@ def test_figures_show_names_as_they_are(odd):
     plot_study(Results((FORMULA,), (MARKUP,), columns, ["", ""], [0, 1])).canvas.draw()
     columns["b"] = np.array([1.0, 2.0])
     plot_study(Results(("b", FORMULA), (FORMULA,), columns, ["", ""], [0, 1])).canvas.draw()
-    assert "<svg" in svg_figure(lambda axes: axes.semilogy([1, 2], [3, 4e9], label=FORMULA))
+
+
+def test_equal_figures_are_equal_bytes_with_words_as_words():
+    def draw(axes):
+        axes.semilogy([1, 2], [1e-8, 1e-6], label=FORMULA)
+        axes.set_ylabel("gap [m]")
+
+    svg = svg_figure(draw)
+    assert svg == svg_figure(draw)
+    words = [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    assert {FORMULA, "gap [m]", "time [s]", "1e\N{MINUS SIGN}08"} <= set(words)
+    assert "tspan" not in svg and "date" not in svg.lower()
 
 
 def test_json_has_null_for_numbers_that_it_has_not(capsys):

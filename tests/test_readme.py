@@ -7,6 +7,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+ROOMS = "benchmarks", "demos", "docs", "urdf"
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(page for room in ROOMS for page in ROOT.glob(f"{room}/**/*.md")),
+]
 
 
 def test_the_example_prints_what_the_readme_says(tmp_path, monkeypatch, capsys):
@@ -49,6 +54,8 @@ def test_every_command_of_the_readme_exists(command):
     assert command in [c.name or c.callback.__name__ for c in app.registered_commands]
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)h][^)]*)\)", README))
-def test_every_file_the_readme_links_to_exists(link):
-    assert (ROOT / link).exists()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_links_to_exists(page):
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text())
+    files = [link for link in links if not link.startswith("https://")]
+    assert all((page.parent / file).exists() for file in files), files

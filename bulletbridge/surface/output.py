@@ -3,11 +3,15 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bulletbridge.errors import ModelError
+
+WIDTH = 300
+"""Characters of a dict that is not opened."""
 
 
 def progress_bars() -> Progress:
@@ -39,19 +43,50 @@ def require_places(json_file: str | None, report: Path | None) -> None:
 def deliver(file: str | None, content: Mapping[str, object], show: Callable[[], None]) -> None:
     """Write JSON where it was asked for; show the result in words unless stdout has the JSON.
 
-    JSON has neither infinities nor NaN; null stands for them.
+    Raises:
+        ModelError: The file cannot be written.
+    """
+    if file == "-":
+        print(json_text(content))
+        return
+    if file is not None:
+        write_json(Path(file), content)
+    show()
+
+
+def write_json(file: Path, content: object) -> None:
+    """Write a file of JSON that differs from the one before in the lines whose rows differ.
 
     Raises:
-        BulletBridgeError: The file cannot be written.
+        ModelError: The file cannot be written.
     """
-    if file is not None:
-        finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
-        text = json.dumps(finite, indent=2, allow_nan=False)
-        if file == "-":
-            print(text)
-            return
-        try:
-            Path(file).write_text(text + "\n", encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise ModelError(f"cannot write JSON to '{file}': {error}") from None
-    show()
+    text = json_text(content) + "\n"
+    try:
+        file.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot write JSON to '{file}': {error}") from None
+
+
+def json_text(content: object) -> str:
+    """JSON with one row a line, for people and for the differences between two versions.
+
+    A row is a dict in a list and stands on one line, however long. Other dicts are opened, an entry
+    a line, where they take more than a line. JSON has neither infinities nor NaN; null stands for
+    them.
+    """
+    return _opened(json.loads(json.dumps(content), parse_constant=lambda _: None), "\n")
+
+
+def _opened(content: Any, line: str) -> str:
+    """JSON of a value; ``line`` is a line break and the indentation of what follows the value."""
+    text = json.dumps(content, allow_nan=False)
+    inner = line + "  "
+    if isinstance(content, dict) and len(text) > WIDTH:
+        entries = cast("dict[str, Any]", content).items()
+        parts = [f"{json.dumps(key)}: {_opened(value, inner)}" for key, value in entries]
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
+    if isinstance(content, list):
+        rows = cast("list[Any]", content)
+        if any(isinstance(row, dict) for row in rows):
+            return f"[{inner}{f',{inner}'.join(map(json.dumps, rows))}{line}]"
+    return text

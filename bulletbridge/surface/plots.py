@@ -152,17 +152,19 @@ def time_figure(runs: Sequence[Run]) -> str:
 
 
 def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
-    """One figure as SVG text without metadata."""
+    """One figure as SVG text: equal figures give equal bytes, and words stand in it as words."""
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
+        from matplotlib.ticker import LogFormatter, LogFormatterMathtext
     except ImportError:
         raise MissingExtraError(
             "reports need matplotlib; install it with: pip install matplotlib"
         ) from None
     style: dict[Any, Any] = {
         "font.size": 9.0,
+        "font.sans-serif": ["DejaVu Sans"],
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.edgecolor": "#8a8f98",
@@ -170,6 +172,7 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         "grid.color": "#e6e8ec",
         "grid.linewidth": 0.7,
         "lines.linewidth": 1.4,
+        "svg.fonttype": "none",  # letters instead of their outlines
         "svg.hashsalt": "bulletbridge",
     }
     with rc_context(style):
@@ -179,6 +182,11 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         draw(axes)
         if xlabel:
             axes.set_xlabel(xlabel)
+        for axis in (axes.xaxis, axes.yaxis):
+            # as words in one piece: the digits of a formula are placed one by one, in one font
+            if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+                axis.set_major_formatter(LogFormatter())
+                axis.set_minor_formatter(LogFormatter())
         handles, labels = axes.get_legend_handles_labels()
         if handles:
             at = figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)

@@ -54,7 +54,7 @@ def bench(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="DIR", help="Write DIR/benchmarks.md and its plots."),
+        typer.Option("--report", metavar="DIR", help="Write DIR/index.md and its plots."),
     ] = None,
 ) -> None:
     """Measure our solver beside other simulators on the same mechanisms; about twenty minutes."""

@@ -12,8 +12,6 @@ from bulletbridge.surface.bench.settings import PACKAGES
 from bulletbridge.surface.bench.summary import Best, good, unique
 from bulletbridge.surface.bench.targets import FASTER, by_order, targets
 
-NAME = "benchmarks"
-
 
 def read(file: Path) -> dict[str, Any]:
     """Results from a JSON file.
@@ -33,18 +31,17 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def write(results: dict[str, Any], directory: Path) -> Path:
-    """Write ``benchmarks.md`` and its plots into a directory.
+    """Write ``index.md`` and its plots into a directory.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
         ModelError: The directory cannot be written.
     """
-    pictures = directory / NAME
-    path = directory / f"{NAME}.md"
+    path = directory / "index.md"
     try:
-        pictures.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         for name, svg in plots(results).items():
-            (pictures / name).write_text(svg, encoding="utf-8")
+            (directory / name).write_text(svg, encoding="utf-8")
         path.write_text(page(results), encoding="utf-8")
     except OSError as error:
         raise ModelError(f"cannot write the page to '{path}': {error}") from None

@@ -1,6 +1,6 @@
 """Draw docs/gaps.png: bundled models, and their loop gaps under both solvers.
 
-python docs/make_picture.py
+python benchmarks/gaps.py
 """
 
 import io
@@ -29,7 +29,10 @@ def main() -> None:
         with bb.load(name) as model:
             system = model.system
             native = NativeWorld(model.spec, system.q, system.v, system.dt)
-            start, times, ours, theirs = system.q, [], [], []
+            start = system.q
+            times: list[float] = []
+            ours: list[float] = []
+            theirs: list[float] = []
             for _ in range(round(DURATION / system.dt)):
                 system.step(write=False)
                 times.append(system.t)
@@ -47,7 +50,7 @@ def main() -> None:
         graph.grid(alpha=0.3)
     axes[1, 0].set_ylabel("gap [m], step 1/240 s")
     axes[1, 0].legend(loc="center right")
-    figure.savefig(Path(__file__).parent / "gaps.png", dpi=90)
+    figure.savefig(Path(__file__).parents[1] / "docs" / "gaps.png", dpi=90)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""JSON that is written: the same values, a row a line."""
+
+import json
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from bulletbridge.errors import ModelError
+from bulletbridge.surface.output import WIDTH, json_text, write_json
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+FINITE = SCALARS.filter(lambda x: not isinstance(x, float) or abs(x) < float("inf"))
+JSON = st.recursive(
+    FINITE, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=60
+)
+ROWS = st.lists(st.dictionaries(st.text(), JSON), min_size=1)
+
+
+@given(JSON, st.integers(0, 2 * WIDTH))
+def test_text_holds_the_same_values(content, padding):
+    content = [content, {"padding": "x" * padding, "content": content}]
+    assert json.loads(json_text(content)) == content
+    assert json.loads(json_text(content[1])) == content[1]
+
+
+@given(ROWS)
+def test_rows_stand_on_a_line_each(rows):
+    first, *lines, last = json_text(rows).splitlines()
+    assert (first, last) == ("[", "]")
+    assert [json.loads(line.removesuffix(",")) for line in lines] == rows
+
+
+def test_another_row_changes_no_line_but_that_before_it():
+    rows = [{"row": k, "values": list(range(k))} for k in range(100)]
+    before = json_text({"about": "rows", "rows": rows[:-1]}).splitlines()
+    after = json_text({"about": "rows", "rows": rows}).splitlines()
+    assert len(after) == len(before) + 1
+    assert set(before) - set(after) == {before[-3]}
+
+
+@pytest.mark.parametrize("file", sorted(BENCHMARKS.glob("*.json")), ids=lambda file: file.name)
+def test_results_in_benchmarks_are_as_written_today(file, tmp_path):
+    again = tmp_path / file.name
+    write_json(again, json.loads(file.read_text()))
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(ModelError, match="cannot write JSON to '.*missing"):
+        write_json(tmp_path / "missing" / "file.json", {})
