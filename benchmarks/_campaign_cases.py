@@ -13,12 +13,12 @@ from _campaign_judge import ROLLING, WEAK, Closing, Judge
 from mechanisms import RATES, closed_loop_joint, random_mechanism, random_state
 
 import bulletbridge as bb
-from bulletbridge.constraints.loop import ROUND, Triple, Twist
+from bulletbridge.constraints.joints import ROUND, Triple, Twist
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.options import Integrator
+from bulletbridge.system.options import Integrator
 
 Rng = np.random.Generator
 M = bb.JointModel

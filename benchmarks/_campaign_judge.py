@@ -18,9 +18,9 @@ from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.simulation.evaluation import Reaction
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE
+from bulletbridge.system.evaluation import Reaction
 
 Values = NDArray[Any]
 """Real numbers, or complex ones a step away from them."""

@@ -13,7 +13,7 @@ from _campaign_judge import ROLLING, Judge
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.options import Integrator
+from bulletbridge.system.options import Integrator
 
 OPEN = 1e-10
 """Gap beyond that at the start that nobody was told of [m or rad]."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 import bulletbridge as bb
-from bulletbridge.classics.flexible_arms import FlexibleSystem
-from bulletbridge.classics.flexible_trees import Tree, tree_of
+from bulletbridge.formulations.classics.flexible_arms import FlexibleSystem
+from bulletbridge.formulations.classics.flexible_trees import Tree, tree_of
 from bulletbridge.numerics.records import Array
 
 STEP = 2.5e-4  # [s]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bulletbridge as bb
-from bulletbridge.classics.flexible_arms import FlexibleSystem
-from bulletbridge.classics.flexible_trees import Tree, tree_of
+from bulletbridge.engine.force_signals import Script
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.formulations.classics.flexible_arms import FlexibleSystem
+from bulletbridge.formulations.classics.flexible_trees import Tree, tree_of
+from bulletbridge.models.flexible.linearised import Level, Linearised, Order, linearised
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.linearised import Level, Linearised, Order, linearised
-from bulletbridge.simulation.scripted import Script
-from bulletbridge.simulation.solver import Solver
 
 BENT = 0.5
 """A tip bent by more than this part of its link counts as a failure: none of them recovers."""

@@ -19,7 +19,7 @@ from _campaign_tables import tables
 from _processes import Line, keep, read, run_all
 from rich.progress import track
 
-from bulletbridge.simulation.options import COMPILED, Integrator
+from bulletbridge.system.options import COMPILED, Integrator
 
 Job = tuple[int, Integrator, int]
 """Number of a mechanism, integrator, steps."""

@@ -19,13 +19,13 @@ from classics_singular import show_singular
 from classics_tables import REFERENCE, beside, keep, precise, sizes, title, worst
 from classics_top import top_run
 
-from bulletbridge.classics import particle, slider_crank, three_link, top
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.chart import Iterations
+from bulletbridge.formulations.charts import ChartMotion, Condition, Norm, Rule, Tilt
+from bulletbridge.formulations.classics import particle, slider_crank, three_link, top
 from bulletbridge.formulations.elimination import Elimination, Modified, Unmodified
+from bulletbridge.formulations.first_order import rk4, rk45
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.charts import ChartMotion, Condition, Norm, Rule, Tilt
-from bulletbridge.simulation.first_order import rk4, rk45
 
 
 def show_particle() -> None:

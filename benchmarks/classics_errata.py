@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from bulletbridge.classics.three_link import COUPLING, ThreeLink
+from bulletbridge.formulations.classics.three_link import COUPLING, ThreeLink
 from bulletbridge.formulations.elimination import Elimination, Modified
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.numerics.records import Array

@@ -11,7 +11,9 @@ import numpy as np
 from classics_tables import keep
 from scipy.integrate import solve_ivp
 
-from bulletbridge.classics.slider_crank import (
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.charts import ChartMotion
+from bulletbridge.formulations.classics.slider_crank import (
     MASS,
     MINIMAL,
     ROD,
@@ -23,12 +25,10 @@ from bulletbridge.classics.slider_crank import (
     SliderCrank,
     place,
 )
-from bulletbridge.errors import StepError
+from bulletbridge.formulations.integrators import State, Stepper, rk4
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.formulations.stabilise import Stabilisation
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.charts import ChartMotion
-from bulletbridge.simulation.methods import State, Stepper, rk4
 
 START, AT, RATES = np.zeros(2), np.array([0.3, 0.5 * np.pi]), np.array([3.0, 2.0])
 """Angles [rad] at the source's start and across, and the rates [rad/s] of both."""

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
+from bulletbridge.console import write_json
 from bulletbridge.formulations.equations import Dynamics
-from bulletbridge.formulations.weighted import Projector
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.numerics.records import Array
-from bulletbridge.surface.output import write_json
 
 FILE = Path(__file__).with_name("classics.json")
 REFERENCE: dict[str, Any] = json.loads(FILE.read_text())

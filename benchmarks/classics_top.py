@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.classics.top import Top, start
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.chart import ITERATIONS, Iterations
+from bulletbridge.formulations.charts import TILT, ChartMotion, Rule
+from bulletbridge.formulations.classics.top import Top, start
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.charts import TILT, ChartMotion, Rule
 
 
 class TopRun(NamedTuple):

@@ -21,9 +21,9 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table
 
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
-from bulletbridge.surface.output import write_json
+from bulletbridge.console import write_json
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 
 DEMOS = Path(__file__).parents[1] / "demos"
 BATCHES, STEPS, DT = 21, 50, 1 / 240

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 import bulletbridge as bb
+from bulletbridge.drop_in.settings import Mode
 from bulletbridge.errors import BulletBridgeError
-from bulletbridge.surface.drop_in.hooks import Mode
 
 DATA = pybullet_data.getDataPath()
 IIWA = f"{DATA}/kuka_iiwa/model.urdf"

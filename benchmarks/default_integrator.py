@@ -25,15 +25,15 @@ from formulation_time import Job, measure
 from numpy.typing import NDArray
 
 import bulletbridge as bb
+from bulletbridge.comparison.evaluate import is_conservative
+from bulletbridge.comparison.native import NativeWorld
+from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.comparison.trajectory import distances
+from bulletbridge.console import write_json
 from bulletbridge.errors import BulletBridgeError
-from bulletbridge.simulation.options import Integrator
-from bulletbridge.surface.judge import is_conservative
-from bulletbridge.surface.load import LoadedModel, load
-from bulletbridge.surface.models import bundled
-from bulletbridge.surface.native import NativeWorld
-from bulletbridge.surface.native_twins import NoNativeTwinError
-from bulletbridge.surface.output import write_json
-from bulletbridge.surface.trajectory import distances
+from bulletbridge.models.bundled import bundled
+from bulletbridge.models.load import LoadedModel, load
+from bulletbridge.system.options import Integrator
 
 Array = NDArray[np.float64]
 FILE = Path(__file__).with_name("default_integrator.json")

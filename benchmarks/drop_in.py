@@ -25,9 +25,9 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table
 
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.hooks import Mode
-from bulletbridge.surface.output import write_json
+from bulletbridge.console import write_json
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.settings import Mode
 
 BATCHES, STEPS, CALLS, PROGRAM_STEPS = 21, 50, 50, 600
 SETTLING = 300  # steps

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 import bulletbridge as bb
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.model_spec import BodySpec, ModelSpec
-from bulletbridge.surface.models import find
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import BodySpec, ModelSpec
 
 BUNDLED = (
     "four_bar",

@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 import bulletbridge as bb
+from bulletbridge.console import write_json
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, StepError
-from bulletbridge.surface.load import LoadedModel, load
-from bulletbridge.surface.output import write_json
+from bulletbridge.models.load import LoadedModel, load
 
 World = tuple[LoadedModel, bb.System, np.ndarray, int]
 """A mechanism, a twin that touches nothing, where they start, the plane."""

@@ -18,9 +18,9 @@ from _flexible import STEP, Rows, hinge_forces, simulate
 from _flexible_tables import plot, write_tables
 
 import bulletbridge as bb
-from bulletbridge.classics.flexible_arms import SYSTEMS, FlexibleSystem
-from bulletbridge.surface.output import write_json
-from bulletbridge.surface.quiet import quiet_bullet
+from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.console import write_json
+from bulletbridge.formulations.classics.flexible_arms import SYSTEMS, FlexibleSystem
 
 REFERENCES = json.loads(Path(__file__).with_name("flexible_references.json").read_text())
 QUANTITIES = {

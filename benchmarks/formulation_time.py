@@ -19,11 +19,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are smaller 
 from rich.console import Console
 from rich.table import Table
 
+from bulletbridge.console import write_json
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.surface.load import load
-from bulletbridge.surface.output import write_json
+from bulletbridge.models.load import load
 
 BATCHES, BATCH_SECONDS = 41, 4e-3
 Job = tuple[Callable[[], object], int]

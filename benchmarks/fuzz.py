@@ -26,9 +26,9 @@ from _mutants import Rng, spoil
 from _processes import Line, keep, read, run_all
 from rich.progress import track
 
+from bulletbridge import cli
 from bulletbridge.errors import BulletBridgeError
-from bulletbridge.surface import cli
-from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.models.loops_file import read_loops
 
 BUNDLED = Path(__file__).parents[1] / "urdf"
 MOST = 40_000  # characters of a text that is spoilt

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bulletbridge as bb
-from bulletbridge.surface.native import NativeWorld
-from bulletbridge.surface.pictures import photograph
+from bulletbridge.comparison.native import NativeWorld
+from bulletbridge.comparison.pictures import photograph
 
 MODELS = ("four_bar", "stewart", "two_arms", "minitaur")
 DURATION = 4.0  # [s]

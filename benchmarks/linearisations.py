@@ -17,8 +17,8 @@ import _linearisation_tables
 import numpy as np
 from _linearised import Run, Variant, exact, run
 
-from bulletbridge.classics.flexible_arms import SYSTEMS
-from bulletbridge.surface.output import write_json
+from bulletbridge.console import write_json
+from bulletbridge.formulations.classics.flexible_arms import SYSTEMS
 
 FILE = Path(__file__).with_suffix(".json")
 UNTIL = 25.0  # [s], in the table of failures

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
+from bulletbridge.bench.peers.base import library
 from bulletbridge.constraints.joint_geometry import free_twists, joint_axis
 from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.carrying import SURFACES
-from bulletbridge.surface.bench.peers.base import library
+from bulletbridge.system.carrying import SURFACES
 
 pin: Any = library("pinocchio")
 
@@ -35,7 +35,7 @@ def random_mechanism(
 
     Args:
         rng: Where all numbers come from.
-        kinds: Of ``mechanism.layout``; a free one begins another robot.
+        kinds: Of ``mechanism.records``; a free one begins another robot.
         branching: Chance of a joint to be on an ancestor of the last body.
         gravity: Whether there is gravity, in any direction.
         roots: Which of the joints, from 0, begin a robot with a fixed base.

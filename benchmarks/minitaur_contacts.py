@@ -20,9 +20,9 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table
 
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
-from bulletbridge.surface.output import write_json
+from bulletbridge.console import write_json
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 
 RATE, FINE = 240, 8000  # [Hz]
 DURATION = 4.0  # [s]

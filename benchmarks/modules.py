@@ -15,17 +15,17 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
-from bulletbridge.constraints.element_records import encode_closed
+from bulletbridge.console import write_json
+from bulletbridge.constraints.force_element_records import encode_closed
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.formulations.modular import Modular, open_modules
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.mechanism.layout import FREE, REVOLUTE
+from bulletbridge.formulations.projector import Projector
+from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import FREE, REVOLUTE
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.carrying import where_it_is
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
-from bulletbridge.simulation.tree import Tree
-from bulletbridge.surface.output import write_json
+from bulletbridge.system.carrying import where_it_is
 
 SIZES = (5, 10, 20, 50, 100)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pybullet_data
 
-from bulletbridge.surface.output import write_json
+from bulletbridge.console import write_json
 
 WHEEL = Path(pybullet_data.getDataPath()).parent
 HERE = Path(__file__).parent

@@ -21,13 +21,13 @@ from mujoco import rollout as peer_rollout  # pyright: ignore[reportMissingModul
 from rich.console import Console
 from rich.table import Table
 
+from bulletbridge.bench.cases import case
+from bulletbridge.bench.peers.mujoco import Mujoco
+from bulletbridge.bench.peers.ours import Ours
+from bulletbridge.console import write_json
 from bulletbridge.numerics.records import Array
-from bulletbridge.simulation.rollouts import rollout
-from bulletbridge.simulation.system import System
-from bulletbridge.surface.bench.cases import case
-from bulletbridge.surface.bench.peers.mujoco import Mujoco
-from bulletbridge.surface.bench.peers.ours import Ours
-from bulletbridge.surface.output import write_json
+from bulletbridge.system.rollouts import rollout
+from bulletbridge.system.system import System
 
 MODELS, THREADS, TURNS, REST = ("four_bar", "two_arms"), (1, 2), 61, 0.02
 

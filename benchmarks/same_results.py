@@ -62,7 +62,7 @@ def figures_of(scene: str, mode: daily_scenes.Mode) -> np.ndarray:
 
 def cases(only: str) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     """All that is compared, or what has ``only`` in its name: a name, and how to get its result."""
-    from bulletbridge.surface.models import bundled
+    from bulletbridge.models.bundled import bundled
 
     for model in bundled():
         if not model.endswith(SEGMENTS):

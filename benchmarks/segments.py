@@ -19,10 +19,10 @@ from time import perf_counter
 import numpy as np
 
 import bulletbridge as bb
-from bulletbridge.surface.flexible import Flexibility, make_flexible
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.output import write_json
-from bulletbridge.surface.quiet import quiet_bullet
+from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.console import write_json
+from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
+from bulletbridge.models.loops_file import read_loops
 
 EI, MASS, LENGTH = 3.73333, 0.448, 1.0  # [N m²], [kg], [m]
 TORQUE, PERIOD = 0.02948, 10.0  # [N m], [s]

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
+from bulletbridge.comparison.native import NativeWorld
+from bulletbridge.comparison.plan import NATIVE
 from bulletbridge.formulations.equations import Dynamics, Equations
+from bulletbridge.formulations.integrators import METHODS, State
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.simulation.methods import METHODS, State
-from bulletbridge.surface.native import NativeWorld
-from bulletbridge.surface.plan import NATIVE
 
 Array = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from time import perf_counter
 import numpy as np
 
 import bulletbridge as bb
+from bulletbridge.console import write_json
 from bulletbridge.errors import StepError
-from bulletbridge.simulation.options import Integrator
-from bulletbridge.surface.output import write_json
-from bulletbridge.surface.standard_problems import Problem, standard_problems
+from bulletbridge.models.standard_problems import Problem, standard_problems
+from bulletbridge.system.options import Integrator
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs" / "standard-problems.md"

@@ -3,9 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bulletbridge.constraints.contact import Contact
-from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
-from bulletbridge.constraints.loop import (
+from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
@@ -17,27 +16,28 @@ from bulletbridge.constraints.loop import (
 from bulletbridge.constraints.mesh import PointOnMesh
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
+from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
+from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
+from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
+from bulletbridge.control.plant import Desired, plant_of
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import BulletBridgeError
-from bulletbridge.simulation.closed_kinematics import forward_kinematics, inverse_kinematics
-from bulletbridge.simulation.contact_motion import ContactMotion
-from bulletbridge.simulation.control import PartTracking, Regulation, Tracking
-from bulletbridge.simulation.inverse_dynamics import inverse_dynamics, multipliers
-from bulletbridge.simulation.plant import Desired, plant_of
-from bulletbridge.simulation.rollouts import rollout
-from bulletbridge.simulation.saved import SavedState
-from bulletbridge.simulation.sliding import Friction, sliding
-from bulletbridge.simulation.solver_arrays import Tolerances
-from bulletbridge.simulation.system import System
+from bulletbridge.events.contact import Contact
+from bulletbridge.events.contact_motion import ContactMotion
+from bulletbridge.events.sliding import Friction, sliding
+from bulletbridge.system.rollouts import rollout
+from bulletbridge.system.saved import SavedState
+from bulletbridge.system.system import System
 
 if TYPE_CHECKING:
-    from bulletbridge.surface.attach import attach
-    from bulletbridge.surface.drop_in.client import BulletClient
-    from bulletbridge.surface.load import load
-    from bulletbridge.surface.plot import plot
-    from bulletbridge.surface.sweep.figures import plot_study
-    from bulletbridge.surface.sweep.journal import read_study
-    from bulletbridge.surface.sweep.measures import ModelRun
-    from bulletbridge.surface.sweep.run import sweep
+    from bulletbridge.comparison.plot import plot
+    from bulletbridge.drop_in.client import BulletClient
+    from bulletbridge.models.attach import attach
+    from bulletbridge.models.load import load
+    from bulletbridge.studies.figures import plot_study
+    from bulletbridge.studies.journal import read_study
+    from bulletbridge.studies.measures import ModelRun
+    from bulletbridge.studies.run import sweep
 
 __version__ = "0.1.0"
 
@@ -88,18 +88,21 @@ __all__ = [
     "sweep",
 ]
 
-SWEEP = {
-    "ModelRun": "measures", "plot_study": "figures", "read_study": "journal", "sweep": "run",
-}  # fmt: skip
-"""Where names of parameter studies are."""
+NEEDING_PYBULLET = {
+    "BulletClient": "drop_in.client",
+    "ModelRun": "studies.measures",
+    "attach": "models.attach",
+    "load": "models.load",
+    "plot": "comparison.plot",
+    "plot_study": "studies.figures",
+    "read_study": "studies.journal",
+    "sweep": "studies.run",
+}
+"""Modules of the names that need PyBullet, which greets on stderr when it is imported."""
 
 
 def __getattr__(name: str) -> Any:
-    """What needs PyBullet, which greets on stderr when it is imported."""
-    if name == "BulletClient":
-        return import_module("bulletbridge.surface.drop_in.client").BulletClient
-    if name in SWEEP:
-        return getattr(import_module(f"bulletbridge.surface.sweep.{SWEEP[name]}"), name)
-    if name in ("attach", "load", "plot"):
-        return getattr(import_module(f"bulletbridge.surface.{name}"), name)
-    raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")
+    """Import a name that needs PyBullet when it is asked for."""
+    if name not in NEEDING_PYBULLET:
+        raise AttributeError(f"module 'bulletbridge' has no attribute '{name}'")
+    return getattr(import_module(f"bulletbridge.{NEEDING_PYBULLET[name]}"), name)

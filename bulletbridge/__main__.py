@@ -1,5 +1,5 @@
 """``python -m bulletbridge``: the command line."""
 
-from bulletbridge.surface.cli import main
+from bulletbridge.cli import main
 
 main()

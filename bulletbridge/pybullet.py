@@ -9,7 +9,7 @@ from typing import Any
 
 import pybullet
 
-from bulletbridge.surface.drop_in import functions
+from bulletbridge.drop_in import functions
 
 globals().update(functions.FUNCTIONS)  # found without being looked for
 

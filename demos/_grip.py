@@ -7,7 +7,7 @@ import pybullet
 from numpy.typing import NDArray
 
 import bulletbridge as bb
-from bulletbridge.surface.load import LoadedModel
+from bulletbridge.models.load import LoadedModel
 
 Array = NDArray[np.float64]
 MU, G = 0.5, 9.81  # between pads and bolt; [m/s²]

@@ -5,9 +5,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import bulletbridge as bb
-from bulletbridge.surface.loops_file import read_loops, write_loops
-from bulletbridge.surface.model_spec import BodySpec
-from bulletbridge.surface.models import find
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops, write_loops
+from bulletbridge.models.model_spec import BodySpec
 
 RADIUS, MASS, TOP = 0.1, 20.0, 0.13  # of the ball [m, kg]; of the deck above its joints [m]
 CENTRE = (-0.6427876096865394, 0.766044443118978, 0.0)  # of the platform in its link

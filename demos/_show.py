@@ -12,15 +12,15 @@ import pybullet
 from typing_extensions import Unpack
 
 import bulletbridge as bb
-from bulletbridge.mechanism.bullet import BulletBodies
-from bulletbridge.simulation.recording import Recording
-from bulletbridge.surface.load import SystemOptions
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.models import find
-from bulletbridge.surface.overlay import Overlay, marks_of, weight_of
-from bulletbridge.surface.pictures import find_camera
-from bulletbridge.surface.sliders import Sliders, Switch, hide_previews
-from bulletbridge.surface.viewer import look
+from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.comparison.pictures import find_camera
+from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
+from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
+from bulletbridge.comparison.window.viewer import look
+from bulletbridge.models.bundled import find
+from bulletbridge.models.load import SystemOptions
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.system.recording import Recording
 
 PANEL = 4.0  # widths of the mechanism across a window of which the panel covers half
 

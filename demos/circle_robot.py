@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from _drawn import UPRIGHT, Array, Solid, plotted, run, show
 
-from bulletbridge.classics.circle import CircleRobot
+from bulletbridge.formulations.classics.circle import CircleRobot
+from bulletbridge.formulations.integrators import State, Stepper, rk4
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
 from bulletbridge.formulations.stabilise import Stabilisation
-from bulletbridge.simulation.methods import State, Stepper, rk4
 
 RATE, DURATION, DT = 2.0, 5.0, 0.02  # [rad/s], [s], [s]
 

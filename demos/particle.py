@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from _drawn import UPRIGHT, Array, Solid, plotted, run, show
 
-from bulletbridge.classics.particle import AtSpeed, OnCylinder
+from bulletbridge.formulations.classics.particle import AtSpeed, OnCylinder
 from bulletbridge.formulations.elimination import Modified
-from bulletbridge.simulation.first_order import rk4
+from bulletbridge.formulations.first_order import rk4
 
 DURATION, STEPS = 5.0, 500
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.integrate import simpson
 
 import bulletbridge as bb
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.models import find
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
 
 Array = NDArray[np.float64]
 

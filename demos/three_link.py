@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from _drawn import Array, Solid, between, plotted, run, show
 
-from bulletbridge.classics.three_link import LENGTH, SPEED, START, ThreeLink
+from bulletbridge.formulations.classics.three_link import LENGTH, SPEED, START, ThreeLink
 from bulletbridge.formulations.elimination import Modified, Unmodified
-from bulletbridge.simulation.first_order import Rate, rk4
+from bulletbridge.formulations.first_order import Rate, rk4
 
 DURATION, STEPS = 5.0, 500
 WEIGHTS = {"I": (1.0, 1.0, 1.0), "diag(7,3,7)": (7.0, 3.0, 7.0), "diag(1,3,5)": (1.0, 3.0, 5.0)}

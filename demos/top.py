@@ -11,8 +11,8 @@ import numpy as np
 from _drawn import Array, Solid, between, plotted, run, show
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.classics import top
-from bulletbridge.simulation.charts import ChartMotion
+from bulletbridge.formulations.charts import ChartMotion
+from bulletbridge.formulations.classics import top
 
 SPIN, ACROSS = 13.5, 0.1  # [rad/s]
 DURATION, DT = 5.0, 4e-3  # [s]

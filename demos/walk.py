@@ -13,8 +13,8 @@ from _show import play, run, window
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeWarning
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.models import find
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
 
 G, DT = 9.81, 1 / 240
 STANDING, SETTLED, DURATION = 1.5, 0.75, 4.0  # [s]

@@ -5,7 +5,7 @@ from mechanisms import random_mechanism, random_state
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
-from bulletbridge.mechanism.layout import FREE
+from bulletbridge.mechanism.records import FREE
 
 
 def decided(system) -> bool:

@@ -3,8 +3,8 @@
 import numpy as np
 import pybullet
 
-from bulletbridge.surface import overlay as overlay_module
-from bulletbridge.surface import sliders as sliders_module
+from bulletbridge.comparison.window import overlay as overlay_module
+from bulletbridge.comparison.window import sliders as sliders_module
 
 
 class Window:

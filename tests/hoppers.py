@@ -14,8 +14,8 @@ import numpy as np
 import pybullet
 
 import bulletbridge as bb
-from bulletbridge.mechanism.bullet import read_bullet
-from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.bullet.reader import read_bullet
+from bulletbridge.drop_in.client import BulletClient
 
 UPPER, LOWER, HALF = 0.2, 0.3, 0.1  # lengths of the links, half of the distance of the hips [m]
 OUT = 0.5  # angle of the upper links from straight down [rad]

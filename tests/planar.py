@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 import bulletbridge as bb
-from bulletbridge.mechanism.layout import FREE, REVOLUTE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import FREE, REVOLUTE
 
 PIN = bb.Frame("world", (1.0, 0, 0))
 """Where ``four_bar`` is closed."""

@@ -6,8 +6,8 @@ import numpy as np
 from urdf_builder import inertial, joint, link, robot
 
 import bulletbridge as bb
-from bulletbridge.surface.flexible import Flexibility, make_flexible
-from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
+from bulletbridge.models.loops_file import read_loops
 
 EI, RHO, LENGTH = 3.73333, 0.448, 1.0  # System 1: N m², kg/m, m
 AREA = 1e-5  # squared radius of gyration of the section [m²]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE
 
 GRAVITY = 9.81
 TO_Z = {

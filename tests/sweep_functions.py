@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
     from sweep_functions import logged as function
 
-    from bulletbridge.surface.sweep.run import sweep
+    from bulletbridge.studies.run import sweep
 
     values = [{"x": float(k)} for k in range(RUNS)]
     sweep(function, values, Path(sys.argv[1]), workers=1)

@@ -5,9 +5,9 @@ import pybullet
 import pybullet_data
 import pytest
 
+from bulletbridge.drop_in import session as sessions
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import StepError
-from bulletbridge.surface.drop_in import session as sessions
-from bulletbridge.surface.drop_in.session import session_of
 
 DT = 1 / 240
 DATA = pybullet_data.getDataPath()

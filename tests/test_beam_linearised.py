@@ -6,10 +6,10 @@ from beam_trees import LONG, SHORT, PlanarLink, planar_arm
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
-from bulletbridge.classics.flexible_arms import SYSTEMS
-from bulletbridge.classics.flexible_trees import tree_of
 from bulletbridge.errors import ModelError, UnsupportedError
-from bulletbridge.simulation.linearised import LEVELS, ORDERS, linearised, tip_slopes
+from bulletbridge.formulations.classics.flexible_arms import SYSTEMS
+from bulletbridge.formulations.classics.flexible_trees import tree_of
+from bulletbridge.models.flexible.linearised import LEVELS, ORDERS, linearised, tip_slopes
 
 
 def arm():

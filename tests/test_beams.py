@@ -21,15 +21,15 @@ from scipy.spatial.transform import Rotation
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.user import Kinematics
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.chain_to_beam import replace_chain
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Link
-from bulletbridge.simulation.evaluation import momentum, potential
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
+from bulletbridge.system.evaluation import momentum, potential
 
 EPS = np.finfo(float).eps
 FD_STEP = EPS ** (1 / 4)  # of a stencil of order four whose rates are near 10/s

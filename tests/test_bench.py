@@ -9,23 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bulletbridge.bench.cases import SINGULAR, case, pendulum
+from bulletbridge.bench.judging import GRID, Judge, error_at, swing
+from bulletbridge.bench.merge import merged
+from bulletbridge.bench.page import page, read
+from bulletbridge.bench.peers.ours import Ours
+from bulletbridge.bench.precision import Run, compared, refine
+from bulletbridge.bench.problem import stirred, undamped
+from bulletbridge.bench.run import TABLES
+from bulletbridge.bench.session import session
+from bulletbridge.bench.settings import PACKAGES, Setting, adapters
+from bulletbridge.bench.summary import exponents, standing, wall_to
+from bulletbridge.bench.targets import targets
+from bulletbridge.bench.tasks import FULL, affordable
+from bulletbridge.bench.worker import PeerError
+from bulletbridge.cli import run
 from bulletbridge.errors import BulletBridgeError, ModelError
-from bulletbridge.surface.bench.cases import SINGULAR, case, pendulum
-from bulletbridge.surface.bench.judging import GRID, Judge, error_at, swing
-from bulletbridge.surface.bench.merge import merged
-from bulletbridge.surface.bench.page import page, read
-from bulletbridge.surface.bench.peers.ours import Ours
-from bulletbridge.surface.bench.precision import Run, compared, refine
-from bulletbridge.surface.bench.problem import stirred, undamped
-from bulletbridge.surface.bench.run import TABLES
-from bulletbridge.surface.bench.session import session
-from bulletbridge.surface.bench.settings import PACKAGES, Setting, adapters
-from bulletbridge.surface.bench.summary import exponents, standing, wall_to
-from bulletbridge.surface.bench.targets import targets
-from bulletbridge.surface.bench.tasks import FULL, affordable
-from bulletbridge.surface.bench.worker import PeerError
-from bulletbridge.surface.cli import run
-from bulletbridge.surface.standard_problems import standard_problems
+from bulletbridge.models.standard_problems import standard_problems
 
 INSTALLED = [
     peer
@@ -279,7 +279,7 @@ def test_a_simulator_that_dies_or_refuses_fails_alone():
 
 def test_bench_measures_and_writes_the_page_from_its_results(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "bulletbridge.surface.bench.session.find_spec",
+        "bulletbridge.bench.session.find_spec",
         lambda name: None if name == "pydrake" else find_spec(name),
     )
     file = tmp_path / "results.json"

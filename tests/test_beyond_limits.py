@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.constraints.bounded_rows import FASTEST_RECOVERY, SHALLOW
+from bulletbridge.comparison.bullet_warnings import traps
 from bulletbridge.errors import BulletBridgeWarning
-from bulletbridge.formulations.bounded import FASTEST_FOLLOWING
-from bulletbridge.surface.traps import traps
+from bulletbridge.inequalities.impulses import FASTEST_FOLLOWING
+from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
 
 
 def limited(model: str, joint: str, beyond: float, **options):

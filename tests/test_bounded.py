@@ -8,7 +8,7 @@ from planar import PIN, assembled, four_bar, hinged, planar_chain
 
 import bulletbridge as bb
 from bulletbridge import Freedom, Motor
-from bulletbridge.simulation.bounded_kernel import PUSHED
+from bulletbridge.inequalities.step_kernel import PUSHED
 
 G = 9.81
 DT = 1 / 240

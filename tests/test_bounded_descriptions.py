@@ -6,11 +6,11 @@ from planar import PIN, assembled, four_bar, hinged
 
 import bulletbridge as bb
 from bulletbridge import Freedom, Motor
+from bulletbridge.bullet.reader import read_bullet
+from bulletbridge.comparison.describe import loop_reports
+from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.mechanism.bullet import read_bullet
-from bulletbridge.surface.describe import loop_reports
-from bulletbridge.surface.loops_file import read_loops, write_loops
-from bulletbridge.surface.native_twins import NoNativeTwinError, require_native_twin
+from bulletbridge.models.loops_file import read_loops, write_loops
 
 NAN = float("nan")
 

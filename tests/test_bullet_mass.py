@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from urdf_builder import ARM, ONE_DOF, inertial, joint, link, one_joint, random_tree, robot
 
+from bulletbridge.bullet.checks import check_mass_matrix, mass_matrix_at
+from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.errors import BulletBridgeWarning, ModelError
-from bulletbridge.mechanism.bullet import read_bullet
-from bulletbridge.mechanism.bullet_checks import check_mass_matrix, mass_matrix_at
 
 
 def test_mass_matrix_agrees_with_bullets_own(world, rng):

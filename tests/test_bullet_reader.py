@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 from urdf_builder import ONE_DOF, inertial, joint, link, random_tree, robot
 
+from bulletbridge.bullet.checks import mass_matrix_at
+from bulletbridge.bullet.mass_matrix import live_mass_matrix
+from bulletbridge.bullet.reader import read_body, read_bullet
 from bulletbridge.constraints.encode import encode
-from bulletbridge.mechanism.bullet import read_body, read_bullet
-from bulletbridge.mechanism.bullet_checks import mass_matrix_at
-from bulletbridge.mechanism.bullet_live import live_mass_matrix
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.mechanism.kinematics import displace, kinematics
-from bulletbridge.mechanism.layout import POSE
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
+from bulletbridge.mechanism.records import POSE
 
 POSE_ATOL = 1e-12
 M_RTOL = 1e-12

@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_allclose
 from urdf_builder import ARM, inertial, joint, link, one_joint, robot
 
+from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.mechanism.bullet import read_bullet
 
 BAD = {
     "planar": (one_joint("planar"), r"body 'robot': joint 'j' is planar.*prismatic"),

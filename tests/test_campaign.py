@@ -15,14 +15,14 @@ from numpy.testing import assert_allclose
 from test_constraints import SAMPLES, closed_world
 
 from bulletbridge.constraints.encode import encode
-from bulletbridge.constraints.loop import JointModel
+from bulletbridge.constraints.joints import JointModel
 from bulletbridge.constraints.motion import Motion, Polynomial
+from bulletbridge.engine.redundancy import whiten
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.simulation.options import COMPILED
-from bulletbridge.simulation.redundancy import whiten
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
+from bulletbridge.system.options import COMPILED
 
 SILENT = {
     "silent gap",

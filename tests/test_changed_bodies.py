@@ -6,12 +6,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import bulletbridge as bb
+from bulletbridge.bullet.state import LOOKS
 from bulletbridge.errors import ModelError, UnsupportedError, WorldError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import empty_mechanism
-from bulletbridge.mechanism.bullet_state import LOOKS
-from bulletbridge.simulation.options import COMPILED
-from bulletbridge.simulation.system import System
+from bulletbridge.system.options import COMPILED
+from bulletbridge.system.system import System
 
 CHANGES = {
     "mass": {"mass": 2.5},

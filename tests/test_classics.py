@@ -11,14 +11,14 @@ from scipy.integrate import solve_ivp
 from scipy.stats import special_ortho_group
 
 import bulletbridge as bb
-from bulletbridge.classics import particle, slider_crank, three_link, top
 from bulletbridge.errors import ChartError, ModelError, StepError
 from bulletbridge.formulations.chart import Chart, Iterations
+from bulletbridge.formulations.charts import ChartMotion, Condition, Norm, Tilt
+from bulletbridge.formulations.classics import particle, slider_crank, three_link, top
 from bulletbridge.formulations.elimination import Elimination, Modified, Unmodified, condense
 from bulletbridge.formulations.equations import Equations
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.simulation.charts import ChartMotion, Condition, Norm, Tilt
-from bulletbridge.simulation.first_order import rk4, rk45
+from bulletbridge.formulations.first_order import rk4, rk45
+from bulletbridge.formulations.projector import Projector
 
 SYSTEMS = [
     particle.OnCylinder(),

@@ -8,9 +8,9 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation
 from small_models import four_bar
 
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import BulletBridgeWarning, CallError, WorldError
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
 
 FLAGS = pybullet.URDF_USE_INERTIA_FROM_FILE
 TIPS = {1: 1.2, 2: 0.9}  # lengths of coupler and rocker by link [m]

@@ -13,8 +13,8 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from test_client import linkage, tips
 
 import bulletbridge.pybullet as module
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import SESSIONS
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import SESSIONS
 
 
 def swing(client, body, steps=100):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from small_models import four_bar, geared
 
+from bulletbridge.cli import run
+from bulletbridge.comparison.compare import compare_model, worst
+from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, Plan
+from bulletbridge.comparison.results import Comparison
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.surface.cli import run
-from bulletbridge.surface.compare import compare_model, worst
-from bulletbridge.surface.plan import BASELINES, EVERYTHING, SOLVERS, Plan
-from bulletbridge.surface.results import Comparison
 
 SHORT = Plan(duration=0.1)
 EXTENTS = ("gap_m", "gap_rad", "gap_kept", "gap_kept_rad", "gap_rate", "gap_rate_rad")

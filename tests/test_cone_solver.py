@@ -8,8 +8,8 @@ from planar import PIN, assembled, four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
-from bulletbridge.numerics.mixed import solve_mixed_problem
-from bulletbridge.numerics.mixed_rows import BOUND, ROOM
+from bulletbridge.numerics.complementarity import solve_mixed_problem
+from bulletbridge.numerics.complementarity_rows import BOUND, ROOM
 
 
 def random_problem(rng, contacts, boxes, nv):
@@ -29,7 +29,7 @@ def random_problem(rng, contacts, boxes, nv):
 @pytest.mark.parametrize(("contacts", "boxes"), [(0, 4), (1, 0), (1, 4), (2, 0), (3, 0), (3, 4)])
 def test_the_compiled_solver_agrees_with_a_cone_solver(rng, contacts, boxes):
     pytest.importorskip("clarabel")
-    from bulletbridge.numerics.mixed_reference import ReferenceSolver
+    from bulletbridge.numerics.cone_program import ReferenceSolver
 
     for _ in range(20):  # the cone solver leaves more than it should of some
         D, b, bounds = random_problem(rng, contacts, boxes, 30)

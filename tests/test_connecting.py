@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, WorldError
-from bulletbridge.mechanism.layout import FREE
+from bulletbridge.mechanism.records import FREE
 
 WELD, BALL = bb.JointModel.WELD, bb.JointModel.BALL
 ROUND_OFF = 1e-12  # of the issue, relative

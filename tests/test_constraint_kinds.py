@@ -8,9 +8,9 @@ from scipy.spatial.transform import Rotation
 from test_client import linkage, tips
 from test_semantics import FIXED, GEAR, ORIGIN, P2P, PRISMATIC, box
 
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import BulletBridgeWarning
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
 
 MASS, G, DT = 1.5, 9.81, 1 / 240
 

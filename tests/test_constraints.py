@@ -19,7 +19,7 @@ from bulletbridge.constraints.joint_models import (
     free_motions,
     transmitted_wrenches,
 )
-from bulletbridge.constraints.loop import (
+from bulletbridge.constraints.joints import (
     ROUND,
     Coupling,
     Distance,
@@ -28,12 +28,12 @@ from bulletbridge.constraints.loop import (
     LoopJoint,
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
 FD_STEP = EPS ** (1 / 3)  # balances truncation h² against round-off EPS/h

@@ -11,10 +11,10 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from touching import Touching
 
 import bulletbridge as bb
-from bulletbridge.simulation.bounded_kernel import PUSHED
-from bulletbridge.surface.drop_in.session import session_of
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.models import find
+from bulletbridge.drop_in.session import session_of
+from bulletbridge.inequalities.step_kernel import PUSHED
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
 
 DT = 1 / 240
 

@@ -9,10 +9,10 @@ from planar import four_bar, planar_chain
 from small_trees import GRAVITY, free_body, slider
 
 import bulletbridge as bb
-from bulletbridge.constraints.contact import Mode, touch
 from bulletbridge.errors import ModelError
+from bulletbridge.events.contact import Mode, touch
+from bulletbridge.events.impact import impact
 from bulletbridge.formulations.equations import SINGULAR_RTOL
-from bulletbridge.simulation.impact import impact
 
 BODY, WORLD = bb.Frame("body"), bb.Frame("world")
 

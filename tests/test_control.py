@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import bulletbridge as bb
-from bulletbridge.classics.circle import CircleRobot
+from bulletbridge.control.controllers import Controlled, PartTracking, Regulation, Tracking
+from bulletbridge.control.plant import Desired, plain_plant, plant_of
 from bulletbridge.errors import InfeasibleError
+from bulletbridge.formulations.classics.circle import CircleRobot
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
 from bulletbridge.formulations.quasi_velocity_rates import gammas
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.control import Controlled, PartTracking, Regulation, Tracking
-from bulletbridge.simulation.plant import Desired, plain_plant, plant_of
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 ROBOT = CircleRobot()
 RATE_RTOL = 0.05  # of measured slopes against the gains

@@ -8,9 +8,9 @@ from numpy.testing import assert_array_equal
 from planar import assembled, four_bar, planar_chain
 
 import bulletbridge as bb
+from bulletbridge.comparison.compare import compare_model
+from bulletbridge.comparison.plan import Plan
 from bulletbridge.errors import ModelError
-from bulletbridge.surface.compare import compare_model
-from bulletbridge.surface.plan import Plan
 
 EULER = "semi_implicit_euler"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from numpy.testing import assert_allclose
 
-from bulletbridge.surface.models import bundled
+from bulletbridge.models.bundled import bundled
 
 DEMOS = Path(__file__).parents[1] / "demos"
 DIGIT = 0.5e-12  # [m or rad] by which a number of a model's files may be off

@@ -11,12 +11,12 @@ from mechanisms import oracle, random_mechanism, random_state
 from numpy.testing import assert_allclose
 
 from bulletbridge.constraints.encode import encode
-from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.mechanism.kinematics import chart_rate, displace
-from bulletbridge.mechanism.layout import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
+from bulletbridge.mechanism.records import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
 # sums of a few dozen products of entries of size up to 1e2

@@ -4,7 +4,7 @@ import pytest
 
 import bulletbridge as bb
 from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.loops_file import read_loops, write_loops
+from bulletbridge.models.loops_file import read_loops, write_loops
 
 FILE = """bulletbridge: 1
 urdf: {urdf}
@@ -22,7 +22,7 @@ forces:
 
 def file(tmp_path, more=""):
     """A loops file with all kinds of elements."""
-    from bulletbridge.surface.models import find
+    from bulletbridge.models.bundled import find
 
     path = tmp_path / "sprung.loops.yaml"
     path.write_text(FILE.format(urdf=find("four_bar").with_name("four_bar.urdf"), more=more))

@@ -13,8 +13,8 @@ from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.models.loops_file import read_loops
 
 EPS = np.finfo(float).eps
 A = bb.Frame("link2", (0.1, 0.2, -0.1), (0.3, -0.2, 0.5))
@@ -267,7 +267,7 @@ def test_wrong_elements_are_named():
 
 def test_bullet_gets_the_same_forces_as_joint_torques():
     """At a fine step both simulators agree to their order: semi-implicit Euler, 1e-4 s."""
-    from bulletbridge.surface.native import NativeWorld
+    from bulletbridge.comparison.native import NativeWorld
 
     spec = replace(read_loops_of("a05_governor"), constraints=())
     soft = tuple(replace(e, stiffness=800.0, damping=40.0) for e in spec.elements)
@@ -283,6 +283,6 @@ def test_bullet_gets_the_same_forces_as_joint_torques():
 
 def read_loops_of(name):
     """The file of a bundled model."""
-    from bulletbridge.surface.models import find
+    from bulletbridge.models.bundled import find
 
     return read_loops(find(name))

@@ -12,8 +12,8 @@ from test_client import FLAGS, TIPS, linkage, tips
 from urdf_builder import random_tree
 
 from bulletbridge import Frame, JointModel, LoopJoint, attach
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 
 KINDS = ("revolute", "continuous", "prismatic", "spherical", "fixed")
 

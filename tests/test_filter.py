@@ -11,12 +11,12 @@ from scipy.spatial.transform import Rotation
 from test_client import minitaur
 
 import bulletbridge as bb
+from bulletbridge.bullet.reader import read_bullet
+from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, ModelError, WorldError
-from bulletbridge.mechanism.bullet import read_bullet
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.layout import FREE, HELD_COUNT, REVOLUTE
-from bulletbridge.surface.drop_in.client import BulletClient
-from bulletbridge.surface.drop_in.session import session_of
+from bulletbridge.mechanism.records import FREE, HELD_COUNT, REVOLUTE
 
 DT = 1e-3
 STANDING = 0.166734  # [m] height of Minitaur's base after 4 s, Bullet alone at 1/8000 s

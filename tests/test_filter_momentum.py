@@ -5,7 +5,7 @@ import pybullet
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.surface.drop_in.closing import Closing
+from bulletbridge.drop_in.closing import Closing
 
 KINDS = {
     "fixed": pybullet.JOINT_FIXED,

@@ -11,13 +11,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
-from bulletbridge.classics.flexible_arms import SYSTEMS
-from bulletbridge.classics.flexible_trees import tree_of
+from bulletbridge.bullet.worlds import link_ids
+from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.errors import LoopFileError, ModelError, UnsupportedError
-from bulletbridge.surface.loops_file import read_loops, write_loops
-from bulletbridge.surface.models import bundled
-from bulletbridge.surface.native_twins import NoNativeTwinError, require_native_twin
-from bulletbridge.surface.worlds import link_ids
+from bulletbridge.formulations.classics.flexible_arms import SYSTEMS
+from bulletbridge.formulations.classics.flexible_trees import tree_of
+from bulletbridge.models.bundled import bundled
+from bulletbridge.models.loops_file import read_loops, write_loops
 
 ROOT = Path(__file__).parents[1]
 REFERENCES = json.loads((ROOT / "benchmarks" / "flexible_references.json").read_text())

@@ -9,12 +9,12 @@ from numpy.testing import assert_allclose
 from segmented_beams import BEAM, arm, uniform
 from urdf_builder import inertial, joint, link
 
+from bulletbridge.cli import run
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.segments import second_moments
-from bulletbridge.surface.cli import run
-from bulletbridge.surface.flexible import make_flexible
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.urdf_commands import section_moments
+from bulletbridge.models.flexible.commands import section_moments
+from bulletbridge.models.flexible.make_flexible import make_flexible
+from bulletbridge.models.loops_file import read_loops
 
 PLACE = '<origin xyz="0.5 0 0" rpy="{}"/>'
 

@@ -5,8 +5,8 @@ import pybullet
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
 
+from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import BulletBridgeWarning
-from bulletbridge.surface.drop_in.client import BulletClient
 
 DT, RATIO = 1 / 240, -2.0
 INERTIAS = (1.0, 2.0, 3.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pybullet
 import pytest
 
-from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.drop_in.client import BulletClient
 
 G, LENGTH, TOP, TILT = 9.81, 1.0, 2.0, 0.3
 PLATE, ROD, BOX = 4.0, 0.3, 12.0

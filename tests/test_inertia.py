@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
-from bulletbridge.surface.inertia import repair
+from bulletbridge.models.inertia import repair
 
 IMPOSSIBLE = '<inertia ixx="1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
 POSSIBLE = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'

@@ -12,10 +12,10 @@ from test_methods import SPATIAL
 from users_constraints import Failing
 
 import bulletbridge as bb
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.engine.radau_system import M_REAL, TI, C, T
 from bulletbridge.errors import ModelError, StepError
-from bulletbridge.numerics.jit import kernel
 from bulletbridge.numerics.lu import back_complex, back_real, lu_complex, lu_real
-from bulletbridge.simulation.radau_system import M_REAL, TI, C, T
 
 ORDERS = {"dop853": 8, "radau": 5}
 STEPS = {"dop853": (0.2, 0.1, 0.05), "radau": (0.05, 0.025, 0.0125)}

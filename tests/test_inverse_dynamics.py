@@ -12,8 +12,8 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, InfeasibleError, ModelError
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.models import find
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
 
 PROMISE = 1e-9  # [rad/s² or m/s²], of accelerations of the order of ten
 PLATFORM, BAR_END = bb.Frame("platform", (0, 0.767, 0)), bb.Frame("bar", (0, 0, 0.4))

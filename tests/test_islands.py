@@ -5,10 +5,10 @@ import pytest
 
 import bulletbridge as bb
 from bulletbridge.constraints.motion import Motion, Sine
+from bulletbridge.engine import islands
 from bulletbridge.errors import StepError
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
-from bulletbridge.simulation import islands
 
 
 def bar(mass, length):

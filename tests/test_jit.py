@@ -12,13 +12,13 @@ from pathlib import Path
 import numba
 import pytest
 
-import bulletbridge.simulation.step  # noqa: F401  kernels are decorated on import
+import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
 from bulletbridge.compilation import cache
-from bulletbridge.numerics.jit import helper, outlined
+from bulletbridge.compilation.jit import helper, outlined
 
 PACKAGE = Path(__file__).parents[1] / "bulletbridge"
 CALLEE = """
-from small.numerics.jit import helper
+from small.compilation.jit import helper
 
 @helper
 def f(x: float) -> float:
@@ -26,7 +26,7 @@ def f(x: float) -> float:
 """
 CALLER = """
 from small.callee import f
-from small.numerics.jit import Callback, call_back, is_cached, kernel
+from small.compilation.jit import Callback, call_back, is_cached, kernel
 
 @kernel
 def g(x: float) -> float:
@@ -84,7 +84,7 @@ def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(package):
     assert run(package) == ["2.0", "True", "1"]
     (package / "callee.py").write_text(CALLEE.format(step=2))
     assert run(package) == ["3.0", "False", "0"]
-    (package / "numerics" / "split.py").write_text("# not reached from the caller\n")
+    (package / "numerics" / "projection.py").write_text("# not reached from the caller\n")
     assert run(package) == ["3.0", "True", "1"]
 
 

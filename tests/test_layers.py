@@ -6,16 +6,29 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "bulletbridge"
-LAYERS = [
+ROOMS = [
     "compilation",
     "numerics",
     "mechanism",
     "constraints",
+    "bullet",
+    "engine",
     "formulations",
-    "classics",
-    "simulation",
-    "surface",
+    "inequalities",
+    "system",
+    "control",
+    "events",
+    "models",
+    "studies",
+    "comparison",
+    "bench",
+    "drop_in",
 ]
+"""Folders of the package; each imports from itself and from those before it."""
+BELOW = "errors", "console"
+"""Files that everybody may import."""
+WITHOUT_BULLET = ROOMS[: ROOMS.index("models")]
+"""Rooms that know no Bullet, but for ``bullet`` itself."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAZY = {"matplotlib", "trimesh", "jinja2"}
 
@@ -34,23 +47,27 @@ def imports(path: Path, top_level: bool = False) -> set[str]:
     return names
 
 
+def test_every_folder_is_a_room():
+    folders = {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
+    assert folders == set(ROOMS)
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_downwards(path):
-    parts = path.relative_to(PACKAGE).parts
-    own = LAYERS.index(parts[0]) if len(parts) > 1 else len(LAYERS)
+    room, *rest = path.relative_to(PACKAGE).parts
+    above = [] if not rest else ROOMS[ROOMS.index(room) + 1 :]
+    if path.stem in BELOW and not rest:
+        above = ROOMS
     for name in imports(path):
-        head, *rest = name.split(".")
-        if head == "bulletbridge" and rest and rest[0] in LAYERS:
-            assert LAYERS.index(rest[0]) <= own, f"{path.name} imports {name}"
-        bullet = parts[:-1] == ("mechanism",) and parts[-1].startswith("bullet")
+        head, *inner = name.split(".")
+        if head == "bulletbridge" and inner:
+            assert inner[0] not in above, f"{path.name} imports {name}"
+            if room in WITHOUT_BULLET and room != "bullet":
+                assert inner[0] != "bullet", f"{path.name} imports {name}"
         if head in ("pybullet", "pybullet_data"):
-            assert bullet or parts[0] in ("surface", "pybullet.py"), f"{path.name} imports {name}"
+            assert room == "bullet" or room not in WITHOUT_BULLET, f"{path.name} imports {name}"
         if head in ("numba", "llvmlite"):
-            compiling = parts[0] == "compilation" or (
-                parts[0] == "numerics"
-                and parts[1] in ("jit.py", "linked_code.py", "stored_calls.py")
-            )
-            assert compiling, f"{path.name} imports {name}"
+            assert room == "compilation", f"{path.name} imports {name}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))

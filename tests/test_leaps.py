@@ -12,15 +12,15 @@ from test_islands import both
 from test_links import row
 
 import bulletbridge as bb
+from bulletbridge.engine import stepper
+from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.plausible import COARSE
+from bulletbridge.engine.records import DONE, LEAPT, ONE_OVER_UNITS
+from bulletbridge.engine.sparse_plan import Links
+from bulletbridge.engine.stepper import TOO_LONG, Solver
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.arrays import DONE, LEAPT, ONE_OVER_UNITS
-from bulletbridge.formulations.plausible import COARSE
-from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation import solver
-from bulletbridge.simulation.bounded import MOST_HALVINGS, BoundedStep
-from bulletbridge.simulation.islands import Islands
-from bulletbridge.simulation.links import Links
-from bulletbridge.simulation.solver import TOO_LONG, Solver
+from bulletbridge.inequalities.stepper import MOST_HALVINGS, BoundedStep
+from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
 FIXED = ["semi_implicit_euler", "verlet", "rk4", "dop853"]
 STIFF = 1e6
@@ -112,7 +112,7 @@ def in_links(integrator):
 
 
 FACTORS = 13
-"""Place of the factors among the arrays of ``links_kernel.run_links``."""
+"""Place of the factors among the arrays of ``sparse_kernel.run_links``."""
 
 
 @pytest.mark.parametrize("made", [whole, in_islands, in_links])
@@ -164,7 +164,7 @@ def test_steps_that_turn_far_are_done_by_a_method_that_keeps_energy(monkeypatch)
     before = system.evaluate().kinetic
     system.step()
     assert system.evaluate().kinetic == pytest.approx(before, rel=0.1)
-    monkeypatch.setattr(solver, "OTHERS", ())
+    monkeypatch.setattr(stepper, "OTHERS", ())
     with pytest.raises(StepError, match="leaps from"):
         whirling().step()
 

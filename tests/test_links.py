@@ -11,11 +11,11 @@ from scipy.spatial.transform import Rotation
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.motion import Motion, Sine
+from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.sparse_plan import Links, lay_out, make_plan
 from bulletbridge.errors import AssemblyError, OverconstrainedError, StepError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.simulation.islands import Islands
-from bulletbridge.simulation.links import Links, lay_out, make_plan
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 MODELS = [
     bb.JointModel.BALL,

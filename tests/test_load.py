@@ -7,11 +7,11 @@ import pybullet
 import pytest
 from small_models import four_bar
 
-from bulletbridge.constraints.loop import Frame, JointModel, LoopJoint
+from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.errors import AssemblyError, BulletBridgeError, ModelError, WorldError
-from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.model_spec import JointForce
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import JointForce
 
 
 @pytest.fixture

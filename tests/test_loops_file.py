@@ -5,22 +5,22 @@ import re
 import pytest
 from loops_files import DOCS, GOOD
 
-from bulletbridge.constraints.loop import (
+from bulletbridge.bullet.reader import read_bullet
+from bulletbridge.bullet.worlds import connect_direct, disconnect, readable
+from bulletbridge.constraints.joints import (
     Distance,
     Frame,
     JointModel,
     LoopJoint,
 )
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.mechanism.bullet import read_bullet
-from bulletbridge.surface.bodies import load_bodies
-from bulletbridge.surface.constraint_reader import SIGNALS, TYPES
-from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.model_spec import JointForce
-from bulletbridge.surface.models import bundled, find
-from bulletbridge.surface.urdf_names import read_names
-from bulletbridge.surface.worlds import connect_direct, disconnect, readable
+from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.bundled import bundled, find
+from bulletbridge.models.load import load
+from bulletbridge.models.loop_entries import SIGNALS, TYPES
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import JointForce
+from bulletbridge.models.urdf_names import read_names
 
 
 @pytest.fixture

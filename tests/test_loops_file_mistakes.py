@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from loops_files import DOCS, GOOD
 
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.surface.loops_file import _model, read_loops
-from bulletbridge.surface.models import bundled
-from bulletbridge.surface.yaml_text import parse_yaml
+from bulletbridge.models.bundled import bundled
+from bulletbridge.models.loops_file import _model, read_loops
+from bulletbridge.models.yaml_text import parse_yaml
 
 MISTAKES = [  # text replaced in the good file, by what, line, beginning of the wrong thing, message
     ("type: ball", "type: bal", 5, "bal,", "loops[0].type: unknown 'bal'; did you mean 'ball'?"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bulletbridge.constraints.loop import (
+from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
@@ -18,9 +18,9 @@ from bulletbridge.constraints.loop import (
 )
 from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.errors import LoopFileError
-from bulletbridge.surface.constraint_reader import TYPES
-from bulletbridge.surface.loops_file import read_loops, write_loops
-from bulletbridge.surface.model_spec import BodySpec, JointForce, ModelSpec
+from bulletbridge.models.loop_entries import TYPES
+from bulletbridge.models.loops_file import read_loops, write_loops
+from bulletbridge.models.model_spec import BodySpec, JointForce, ModelSpec
 
 numbers = st.floats(-1e100, 1e100)
 triples = st.tuples(numbers, numbers, numbers)

@@ -14,10 +14,10 @@ from users_constraints import Failing
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError, UnsupportedError
 from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.integrators import METHODS, State, Stepper
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.formulations.stabilise import Stabilisation
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.simulation.methods import METHODS, State, Stepper
 
 ORDERS = {"euler": 1, "semi_implicit_euler": 1, "heun": 2, "rk4": 4, "nystrom4": 4}
 ORDERS |= {"verlet": 2, "trapezoidal": 2, "symmetric": 2}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from bulletbridge.numerics.mixed import LIGHTEST, solve_mixed_problem
-from bulletbridge.numerics.mixed_rows import BOUND, ROOM
-from bulletbridge.numerics.rest import solve_resting_problem
+from bulletbridge.numerics.complementarity import LIGHTEST, solve_mixed_problem
+from bulletbridge.numerics.complementarity_rows import BOUND, ROOM
+from bulletbridge.numerics.solution_selection import solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE
 
 SCREW = (0.0, 0.6, 0.8, 0.0, 0.03, 0.04)  # turns about its way: 0.05 m/rad
 MASS, MOMENT = 3.0, 0.2  # [kg], [kg m²] of a ball

@@ -9,17 +9,17 @@ from scipy.linalg import block_diag
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.user import Rows
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.formulations.baumgarte import Baumgarte
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.modular import Modular, by_modules, eliminate, solve_modular
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.mechanism.layout import FREE
-from bulletbridge.simulation.carrying import where_it_is
-from bulletbridge.simulation.modules import modules_of
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
-from bulletbridge.simulation.tree import Tree
+from bulletbridge.formulations.modules import modules_of
+from bulletbridge.formulations.projector import Projector
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.records import FREE
+from bulletbridge.system.carrying import where_it_is
 
 RTOL = 1e-10  # of the issue
 ROBOT = [FREE, REVOLUTE, SPHERICAL, PRISMATIC]

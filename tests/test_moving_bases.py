@@ -10,8 +10,8 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation
 
 from bulletbridge import attach
+from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import WorldError
-from bulletbridge.surface.drop_in.client import BulletClient
 
 DT = 1 / 240
 ARM = f"{pybullet_data.getDataPath()}/kuka_iiwa/model.urdf"

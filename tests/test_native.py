@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 from small_models import four_bar, geared
 
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.comparison.native import TUNED, NativeWorld
+from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.motion import Motion, Sine
-from bulletbridge.surface.load import LoadedModel, load
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.model_spec import JointForce, ModelSpec
-from bulletbridge.surface.native import TUNED, NativeWorld
-from bulletbridge.surface.native_twins import NoNativeTwinError
+from bulletbridge.models.load import LoadedModel, load
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import JointForce, ModelSpec
 
 NATIVE_MODELS = ("ball", "revolute")
 SPACE = (0.3, -0.2, 0.4)

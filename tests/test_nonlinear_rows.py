@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bulletbridge.classics import particle
 from bulletbridge.errors import StepError
+from bulletbridge.formulations.classics import particle
 from bulletbridge.formulations.elimination import Modified
+from bulletbridge.formulations.integrators import METHODS, State, Stepper
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.simulation.methods import METHODS, State, Stepper
 
 
 class Counted:

@@ -9,12 +9,12 @@ import pytest
 from small_models import four_bar
 
 import bulletbridge as bb
-from bulletbridge.surface.cli import run
-from bulletbridge.surface.load import load
-from bulletbridge.surface.output import deliver
-from bulletbridge.surface.plots import svg_figure
-from bulletbridge.surface.sweep.figures import plot_study
-from bulletbridge.surface.sweep.journal import Results
+from bulletbridge.cli import run
+from bulletbridge.comparison.plots import svg_figure
+from bulletbridge.console import deliver
+from bulletbridge.models.load import load
+from bulletbridge.studies.figures import plot_study
+from bulletbridge.studies.journal import Results
 
 SVG = "{http://www.w3.org/2000/svg}"
 MARKUP, FORMULA = "arm[/red]:smile:", r"$\\frac{"

@@ -7,8 +7,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from bulletbridge.console import WIDTH, json_text, write_json
 from bulletbridge.errors import ModelError
-from bulletbridge.surface.output import WIDTH, json_text, write_json
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

@@ -8,12 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from small_models import four_bar, geared
 
-from bulletbridge.constraints.loop import Distance, Frame, JointModel, LoopJoint
-from bulletbridge.constraints.motion import Motion, Polynomial
-from bulletbridge.errors import ModelError
-from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.overlay import (
+from bulletbridge.comparison.window.overlay import (
     PERIOD,
     Mark,
     Overlay,
@@ -22,7 +17,12 @@ from bulletbridge.surface.overlay import (
     marks_of,
     weight_of,
 )
-from bulletbridge.surface.sliders import Switch
+from bulletbridge.comparison.window.sliders import Switch
+from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
+from bulletbridge.constraints.motion import Motion, Polynomial
+from bulletbridge.errors import ModelError
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
 
 ROUND_OFF = 1e-12
 UP = np.array([0.0, 0.0, 1.0])

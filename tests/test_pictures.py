@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from small_models import four_bar
 
-from bulletbridge.surface.describe import direction, plainly
-from bulletbridge.surface.load import load
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.pictures import SIZE, find_camera, photograph, take
-from bulletbridge.surface.plan import Plan
-from bulletbridge.surface.viewer import preview
+from bulletbridge.comparison.describe import direction, plainly
+from bulletbridge.comparison.pictures import SIZE, find_camera, photograph, take
+from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.window.viewer import preview
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
 
 
 def test_camera_has_everything_in_view_and_little_else(tmp_path):

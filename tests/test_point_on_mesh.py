@@ -11,10 +11,10 @@ from test_constraints import FD_ATOL, FD_STEP, KINDS
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.mesh import PointOnMesh
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.simulation.solver import Solver
-from bulletbridge.simulation.solver_arrays import Tolerances
 
 BODY, WORLD = bb.Frame("body"), bb.Frame("world")
 BOX = trimesh.creation.box((2.0, 2.0, 2.0))

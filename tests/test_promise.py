@@ -7,11 +7,11 @@ import pytest
 from planar import four_bar, parallelogram, planar_chain
 
 import bulletbridge as bb
+from bulletbridge.engine.choose import copy_of
+from bulletbridge.engine.redundancy import samples_of, select, with_gaps
 from bulletbridge.errors import AssemblyError, StepError
-from bulletbridge.mechanism.layout import FREE
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
-from bulletbridge.simulation.parts import copy_of
-from bulletbridge.simulation.redundancy import samples_of, select, with_gaps
+from bulletbridge.mechanism.records import FREE
 
 KEPT = 1.2e-12
 """Gap [lengths, rad] beyond which something is open: what steps allow rows that follow from others,

@@ -12,9 +12,10 @@ from mechanisms import random_mechanism
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
-from bulletbridge.classics.circle import CircleRobot
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.classics.circle import CircleRobot
 from bulletbridge.formulations.equations import Dynamics, Equations
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.quasi_velocities import (
     ReducedQuasiVelocities,
     basis_of,
@@ -28,8 +29,7 @@ from bulletbridge.formulations.quasi_velocity_rates import (
     matrix_rates,
     skew_rate,
 )
-from bulletbridge.formulations.weighted import Projector
-from bulletbridge.mechanism.layout import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 ROOTS = ["tree", "cholesky", "symmetric"]
 ARM = [REVOLUTE, REVOLUTE, PRISMATIC, REVOLUTE, REVOLUTE]

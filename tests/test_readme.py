@@ -49,7 +49,7 @@ def test_the_page_on_modules_prints_what_it_says(monkeypatch, capsys):
 
 @pytest.mark.parametrize("command", re.findall(r"\$ bulletbridge (\w+)", README))
 def test_every_command_of_the_readme_exists(command):
-    from bulletbridge.surface.cli import app
+    from bulletbridge.cli import app
 
     assert command in [c.name or c.callback.__name__ for c in app.registered_commands]
 

@@ -11,16 +11,16 @@ from planar import planar_chain
 from touching import Touching
 
 import bulletbridge as bb
+from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import StepError
-from bulletbridge.simulation import leading
-from bulletbridge.simulation.bounded_kernel import X
-from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.inequalities import prediction
+from bulletbridge.inequalities.step_kernel import X
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DT = 1 / 240
 
 
-@pytest.mark.parametrize("lead", [leading.LEAD, 2e-4, 1e-3])
+@pytest.mark.parametrize("lead", [prediction.LEAD, 2e-4, 1e-3])
 def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     """28 rows of rank 10: from some of their solutions of a step all contacts slide.
 
@@ -30,7 +30,7 @@ def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     sys.modules.pop("contact_cost", None)
     import contact_cost
 
-    monkeypatch.setattr(leading, "LEAD", lead)
+    monkeypatch.setattr(prediction, "LEAD", lead)
     client = BulletClient(pybullet.DIRECT)
     try:
         box = contact_cost.holding(client)

@@ -10,11 +10,11 @@ from test_islands import several
 
 import bulletbridge as bb
 from bulletbridge.constraints.motion import Sine
+from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.rollout_kernel import NONE_LEFT
+from bulletbridge.engine.sparse_plan import Links
 from bulletbridge.errors import ModelError, StepError
-from bulletbridge.simulation import rollouts, workers
-from bulletbridge.simulation.islands import Islands
-from bulletbridge.simulation.links import Links
-from bulletbridge.simulation.worlds_kernel import NONE_LEFT
+from bulletbridge.system import rollout_workers, rollouts
 
 DT, STEPS, EVERY = 2e-3, 47, 5
 EPS = np.finfo(float).eps
@@ -221,11 +221,11 @@ def test_worlds_in_compiled_code_are_those_in_python(monkeypatch, rng, integrato
         expected, handed = None, []
         run = rollouts.run_world
         monkeypatch.setattr(rollouts, "run_world", lambda *a: [handed.append(a[2]), run(*a)][1])
-        for take, most, threads in ((world_by_world, 0, 1), (workers.takers, 20_000, 1),
-                                    (workers.takers, 1, 3)):  # fmt: skip
+        for take, most, threads in ((world_by_world, 0, 1), (rollout_workers.takers, 20_000, 1),
+                                    (rollout_workers.takers, 1, 3)):  # fmt: skip
             with monkeypatch.context() as patch:
                 patch.setattr(rollouts, "takers", take)
-                patch.setattr(workers, "MOST_STEPS", most)
+                patch.setattr(rollout_workers, "MOST_STEPS", most)
                 found = bb.rollout(system, q, v, tau, threads=threads, **given)
             expected = expected or found
             assert sorted(handed) == {world_by_world: [*range(7)]}.get(take, handed_on)

@@ -11,12 +11,12 @@ import pybullet
 import pytest
 from small_models import four_bar
 
+from bulletbridge import cli
 from bulletbridge.compilation.cache import KernelCache
-from bulletbridge.surface import cli
-from bulletbridge.surface.drop_in.functions import FUNCTIONS
-from bulletbridge.surface.drop_in.session import REAL_TIME, session_of
-from bulletbridge.surface.run.headless import CALL, EPOCH, headless
-from bulletbridge.surface.run.limit import FEWEST, IDLE_CALLS, PATIENCE, Ended, Meter
+from bulletbridge.drop_in.functions import FUNCTIONS
+from bulletbridge.drop_in.scripts.headless import CALL, EPOCH, headless
+from bulletbridge.drop_in.scripts.step_limit import FEWEST, IDLE_CALLS, PATIENCE, Ended, Meter
+from bulletbridge.drop_in.session import REAL_TIME, session_of
 
 FOUR_BAR = """
 import pybullet as p, sys, time
@@ -208,7 +208,7 @@ def test_a_missing_script_is_wrong_usage(arguments, capsys):
 
 def test_waiting_is_virtual(monkeypatch):
     waited = []
-    monkeypatch.setattr("bulletbridge.surface.run.headless.real_sleep", waited.append)
+    monkeypatch.setattr("bulletbridge.drop_in.scripts.headless.real_sleep", waited.append)
     with headless() as clock:
         start = time.time()
         assert start == pytest.approx(EPOCH, abs=1e-3)

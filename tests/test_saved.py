@@ -19,12 +19,12 @@ from test_links import row
 from users_constraints import PointOnSphere
 
 import bulletbridge as bb
+from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.constraints.motion import Motion, Sine
+from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
+from bulletbridge.engine.sparse_plan import Links
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.mechanism.bullet import read_bullet
-from bulletbridge.simulation.islands import Islands
-from bulletbridge.simulation.links import Links
-from bulletbridge.simulation.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
 
 RESTORES = 10
 

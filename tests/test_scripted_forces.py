@@ -8,9 +8,9 @@ import bulletbridge as bb
 from bulletbridge.constraints.motion import Polynomial, Sine, Spline, Sum
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.loops_writer import loops_text
-from bulletbridge.surface.models import bundled
+from bulletbridge.models.bundled import bundled
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.loops_writer import loops_text
 
 SIGNALS = [
     Sine(0.7, 1.3, 0.2, 0.1),

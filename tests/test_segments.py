@@ -14,8 +14,8 @@ from urdf_builder import inertial
 
 import bulletbridge as bb
 from bulletbridge.mechanism.segments import Beam, Lump, divide, rod
-from bulletbridge.surface.flexible import Flexibility, make_flexible
-from bulletbridge.surface.loops_file import read_loops
+from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
+from bulletbridge.models.loops_file import read_loops
 
 
 def tip(system, q) -> np.ndarray:

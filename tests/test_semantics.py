@@ -7,7 +7,7 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from test_client import BOX, FLAGS, linkage
 
 import bulletbridge.pybullet as module
-from bulletbridge.surface.drop_in.client import BulletClient
+from bulletbridge.drop_in.client import BulletClient
 
 P2P, FIXED, PRISMATIC, GEAR = (
     pybullet.JOINT_POINT2POINT,

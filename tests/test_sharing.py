@@ -11,12 +11,12 @@ from scipy.optimize import lsq_linear
 from test_mixed import ENOUGH, solve
 
 import bulletbridge as bb
+from bulletbridge.compilation.jit import kernel
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
-from bulletbridge.numerics.jit import kernel
-from bulletbridge.numerics.mixed import LIGHTEST
-from bulletbridge.numerics.mixed_rows import BOUND, ROOM, mixed_problem
+from bulletbridge.numerics.complementarity import LIGHTEST
+from bulletbridge.numerics.complementarity_rows import BOUND, ROOM, mixed_problem
 from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
-from bulletbridge.surface.drop_in.session import session_of
 
 
 @kernel

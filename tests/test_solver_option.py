@@ -10,9 +10,9 @@ from test_links import row
 from touching import Touching
 
 import bulletbridge as bb
+from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.sparse_plan import Links
 from bulletbridge.errors import ModelError
-from bulletbridge.simulation.islands import Islands
-from bulletbridge.simulation.links import Links
 
 STEPPED_BY = {"dense": type(None), "islands": Islands, "sparse": Links}
 CRANKS = {"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0}

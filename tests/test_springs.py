@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
-from bulletbridge.simulation.evaluation import momentum
+from bulletbridge.system.evaluation import momentum
 
 EPS = np.finfo(float).eps
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
-from bulletbridge.surface.standard_problems import standard_problems
+from bulletbridge.models.standard_problems import standard_problems
 
 PROBLEMS = standard_problems()
 

@@ -20,7 +20,7 @@ from bulletbridge.errors import (
     OverconstrainedError,
     StepError,
 )
-from bulletbridge.mechanism.layout import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
 closed_systems = st.tuples(

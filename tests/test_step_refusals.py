@@ -6,15 +6,15 @@ from numpy.testing import assert_allclose
 from planar import four_bar, planar_chain
 
 import bulletbridge as bb
+from bulletbridge.engine.records import INTERRUPTED, LEFT_OPEN, NOT_CLOSED
+from bulletbridge.engine.stepper import OTHERS, REFINEMENTS, TOO_LONG, Solver
+from bulletbridge.engine.substeps import MOST_ATTEMPTS
 from bulletbridge.errors import (
     AssemblyError,
     ModelError,
     OverconstrainedError,
     StepError,
 )
-from bulletbridge.formulations.arrays import INTERRUPTED, LEFT_OPEN, NOT_CLOSED
-from bulletbridge.simulation.solver import OTHERS, REFINEMENTS, TOO_LONG, Solver
-from bulletbridge.simulation.sub_steps import MOST_ATTEMPTS
 
 
 def test_a_loop_out_of_reach_is_named_and_nothing_changes():

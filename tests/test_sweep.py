@@ -15,11 +15,11 @@ import sweep_functions as functions
 from pytest import approx
 
 import bulletbridge as bb
+from bulletbridge.cli import run
 from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
-from bulletbridge.surface.cli import run
-from bulletbridge.surface.sweep import journal, workers
-from bulletbridge.surface.sweep import run as sweeping
-from bulletbridge.surface.sweep.study import grid_values, read_setting, sample
+from bulletbridge.studies import journal, workers
+from bulletbridge.studies import run as sweeping
+from bulletbridge.studies.study import grid_values, read_setting, sample
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError, ModelError
-from bulletbridge.surface.sweep import journal, workers
-from bulletbridge.surface.sweep.run import study_of
+from bulletbridge.studies import journal, workers
+from bulletbridge.studies.run import study_of
 
 SAID = (
     "KeyboardInterrupt: ",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bulletbridge as bb
-from bulletbridge.surface.model_spec import JointForce
+from bulletbridge.models.model_spec import JointForce
 
 INTEGRATORS = ("symmetric", "trapezoidal")
 

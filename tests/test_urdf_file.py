@@ -7,11 +7,11 @@ from small_models import four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.surface.flexible import Flexibility, make_flexible
-from bulletbridge.surface.inertia import repair
-from bulletbridge.surface.loops_file import read_loops
-from bulletbridge.surface.models import find
-from bulletbridge.surface.yaml_text import MOST_BYTES
+from bulletbridge.models.bundled import find
+from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
+from bulletbridge.models.inertia import repair
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.yaml_text import MOST_BYTES
 
 ROBOT = """<robot name="r">
   <link name="base"/>

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb
-from bulletbridge.surface.bench import walkers
-from bulletbridge.surface.bench.walkers import walker
+from bulletbridge.bench import walkers
+from bulletbridge.bench.walkers import walker
 
 
 @pytest.mark.parametrize("legs", [1, 3])

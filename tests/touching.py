@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bulletbridge.mechanism.layout import TOUCH_COLUMNS
+from bulletbridge.mechanism.records import TOUCH_COLUMNS
 
 
 class Touching:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Rows
 
 

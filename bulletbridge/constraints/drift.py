@@ -1,13 +1,18 @@
 """Accelerations of constraints at zero joint accelerations."""
 
-from bulletbridge.constraints.layout import (
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.constraints.prescribed import (
+    prescribed_acceleration,
+    prescribed_rate,
+)
+from bulletbridge.constraints.records import (
     PERPENDICULAR,
     ROD,
     Coupling,
     Loop,
     Target,
 )
-from bulletbridge.constraints.placements import (
+from bulletbridge.constraints.relative_pose import (
     Z,
     arm,
     constant_rows,
@@ -15,14 +20,12 @@ from bulletbridge.constraints.placements import (
     position_in,
     variable_direction,
 )
-from bulletbridge.constraints.prescribed import (
-    prescribed_acceleration,
-    prescribed_rate,
-)
 from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import pose_twist
-from bulletbridge.mechanism.layout import Pose
-from bulletbridge.numerics.algebra import (
+from bulletbridge.mechanism.records import Pose
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Records
+from bulletbridge.numerics.spatial import (
     add,
     apply,
     cross,
@@ -35,9 +38,6 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Records
-from bulletbridge.numerics.split import Row
 
 
 @kernel

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bulletbridge.constraints.elements import ForceElement
-from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.fields import require_fields
+from bulletbridge.constraints.force_elements import ForceElement
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
     SHORT,
@@ -17,7 +17,15 @@ from bulletbridge.constraints.joint_models import (
     transmitted_wrenches,
     turns_on_the_way,
 )
-from bulletbridge.constraints.layout import (
+from bulletbridge.constraints.joints import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopJoint,
+)
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.records import (
     AXIAL,
     COUPLING,
     LOOP,
@@ -28,14 +36,6 @@ from bulletbridge.constraints.layout import (
     ROD,
     TERM,
 )
-from bulletbridge.constraints.loop import (
-    Coupling,
-    Distance,
-    Frame,
-    JointModel,
-    LoopJoint,
-)
-from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import Triple, frame_with_z, locate, place_on, rpy_matrix

@@ -6,8 +6,15 @@ from typing import cast
 
 import numpy as np
 
-from bulletbridge.constraints.elements import Bushing, Spring, TorsionSpring
-from bulletbridge.constraints.loop import Coupling, Distance, Frame, Freedom, JointModel, LoopJoint
+from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.joints import (
+    Coupling,
+    Distance,
+    Frame,
+    Freedom,
+    JointModel,
+    LoopJoint,
+)
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.errors import ModelError
 

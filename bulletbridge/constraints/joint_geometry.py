@@ -7,17 +7,17 @@ from bulletbridge.constraints.joint_models import (
     transmitted_wrenches,
     turn_axis,
 )
-from bulletbridge.constraints.layout import (
-    ON_CYLINDER,
-    ON_SPHERE,
-    PERPENDICULAR,
-)
-from bulletbridge.constraints.loop import (
+from bulletbridge.constraints.joints import (
     ROUND,
     Distance,
     JointModel,
     LoopJoint,
     Triple,
+)
+from bulletbridge.constraints.records import (
+    ON_CYLINDER,
+    ON_SPHERE,
+    PERPENDICULAR,
 )
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import frame_with_z

@@ -6,8 +6,8 @@ Source: the dual bases of the general joint model, Bonaventura 2002.
 import numpy as np
 from scipy.linalg import null_space
 
-from bulletbridge.constraints.layout import AXIAL, FREE_ROTATION, FULL, ROLLS
-from bulletbridge.constraints.loop import Coupling, Distance, JointModel, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
+from bulletbridge.constraints.records import AXIAL, FREE_ROTATION, FULL, ROLLS
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array
 

@@ -5,16 +5,18 @@ residual is at hand wherever those of the rows are, see ``rows.residuals``; its 
 that is to be named are here.
 """
 
-from bulletbridge.constraints.layout import Loop, Target
-from bulletbridge.constraints.placements import (
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.constraints.records import Loop, Target
+from bulletbridge.constraints.relative_pose import (
     constant_rows,
     frames,
     position_in,
     rotation_error,
 )
 from bulletbridge.mechanism.kinematics import axis_twist
-from bulletbridge.mechanism.layout import Axis, Pose
-from bulletbridge.numerics.algebra import (
+from bulletbridge.mechanism.records import Axis, Pose
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import (
     ZERO,
     add,
     apply,
@@ -26,8 +28,6 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Records
 
 
 @helper

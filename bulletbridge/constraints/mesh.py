@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics, Rows
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.mechanism.mesh_files import read_mesh

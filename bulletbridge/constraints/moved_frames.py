@@ -3,8 +3,10 @@
 import math
 from typing import Annotated
 
-from bulletbridge.constraints.layout import Loop
-from bulletbridge.numerics.algebra import (
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.constraints.records import Loop
+from bulletbridge.numerics.records import Array, Mat3, Real, Records, Vec3, dtype_of
+from bulletbridge.numerics.spatial import (
     Quaternion,
     Vector,
     add,
@@ -24,8 +26,6 @@ from bulletbridge.numerics.algebra import (
     transpose,
     vec,
 )
-from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Mat3, Real, Records, Vec3, dtype_of
 
 Vec4 = Annotated[Array, "f8", (4,)]
 AT_END = Annotated[Array, "f8", (12,)]
@@ -52,12 +52,12 @@ class Moved:
     linear: Vec3  # velocity with which it was brought there, in the link's axes [m/s]
     angular: Vec3  # [rad/s]
     dt: Real  # [s] of the step that brings it to the next place
-    R_a: Mat3  # the encoded frame on its body, as in ``layout.Loop``
+    R_a: Mat3  # the encoded frame on its body, as in ``records.Loop``
     p_a: Vec3
     turn: Vec3
     before: Vec4  # rates of its motion in the step before, in its axes now, and about ``turn``
     rates: Vec4  # and in this one
-    target: AT_END  # its prescribed motion at the end of the step, as in ``layout.Target``
+    target: AT_END  # its prescribed motion at the end of the step, as in ``records.Target``
 
 
 MOVED = dtype_of(Moved)

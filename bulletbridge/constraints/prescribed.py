@@ -1,20 +1,23 @@
 """What prescribed motions of frame a ask of the rows: velocities and accelerations."""
 
-from bulletbridge.constraints.layout import (
+from bulletbridge.compilation.jit import helper
+from bulletbridge.constraints.records import (
     ROD,
     Coupling,
     Loop,
     Target,
 )
-from bulletbridge.constraints.placements import (
+from bulletbridge.constraints.relative_pose import (
     Placement,
     constant_rows,
     frames,
     position_in,
     variable_direction,
 )
-from bulletbridge.mechanism.layout import Pose
-from bulletbridge.numerics.algebra import (
+from bulletbridge.mechanism.records import Pose
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Records, Vector
+from bulletbridge.numerics.spatial import (
     Pair,
     add,
     apply,
@@ -28,9 +31,6 @@ from bulletbridge.numerics.algebra import (
     transpose,
     vec,
 )
-from bulletbridge.numerics.jit import helper
-from bulletbridge.numerics.records import Records, Vector
-from bulletbridge.numerics.split import Row
 
 
 @helper

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.encoded import Encoded
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.mechanism.model import Mechanism
 
 EPS = float(np.finfo(np.float64).eps)

@@ -5,14 +5,18 @@ relative to a at b's origin, and its rate, in axes of a'. The twist rows are the
 the residual at g = 0; away from it rotations agree to first order.
 """
 
-from bulletbridge.constraints.layout import (
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.constraints.prescribed import (
+    prescribed_rates,
+)
+from bulletbridge.constraints.records import (
     FREE_ROTATION,
     Coupling,
     Loop,
     Target,
     Term,
 )
-from bulletbridge.constraints.placements import (
+from bulletbridge.constraints.relative_pose import (
     Placement,
     constant_rows,
     frames,
@@ -21,12 +25,11 @@ from bulletbridge.constraints.placements import (
     variable_direction,
     variable_residual,
 )
-from bulletbridge.constraints.prescribed import (
-    prescribed_rates,
-)
 from bulletbridge.mechanism.kinematics import axis_twist
-from bulletbridge.mechanism.layout import Axis, Pose
-from bulletbridge.numerics.algebra import (
+from bulletbridge.mechanism.records import Axis, Pose
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import (
     apply,
     dot,
     mul,
@@ -35,9 +38,6 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Ints, Records
-from bulletbridge.numerics.split import Row
 
 
 @kernel

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bulletbridge.constraints.loop import Frame
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import locate
 from bulletbridge.mechanism.model import Mechanism

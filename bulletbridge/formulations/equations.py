@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 
 from bulletbridge.errors import StepError, UnsupportedError
+from bulletbridge.numerics.projection import ROW, split_rows
 from bulletbridge.numerics.records import Array, Ints
-from bulletbridge.numerics.split import ROW, split_rows
 
 NOT_DEFINITE = (
     "the mass matrix is not positive definite to double precision; give every joint something to"

@@ -1,199 +1,24 @@
-"""Projector formulation: accelerations by the M-orthogonal split of velocity space.
+"""Projector formulation on equations of motion, as the compiled step has it.
 
-With P = I - J⁺J, J⁺ weighted by M, the admissible part of the applied forces accelerates and the
-rest follows from the constraints: v̇ = P M⁻¹ (tau - h) - J⁺ gamma. Redundant and singular rows need
-nothing special. Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
+Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 """
 
-from bulletbridge.constraints.drift import drift
-from bulletbridge.constraints.rows import jacobian, residuals
-from bulletbridge.formulations.arrays import (
-    BIAS,
-    CHART,
-    DRIFT_PHASE,
-    POSITION_PHASE,
-    RIGHT_SIDE,
-    SEEN_Q,
-    SEEN_V,
-    SOLUTION,
-    Arrays,
-    Control,
-    Factors,
-    Moment,
-)
-from bulletbridge.mechanism.dynamics import (
-    add_impedance,
-    bias,
-    joint_forces,
-    look_ahead,
-    mass_matrix,
-)
-from bulletbridge.mechanism.elements import add_compliance, look_ahead_of_elements
-from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.layout import DRAG
-from bulletbridge.numerics.algebra import copy_into
-from bulletbridge.numerics.jit import call_back, helper, outlined
+from dataclasses import dataclass
+
+from bulletbridge.formulations.equations import Dynamics, Solution
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import (
-    Caps,
-    Cuts,
-    factor_mass,
-    orthogonalise,
-    project_out,
-    row_space_solution,
-    unwhiten,
-    weakest,
-    whiten_force,
-    whiten_rows,
-    whiten_velocity,
-)
 
 
-@helper
-def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
-    """Let the Python function fill the user's rows at this state."""
-    a.control.t = t
-    for j in range(len(q)):
-        a.vectors[SEEN_Q, j] = q[j]
-    copy_into(a.vectors[SEEN_V], v)
-    call_back(a.control.callback, phase)
+@dataclass(frozen=True)
+class Projector:
+    """v̇ = P M⁻¹ f - J⁺ gamma with P = I - J⁺ J and J⁺ weighted by M."""
 
+    dynamics: Dynamics
 
-@helper
-def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
-    """Poses and residuals at q."""
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
-    if a.control.driven > 0:
-        script_elements(a, moment)
-    a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows
-    )
-    if a.control.user_rows > 0:
-        ask_user(a, POSITION_PHASE, moment.t, q, v)
-        first = f.Y.shape[0] - a.control.user_rows
-        for i in range(a.control.user_rows):
-            f.rows[first + i].g = a.user_rows[i].g
-
-
-@helper
-def script_elements(a: Arrays, moment: Moment) -> None:
-    """Forces of elements that are functions of time."""
-    for i in range(len(a.efforts)):
-        effort = a.efforts[i]
-        if effort.kind != DRAG and effort.target >= 0:
-            effort.force = moment.targets[effort.target].p[2]
-
-
-@helper
-def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
-    """Split velocity space at the configuration that ``close_up`` saw last."""
-    control = a.control
-    mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
-    jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, f.Y, f.rows)
-    first = f.Y.shape[0] - control.user_rows
-    for i in range(control.user_rows):
-        f.rows[first + i].g_t = a.user_rows[i].g_t
-        for k in range(f.Y.shape[1]):
-            f.Y[first + i, k] = a.user_jacobian[i, k]
-    for i in range(f.Y.shape[0]):
-        scale = f.rows[i].scale
-        for k in range(f.Y.shape[1]):
-            f.Y[i, k] *= scale
-    if control.ahead > 0.0:
-        ahead, nv = control.ahead, len(a.axes)
-        add_impedance(a.axes, ahead, f.L)
-        add_compliance(a.efforts, a.poses, a.axes, ahead, ahead * ahead, a.vectors[CHART, :nv], f.L)
-    factor_mass(f.L)
-    whiten_rows(f.L, f.Y)
-    caps = Caps(control.cap, control.held_cap)
-    cuts = Cuts(control.singular_rtol, control.filter_rtol)
-    control.rank, control.filter_rank = orthogonalise(f.Y, f.R, f.rows, caps, cuts)
-    control.margin = weakest(f.R, control.filter_rank)
-
-
-@helper
-def take_springs(control: Control, ahead: float) -> None:
-    """Have joint springs and dampers act ``ahead`` [s] in the factors, which are made again."""
-    if control.ahead != ahead:
-        control.ahead = ahead
-        control.fresh = 0
-
-
-@helper
-def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
-    """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
-    h = a.vectors[BIAS]
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
-    joint_forces(a.axes, q, v, tau, forces)
-    if a.control.ahead > 0.0:
-        look_ahead(a.axes, a.control.ahead, v, forces)
-        look_ahead_of_elements(a.efforts, a.poses, a.axes, a.control.ahead, forces)
-    for k in range(len(forces)):
-        forces[k] -= h[k]
-
-
-@helper
-def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
-    """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
-    applied_forces(a, q, v, tau, vdot)
-    whiten_force(f.L, vdot)
-    project_out(f.Y, a.control.rank, vdot)
-
-
-@helper
-def accelerate(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
-) -> None:
-    """Constrained acceleration vdot (nv,) with the factors of this configuration."""
-    control = a.control
-    y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
-    push(a, f, q, v, tau, vdot)
-    drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
-    if control.user_rows > 0:
-        ask_user(a, DRIFT_PHASE, moment.t, q, v)
-        first = f.Y.shape[0] - control.user_rows
-        for i in range(control.user_rows):
-            f.rows[first + i].gamma = a.user_rows[i].gamma
-    for i in range(control.rank):
-        row = f.rows[f.rows[i].pivot]
-        y[i] = -row.scale * row.gamma
-    row_space_solution(f.Y, f.R, control.rank, y, z)
-    for k in range(len(vdot)):
-        vdot[k] += z[k]
-    unwhiten(f.L, vdot)
-
-
-@helper
-def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
-    """The nearest velocity in the metric of M that the constraints allow.
-
-    Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
-    """
-    control = a.control
-    whiten_velocity(f.L, v)
-    project_out(f.Y, control.filter_rank, v)
-    if control.driven:
-        y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
-        for i in range(control.filter_rank):
-            row = f.rows[f.rows[i].pivot]
-            y[i] = -row.scale * row.g_t
-        row_space_solution(f.Y, f.R, control.filter_rank, y, z)
-        for k in range(len(v)):
-            v[k] += z[k]
-    unwhiten(f.L, v)
-
-
-@outlined
-def refresh(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
-    """Poses, residuals and factors at q; not inlined, since all but one use of it are rare."""
-    close_up(a, f, moment, q, v)
-    factorise(a, f, moment)
-
-
-@outlined
-def accelerate_at(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
-) -> None:
-    """Constrained acceleration at a state whose factors are not yet known."""
-    refresh(a, f, moment, q, v)
-    accelerate(a, f, moment, q, v, tau, vdot)
+    def __call__(self, q: Array, v: Array, t: float) -> Solution:
+        """Accelerations and multipliers at a state."""
+        e = self.dynamics.equations(q, v, t)
+        split = e.split()
+        pushed = split.whiten_force(e.f)
+        y = split.free(pushed) - split.shortest(e.gamma)
+        return Solution(split.unwhiten(y), split.multipliers(y - pushed))

@@ -23,8 +23,8 @@ from bulletbridge.formulations.equations import (
     Solution,
     require_solved,
 )
+from bulletbridge.numerics.projection import factor_mass
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.split import factor_mass
 
 Root = Literal["tree", "cholesky", "symmetric"]
 """Which square root of M = Lᵀ L.

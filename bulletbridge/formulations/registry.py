@@ -8,10 +8,10 @@ from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modular import Modular
 from bulletbridge.formulations.multipliers import Multipliers
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.proximal import Proximal
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities
 from bulletbridge.formulations.tangent import TangentSpace
-from bulletbridge.formulations.weighted import Projector
 
 FORMULATIONS: dict[str, Callable[[Dynamics], Formulation]] = {
     "projector": Projector,

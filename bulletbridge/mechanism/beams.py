@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.layout import BEAMS, STATION
+from bulletbridge.mechanism.records import BEAMS, STATION
 from bulletbridge.numerics.records import Array
 
 STATIONS = 16
@@ -107,7 +107,7 @@ class FlexibleBeam:
         return 2.0 * self.damping * np.sqrt(self.mode_stiffness * self.mass)
 
     def stations(self, count: int = STATIONS) -> np.ndarray:
-        """(count + 1,) records of ``layout.Station``: Gauss points, then the tip."""
+        """(count + 1,) records of ``records.Station``: Gauss points, then the tip."""
         nodes, weights = np.polynomial.legendre.leggauss(count)
         x = self.length * np.append(0.5 * (1.0 + nodes), 1.0)
         records, n = np.zeros(count + 1, STATION), self.modes
@@ -129,7 +129,7 @@ def mode_numbers(count: int) -> Array:
 
 
 def beam_record(body: int, first: int, count: int) -> np.ndarray:
-    """(1,) record of ``layout.Beam`` whose stations with mass are ``count`` from ``first`` on."""
+    """(1,) record of ``records.Beam`` whose stations with mass are ``count`` from ``first`` on."""
     record = np.zeros(1, BEAMS)
     record["body"], record["first"], record["tip"] = body, first, first + count
     return record

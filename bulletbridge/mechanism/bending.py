@@ -5,14 +5,16 @@ the tip is none of its business: the modes move that like any joint. Shortening 
 kept to second order in the amplitudes in every term, so that rotation stiffens a beam as it should.
 """
 
+from bulletbridge.compilation.jit import helper
 from bulletbridge.mechanism.inertias import (
     own_inertia,
     put_own_inertia,
     rigid_acceleration,
 )
 from bulletbridge.mechanism.kinematics import axis_twist, place, pose_twist
-from bulletbridge.mechanism.layout import Axis, Beam, Body, Pose, Station
-from bulletbridge.numerics.algebra import (
+from bulletbridge.mechanism.records import Axis, Beam, Body, Pose, Station
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import (
     ZERO,
     Pair,
     Vector,
@@ -32,8 +34,6 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper
-from bulletbridge.numerics.records import Array, Records
 
 
 @helper

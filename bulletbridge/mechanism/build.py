@@ -7,8 +7,8 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.beams import FlexibleBeam, beam_record
 from bulletbridge.mechanism.frames import Triple, locate
-from bulletbridge.mechanism.layout import BEAM, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.mechanism.model import WORLD, Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import BEAM, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array
 
 KINDS = {"revolute": REVOLUTE, "prismatic": PRISMATIC, "spherical": SPHERICAL, "free": FREE}

@@ -9,8 +9,8 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.beams import FlexibleBeam, beam_record
 from bulletbridge.mechanism.build import ORIGIN, Load
 from bulletbridge.mechanism.frames import Triple, locate
-from bulletbridge.mechanism.layout import BEAM
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
+from bulletbridge.mechanism.records import BEAM
 from bulletbridge.numerics.records import Array
 
 NO_SEGMENTS: Mapping[str, Load] = {}

@@ -3,8 +3,9 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in world coordinates.
 """
 
+from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
-from bulletbridge.mechanism.elements import add_element
+from bulletbridge.mechanism.force_elements import add_element
 from bulletbridge.mechanism.inertias import (
     carried_inertia,
     own_inertia,
@@ -12,8 +13,9 @@ from bulletbridge.mechanism.inertias import (
     put_own_inertia,
 )
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
-from bulletbridge.mechanism.layout import BEAM, DRAG, FREE, Axis, Beam, Body, Effort, Pose, Station
-from bulletbridge.numerics.algebra import (
+from bulletbridge.mechanism.records import BEAM, DRAG, FREE, Axis, Beam, Body, Effort, Pose, Station
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import (
     ZERO,
     add,
     add_inertia,
@@ -36,8 +38,6 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Ints, Records
 
 
 @helper

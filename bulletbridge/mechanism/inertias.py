@@ -1,7 +1,8 @@
 """Inertias of bodies as poses hold them, and accelerations of their points."""
 
-from bulletbridge.mechanism.layout import Pose
-from bulletbridge.numerics.algebra import (
+from bulletbridge.compilation.jit import helper
+from bulletbridge.mechanism.records import Pose
+from bulletbridge.numerics.spatial import (
     Inertia,
     Pair,
     Vector,
@@ -13,7 +14,6 @@ from bulletbridge.numerics.algebra import (
     vec,
     velocity_at,
 )
-from bulletbridge.numerics.jit import helper
 
 
 @helper

@@ -4,7 +4,8 @@ Spatial vectors in world axes about the world origin: joint columns are the Jaco
 inertias add without transforms. Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2 and 5.
 """
 
-from bulletbridge.mechanism.layout import (
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.mechanism.records import (
     BEAM,
     FREE,
     PRISMATIC,
@@ -16,7 +17,8 @@ from bulletbridge.mechanism.layout import (
     Pose,
     Station,
 )
-from bulletbridge.numerics.algebra import (
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import (
     ZERO,
     Matrix,
     Pair,
@@ -40,8 +42,6 @@ from bulletbridge.numerics.algebra import (
     turn_z,
     vec,
 )
-from bulletbridge.numerics.jit import helper, kernel
-from bulletbridge.numerics.records import Array, Records
 
 
 @helper

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.layout import AXIS, BEAMS, BODY, EFFORT, STATION
+from bulletbridge.mechanism.records import AXIS, BEAMS, BODY, EFFORT, STATION
 from bulletbridge.numerics.records import Array
 
 WORLD = "world"
@@ -41,11 +41,11 @@ class Mechanism:
     """Arrays of a forest of bodies, and names for its links and joints.
 
     Attributes:
-        bodies: (nb,) records of ``layout.Body``; body 0 is the world.
-        axes: (nv,) records of ``layout.Axis``; joint forces stand here.
-        efforts: (nl,) records of ``layout.Effort``; empty when link damping is off.
-        beams: Records of ``layout.Beam``, one for each joint of that kind.
-        stations: Records of ``layout.Station``: those of each beam, its tip the last.
+        bodies: (nb,) records of ``records.Body``; body 0 is the world.
+        axes: (nv,) records of ``records.Axis``; joint forces stand here.
+        efforts: (nl,) records of ``records.Effort``; empty when link damping is off.
+        beams: Records of ``records.Beam``, one for each joint of that kind.
+        stations: Records of ``records.Station``: those of each beam, its tip the last.
         links: Links by name; ``body/link`` when there are several robots.
         joints: Joints by name; a floating base is the joint ``base`` (``body/base``).
         gravity: (3,) [m/s²].

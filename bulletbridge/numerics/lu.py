@@ -3,7 +3,7 @@
 Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Computations, 3.4.
 """
 
-from bulletbridge.numerics.jit import helper
+from bulletbridge.compilation.jit import helper
 from bulletbridge.numerics.records import Array
 
 

@@ -8,8 +8,8 @@ settled by one norm: impulses count as shares of what each row can do.
 import math
 from typing import NamedTuple
 
-from bulletbridge.numerics.jit import outlined
-from bulletbridge.numerics.mixed import (
+from bulletbridge.compilation.jit import outlined
+from bulletbridge.numerics.complementarity import (
     LIGHTEST,
     NEWTON_STEPS,
     Outcome,
@@ -18,9 +18,9 @@ from bulletbridge.numerics.mixed import (
     release,
     settle,
 )
-from bulletbridge.numerics.mixed_rows import Mixed, cone_scale, scaled, velocities
+from bulletbridge.numerics.complementarity_rows import Mixed, cone_scale, scaled, velocities
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.rest import JAMMED
+from bulletbridge.numerics.solution_selection import JAMMED
 
 AMPLE = 1e4
 """Times what is needed, as which a stronger motor counts."""

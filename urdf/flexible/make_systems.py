@@ -1,6 +1,6 @@
 """Write the flexible arms as URDFs and loops files: chains of segments, and beams in their place.
 
-Their data are in ``bulletbridge.classics.flexible_arms``. Running it again gives the same files;
+Their data are in ``bulletbridge.formulations.classics.flexible_arms``. Running it again gives the same files;
 ``--into FOLDER`` writes elsewhere, ``--segments N`` with more or fewer springs a link.
 """
 
@@ -16,7 +16,9 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from bulletbridge.classics.flexible_arms import (  # noqa: E402
+from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopJoint  # noqa: E402
+from bulletbridge.constraints.motion import Motion, Sine  # noqa: E402
+from bulletbridge.formulations.classics.flexible_arms import (  # noqa: E402
     DENSITY,
     LINE,
     STIFFNESS,
@@ -24,12 +26,10 @@ from bulletbridge.classics.flexible_arms import (  # noqa: E402
     FlexibleLink,
     FlexibleSystem,
 )
-from bulletbridge.constraints.loop import Coupling, Frame, JointModel, LoopJoint  # noqa: E402
-from bulletbridge.constraints.motion import Motion, Sine  # noqa: E402
 from bulletbridge.mechanism.segments import Beam, Lump, rod  # noqa: E402
-from bulletbridge.surface.flexible_urdf import Chain, find_link, replace_link  # noqa: E402
-from bulletbridge.surface.loops_writer import loops_text  # noqa: E402
-from bulletbridge.surface.model_spec import (  # noqa: E402
+from bulletbridge.models.flexible.urdf import Chain, find_link, replace_link  # noqa: E402
+from bulletbridge.models.loops_writer import loops_text  # noqa: E402
+from bulletbridge.models.model_spec import (  # noqa: E402
     BeamSpec,
     BodySpec,
     FileConstraint,

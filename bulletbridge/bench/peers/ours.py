@@ -1,0 +1,61 @@
+"""bulletbridge itself, any integrator and formulation by name."""
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.bench.peers.base import Stepped
+from bulletbridge.bench.problem import Problem, positions
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
+
+
+class Ours(Stepped):
+    """Our solver; ``options`` are keyword arguments of ``System``.
+
+    Under an integrator with error control ``dt`` is the time between states.
+    """
+
+    def __init__(self, made: Problem, dt: float, **options: Any) -> None:
+        super().__init__(made, dt)
+        options.setdefault("springs", "explicit")
+        self.system = System(made.mechanism, made.constraints, dt=dt, **options)
+        self.system.assemble(guess=positions(made))
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the start."""
+        self.system.set_state(self.problem.q, self.problem.v, 0.0)
+
+    def call(self, steps: int) -> None:
+        """A Python call a step."""
+        step = self.system.step
+        for _ in range(steps):
+            step(write=False)
+
+    def loop(self, steps: int) -> None:
+        """Many steps in one call."""
+        self.system.rollout(steps, every=steps)
+
+    def visit(self, times: Array) -> tuple[Array, Array, Array]:
+        """Seconds and states at the start and at times (n,), under error control in between."""
+        self.reset()
+        seconds, states, last = [0.0], [self.state()], 0.0
+        for t in times.tolist():
+            begun = perf_counter()
+            self.system.dt = t - last
+            self.system.rollout(1)
+            seconds.append(seconds[-1] + perf_counter() - begun)
+            states.append(self.state())
+            last = t
+        q, v = zip(*states, strict=True)
+        return np.array(seconds), np.array(q), np.array(v)
+
+    def state(self) -> tuple[Array, Array]:
+        """q and v now."""
+        return self.system.q, self.system.v
+
+    def acceleration(self) -> Array | None:
+        """Of the projector or the formulation."""
+        return self.system.acceleration()

@@ -1,0 +1,202 @@
+"""Runs the tasks of a comparison and puts the results together."""
+
+import math
+import os
+import platform
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from bulletbridge.bench.cases import ALL, CASES, GROWING, SINGULAR, STANDARD, case
+from bulletbridge.bench.judging import Reference, reference
+from bulletbridge.bench.precision import standard, work_precision
+from bulletbridge.bench.problem import Problem
+from bulletbridge.bench.session import Row, Session, conversion, installed, session
+from bulletbridge.bench.settings import PACKAGES, SETTINGS, TASKS, Task, adapters
+from bulletbridge.bench.tasks import (
+    FULL,
+    QUICK,
+    Effort,
+    Say,
+    accuracy,
+    growth,
+    singular,
+    time_steps,
+)
+from bulletbridge.comparison.results import versions
+from bulletbridge.errors import ModelError
+
+SCHEMA = 2
+TABLES = (
+    "conversion", "references", "time", "accuracy", "work_precision", "growth", "singular",
+    "standard",
+)  # fmt: skip
+"""Of the results, each a list of rows."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to measure.
+
+    Attributes:
+        tasks, cases, peers: By name; all unless given. A task does those of its cases that are
+            among them.
+        quick: A few seconds, to see that everything works; the figures mean nothing.
+        cap: Seconds that one run of work-precision may take.
+    """
+
+    tasks: tuple[Task, ...] = TASKS
+    cases: tuple[str, ...] = ALL
+    peers: tuple[str, ...] = tuple(PACKAGES)
+    quick: bool = False
+    cap: float = FULL.cap
+
+    def __post_init__(self) -> None:
+        """Refuse what there is not.
+
+        Raises:
+            ModelError: It says what there is.
+        """
+        for what, given, known in (
+            ("task", self.tasks, TASKS),
+            ("case", self.cases, ALL),
+            ("peer", self.peers, tuple(PACKAGES)),
+        ):
+            for name in given:
+                if name not in known:
+                    raise ModelError(f"unknown {what} '{name}'; there are {', '.join(known)}")
+
+
+def run(choice: Choice, say: Say) -> dict[str, Any]:
+    """Measure; everything that the page shows, ready for JSON."""
+    effort = QUICK if choice.quick else replace(FULL, cap=choice.cap)
+    begun = time.time()
+    peers = tuple(dict.fromkeys(("bulletbridge", *choice.peers)))
+    say("looking for simulators")
+    found = installed(peers, memory=not choice.quick)
+    there = tuple(peer for peer in peers if found[peer]["installed"])
+    results: dict[str, Any] = {
+        "schema": SCHEMA,
+        "versions": versions(),
+        "quick": choice.quick,
+        "effort": asdict(effort),
+        "peers": found,
+        "settings": [asdict(s) for s in SETTINGS if s.peer in there],
+        **{name: [] for name in TABLES},
+    }
+    part: Row = machine() | {"tasks": choice.tasks, "cases": choice.cases, "spent": {}}
+    of_cases = {"time", "accuracy", "work-precision"} & set(choice.tasks)
+    chosen = [name for name in CASES if name in choice.cases] if of_cases else []
+    for name in chosen:
+        with clock(part, name), session(there) as running:
+            one_case(name, CASES[name], choice.tasks, running, effort, say, results)
+    if "growth" in choice.tasks:
+        for kind in [kind for kind in GROWING if kind in choice.cases]:
+            with clock(part, kind), session(there) as running:
+                results["conversion"] += agreeing(case(f"{kind}3"), running, there)
+                results["growth"] += growth(kind, running, effort, say)
+    if "singular" in choice.tasks:
+        singulars = [name for name in SINGULAR if name in choice.cases]
+        with clock(part, "singular"), session(there) as running:
+            for name in singulars[:1] if choice.quick else singulars:
+                made = case(name)
+                results["conversion"] += agreeing(made, running, there)
+                results["singular"] += singular(made, running, effort, say)
+    if "standard" in choice.tasks:
+        standards = [name for name in STANDARD if name in choice.cases]
+        for name in standards[:1] if choice.quick else standards:
+            with clock(part, name), session(there) as running:
+                made = case(name)
+                say(f"{name}: the same model everywhere?")
+                results["conversion"] += agreeing(made, running, there)
+                results["standard"] += standard(name, made, running, effort, say)
+    part |= {"seconds": time.time() - begun, "load_after": load_average()}
+    results["parts"] = [part]
+    return without_nan(results)
+
+
+@contextmanager
+def clock(part: Row, what: str) -> Generator[None]:
+    """Write down how long something takes [s]."""
+    begun = time.perf_counter()
+    yield
+    part["spent"][what] = round(time.perf_counter() - begun, 1)
+
+
+def without_nan(value: Any) -> Any:
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: without_nan(part) for key, part in pairs}
+    if isinstance(value, list | tuple):
+        return [without_nan(part) for part in cast("list[Any]", value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def one_case(
+    name: str,
+    horizons: tuple[float, ...],
+    tasks: Sequence[Task],
+    running: Session,
+    effort: Effort,
+    say: Say,
+    results: dict[str, Any],
+) -> None:
+    """Conversion, time, accuracy and work-precision of one mechanism."""
+    made = case(name)
+    if effort is QUICK:
+        horizons = (effort.duration,)
+    exact: Reference | None = None
+    say(f"{name}: the same model everywhere?")
+    rows: dict[str, list[Row]] = {"conversion": agreeing(made, running, running.peers)}
+    if "time" in tasks:
+        rows["time"] = time_steps(made, running, effort, say)
+    if {"accuracy", "work-precision"} & set(tasks):
+        say(f"{name}: reference")
+        exact = reference(made, horizons, running)
+        rows["references"] = [exact.row]
+        if "accuracy" in tasks:
+            rows["accuracy"] = accuracy(made, exact, running, effort, say)
+        if "work-precision" in tasks:
+            found = work_precision(made, exact, horizons, running, effort, say)
+            rows["work_precision"] = found
+    for table, lines in rows.items():
+        results[table] += lines
+
+
+def agreeing(made: Problem, running: Session, there: tuple[str, ...]) -> list[Row]:
+    """Compare accelerations, and go on without the simulators that have another model."""
+    running.peers, running.refused = there, set()
+    rows = conversion(made, running)
+    running.peers = tuple(p for p in there if set(adapters(p)) - running.refused)
+    return rows
+
+
+def machine() -> Row:
+    """What it ran on."""
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "load_before": load_average(),
+    }
+
+
+def processor() -> str:
+    """Name of the processor, as far as the system tells."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [
+                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
+            ]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def load_average() -> float | None:
+    """Processes that wanted to run in the last minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -1,0 +1,228 @@
+"""The tasks: what is run, in which order, and what is written down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import quantiles
+
+import numpy as np
+
+from bulletbridge.bench.cases import GROWING, case
+from bulletbridge.bench.judging import Judge, Reference, finite, largest_kinetic, swing
+from bulletbridge.bench.problem import Problem, undamped
+from bulletbridge.bench.session import PeerError, Row, Session
+from bulletbridge.bench.settings import Setting
+
+STEPS = (1 / 240, 1e-3)
+"""Of the accuracy tables [s]: Bullet's default and a usual small one."""
+HOW = ("call", "loop")
+SEEN = 0.025
+"""Seconds between states whose gaps and energy are taken."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure.
+
+    Attributes:
+        batches: Of each time per step; simulators take turns.
+        batch: Seconds of one.
+        duration: Of the runs whose gaps and energy are taken [s].
+        cap: Seconds that a single run may take; finer steps are left out.
+        longest: The same of the runs whose gaps and energy are taken.
+        dts, rtols: Of work-precision.
+        shares: Steps of standard problems, in units of the time between states.
+        quick: Whether the figures mean nothing.
+        loops: Of the growth.
+        slowest: Seconds of a step from which on larger mechanisms are left out.
+    """
+
+    batches: int = 15
+    batch: float = 6e-3
+    duration: float = 10.0
+    cap: float = 0.5
+    dts: tuple[float, ...] = (
+        0.05, 0.025, 1 / 60, 0.01, 0.005, 1 / 240, 0.002, 1e-3, 5e-4, 2.5e-4, 1e-4, 5e-5, 2e-5,
+        1e-5, 5e-6,
+    )  # fmt: skip
+    rtols: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12)
+    loops: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
+    slowest: float = 0.02
+    shares: tuple[float, ...] = (
+        0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4
+    )  # fmt: skip
+    quick: bool = False
+    longest: float = 20.0
+
+
+FULL = Effort()
+QUICK = Effort(3, 1e-3, 0.1, 0.2, (1 / 60, 0.005), (1e-6,), (1, 2), shares=(0.1, 0.02), quick=True)
+
+
+def time_steps(made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
+    """Time per step of 1 ms of every setting, taking turns."""
+    rows, counts = list[Row](), dict[tuple[int, str], int]()
+    chosen = running.settings("time")
+    times: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for k, setting in enumerate(chosen):
+        rows.append({"case": made.name, "peer": setting.peer, "setting": setting.label})
+        try:
+            running.build(setting, made, STEPS[1])
+            for how in HOW:
+                counts[k, how], times[k, how] = count(setting, how, running, effort), []
+        except PeerError as error:
+            rows[k]["failed"] = str(error)
+    say(f"{made.name}: time per step")
+    for _ in range(effort.batches):
+        for (k, how), steps in counts.items():
+            if "failed" in rows[k]:
+                continue
+            try:
+                times[k, how].append(running.ask(chosen[k], "time", steps, how))
+            except PeerError as error:
+                rows[k]["failed"] = str(error)
+    for (k, how), values in times.items():
+        if "failed" not in rows[k] and values:
+            rows[k][how] = spread([wall for wall, _ in values])
+            rows[k][f"{how}_processor"] = spread([cpu for _, cpu in values])["median"]
+    return rows
+
+
+def count(setting: Setting, how: str, running: Session, effort: Effort) -> int:
+    """Steps of a batch; the first ones warm up.
+
+    Raises:
+        PeerError: The simulator failed.
+    """
+    running.ask(setting, "time", 2, how)
+    wall, _ = running.ask(setting, "time", 10, how)
+    return int(np.clip(1e6 * effort.batch / wall, 5, 5000))
+
+
+def spread(values: list[float]) -> Row:
+    """Median and quartiles."""
+    if len(values) < 2:
+        return {"median": values[0], "low": values[0], "high": values[0]}
+    low, median, high = quantiles(values, n=4, method="inclusive")
+    return {"median": median, "low": low, "high": high}
+
+
+def accuracy(
+    made: Problem, exact: Reference, running: Session, effort: Effort, say: Say
+) -> list[Row]:
+    """Gaps and energy of every setting at usual steps; energy without dampers, if there are."""
+    judge, rows = Judge(made), list[Row]()
+    free = None if made.conservative else Judge(undamped(made))
+    kinetic = exact.kinetic if free is None else largest_kinetic(free, effort.duration, running)
+    for setting in running.settings("accuracy"):
+        say(f"{made.name}: gaps and energy, {setting.peer}, {setting.label}")
+        for dt in STEPS:
+            row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
+            row |= drift(setting, dt, judge, exact.kinetic, running, effort)
+            if free is not None and "failed" not in row:
+                run = drift(setting, dt, free, kinetic, running, effort)
+                row |= {"energy": run.get("energy"), "undamped": run.get("failed", "")}
+            rows.append(row)
+    return rows
+
+
+def drift(
+    setting: Setting, dt: float, judge: Judge, kinetic: float, running: Session, effort: Effort
+) -> Row:
+    """Gaps and energy of one run."""
+    try:
+        running.build(setting, judge.problem, dt)
+        affordable(setting, effort.duration / dt, effort.longest, running)
+        every = max(1, round(SEEN / dt))
+        steps = every * round(effort.duration / (every * dt))
+        _, q, v = running.ask(setting, "record", steps, every)
+    except PeerError as error:
+        return {"failed": str(error)}
+    return judge.drift(q, v, kinetic) | {"duration": steps * dt}
+
+
+def affordable(setting: Setting, steps: float, seconds: float, running: Session) -> None:
+    """Raise unless so many steps are done in that time.
+
+    Raises:
+        PeerError: They are not.
+    """
+    wall, _ = running.ask(setting, "time", 20, "loop")
+    if 1e-6 * wall * steps > seconds:
+        raise PeerError(f"left out: takes {1e-6 * wall * steps:.0f} s")
+
+
+def growth(kind: str, running: Session, effort: Effort, say: Say) -> list[Row]:
+    """Time per step of 1 ms with the number of loops, of one kind of ``GROWING``."""
+    rows: list[Row] = []
+    too_slow: set[str] = set()
+    each = GROWING[kind]
+    for units in dict.fromkeys(max(1, round(loops / each)) for loops in effort.loops):
+        loops = each * units
+        say(f"{kind}s of {loops}")
+        made = case(f"{kind}{units}")
+        alive: list[tuple[Row, Setting, int, dict[str, list[float]]]] = []
+        for setting in running.settings("growth"):
+            row: Row = {
+                "kind": kind,
+                "loops": loops,
+                "peer": setting.peer,
+                "setting": setting.label,
+            }
+            rows.append(row)
+            name = f"{setting.peer}: {setting.label}"
+            try:
+                if name in too_slow:
+                    raise PeerError("left out: too slow at fewer loops")
+                running.build(setting, made, STEPS[1])
+                wall, _ = running.ask(setting, "time", 2, "loop")
+                if 1e-6 * wall > effort.slowest:
+                    too_slow.add(name)
+                steps = int(np.clip(1e6 * effort.batch / wall, 2, 5000))
+                hows = ("loop",) if name in too_slow else HOW
+                alive.append((row, setting, steps, {how: [] for how in hows}))
+            except PeerError as error:
+                row["failed"] = str(error)
+        for _ in range(min(7, effort.batches)):
+            for row, setting, steps, values in alive:
+                try:
+                    for how in values:
+                        values[how].append(running.ask(setting, "time", steps, how)[0])
+                except PeerError as error:
+                    row["failed"] = str(error)
+        for row, setting, _, values in alive:
+            if "failed" not in row:
+                row |= {how: spread(times) for how, times in values.items()}
+                running.ask(setting, "drop")
+    return rows
+
+
+def singular(made: Problem, running: Session, effort: Effort, say: Say) -> list[Row]:
+    """Passing flat configurations: gap, energy, and whether the parallelograms stay such."""
+    judge, rows = Judge(made), list[Row]()
+    signs = np.where(made.mechanism.bodies["parent"][1:] == 0, 1.0, -1.0)
+    for setting in running.settings("singular"):
+        say(f"{made.name}: {setting.peer}, {setting.label}")
+        for dt in STEPS:
+            row: Row = {"case": made.name, "peer": setting.peer, "setting": setting.label, "dt": dt}
+            rows.append(row)
+            try:
+                running.build(setting, made, dt)
+                affordable(setting, effort.duration / dt, 10.0 * effort.cap, running)
+                every = max(1, round(SEEN / dt))
+                steps = every * round(effort.duration / (every * dt))
+                _, q, v = running.ask(setting, "record", steps, every)
+            except PeerError as error:
+                row["failed"] = str(error)
+                continue
+            t = every * dt * np.arange(len(q), dtype=np.float64)
+            angle, kinetic = swing(made, t)
+            row |= judge.drift(q, v, kinetic)
+            if "failed" not in row:
+                turned = q * signs
+                apart = np.abs(turned - turned[:, :1]).max(axis=1)
+                row["on_branch"] = bool(apart.max() < 0.1)
+                row["left_at"] = None if row["on_branch"] else float(t[np.argmax(apart >= 0.1)])
+                first = round(min(1.0, effort.duration) / (every * dt))
+                row["error_1s"] = finite(float(np.abs(turned[first] - angle[first]).max()))
+    return rows

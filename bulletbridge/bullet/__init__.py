@@ -1,0 +1,1 @@
+"""Bodies in PyBullet worlds: read into mechanisms, their states read and written."""

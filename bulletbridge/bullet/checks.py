@@ -1,0 +1,234 @@
+"""Has Bullet what the user meant, and was it read right? No calls into Bullet."""
+
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+
+from bulletbridge.bullet.tree import RawBody, RawLink
+from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.mechanism.dynamics import mass_matrix
+from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import FREE, POSE, PRISMATIC, SPHERICAL
+from bulletbridge.numerics.records import Array
+
+MASSLESS = 1e-13
+"""Inertia about an axis over all inertia carried that counts as none; round-off is 1e-15."""
+
+FILE_RTOL = 1e-3
+"""Change of an inertia that is worth a warning; Bullet's own diagonalisation changes it by 1e-6."""
+
+MASS_MATRIX_RTOL = 1e-6
+
+
+class FileInertia(NamedTuple):
+    """The <inertial> of a link in a URDF file."""
+
+    mass: float
+    J: Array  # (3, 3) about the centre of mass, link axes
+
+    def is_possible(self) -> bool:
+        """Whether a body can have it: finite, principal moments like sides of a triangle.
+
+        Bullet loads the others as zero, without a word.
+        """
+        if not np.isfinite(self.J).all():
+            return False
+        a, b, c = np.linalg.eigvalsh(self.J)
+        return bool(a >= 0.0 and a + b >= c)
+
+
+def check_inertia(mechanism: Mechanism) -> None:
+    """Make sure that a force moves every joint, in a general configuration.
+
+    Raises:
+        ModelError: Joints with nothing to move: links without mass, or tensors that are zero.
+    """
+    q = general_configuration(mechanism)
+    M, poses = mass_matrix_at(mechanism, q)
+    names = [joint.name for joint in mechanism.joints.values() for _ in range(*span(joint.v))]
+    carried = np.trace(poses["carried_J"], axis1=1, axis2=2)
+    for k, axis in enumerate(mechanism.axes):
+        body = mechanism.bodies[axis["body"]]
+        slides = body["joint"] == PRISMATIC or (body["joint"] == FREE and k >= body["v"] + 3)
+        if M[k, k] <= (0.0 if slides else MASSLESS * carried[axis["body"]]):
+            raise no_inertia(mechanism, [names[k]], M[k, k])
+    if len(M) == 0:
+        return
+    scale = 1.0 / np.sqrt(np.diag(M))
+    values, vectors = np.linalg.eigh(scale[:, None] * M * scale)
+    if values[0] <= MASSLESS:
+        moving = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
+        raise no_inertia(mechanism, sorted({names[k] for k in moving}), values[0])
+
+
+def no_inertia(mechanism: Mechanism, names: list[str], inertia: float) -> ModelError:
+    """The error for joints that move nothing."""
+    body = mechanism.axes[mechanism.joints[names[0]].v.start]["body"]
+    links = [link.name for link in mechanism.links.values() if link.body == body]
+    joints = "joint " + " with ".join(f"'{name}'" for name in names)
+    return ModelError(
+        f"{joints} moves no inertia ({inertia:.3g}): link {', '.join(map(repr, links))} and what it"
+        " carries has no mass, or Bullet zeroed its inertia. Give it an <inertial> with a positive"
+        " mass and a tensor whose principal moments obey the triangle inequality, or make the joint"
+        " fixed"
+    )
+
+
+def check_mass_matrix(
+    mechanism: Mechanism, M: Array, M_bullet: Array, rtol: float = MASS_MATRIX_RTOL
+) -> None:
+    """Compare two mass matrices (nv, nv), entry by entry in units of their diagonals.
+
+    Raises:
+        ModelError: They differ; the message names the joints and how much.
+    """
+    if len(M) == 0:
+        return
+    scale = np.sqrt(np.maximum(np.diag(M), 1e-12 * np.diag(M).max()))
+    error = np.abs(M - M_bullet) / np.outer(scale, scale)
+    i, j = np.unravel_index(np.argmax(error), error.shape)
+    if error[i, j] <= rtol:
+        return
+    names = [joint.name for joint in mechanism.joints.values() for _ in range(*span(joint.v))]
+    raise ModelError(
+        f"mass matrix between joints '{names[i]}' and '{names[j]}' is {M[i, j]:.12g} as read and"
+        f" {M_bullet[i, j]:.12g} from Bullet's link velocities (relative {error[i, j]:.1e}, limit"
+        f" {rtol:.0e}); please report this with the URDF, and load the body in a fresh client to"
+        " see whether it stays"
+    )
+
+
+def mass_matrix_at(mechanism: Mechanism, q: Array) -> tuple[Array, np.ndarray]:
+    """M (nv, nv) and the poses it was computed with; robots are moved to the origin first.
+
+    M does not depend on where a robot stands, but far from the origin it would lose digits.
+    """
+    bodies, q = mechanism.bodies.copy(), q.copy()
+    poses = np.zeros(len(bodies), POSE)
+    poses["R"] = np.eye(3)
+    M = np.zeros((mechanism.nv, mechanism.nv))
+    for body in bodies[1:]:
+        if body["joint"] == FREE:
+            q[body["q"] : body["q"] + 3] = 0.0
+        if body["parent"] == 0:
+            body["p"] = 0.0
+    axes = mechanism.axes.copy()
+    beams, stations = mechanism.beams, mechanism.stations  # Bullet has none
+    kinematics(bodies, beams, stations, q, poses, axes)
+    mass_matrix(bodies, beams, stations, poses, axes, M)
+    return np.tril(M) + np.tril(M, -1).T, poses
+
+
+def general_configuration(mechanism: Mechanism) -> Array:
+    """Positions (nq,) in which no axes are lined up by chance; the same every time."""
+    q = np.random.default_rng(0).uniform(0.3, 0.7, mechanism.nq)
+    for body in mechanism.bodies[1:]:
+        if body["joint"] in (SPHERICAL, FREE):
+            end = body["q"] + (7 if body["joint"] == FREE else 4)
+            q[end - 4 : end] /= np.linalg.norm(q[end - 4 : end])
+    return q
+
+
+def span(part: slice) -> tuple[int, int]:
+    """First and stop of a slice."""
+    return part.start, part.stop
+
+
+def compare_with_file(robot: RawBody, path: Path) -> None:
+    """Compare the inertia of every moving link with that in the file the body came from.
+
+    Raises:
+        ModelError: Bullet made a tensor zero because no body can have the one in the file.
+
+    Warns:
+        BulletBridgeWarning: Bullet uses other inertias.
+    """
+    in_file = read_inertias(path)
+    links = robot.links if robot.floating else robot.links[1:]
+    changes: list[str] = []
+    for link in links:
+        found = in_file.get(link.name)
+        if found is None:
+            if link.mass > 0.0 and link.name in in_file:
+                changes.append(
+                    f"link '{link.name}' has no <inertial>, Bullet gave it {link.mass:g} kg"
+                )
+            continue
+        # Bullet takes the mass from the file under any flag: another mass is the user's own doing
+        if link.mass == 0.0 or not np.isclose(link.mass, found.mass, rtol=1e-9):
+            continue
+        J = (link.R * link.moments) @ link.R.T
+        if not np.any(link.moments) and not found.is_possible():
+            raise ModelError(impossible_tensor(robot, link, found, path))
+        size = max(np.abs(J).max(), np.abs(found.J).max())
+        if np.abs(J - found.J).max() > FILE_RTOL * size:
+            changes.append(f"link '{link.name}' from {entries(found.J)} to {entries(J)}")
+    if changes:
+        warnings.warn(
+            f"body '{robot.name}': Bullet does not use the inertia of {path.name}"
+            f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes)}. Load it with"
+            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself",
+            BulletBridgeWarning,
+            stacklevel=3,
+        )
+
+
+def impossible_tensor(robot: RawBody, link: RawLink, found: FileInertia, path: Path) -> str:
+    """Message for a tensor that Bullet threw away."""
+    return (
+        f"body '{robot.name}': Bullet made the inertia of link '{link.name}' zero, because no body"
+        f" can have the one in {path.name}: [ixx iyy izz ixy ixz iyz] = {entries(found.J)} kg m²;"
+        " no principal moment may be negative or larger than the sum of the others. Correct it in"
+        f" the file ('bulletbridge inertia {path.name} -o NEW' writes one with the inertia of the"
+        " link's shape), or give one with changeDynamics(localInertiaDiagonal=...)"
+    )
+
+
+def entries(J: Array) -> str:
+    """The six numbers of a tensor."""
+    upper = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
+    return "[" + " ".join(f"{value:.3g}" for value in upper) + "]"
+
+
+def link_names(path: Path) -> list[str]:
+    """Names of the links in a URDF file; empty when it cannot be read."""
+    try:
+        return [str(link.get("name")) for link in ElementTree.parse(path).getroot().iter("link")]
+    except (OSError, ElementTree.ParseError):
+        return []
+
+
+def read_inertias(path: Path) -> dict[str, FileInertia | None]:
+    """Inertia of every link of a URDF file, None where it has no <inertial>."""
+    links = ElementTree.parse(path).getroot().findall("link")
+    return {str(link.get("name")): read_inertia(link.find("inertial")) for link in links}
+
+
+def read_inertia(element: ElementTree.Element | None) -> FileInertia | None:
+    """Mass and tensor of an <inertial>; entries that are not numbers become NaN, as in Bullet."""
+    if element is None:
+        return None
+    origin, mass, tensor = (element.find(tag) for tag in ("origin", "mass", "inertia"))
+    R = np.eye(3)
+    turns = [number(x) for x in origin.get("rpy", "").split()] if origin is not None else []
+    if len(turns) == 3:  # else Bullet leaves it out
+        R = rpy_matrix(np.array(turns))
+    xx, yy, zz, xy, xz, yz = (
+        number(tensor.get(key, "0")) if tensor is not None else 0.0
+        for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+    )
+    J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return FileInertia(number(mass.get("value", "0")) if mass is not None else 0.0, R @ J @ R.T)
+
+
+def number(text: str) -> float:
+    """A number, or NaN."""
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan

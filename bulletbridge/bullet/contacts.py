@@ -1,0 +1,224 @@
+"""Bullet's contacts as points that hold while the loops are closed.
+
+Bullet's own step has balanced contacts, motors and loops. What is left of the loops' gaps is then
+closed by small motions that friction never sees; points that carry load must not take part in them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.friction import ROUND, ellipse
+from bulletbridge.errors import WorldError
+from bulletbridge.mechanism.records import HELD_COLUMNS, TOUCH_COLUMNS
+from bulletbridge.numerics.records import Array, Vector
+
+STICKING = 0.95
+"""Share of the largest friction force up to which a contact is taken to stick."""
+RIGID = 1, 2
+"""Body types in getDynamicsInfo: rigid bodies, of maximal coordinates and of reduced ones."""
+MOST_FRICTION = 10.0
+"""Bullet's bound on the product of two friction coefficients."""
+NO_POINTS = np.zeros((0, HELD_COLUMNS))
+
+Key = tuple[int, int, int, int]
+"""Body, other body, link, other link."""
+Spot = tuple[Key, Vector]
+"""Where a contact is: that, and the point on the first body in the world."""
+Pair = tuple[int, int, float, float, float, float]
+"""Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
+
+
+def touching_bodies(
+    bodies: Mapping[int, tuple[int, ...]], body: int, other: int, link: int, other_link: int
+) -> tuple[int, int] | None:
+    """Bodies a and b of the mechanism at a contact that ``body`` reports; 0 for what is no part.
+
+    None within one body of the mechanism, and for what the other body reports too.
+    """
+    places = (body, link), (other, other_link)
+    ours, theirs = (bodies[each][index + 1] if each in bodies else 0 for each, index in places)
+    if ours == theirs or (other in bodies and other < body):
+        return None
+    return theirs, ours
+
+
+class Contacts:
+    """Finds the points of some bodies that contacts hold.
+
+    Args:
+        client: Physics client.
+        bodies: Bodies of the mechanism by Bullet's id: of the base, and of link 0, 1, ...
+    """
+
+    def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
+        self.client, self.bodies = client, dict(bodies)
+        self._pairs: dict[Key, tuple[int, int, float] | None] = {}
+
+    def forget(self) -> None:
+        """Read friction coefficients again, after ``changeDynamics`` of whatever touches a body."""
+        self._pairs.clear()
+
+    def read(self) -> Array:
+        """Points (n, 9) held by the contacts of the last step; see ``held``."""
+        get, client = pybullet.getContactPoints, self.client
+        if len(self.bodies) == 1:
+            (body,) = self.bodies
+            return self.held(get(bodyA=body, physicsClientId=client))
+        points = [
+            point for body in self.bodies for point in get(bodyA=body, physicsClientId=client)
+        ]
+        return self.held(points)
+
+    def held(self, points: Iterable[Any]) -> Array:
+        """Points that hold among those of ``getContactPoints``, (n, 9) as ``System.filter`` wants.
+
+        A point is held, in all directions, while it carries load and its friction force is inside
+        the cone. One that slides is not: held along its normal alone, it would be pushed aside.
+        Between two bridged bodies it is the relative motion, and a contact that both report counts
+        once; against what stands still it is the motion itself. What may move and is not bridged
+        holds nothing: it is carried, or is carried along.
+        """
+        pairs = self._pairs
+        numbers: list[float] = []
+        for _, body, other, link, other_link, at, _, normal, _, force, f1, _, f2, _ in points:
+            if not force > 0.0:
+                continue
+            key = body, other, link, other_link
+            if key not in pairs:
+                pairs[key] = self._pair(*key)
+            pair = pairs[key]
+            if pair is None:
+                continue
+            a, b, friction = pair
+            reach = friction * force
+            if f1 * f1 + f2 * f2 < reach * reach:
+                numbers += a, b, *at, *normal, 3.0
+        return np.array(numbers).reshape(-1, HELD_COLUMNS) if numbers else NO_POINTS
+
+    def _pair(
+        self, body: int, other: int, link: int, other_link: int
+    ) -> tuple[int, int, float] | None:
+        """Bodies a and b of the mechanism, and the friction up to which they stick.
+
+        None for contacts that hold nothing, or that the other body reports too.
+        """
+        touching = touching_bodies(self.bodies, body, other, link, other_link)
+        if touching is None:
+            return None
+        if other not in self.bodies and moves(other, other_link, self.client):
+            return None
+        friction = 1.0
+        for each, index in ((body, link), (other, other_link)):
+            friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
+        return *touching, STICKING * min(abs(friction), MOST_FRICTION)
+
+
+NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+
+
+class StrangerError(WorldError):
+    """A body that may move touches one of the system, and is not part of it."""
+
+    def __init__(self, message: str, body: int, other: int) -> None:
+        super().__init__(message)
+        self.body, self.other = body, other
+
+
+class Touches:
+    """Finds all contacts of some bodies where Bullet has them now.
+
+    Args:
+        client: Physics client.
+        bodies: Bodies of the mechanism by Bullet's id: of the base, and of link 0, 1, ...
+
+    Attributes:
+        scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
+            ``anisotropicFriction``, which it does not tell. Those of the world count too.
+        spots: Where those are that were read last: bodies, links and the point on the first body.
+    """
+
+    def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
+        self.client, self.bodies = client, dict(bodies)
+        self.scales: dict[tuple[int, int], Vector] = {}
+        self.spots: list[Spot] = []
+        self._pairs: dict[Key, Pair | None] = {}
+
+    def forget(self) -> None:
+        """Read coefficients again, after ``changeDynamics`` of whatever touches a body."""
+        self._pairs.clear()
+
+    def read(self) -> Array:
+        """Contacts (n, 17), columns as in ``mechanism.records``, after a collision detection.
+
+        Raises:
+            StrangerError: Another body that may move takes part.
+        """
+        client, pairs, scales = self.client, self._pairs, self.scales
+        pybullet.performCollisionDetection(physicsClientId=client)
+        numbers: list[float] = []
+        self.spots = spots = []
+        for body in self.bodies:
+            for contact in pybullet.getContactPoints(bodyA=body, physicsClientId=client):
+                _, _, other, link, other_link, at, _, normal, gap, *_ = contact
+                key = body, other, link, other_link
+                if key not in pairs:
+                    pairs[key] = self._pair(*key)
+                pair = pairs[key]
+                if pair is None:
+                    continue
+                spots.append((key, at))
+                theirs, ours, friction, spinning, rolling, restitution = pair
+                second, direction = friction, ROUND
+                if (body, link) in scales or (other, other_link) in scales:
+                    places = (body, link), (other, other_link)
+                    friction, second, direction = ellipse(scales, *places, normal, friction, client)
+                numbers += theirs, ours, *at, *normal, gap
+                numbers += friction, spinning, rolling, restitution, second, *direction
+        return np.array(numbers).reshape(-1, TOUCH_COLUMNS) if numbers else NO_TOUCHES
+
+    def _pair(self, body: int, other: int, link: int, other_link: int) -> Pair | None:
+        """Bodies a and b of the mechanism and how they rub, combined as Bullet does.
+
+        None for contacts within one body of the mechanism, or that the other body reports too.
+        """
+        touching = touching_bodies(self.bodies, body, other, link, other_link)
+        if touching is None:
+            return None
+        info = pybullet.getDynamicsInfo
+        one, two = info(body, link, self.client), info(other, other_link, self.client)
+        if other not in self.bodies and moves(other, other_link, self.client):
+            name = pybullet.getBodyInfo(other, self.client)[1].decode()
+            raise StrangerError(
+                f"body {body} touches body {other} ('{name}'), which may move and is not part of"
+                f" the system; read both together, or keep them apart with setCollisionFilterPair",
+                body,
+                other,
+            )
+        limit = MOST_FRICTION
+        friction = max(-limit, min(one[1] * two[1], limit))
+        rolling = max(-limit, min(one[6] * two[1] + two[6] * one[1], limit))
+        spinning = max(-limit, min(one[7] * two[1] + two[7] * one[1], limit))
+        return *touching, friction, spinning, rolling, one[5] * two[5]
+
+
+def moves(body: int, link: int, client: int) -> bool:
+    """Whether a link can move: its base is free, or a joint lies between it and the base."""
+    if pybullet.getDynamicsInfo(body, -1, client)[0] > 0.0:
+        return True
+    while link >= 0:
+        info = pybullet.getJointInfo(body, link, client)
+        if info[2] != pybullet.JOINT_FIXED:
+            return True
+        link = info[16]
+    return False
+
+
+def can_move(body: int, client: int) -> bool:
+    """Whether any part of a body can move."""
+    if pybullet.getDynamicsInfo(body, -1, client)[10] not in RIGID:
+        return True
+    links = range(-1, pybullet.getNumJoints(body, client))
+    return any(moves(body, link, client) for link in links)

@@ -1,0 +1,303 @@
+"""Read loaded bodies out of a PyBullet world, once."""
+
+import re
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.bullet.checks import (
+    check_inertia,
+    check_mass_matrix,
+    compare_with_file,
+    link_names,
+    mass_matrix_at,
+)
+from bulletbridge.bullet.coordinates import Converter
+from bulletbridge.bullet.mass_matrix import live_mass_matrix
+from bulletbridge.bullet.state import BulletBodies, FixedBase, Port, properties_of
+from bulletbridge.bullet.tree import (
+    FIXED,
+    POSITIONS,
+    RawBody,
+    RawJoint,
+    RawLink,
+    grow,
+)
+from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
+from bulletbridge.mechanism.model import WORLD, Mechanism
+from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.numerics.records import Array, are_numbers
+
+__all__ = ["BulletBodies", "read_bullet"]
+
+JOINT_KINDS = {
+    pybullet.JOINT_REVOLUTE: REVOLUTE,
+    pybullet.JOINT_PRISMATIC: PRISMATIC,
+    pybullet.JOINT_SPHERICAL: SPHERICAL,
+    pybullet.JOINT_FIXED: FIXED,
+}
+MULTIBODY, RIGID_BODY = 2, 1
+"""Body types in getDynamicsInfo."""
+
+MOST_COORDINATES = 121
+"""Bullet's client arrays hold 128 numbers, of which a base takes 7; beyond, values are lost."""
+
+STAMP = "bulletbridge"
+"""Key of the user data by which a body is recognised: Bullet gives ids of removed bodies away."""
+
+
+def read_bullet(
+    bodies: int | Sequence[int] | Mapping[str, int],
+    client: int = 0,
+    *,
+    joint_damping: bool = True,
+    joint_friction: bool = False,
+    link_damping: float = 0.0,
+) -> BulletBodies:
+    """Read loaded bodies, with all that flags, scaling and changeDynamics did to them.
+
+    Names of links and joints are those of the URDF, preceded by ``body/`` when there are several
+    bodies. Links joined by fixed joints become one body of the mechanism. The bodies are left as
+    they are, but for a user-data entry by which they are recognised later.
+
+    Args:
+        bodies: Id, ids, or ids by name.
+        client: Physics client.
+        joint_damping: Whether the ``damping`` of URDF joints acts.
+        joint_friction: Whether their ``friction`` acts, which Bullet ignores.
+        link_damping: Bullet's linear and angular damping of every link; its default is 0.04, and
+            Bullet does not tell what it is.
+
+    Raises:
+        WorldError: No such body or client.
+        ModelError: A body that cannot be modelled.
+
+    Warns:
+        BulletBridgeWarning: Bullet uses other inertias than the URDF file gives.
+    """
+    if not pybullet.isConnected(client):
+        raise WorldError(f"client {client} is not connected; call pybullet.connect first")
+    if not (np.isfinite(link_damping) and link_damping >= 0.0):
+        raise ModelError(f"link_damping is {link_damping}; give a number that is not negative")
+    ids = name_bodies(bodies, client)
+    robots = [read_body(name, body_id, client) for name, body_id in ids.items()]
+    files = loaded_files(client)
+    for robot in robots:
+        compare_with_files(robot, files)
+    engine = pybullet.getPhysicsEngineParameters(client)
+    gravity = np.array([engine[f"gravityAcceleration{axis}"] for axis in "XYZ"])
+    mechanism = grow(
+        robots,
+        gravity,
+        joint_damping=joint_damping,
+        joint_friction=joint_friction,
+        link_damping=link_damping,
+    )
+    check_inertia(mechanism)
+    ports: list[Port] = []
+    nq = nv = 0
+    for robot, body_id in zip(robots, ids.values(), strict=True):
+        converter = Converter(robot, nq, nv)
+        base = None
+        if not robot.floating:
+            place = pybullet.getBasePositionAndOrientation(body_id, client)
+            base = FixedBase(place, place)
+        links = names_of_links(mechanism, robot, f"{robot.name}/" if len(robots) > 1 else "")
+        carriers = tuple(mechanism.links[name].body for name in links)
+        mark = stamp(body_id, client)
+        properties = properties_of(body_id, client)
+        ports.append(
+            Port(robot.name, body_id, client, *mark, converter, base, links, carriers, properties)
+        )
+        nq, nv = converter.nq, converter.nv
+    world = BulletBodies(mechanism, ids, client, tuple(ports))
+    M, _ = mass_matrix_at(mechanism, world.state()[0])
+    check_mass_matrix(mechanism, M, live_mass_matrix(world, robots))
+    return world
+
+
+def names_of_links(mechanism: Mechanism, robot: RawBody, prefix: str) -> tuple[str, ...]:
+    """What the mechanism calls a robot's links, the base first."""
+    names = [prefix + link.name for link in robot.links]
+    # a link called world that is elsewhere goes by another name
+    elsewhere = f"{robot.name}/{WORLD}"
+    return tuple(elsewhere if n == WORLD and elsewhere in mechanism.links else n for n in names)
+
+
+def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) -> dict[str, int]:
+    """Ids by unique names; without names given, those of the robots."""
+    if isinstance(bodies, Mapping):
+        ids = {str(name): int(body_id) for name, body_id in bodies.items()}
+    else:
+        ids = {}
+        sequence = bodies if isinstance(bodies, Sequence) else [bodies]
+        for body_id in map(int, sequence):
+            name = first = robot_name(body_id, client)
+            count = 1
+            while name in ids:
+                count += 1
+                name = f"{first}_{count}"
+            ids[name] = body_id
+    if not ids:
+        raise ModelError("no bodies given; pass the id that loadURDF returned")
+    for name, body_id in ids.items():
+        robot_name(body_id, client)
+        if list(ids.values()).count(body_id) > 1:
+            raise ModelError(
+                f"body {body_id} ('{name}') is given more than once; give each id once"
+            )
+    return ids
+
+
+def robot_name(body_id: int, client: int) -> str:
+    """What the URDF calls the robot.
+
+    Raises:
+        WorldError: There is no such body.
+    """
+    present = [pybullet.getBodyUniqueId(i, client) for i in range(pybullet.getNumBodies(client))]
+    if body_id not in present:
+        raise WorldError(
+            f"client {client} has no body {body_id}; it has {present or 'none'}: pass the id that"
+            " loadURDF returned, and the client it was loaded into"
+        )
+    return pybullet.getBodyInfo(body_id, client)[1].decode() or f"body_{body_id}"
+
+
+def read_body(name: str, body_id: int, client: int) -> RawBody:
+    """Everything constant about one body.
+
+    Raises:
+        ModelError: Not a multibody, too large, joints of an unknown kind.
+
+    Warns:
+        BulletBridgeWarning: A base that is fixed for want of mass.
+    """
+    base_name = pybullet.getBodyInfo(body_id, client)[0].decode()
+    kind = pybullet.getDynamicsInfo(body_id, -1, client)[10]
+    if kind != MULTIBODY:
+        remedy = (
+            "load it without useMaximalCoordinates"
+            if kind == RIGID_BODY
+            else "soft bodies cannot be bridged"
+        )
+        raise ModelError(f"body '{name}' is not a multibody; {remedy}")
+    base = raw_link(base_name, body_id, -1, client)
+    if base.mass == 0.0 and np.any(base.moments) and base_name != "world":
+        # useFixedBase, which says that this is meant, makes the moments zero too
+        warnings.warn(
+            f"body '{name}': base link '{base_name}' has no mass, so Bullet holds it fixed; give it"
+            " a mass to let it move, or load it with useFixedBase=True to silence this",
+            BulletBridgeWarning,
+            stacklevel=3,
+        )
+    count = pybullet.getNumJoints(body_id, client)
+    carried = [raw_joint(name, body_id, i, client) for i in range(count)]
+    joints, links = [joint for joint, _ in carried], [base, *(link for _, link in carried)]
+    size = max(len(joints), sum(POSITIONS.get(joint.kind, 0) for joint in joints))
+    if size > MOST_COORDINATES:
+        raise ModelError(
+            f"body '{name}' has {size} joint coordinates or links; beyond {MOST_COORDINATES} Bullet"
+            " loses values without a word; split it into several bodies joined by weld loops"
+        )
+    position, orientation = pybullet.getBasePositionAndOrientation(body_id, client)
+    return RawBody(name, base.mass > 0.0, links, joints, matrix(orientation), np.array(position))
+
+
+def raw_link(name: str, body_id: int, index: int, client: int) -> RawLink:
+    """A link as getDynamicsInfo describes it.
+
+    Raises:
+        ModelError: A number of it is none, or too large.
+    """
+    mass, _, moments, com, axes, *_ = pybullet.getDynamicsInfo(body_id, index, client)
+    require_place(f"link '{name}' (mass, moments, centre)", (mass, *moments, *com), axes)
+    return RawLink(name, mass, np.array(moments), np.array(com), matrix(axes))
+
+
+def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoint, RawLink]:
+    """A joint as getJointInfo describes it, and the link that it carries."""
+    info = pybullet.getJointInfo(body_id, index, client)
+    name = info[1].decode()
+    if info[2] not in JOINT_KINDS:
+        kind = "planar" if info[2] == pybullet.JOINT_PLANAR else f"type {info[2]}"
+        raise ModelError(
+            f"body '{body}': joint '{name}' is {kind}, which Bullet itself cannot report; build it"
+            " from two prismatic joints and a revolute one with massless links between"
+        )
+    require_place(f"joint '{name}' (axis, place)", (*info[13], *info[14]), info[15])
+    lower, upper = info[8:10]
+    if lower > upper or info[2] == pybullet.JOINT_SPHERICAL:
+        lower, upper = -np.inf, np.inf  # how Bullet says that there are none
+    joint = RawJoint(
+        name,
+        JOINT_KINDS[info[2]],
+        info[16] + 1,
+        np.array(info[13]),
+        np.array(info[14]),
+        matrix(info[15]).T,
+        lower,
+        upper,
+        info[6],
+        info[7],
+    )
+    return joint, raw_link(info[12].decode(), body_id, index, client)
+
+
+def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) -> None:
+    """Refuse what Bullet made of a file that has numbers which are none.
+
+    Raises:
+        ModelError: One is not finite or too large, or an orientation (4,) is none.
+    """
+    if are_numbers([*numbers, *quat], (len(numbers) + len(quat),)) and np.any(quat):
+        return
+    shown = ", ".join(f"{value:.6g}" for value in (*numbers, *quat))
+    raise ModelError(
+        f"{what} is {shown} in Bullet, which cannot be calculated with; correct the numbers in its"
+        " file, all finite and none above 1e100"
+    )
+
+
+def matrix(quat: Sequence[float]) -> Array:
+    """Rotation (3, 3) of a quaternion xyzw."""
+    return Rotation.from_quat(quat).as_matrix()
+
+
+def stamp(body_id: int, client: int) -> tuple[int, bytes]:
+    """Id and value of the user data that marks this very body, added unless it is there."""
+    stamp_id = pybullet.getUserDataId(body_id, STAMP, -1, -1, client)
+    if stamp_id < 0:
+        stamp_id = pybullet.addUserData(body_id, STAMP, uuid4().hex, -1, -1, client)
+    return stamp_id, pybullet.getUserData(stamp_id, client) or b""
+
+
+def loaded_files(client: int) -> list[Path]:
+    """URDF files that bodies of this client were loaded from, as far as they can be found.
+
+    Bullet remembers the names that loadURDF was given and tells them to ``saveWorld`` only. Search
+    paths are not known; the working directory and PyBullet's own data are tried.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        script = Path(directory) / "world.py"
+        pybullet.saveWorld(str(script), client)
+        # a server elsewhere writes the file there
+        text = script.read_text(errors="replace") if script.exists() else ""
+    names = dict.fromkeys(re.findall(r'p\.loadURDF\("(.*?)", ', text))
+    places = [Path(), Path(pybullet.__file__).parent / "pybullet_data"]
+    found = (place / name for name in names for place in places if (place / name).is_file())
+    return list(dict.fromkeys(path.resolve() for path in found))
+
+
+def compare_with_files(robot: RawBody, files: Sequence[Path]) -> None:
+    """Compare inertias with the one file that has just these links; silent when there is none."""
+    names = sorted(link.name for link in robot.links)
+    candidates = [path for path in files if sorted(link_names(path)) == names]
+    if len(candidates) == 1:
+        compare_with_file(robot, candidates[0])

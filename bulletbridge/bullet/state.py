@@ -1,0 +1,445 @@
+"""Bodies in a PyBullet world: recognised, their states read and written, at Bullet's own cost."""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.bullet.contacts import Contacts, Spot, Touches
+from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
+from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.model import Link, Mechanism
+from bulletbridge.numerics.records import Array, Vector
+
+Properties = tuple[object, ...]
+PROPERTIES = "mass", "moments of inertia", "centre of mass", "principal axes"
+"""What is read of a link once and ``changeDynamics`` may change; what it does to joints Bullet does
+not tell."""
+LOOKS = 256
+"""Checks of the bodies, one a step, of which one asks Bullet for those properties, too. To ask for
+them takes half as long as a small mechanism's step."""
+
+
+def properties_of(body_id: int, client: int) -> tuple[Properties, ...]:
+    """``PROPERTIES`` of the base and of each link, as Bullet has them now."""
+    found: list[Properties] = []
+    for link in range(-1, pybullet.getNumJoints(body_id, client)):
+        mass, _, moments, com, axes, *_ = pybullet.getDynamicsInfo(body_id, link, client)
+        found.append((mass, moments, com, axes))
+    return tuple(found)
+
+
+Place = tuple[Floats, Floats]
+"""Position and quaternion in the world."""
+
+
+@dataclass
+class FixedBase:
+    """Where a base that does not move by itself was when it was read, and where it is known now."""
+
+    read: Place
+    now: Place
+
+
+class Shift(NamedTuple):
+    """How a base was moved: x to R x + p, in world axes."""
+
+    R: Array  # (3, 3)
+    p: Array  # (3,) [m]
+
+
+def shift_between(before: Place, after: Place) -> Shift:
+    """What takes a body from one place to another."""
+    x, y, z, w = unit(before[1])
+    R = Rotation.from_quat(quat_product(unit(after[1]), (-x, -y, -z, w))).as_matrix()
+    return Shift(R, np.asarray(after[0]) - R @ before[0])
+
+
+@dataclass(frozen=True)
+class Port:
+    """One body and where its coordinates are."""
+
+    name: str
+    body_id: int
+    client: int
+    stamp_id: int
+    stamp: bytes
+    converter: Converter
+    base: FixedBase | None  # None if it floats
+    links: tuple[str, ...]  # what the mechanism calls the base, link 0, link 1, ...
+    carriers: tuple[int, ...]  # bodies of the mechanism that carry them
+    properties: tuple[Properties, ...]  # of the base, link 0, link 1, ... when they were read
+
+    def check(self) -> None:
+        """Raise WorldError unless the body is the one that was read."""
+        if not pybullet.isConnected(self.client):
+            raise WorldError(
+                f"body '{self.name}': client {self.client} is not connected any more;"
+                " connect, load the bodies and read them again"
+            )
+        if pybullet.getUserData(self.stamp_id, self.client) != self.stamp:
+            raise WorldError(
+                f"body '{self.name}' (id {self.body_id}, client {self.client}) was removed from"
+                " the world; load it and read it again. Its id may by now be another body's"
+            )
+
+    def check_properties(self) -> None:
+        """Raise WorldError if ``changeDynamics`` has changed what was read once."""
+        now = properties_of(self.body_id, self.client)
+        if now == self.properties:
+            return
+        link, before, after = next(
+            (k, a, b) for k, (a, b) in enumerate(zip(self.properties, now, strict=True)) if a != b
+        )
+        what, old, new = next(
+            (n, a, b) for n, a, b in zip(PROPERTIES, before, after, strict=True) if a != b
+        )
+        if link == 0:
+            name = pybullet.getBodyInfo(self.body_id, self.client)[0].decode()
+        else:
+            name = pybullet.getJointInfo(self.body_id, link - 1, self.client)[12].decode()
+        raise WorldError(
+            f"body '{self.name}': link '{name}' had {what} {old} when it was read and has {new} in"
+            " Bullet now; attach or load it again, for what changeDynamics changes is not followed"
+        )
+
+    def reader(self) -> Callable[[list[float], list[float]], None]:
+        """Function that appends the body's part to the numbers of q and of v."""
+        body, client, converter = self.body_id, self.client, self.converter
+        pose, twist = pybullet.getBasePositionAndOrientation, pybullet.getBaseVelocity
+        states, several = pybullet.getJointStates, pybullet.getJointStatesMultiDof
+        indices, floats, balls = converter.indices, self.base is None, converter.balls
+        add_base, add_joints = converter.add_base, converter.add_joints
+
+        def read(q: list[float], v: list[float]) -> None:
+            if floats:
+                add_base(q, v, pose(body, client), twist(body, client))
+            if balls:
+                add_joints(q, v, several(body, indices, client))
+            elif indices:
+                for position, rate, _, _ in states(body, indices, client):
+                    q.append(position)
+                    v.append(rate)
+
+        return read
+
+    def writer(self) -> Callable[[list[float], list[float]], None]:
+        """Function of the numbers of q and v that puts the body's part of them into Bullet."""
+        body, client, indices = self.body_id, self.client, self.converter.indices
+        joints, base = self.converter.joint_lists(), self.converter.base_lists()
+        reset_joints = pybullet.resetJointStatesMultiDof
+        reset_pose = pybullet.resetBasePositionAndOrientation
+        reset_velocity = pybullet.resetBaseVelocity
+        floats, (q_part, v_part) = self.base is None, self.converter.parts()
+
+        def write_columns(q: list[float], v: list[float]) -> None:
+            rates = [[x] for x in v[v_part]]
+            reset_joints(body, indices, [[x] for x in q[q_part]], rates, client)
+
+        def write(q: list[float], v: list[float]) -> None:
+            if floats:
+                position, orientation, linear, angular = base(q, v)
+                reset_pose(body, position, orientation, client)  # sets the velocity to zero
+                reset_velocity(body, linear, angular, client)
+            if indices:
+                positions, rates = joints(q, v)
+                reset_joints(body, indices, positions, rates, client)
+
+        plain = indices and not floats and not self.converter.balls
+        return write_columns if plain else write
+
+    def check_base(self) -> None:
+        """Raise WorldError if a fixed base is not where it is known to be."""
+        if self.base is None:
+            return
+        now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
+        if now != self.base.now:
+            self._check_base(now, self.base.now)
+
+    def _check_base(self, now: Place, read: Place) -> None:
+        shift = float(np.abs(np.subtract(now[0], read[0])).max())
+        turn = (Rotation.from_quat(now[1]) * Rotation.from_quat(read[1]).inv()).magnitude()
+        if shift > 1e-12 or turn > 1e-12:
+            raise WorldError(
+                f"body '{self.name}': its fixed base was moved by {shift:.3g} m and turned by"
+                f" {turn:.3g} rad since it was read; attach or load it again (BulletClient follows"
+                " such a base by itself)"
+            )
+
+    def moved(self) -> Shift | None:
+        """How the fixed base was moved since this was asked last, or it was read; None if not."""
+        base = self.base
+        if base is None:
+            return None
+        now = pybullet.getBasePositionAndOrientation(self.body_id, self.client)
+        if now == base.now:
+            return None
+        shift, base.now = shift_between(base.now, now), now
+        return shift
+
+    def put_base(self, bodies: np.ndarray, links: dict[str, Link]) -> None:
+        """Put what stands on the fixed base where that is now, from where it was read."""
+        base = self.base
+        if base is None or base.now == base.read:
+            return
+        R, p = shift_between(base.read, base.now)
+        for name, body in zip(self.links, self.carriers, strict=True):
+            if body == 0:
+                link = links[name]
+                links[name] = replace(link, R=R @ link.R, p=R @ link.p + p)
+        for body in sorted({body for body in self.carriers if body > 0}):
+            if bodies[body]["parent"] == 0:
+                bodies[body]["p"] = R @ bodies[body]["p"] + p
+                bodies[body]["R"] = R @ bodies[body]["R"]
+
+
+@dataclass(frozen=True)
+class BulletBodies:
+    """Bodies of one Bullet client and the mechanism they make up; the ``World`` of a ``System``.
+
+    Attributes:
+        mechanism: Forest of all bodies.
+        body_ids: Bullet's ids by name.
+        client: Physics client.
+        ports: How each body is recognised, read and written.
+    """
+
+    mechanism: Mechanism
+    body_ids: dict[str, int]
+    client: int
+    ports: tuple[Port, ...] = field(repr=False)
+    _writers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
+    _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
+    _contacts: Contacts = field(init=False, repr=False)
+    _touches: Touches = field(init=False, repr=False)
+    _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
+    _standing: tuple[Port, ...] = field(init=False, repr=False)
+    _looks: Iterator[bool] = field(init=False, repr=False, compare=False)
+    _nq: int = field(init=False, repr=False)
+    _nv: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what ``write`` needs at every step."""
+        put = object.__setattr__
+        put(self, "_writers", tuple(port.writer() for port in self.ports))
+        put(self, "_readers", tuple(port.reader() for port in self.ports))
+        carriers = {port.body_id: port.carriers for port in self.ports}
+        put(self, "_contacts", Contacts(self.client, carriers))
+        put(self, "_touches", Touches(self.client, carriers))
+        put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
+        put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
+        put(self, "_looks", cycle((*(False,) * (LOOKS - 1), True)))
+        put(self, "_nq", self.mechanism.nq)
+        put(self, "_nv", self.mechanism.nv)
+
+    def state(self) -> tuple[Array, Array]:
+        """Configuration (nq,) and velocity (nv,) as Bullet has them.
+
+        Raises:
+            WorldError: A body is gone, a fixed base was moved, or a number is not finite.
+        """
+        self.check(False)
+        self.check_bases()
+        found = self.numbers()
+        numbers = np.array(found)
+        q, v = numbers[: self._nq], numbers[self._nq :]
+        if not math.isfinite(sum(found)):
+            self.require_finite(q, v)
+        return q, v
+
+    def numbers(self) -> list[float]:
+        """Configuration and velocity, one after the other, as Bullet has them; nothing is checked.
+
+        For callers that do that themselves; ``put_numbers`` is the way back.
+        """
+        positions: list[float] = []
+        rates: list[float] = []
+        for read in self._readers:
+            read(positions, rates)
+        return positions + rates
+
+    def require_finite(self, q: Array, v: Array) -> None:
+        """Refuse what is not a number.
+
+        Raises:
+            WorldError: It names the joint.
+        """
+        if np.isfinite(q).all() and np.isfinite(v).all():
+            return
+        for joint in self.mechanism.joints.values():
+            if not np.isfinite([*q[joint.q], *v[joint.v]]).all():
+                raise WorldError(
+                    f"joint '{joint.name}': position {q[joint.q]} or rate {v[joint.v]} in Bullet is"
+                    " not a number; reset it"
+                )
+
+    def follow_bases(self, read: Mechanism) -> tuple[Mechanism, dict[int, Shift]]:
+        """Take over where Bullet has the fixed bases now.
+
+        Args:
+            read: The mechanism with all of them where they were when they were read.
+
+        Returns:
+            The same with them where they are, and how those were moved that have been since the
+            last time, by Bullet's id.
+        """
+        asked = ((port.body_id, port.moved()) for port in self.ports)
+        shifts = {body: shift for body, shift in asked if shift is not None}
+        bodies, links = read.bodies.copy(), dict(read.links)
+        for port in self.ports:
+            port.put_base(bodies, links)
+        return replace(read, bodies=bodies, links=links), shifts
+
+    def contacts(self) -> Array:
+        """Points (n, 9) that contacts hold, of Bullet's last step; for ``System.filter``."""
+        return self._contacts.read()
+
+    def touches(self, q: Array, v: Array) -> Array:
+        """Contacts (n, 17) at a state, which is put into Bullet; for exact steps.
+
+        Raises:
+            WorldError: A body is gone, or another body that may move takes part.
+        """
+        self.write(q, v)
+        return self._touches.read()
+
+    @property
+    def spots(self) -> list[Spot]:
+        """Where the contacts are that ``touches`` found last, by Bullet's numbers."""
+        return self._touches.spots
+
+    def scale_friction(self, body: int, link: int, factors: Vector) -> None:
+        """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.
+
+        Bullet does not tell whether it does, so exact steps must be told.
+
+        Args:
+            body: Bullet's id, of the system's bodies or of what they touch.
+            link: Bullet's number, -1 for the base.
+            factors: (3,) on friction along the link's inertial axes, not negative.
+
+        Raises:
+            ModelError: They are something else.
+        """
+        if len(factors) != 3 or not all(0.0 <= factor < math.inf for factor in factors):
+            raise ModelError(
+                f"factors on friction are {factors}; give three finite numbers that are not"
+                " negative"
+            )
+        self._touches.scales[body, link] = factors
+
+    def forget_friction(self) -> None:
+        """Read friction again, after ``changeDynamics`` of what touches a body."""
+        self._contacts.forget()
+        self._touches.forget()
+
+    def write(self, q: Array, v: Array) -> None:
+        """Put a state into Bullet: base pose, base velocity, then all joints of a body at once.
+
+        Raises:
+            WorldError: A body is gone; nothing was written.
+            ModelError: Not q (nq,) and v (nv,); nothing was written.
+        """
+        if len(q) != self._nq or len(v) != self._nv:
+            raise ModelError(
+                f"q has {len(q)} numbers and v {len(v)};"
+                f" the mechanism has {self._nq} and {self._nv}"
+            )
+        self.check(False)
+        self._put(q.tolist(), v.tolist())
+
+    def put_numbers(self, numbers: list[float]) -> None:
+        """Put ``numbers`` into Bullet; nothing is checked."""
+        self._put(numbers[: self._nq], numbers[self._nq :])
+
+    def _put(self, q: list[float], v: list[float]) -> None:
+        for put in self._writers:
+            put(q, v)
+
+    def check_bases(self) -> None:
+        """Make sure that fixed bases are where they were read, or followed to.
+
+        Raises:
+            WorldError: One was moved.
+        """
+        for port in self._standing:
+            port.check_base()
+
+    def save(self) -> bytes:
+        """All of the client's bodies and contacts as they are: a file of Bullet's.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        self.check(False)
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "world.bullet"
+            pybullet.saveBullet(str(path), self.client)
+            return path.read_bytes()
+
+    def restore(self, saved: bytes) -> None:
+        """Put back all bodies and contacts of the client, as ``restoreState`` does from a file.
+
+        Contacts that Bullet keeps from one detection to the next decide which ones it finds then.
+
+        Raises:
+            WorldError: A body is gone, or others were loaded than where it was saved.
+        """
+        self.check(False)
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "world.bullet"
+            path.write_bytes(saved)
+            try:
+                pybullet.restoreState(fileName=str(path), physicsClientId=self.client)
+            except pybullet.error:
+                raise WorldError(
+                    f"client {self.client} has other bodies than the one where the state was saved;"
+                    " load the same ones in the same order"
+                ) from None
+
+    def check_properties(self) -> None:
+        """Make sure that they have the masses and inertias that were read.
+
+        Friction is read again.
+
+        Raises:
+            WorldError: They have others; the message names link and property.
+        """
+        self._check_properties()
+        self.forget_friction()
+
+    def _check_properties(self) -> None:
+        for port in self.ports:
+            port.check_properties()
+
+    def check(self, looks: bool = True) -> None:
+        """Make sure that the bodies are still those that were read.
+
+        Args:
+            looks: Whether to look, every ``LOOKS`` times, for masses and inertias that have
+                changed, too.
+
+        Raises:
+            WorldError: A body was removed, whether or not another one has its id by now, or the
+                client is gone; or ``changeDynamics`` has changed one.
+        """
+        user_data, client = pybullet.getUserData, self.client
+        try:
+            for stamp_id, stamp in self._stamps:
+                if user_data(stamp_id, client) != stamp:
+                    break
+            else:
+                if looks and next(self._looks):
+                    self._check_properties()
+                return
+        except pybullet.error:
+            pass
+        for port in self.ports:
+            port.check()

@@ -1,0 +1,304 @@
+"""The command line: compare, run, inspect, models, inertia, flexible, bench, sweep, demo.
+
+Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+import bulletbridge
+from bulletbridge.bench.command import bench
+from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.console import deliver, progress_bars, require_places
+from bulletbridge.errors import (
+    BulletBridgeError,
+    BulletBridgeWarning,
+    LoopFileError,
+    MissingExtraError,
+    ModelError,
+)
+from bulletbridge.models.flexible.commands import flexible, inertia
+from bulletbridge.studies.command import sweep
+
+FAILED, WRONG_INPUT = 1, 2
+app = typer.Typer(
+    help="Exact closed loops for URDF robots in PyBullet.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class IntegratorName(str, Enum):
+    """Integrators of our solver."""
+
+    semi_implicit_euler = "semi_implicit_euler"
+    verlet = "verlet"
+    rk4 = "rk4"
+    dop853 = "dop853"
+    radau = "radau"
+    euler = "euler"
+    heun = "heun"
+    nystrom4 = "nystrom4"
+    trapezoidal = "trapezoidal"
+    symmetric = "symmetric"
+
+
+class ModeName(str, Enum):
+    """Who advances bodies that constraints join."""
+
+    filter = "filter"
+    exact = "exact"
+    native = "native"
+
+
+Dt = Annotated[float, typer.Option("--dt", help="Step [s].")]
+Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
+Model = Annotated[str, typer.Argument(help="Bundled name or path of a loops file.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(bulletbridge.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact closed loops for URDF robots in PyBullet."""
+
+
+@app.command()
+def compare(
+    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of loops files.")],
+    dt: Dt = 1 / 240,
+    duration: Duration = 10.0,
+    integrator: Annotated[
+        IntegratorName | None,
+        typer.Option(
+            help="Of our solver, verlet unless springs are too stiff for it; Bullet's is fixed."
+        ),
+    ] = None,
+    rtol: Annotated[float, typer.Option(help="Tolerance of dop853 and radau.")] = 1e-10,
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--solver",
+            help="projector, native, native_tuned, another formulation, or all of them; repeat for "
+            "several. The first three unless given.",
+        ),
+    ] = None,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Measure trajectories against converged DOP853.")
+    ] = False,
+    json_file: JsonFile = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
+    ] = None,
+    gui: Annotated[
+        bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
+    ] = False,
+) -> None:
+    """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
+    from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
+    from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
+    from bulletbridge.comparison.results import Comparison
+    from bulletbridge.comparison.tables import print_results, wide_console
+    from bulletbridge.models.bundled import find
+    from bulletbridge.models.loops_file import read_loops
+
+    names = tuple(solver) if solver else SOLVERS
+    if "all" in names:
+        names = EVERYTHING
+    method = None if integrator is None else integrator.value
+    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference)
+    specs = [read_loops(find(model)) for model in models]
+    require_places(json_file, report)
+    if gui:
+        from bulletbridge.comparison.window.viewer import require_display, view
+
+        require_display()
+        for spec in specs:
+            view(spec, plan)
+    runs: list[ModelRuns] = []
+    page: Path | None = None
+    with progress_bars() as progress:
+        for spec in specs:
+            task = progress.add_task(spec.name, total=plan.steps * len(plan.solvers))
+            runs.append(compare_model(spec, plan, lambda n, k=task: progress.advance(k, n)))
+            progress.update(task, visible=False)
+        comparison = Comparison(tuple(run.result for model in runs for run in model.runs))
+        if report is not None:
+            from bulletbridge.comparison.report import write_report
+
+            progress.add_task("report", total=None)
+            page = write_report(runs, comparison, plan, report)
+    deliver(json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console()))
+    if page is not None:
+        print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
+    raise typer.Exit(worst(runs))
+
+
+@app.command("run", context_settings={"allow_interspersed_args": False})
+def run_a_script(
+    script: Annotated[str, typer.Argument(help="A Python file, unmodified.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own.")] = None,
+    mode: Annotated[
+        ModeName, typer.Option(help="Who advances bodies that constraints join.")
+    ] = ModeName.filter,
+    headless: Annotated[
+        bool,
+        typer.Option(
+            "--headless",
+            help="No window: sliders stay at their start, no key is pressed, waiting is skipped, "
+            "the clock is virtual (50 µs a PyBullet call), real-time simulation goes by it, and "
+            "chance is the same in every run.",
+        ),
+    ] = False,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="End the script after so many steps of all clients together. A sleep without "
+            "a step counts as one, and so do 1000 calls of PyBullet, but no script is ended for "
+            "less than 100 of these.",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Run it natively too: gaps, forces, times.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Measure the constraints after each step.")
+    ] = False,
+    module: Annotated[
+        bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
+    ] = False,
+    json_file: JsonFile = None,
+    outcome: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> Callable[[], int]:
+    """Run an unmodified PyBullet script on our solver, as python would; with its exit code."""
+    from bulletbridge.drop_in.scripts.command import run_alone, run_beside_bullet, run_for_another
+    from bulletbridge.drop_in.scripts.script import Run, Script
+
+    require_places(json_file, None)
+    how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
+    if outcome is not None:
+        return lambda: run_for_another(how, outcome)
+    if compare:
+        return lambda: run_beside_bullet(how, json_file, deliver)
+    watched = watch or json_file is not None
+    return lambda: run_alone(how, json_file, deliver if watched else None)
+
+
+@app.command()
+def inspect(model: Model, json_file: JsonFile = None) -> None:
+    """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
+    from bulletbridge.comparison.inspection import inspect_model
+    from bulletbridge.comparison.tables import print_inspection, wide_console
+
+    found = inspect_model(model)
+    deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
+
+
+@app.command()
+def models() -> None:
+    """List the bundled models."""
+    from bulletbridge.models.bundled import bundled
+
+    for name, path in sorted(bundled().items()):
+        print(f"{name:20} {path}")
+
+
+for command in (inertia, flexible, bench, sweep):
+    app.command()(command)
+
+
+@app.command()
+def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> Callable[[], int] | None:
+    """Show a model in Bullet's window under both solvers; without a display, print the numbers.
+
+    Demos without a model of their own, such as lift, have steps and duration of their own.
+    """
+    from bulletbridge.comparison.window.viewer import require_display
+    from bulletbridge.errors import WorldError
+    from bulletbridge.models.demos import demos, run_demo
+
+    try:
+        require_display()
+        gui = True
+    except WorldError:
+        print("no display: the numbers only", file=sys.stderr)
+        gui = False
+    script = demos().get(name)
+    if script is not None:
+        return lambda: run_demo(script, gui)
+    compare([name], dt=dt, duration=duration, gui=gui)
+    return None
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    try:
+        with quiet_bullet(), warnings.catch_warnings():
+            warnings.simplefilter("once", BulletBridgeWarning)
+            warnings.showwarning = _warn
+            done: Callable[[], int] | int | None = app(
+                arguments, prog_name="bulletbridge", standalone_mode=False
+            )
+        # a script prints, warns and calls C code as under python
+        return done() if callable(done) else int(done or 0)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 130)
+    except (LoopFileError, ModelError, MissingExtraError) as error:
+        return _complain(str(error), WRONG_INPUT)
+    except BulletBridgeError as error:
+        return _complain(str(error), FAILED)
+    except Exception as error:
+        # wrong usage; the class behind it is another one with each release of typer
+        describe: Callable[[], str] | None = getattr(error, "format_message", None)
+        if describe is None:
+            raise
+        return _complain(describe(), WRONG_INPUT)
+
+
+def _complain(message: str, code: int) -> int:
+    """One line on stderr."""
+    if message:
+        print(f"bulletbridge: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line on stderr for our own warnings."""
+    if issubclass(category, BulletBridgeWarning):
+        print(f"bulletbridge: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    else:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        (file or sys.stderr).write(text)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run())

@@ -1,0 +1,98 @@
+"""What Bullet does with a model without saying so."""
+
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pybullet
+
+from bulletbridge.inequalities.bounds import beyond_limits
+from bulletbridge.models.load import LoadedModel
+from bulletbridge.models.model_spec import BodySpec
+
+
+def traps(loaded: LoadedModel) -> tuple[str, ...]:
+    """Warnings about a loaded model, one sentence each."""
+    found: list[str] = []
+    for body in loaded.spec.bodies:
+        prefix = f"{body.name}/" if len(loaded.spec.bodies) > 1 else ""
+        found += from_file(body, prefix)
+        found += from_world(loaded.ids[body.name], prefix, loaded.client)
+    mechanism = loaded.system.mechanism
+    limited = [
+        f"{name} [{joint.lower:g}, {joint.upper:g}]"
+        for name, joint in mechanism.joints.items()
+        if math.isfinite(joint.lower) or math.isfinite(joint.upper)
+    ]
+    if limited:
+        found.append(f"limits act in Bullet's steps, they do not in ours: {', '.join(limited)}")
+    found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
+    return tuple(found)
+
+
+def from_file(body: BodySpec, prefix: str) -> list[str]:
+    """What a URDF says and Bullet drops or changes."""
+    path = Path(body.urdf)
+    try:
+        robot = ET.parse(path).getroot()
+    except (OSError, ET.ParseError):
+        return []
+    found: list[str] = []
+    children = {child.get("link") for child in robot.iter("child")}
+    for link in robot.iter("link"):
+        name = prefix + link.get("name", "")
+        held = body.fixed_base and link.get("name") not in children
+        if link.find("inertial") is None and not held and link.get("name") != "world":
+            found.append(f"link '{name}' has no <inertial>: Bullet gives it 1 kg and 1 kg m²")
+    for joint in robot.iter("joint"):
+        name, kind = prefix + joint.get("name", ""), joint.get("type")
+        if kind == "floating":
+            found.append(f"joint '{name}' is floating: Bullet makes it fixed")
+        if joint.find("mimic") is not None:
+            found.append(f"joint '{name}' has <mimic>: Bullet ignores it; use a coupling")
+        dynamics = joint.find("dynamics")
+        if dynamics is not None and _number(dynamics.get("friction")) != 0.0:
+            found.append(
+                f"joint '{name}' has friction: Bullet ignores it, and so do we without"
+                " 'joint_friction: true'"
+            )
+        axis = joint.find("axis")
+        if axis is not None and kind not in ("fixed", "floating", "spherical"):
+            length = math.hypot(*(_number(x) for x in axis.get("xyz", "1 0 0").split()))
+            if abs(length - 1.0) > 1e-6:
+                found.append(f"joint '{name}' has an <axis> of length {length:.6g}, not 1")
+    if body.scale != 1.0:
+        found.append(
+            f"body '{body.name}' is scaled by {body.scale:g}: Bullet scales lengths, "
+            f"but neither mass nor inertia"
+        )
+    return found
+
+
+def from_world(body: int, prefix: str, client: int) -> list[str]:
+    """What a loaded body has that its author hardly wanted."""
+    found: list[str] = []
+    count = pybullet.getNumJoints(body, physicsClientId=client)
+    for joint in range(count):
+        info = pybullet.getJointInfo(body, joint, physicsClientId=client)
+        name = prefix + info[12].decode()
+        mass, _, inertia = pybullet.getDynamicsInfo(body, joint, physicsClientId=client)[:3]
+        if mass > 0.0 and max(inertia) == 0.0:
+            found.append(
+                f"link '{name}' has mass but no inertia: Bullet replaces a tensor that breaks the "
+                f"triangle inequality by zero"
+            )
+        if mass == 0.0 and info[2] != pybullet.JOINT_FIXED:
+            found.append(
+                f"link '{name}' on the movable joint '{prefix}{info[1].decode()}' has no mass"
+            )
+    if count > 121:
+        found.append(f"{count} joints: Bullet's own dynamics calls are wrong from 122 on")
+    return found
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or 0.0)
+    except ValueError:
+        return math.nan

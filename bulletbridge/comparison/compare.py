@@ -1,0 +1,71 @@
+"""A model under several solvers, judged by one evaluator."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bulletbridge.comparison.describe import LoopReport, loop_reports
+from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progress, options
+from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
+from bulletbridge.errors import BulletBridgeError, LoopFileError, ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.models.bundled import find
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import ModelSpec
+
+
+@dataclass(frozen=True)
+class ModelRuns:
+    """All runs of one model, and what was decided about its loops."""
+
+    spec: ModelSpec
+    runs: tuple[Run, ...]
+    loops: tuple[LoopReport, ...] = ()
+    mechanism: Mechanism | None = None
+    rank: int = 0
+    dof: int = 0
+
+
+def compare_model(
+    model: str | Path | ModelSpec, plan: Plan, progress: Progress = no_progress
+) -> ModelRuns:
+    """Run a model under every solver of a plan.
+
+    A run that fails, or that a solver does not support, says so in its result.
+
+    Raises:
+        LoopFileError: The loops file cannot be understood.
+        ModelError: No such model, or something in it that cannot be modelled.
+    """
+    spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
+    try:
+        loaded = load(spec, **options(plan, "projector"))
+    except (LoopFileError, ModelError):
+        raise
+    except BulletBridgeError as error:
+        failed = [blank(spec, plan, s, "failed", str(error)) for s in plan.solvers]
+        progress(plan.steps * len(failed))
+        return ModelRuns(spec, tuple(Run(result, None) for result in failed))
+    with loaded:
+        system = loaded.system
+        start, loops = (system.q, system.v), loop_reports(loaded)
+        reference = run_reference(spec, plan) if plan.reference else None
+        runs: list[Run] = []
+        for solver in plan.solvers:
+            if solver in NATIVE:
+                runs.append(run_native(loaded, start, plan, solver, reference, progress))
+            elif solver == "projector":
+                runs.append(run_ours(loaded, plan, solver, reference, progress))
+            else:
+                runs.append(run_formulation(spec, start, plan, solver, reference, progress))
+        return ModelRuns(
+            spec, tuple(runs), loops, system.mechanism, system.decision.cap, system.dof
+        )
+
+
+def worst(runs: Sequence[ModelRuns]) -> Literal[0, 1]:
+    """Exit code: 1 when a run failed."""
+    failed = any(run.result.status == "failed" for model in runs for run in model.runs)
+    return 1 if failed else 0

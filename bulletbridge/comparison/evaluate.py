@@ -1,0 +1,105 @@
+"""From a trajectory to a result, by the same measures for everybody."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bulletbridge.comparison.plan import NATIVE, Plan, blank
+from bulletbridge.comparison.results import (
+    Energy,
+    Extent,
+    Final,
+    Result,
+    Status,
+    StepTime,
+    extent,
+    named,
+)
+from bulletbridge.comparison.trajectory import Trace, distances
+from bulletbridge.models.load import LoadedModel
+from bulletbridge.numerics.records import Array
+
+
+def judge(
+    loaded: LoadedModel,
+    plan: Plan,
+    solver: str,
+    trace: Trace,
+    message: str,
+    reference: Array | None,
+) -> Result:
+    """Result of a trajectory, whoever made it."""
+    seen = trace.evaluated
+    assert seen is not None
+    status: Status = "failed" if message else "ok"
+    result = blank(loaded.spec, plan, solver, status, message, len(trace.step_us))
+    mechanism = loaded.system.mechanism
+    return replace(
+        result,
+        integrator=result.integrator if solver in NATIVE else loaded.system.integrator,
+        gap_m=extent(seen.gap_m),
+        gap_rad=extent(seen.gap_rad),
+        gap_kept=extent(seen.gap_kept),
+        gap_kept_rad=extent(seen.gap_kept_rad),
+        gap_rate=extent(seen.gap_rate),
+        gap_rate_rad=extent(seen.gap_rate_rad),
+        gap_acceleration=extent(seen.gap_acceleration[1:]),
+        gap_acceleration_rad=extent(seen.gap_acceleration_rad[1:]),
+        energy=energy_of(loaded, seen.kinetic, seen.potential),
+        trajectory_error=error_against(loaded, trace, reference),
+        step_us=timing(trace.step_us),
+        final=Final(
+            float(trace.t[-1]),
+            named(mechanism, trace.q[-1], "q"),
+            named(mechanism, trace.v[-1], "v"),
+        ),
+        notes=notes_of(loaded, trace, solver),
+    )
+
+
+def energy_of(loaded: LoadedModel, kinetic: Array, potential: Array) -> Energy:
+    """Energy of a run."""
+    total = kinetic + potential
+    drift, scale = float(np.abs(total - total[0]).max()), float(kinetic.max())
+    relative = drift / scale if scale > 0.0 else None
+    return Energy(float(total[0]), drift, relative, is_conservative(loaded))
+
+
+def timing(step_us: Array) -> StepTime | None:
+    """Time per step of a run; None without steps."""
+    if not len(step_us):
+        return None
+    median, p95 = np.percentile(step_us, [50.0, 95.0])
+    return StepTime(float(median), float(p95))
+
+
+def is_conservative(loaded: LoadedModel) -> bool:
+    """Whether nothing in the model brings or takes energy."""
+    axes = loaded.system.mechanism.axes
+    driven = any(c.motion is not None for c in loaded.spec.constraints)
+    driven |= any(callable(force.torque) for force in loaded.spec.forces)
+    elements = loaded.system.encoded.elements
+    pushed = elements["damping"].any() or elements["force"].any() or (elements["target"] >= 0).any()
+    return not (driven or pushed or np.any(axes["damping"]) or np.any(axes["torque"]))
+
+
+def error_against(loaded: LoadedModel, trace: Trace, reference: Array | None) -> Extent | None:
+    """How far configurations are from the reference's."""
+    if reference is None:
+        return None
+    return extent(distances(loaded.system.mechanism, trace.q, reference[: len(trace.q)]))
+
+
+def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
+    """What to know when reading the numbers."""
+    notes: list[str] = []
+    for name, joint in loaded.system.mechanism.joints.items():
+        if joint.kind not in ("revolute", "prismatic"):
+            continue
+        q = trace.q[:, joint.q.start]
+        if q.min() < joint.lower - 1e-9 or q.max() > joint.upper + 1e-9:
+            acts = "Bullet pushes back there" if solver in NATIVE else "limits do not act here"
+            notes.append(
+                f"joint '{name}' leaves its limits [{joint.lower:g}, {joint.upper:g}]; {acts}"
+            )
+    return tuple(notes)

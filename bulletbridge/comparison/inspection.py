@@ -1,0 +1,183 @@
+"""What a model is: loops, rows, rank, mobility, and Bullet's opinion beside ours."""
+
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.comparison.bullet_warnings import traps
+from bulletbridge.comparison.describe import (
+    LoopReport,
+    SpringReport,
+    loop_reports,
+    spring_reports,
+)
+from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
+from bulletbridge.comparison.results import SCHEMA, versions
+from bulletbridge.engine.redundancy import whiten
+from bulletbridge.models.load import LoadedModel, load
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
+
+
+@dataclass(frozen=True)
+class JointReport:
+    """One joint at the start.
+
+    Attributes:
+        name, kind: As in the mechanism.
+        actuated: Whether the loops file says so; passive otherwise.
+        q: Position.
+        source: "given" in the file, "assembled" to close the loops, or "zero".
+    """
+
+    name: str
+    kind: str
+    actuated: bool
+    q: tuple[float, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class MassReport:
+    """Bullet's mass matrix beside ours: largest difference over the largest entry, or why not."""
+
+    body: str
+    difference: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Everything ``inspect`` shows.
+
+    Attributes:
+        nq, nv: Numbers of positions and rates.
+        rows, kept, rank: Rows as written, without those redundant in their loop, independent.
+        dof: Mobility, nv less rank.
+        singular_values: Of the kept rows at the start, masses and lengths divided out.
+        native: Empty when Bullet can close the model itself, else why not.
+    """
+
+    model: str
+    path: str
+    nq: int
+    nv: int
+    rows: int
+    kept: int
+    rank: int
+    dof: int
+    loops: tuple[LoopReport, ...]
+    joints: tuple[JointReport, ...]
+    singular_values: tuple[float, ...]
+    masses: tuple[MassReport, ...]
+    warnings: tuple[str, ...]
+    native: str
+    springs: tuple[SpringReport, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain dictionaries and lists, ready for JSON."""
+        return {"schema": SCHEMA, "versions": versions(), **asdict(self)}
+
+
+def inspect_model(model: str | Path | ModelSpec) -> Inspection:
+    """Load, assemble and describe a model.
+
+    Raises:
+        BulletBridgeError: The model cannot be loaded or assembled.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = load(model)
+    with loaded:
+        system, spec = loaded.system, loaded.spec
+        decision, mechanism = system.decision, system.mechanism
+        moved = {move.joint for move in loaded.assembly.moved}
+        q = system.q
+        joints: list[JointReport] = []
+        for name, joint in mechanism.joints.items():
+            source = "assembled" if name in moved else "zero"
+            source = "given" if name in spec.start_q else source
+            position = tuple(float(x) for x in q[joint.q])
+            joints.append(JointReport(name, joint.kind, name in spec.actuated, position, source))
+        return Inspection(
+            spec.name,
+            str(spec.path),
+            mechanism.nq,
+            mechanism.nv,
+            system.encoded.nc,
+            decision.encoded.nc,
+            decision.cap,
+            system.dof,
+            loop_reports(loaded),
+            tuple(joints),
+            singular_values(loaded),
+            mass_matrices(loaded),
+            (*(str(warning.message) for warning in caught), *traps(loaded)),
+            _native(spec),
+            spring_reports(loaded),
+        )
+
+
+def singular_values(loaded: LoadedModel) -> tuple[float, ...]:
+    """Singular values (min(nc, nv),) of the kept rows at the state, over the largest."""
+    terms, decision = loaded.system.terms(), loaded.system.decision
+    if not len(terms.J):
+        return ()
+    values = np.linalg.svd(whiten(terms.M, decision.scale[:, None] * terms.J), compute_uv=False)
+    return tuple((values / values[0]).tolist())
+
+
+def mass_matrices(loaded: LoadedModel) -> tuple[MassReport, ...]:
+    """Compare our mass matrix with Bullet's, body by body, at the start."""
+    ours, mechanism = loaded.system.terms().M, loaded.system.mechanism
+    q = loaded.system.q
+    found: list[MassReport] = []
+    for name, body in loaded.ids.items():
+        prefix = f"{name}/" if len(loaded.ids) > 1 else ""
+        joints = {n: j for n, j in mechanism.joints.items() if n.startswith(prefix)}
+        if any(joint.kind == "spherical" for joint in joints.values()):
+            note = "Bullet's is wrong with spherical joints"
+            found.append(MassReport(name, None, note))
+            continue
+        if not joints:
+            found.append(MassReport(name, None, "nothing moves"))
+            continue
+        positions = [float(q[j.q.start]) for j in joints.values() if j.kind != "free"]
+        try:
+            theirs = np.array(
+                pybullet.calculateMassMatrix(body, positions, physicsClientId=loaded.client)
+            )
+        except (SystemError, pybullet.error):
+            # over a tensor that is symmetric but for the last digit, among other reasons
+            found.append(MassReport(name, None, "Bullet refuses to calculate its own"))
+            continue
+        rates = [k for j in joints.values() for k in range(j.v.start, j.v.stop)]
+        block = ours[np.ix_(rates, rates)]
+        if any(joint.kind == "free" for joint in joints.values()):
+            block = _in_base_axes(block, body, loaded.client)
+        if block.shape != theirs.shape:
+            found.append(MassReport(name, None, "Bullet's has another size"))
+            continue
+        scale = float(np.abs(theirs).max())
+        found.append(MassReport(name, float(np.abs(block - theirs).max()) / scale))
+    return tuple(found)
+
+
+def _in_base_axes(M: Array, body: int, client: int) -> Array:
+    """Our mass matrix with the base twist in the axes of Bullet's base inertial frame."""
+    quat = pybullet.getBasePositionAndOrientation(body, physicsClientId=client)[1]
+    turn = np.eye(len(M))
+    turn[:3, :3] = turn[3:6, 3:6] = Rotation.from_quat(quat).as_matrix()
+    return turn.T @ M @ turn
+
+
+def _native(spec: ModelSpec) -> str:
+    try:
+        require_native_twin(spec)
+    except NoNativeTwinError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,250 @@
+"""The same model closed by Bullet's own constraints, in a world of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.bullet.reader import read_bullet
+from bulletbridge.bullet.worlds import (
+    connect_direct,
+    disconnect,
+    joint_ids,
+    link_ids,
+    readable,
+)
+from bulletbridge.comparison.native_springs import SpringTorques
+from bulletbridge.comparison.native_twins import require_native_twin
+from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint, Triple
+from bulletbridge.errors import StepError, WorldError
+from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
+
+HINGE_HALF_SPAN = 0.1
+"""Half the distance [m] of the two point constraints that make a revolute joint."""
+
+
+@dataclass(frozen=True)
+class NativeSettings:
+    """How Bullet's solver is set.
+
+    Attributes:
+        iterations: ``numSolverIterations``.
+        erp: Share of the gap that a step takes back; engine-wide, for all but gears.
+        residual: ``solverResidualThreshold``; 0 for all iterations.
+        gear_erp: The same as ``erp`` for gears within one body.
+    """
+
+    iterations: int = 50
+    erp: float = 0.2
+    residual: float = 1e-7
+    gear_erp: float = 0.0
+
+
+DEFAULT = NativeSettings()
+TUNED = NativeSettings(iterations=200, erp=0.8, residual=0.0, gear_erp=0.8)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A frame as Bullet wants it: in the inertial frame of a link, or in the world.
+
+    Attributes:
+        body, link: Bullet's numbers; -1, -1 is the world.
+        R: (3, 3), p: (3,) [m] of the frame.
+    """
+
+    body: int
+    link: int
+    R: Array
+    p: Array
+
+    @property
+    def quat(self) -> list[float]:
+        """Orientation xyzw."""
+        return Rotation.from_matrix(self.R).as_quat().tolist()
+
+
+class NativeWorld:
+    """A model advanced by ``stepSimulation``, motors and damping off, as ours.
+
+    Joint forces of the model, and what its springs do to the joints, are applied as torques before
+    each step; contacts are off.
+
+    Args:
+        spec: The model.
+        q, v: Start, (nq,) and (nv,), as the system of the same model has them.
+        dt: Step [s].
+        settings: Of Bullet's solver.
+
+    Raises:
+        NoNativeTwinError: Bullet has no constraint for something in the model.
+        WorldError: Bullet refuses a constraint.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, q: Array, v: Array, dt: float, settings: NativeSettings = DEFAULT
+    ) -> None:
+        require_native_twin(spec)
+        self.spec, self.settings, self.dt, self.t = spec, settings, dt, 0.0
+        self.client = connect_direct()
+        try:
+            self._build(q, v)
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, q: Array, v: Array) -> None:
+        client = self.client
+        pybullet.setTimeStep(self.dt, physicsClientId=client)
+        pybullet.setPhysicsEngineParameter(
+            numSolverIterations=self.settings.iterations,
+            erp=self.settings.erp,
+            solverResidualThreshold=self.settings.residual,
+            physicsClientId=client,
+        )
+        self.ids = load_bodies(self.spec, client)
+        self._links, self._joints = link_ids(self.ids, client), joint_ids(self.ids, client)
+        for body, link in self._links.values():
+            pybullet.setCollisionFilterGroupMask(body, link, 0, 0, physicsClientId=client)
+        self.bodies = read_bullet(readable(self.ids), client)
+        self.bodies.write(q, v)
+        self.constraint_ids = [
+            made for constraint in self.spec.constraints for made in self._close(constraint)
+        ]
+        self._forces = [(self._joints[force.joint], force) for force in self.spec.forces]
+        self._drives: dict[str, float] = {}
+        self._springs = SpringTorques(self.bodies.mechanism, self.spec.elements)
+
+    def drive(self, torques: Mapping[str, float], gravity: Array) -> None:
+        """Torques by joint [N m or N] besides the model's, and gravity (3,) [m/s²], from now on."""
+        self._drives = dict(torques)
+        pybullet.setGravity(*gravity.tolist(), physicsClientId=self.client)
+
+    def step(self) -> tuple[Array, Array]:
+        """Advance by one step; the state after it.
+
+        Raises:
+            StepError: Bullet's numbers are not finite any more.
+        """
+        self.advance()
+        return self.state()
+
+    def advance(self) -> None:
+        """Apply joint forces and let Bullet step."""
+        client = self.client
+        for (body, joint), force in self._forces:
+            position, rate = pybullet.getJointState(body, joint, physicsClientId=client)[:2]
+            torque = force.torque_at(self.t) - force.damping * rate
+            torque -= force.stiffness * (position - force.rest)
+            pybullet.setJointMotorControl2(
+                body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
+            )
+        drives = [*self._drives.items(), *self._spring_torques()]
+        for name, torque in drives:  # Bullet adds them up
+            body, joint = self._joints[name]
+            pybullet.setJointMotorControl2(
+                body, joint, pybullet.TORQUE_CONTROL, force=torque, physicsClientId=client
+            )
+        pybullet.stepSimulation(physicsClientId=client)
+        self.t += self.dt
+
+    def _spring_torques(self) -> list[tuple[str, float]]:
+        """Torques of the force elements at the start of the step, by joint."""
+        if not self.spec.elements:
+            return []
+        torques = self._springs(*self.state(), self.t)
+        joints = self.bodies.mechanism.joints.items()
+        return [(name, float(torques[joint.v.start])) for name, joint in joints]
+
+    def state(self) -> tuple[Array, Array]:
+        """q and v now.
+
+        Raises:
+            StepError: They are not finite.
+        """
+        try:
+            return self.bodies.state()
+        except WorldError as error:
+            raise StepError(f"Bullet's solver failed at t = {self.t:.6g} s: {error}") from None
+
+    def close(self) -> None:
+        """Close the world."""
+        disconnect(self.client)
+
+    def _close(self, constraint: LoopJoint | Distance | Coupling) -> list[int]:
+        """Bullet's constraints that do the same; their ids."""
+        if isinstance(constraint, Coupling):
+            return [self._gear(constraint)]
+        assert isinstance(constraint, LoopJoint)
+        axis_b = constraint.axis_b or constraint.axis
+        a, b = self._anchor(constraint.a, constraint.axis), self._anchor(constraint.b, axis_b)
+        if a.body < 0:  # only the child may be the world
+            a, b = b, a
+        name = constraint.name
+        if constraint.model is JointModel.BALL:
+            return [self._create(name, pybullet.JOINT_POINT2POINT, a, b)]
+        if constraint.model is JointModel.WELD:
+            return [self._create(name, pybullet.JOINT_FIXED, a, b)]
+        if constraint.model is JointModel.PRISMATIC:
+            return [self._create(name, pybullet.JOINT_PRISMATIC, a, b)]
+        ends = [HINGE_HALF_SPAN * np.array([0.0, 0.0, side]) for side in (-1.0, 1.0)]
+        return [
+            self._create(name, pybullet.JOINT_POINT2POINT, _shifted(a, end), _shifted(b, end))
+            for end in ends
+        ]
+
+    def _anchor(self, frame: Frame, axis: Triple) -> Anchor:
+        R = rpy_matrix(frame.rpy) @ frame_with_z(axis)
+        p = np.asarray(frame.xyz, float)
+        if frame.link not in self._links and frame.link == WORLD:
+            return Anchor(-1, -1, R, p)
+        body, link = self._links[frame.link]
+        info = pybullet.getDynamicsInfo(body, link, physicsClientId=self.client)
+        R_LI = Rotation.from_quat(info[4]).as_matrix()
+        return Anchor(body, link, R_LI.T @ R, R_LI.T @ (p - np.asarray(info[3])))
+
+    def _create(self, name: str, kind: int, a: Anchor, b: Anchor) -> int:
+        try:
+            return pybullet.createConstraint(
+                a.body,
+                a.link,
+                b.body,
+                b.link,
+                kind,
+                a.R[:, 2].tolist(),
+                a.p.tolist(),
+                b.p.tolist(),
+                a.quat,
+                b.quat,
+                physicsClientId=self.client,
+            )
+        except pybullet.error as error:
+            raise WorldError(f"Bullet refuses the constraint '{name}': {error}") from None
+
+    def _gear(self, gear: Coupling) -> int:
+        (first, a), (second, b) = gear.coefficients.items()
+        (body_a, link_a), (body_b, link_b) = self._joints[first], self._joints[second]
+        still = Anchor(body_a, link_a, np.eye(3), np.zeros(3))
+        made = self._create(
+            gear.name, pybullet.JOINT_GEAR, still, Anchor(body_b, link_b, still.R, still.p)
+        )
+        # between two bodies Bullet's position term reads the wrong joint: rates only
+        erp = self.settings.gear_erp if body_a == body_b else 0.0
+        pybullet.changeConstraint(
+            made,
+            gearRatio=b / a,
+            erp=erp,
+            relativePositionTarget=gear.offset / a,
+            physicsClientId=self.client,
+        )
+        return made
+
+
+def _shifted(anchor: Anchor, offset: Array) -> Anchor:
+    return Anchor(anchor.body, anchor.link, anchor.R, anchor.p + anchor.R @ offset)

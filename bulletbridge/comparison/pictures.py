@@ -1,0 +1,181 @@
+"""Rendered pictures of a mechanism, by Bullet's software renderer; no display is needed."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.worlds import BASE, connect_direct, disconnect
+from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.modal_beams import read_world
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
+
+SIZE = (480, 360)
+ROUGH_SIZE = (160, 120)
+"""Width and height [pixels] of pictures, and of those that only find out where things are."""
+FIELD_OF_VIEW = 40.0  # [deg], vertical
+HALF = float(np.tan(np.radians(0.5 * FIELD_OF_VIEW)))
+ASPECT = SIZE[0] / SIZE[1]
+FROM_CORNER = np.array([0.55, -0.75, 0.38])
+FLAT = 0.25
+"""A cloud of links thinner than this, relative to its width, is looked at from its flat side."""
+FILLED = 0.88
+"""Share of the picture that the mechanism takes."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where pictures are taken from.
+
+    Attributes:
+        target: (3,) [m] what is in the middle.
+        direction: (3,) unit vector from there to the camera.
+        distance: [m]
+        width: [m] of the mechanism from left to right, at the target.
+    """
+
+    target: Array
+    direction: Array
+    distance: float
+    width: float = 1.0
+
+    @property
+    def right(self) -> Array:
+        """Unit vector (3,) to the right of the picture."""
+        flat = abs(self.direction[2]) > 0.95
+        pole = np.array([0.0, 1.0, 0.0]) if flat else np.array([0.0, 0.0, 1.0])
+        right = np.cross(pole, self.direction)
+        return right / np.linalg.norm(right)
+
+    @property
+    def up(self) -> Array:
+        """Unit vector (3,) to the top of the picture."""
+        return np.cross(self.direction, self.right)
+
+
+def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array]) -> list[bytes]:
+    """PNG pictures of configurations, one camera for all.
+
+    Args:
+        spec: The model.
+        states: Configurations (nq,) to show.
+        framing: Configurations that the camera has to have in view.
+    """
+    client = connect_direct()
+    try:
+        bodies = read_world(spec, load_bodies(spec, client), client)
+        camera = find_camera(bodies, framing)
+        found: list[bytes] = []
+        for q in states:
+            bodies.write(q, np.zeros(bodies.mechanism.nv))
+            found.append(png(take(camera, client, SIZE)[0]))
+        return found
+    finally:
+        disconnect(client)
+
+
+def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
+    """A camera that has all configurations (nq,) in view; leaves the bodies in the last one.
+
+    Bullet tells the extent of collision shapes only, so rough pictures find out what is visible.
+    """
+    centres = np.concatenate([_centres(bodies, q) for q in states])
+    middle = centres.mean(axis=0)
+    spread = max(float(np.linalg.norm(centres - middle, axis=1).max()), 0.05)
+    camera = Camera(middle, _direction(centres - middle), 8.0 * spread)
+    for _ in range(6):
+        found = _visible(bodies, states, camera)
+        if found is None:
+            return camera
+        lower, upper = found
+        size = camera.distance * HALF * np.array([ASPECT, 1.0])
+        shift = 0.5 * (lower + upper) * size
+        share = float((0.5 * (upper - lower)).max())
+        camera = Camera(
+            camera.target + shift[0] * camera.right + shift[1] * camera.up,
+            camera.direction,
+            camera.distance * (1.7 if share > 0.97 else share / FILLED),
+            float(size[0] * (upper - lower)[0]),
+        )
+        if abs(share - FILLED) < 0.03:
+            break
+    return camera
+
+
+def _centres(bodies: BulletBodies, q: Array) -> Array:
+    """Centres of mass (n, 3) of the links at a configuration."""
+    bodies.write(q, np.zeros(bodies.mechanism.nv))
+    client = bodies.client
+    found: list[Sequence[float]] = []
+    for body in bodies.body_ids.values():
+        found.append(pybullet.getBasePositionAndOrientation(body, physicsClientId=client)[0])
+        links = list(range(pybullet.getNumJoints(body, physicsClientId=client)))
+        if links:
+            states = pybullet.getLinkStates(body, links, physicsClientId=client)
+            found += [state[0] for state in states]
+    return np.array(found, float)
+
+
+def _direction(cloud: Array) -> Array:
+    """From where a cloud of points (n, 3) around its middle is best looked at."""
+    _, sizes, axes = np.linalg.svd(cloud, full_matrices=False)
+    direction = FROM_CORNER
+    if len(sizes) == 3 and 0.0 < sizes[1] and sizes[2] < FLAT * sizes[1]:
+        normal = axes[2] * (-1.0 if axes[2] @ FROM_CORNER < 0.0 else 1.0)
+        direction = normal + (0.5 if abs(normal[2]) > 0.9 else 0.2) * FROM_CORNER
+    return direction / np.linalg.norm(direction)
+
+
+def _visible(
+    bodies: BulletBodies, states: Sequence[Array], camera: Camera
+) -> tuple[Array, Array] | None:
+    """Lower left and upper right corner of what is visible; the picture is (-1, -1) to (1, 1)."""
+    corners: list[Array] = []
+    scale, still = np.array(ROUGH_SIZE, float), np.zeros(bodies.mechanism.nv)
+    for q in states:
+        bodies.write(q, still)
+        mask = take(camera, bodies.client, ROUGH_SIZE)[1]
+        rows, columns = np.nonzero(mask > BASE)
+        if len(rows):
+            pixels = np.array([[columns.min(), rows.min()], [columns.max() + 1, rows.max() + 1]])
+            corners.append((2.0 * pixels / scale - 1.0) * [1.0, -1.0])
+    if not corners:
+        return None
+    points = np.concatenate(corners)
+    return points.min(axis=0), points.max(axis=0)
+
+
+def take(camera: Camera, client: int, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """One picture (height, width, 3), and the body seen in each pixel, -1 for none."""
+    eye = camera.target + camera.distance * camera.direction
+    view = pybullet.computeViewMatrix(eye.tolist(), camera.target.tolist(), camera.up.tolist())
+    lens = pybullet.computeProjectionMatrixFOV(
+        FIELD_OF_VIEW, ASPECT, 0.02 * camera.distance, 10.0 * camera.distance
+    )
+    light = camera.direction + 0.6 * camera.up - 0.4 * camera.right
+    width, height = size
+    picture = pybullet.getCameraImage(
+        width,
+        height,
+        view,
+        lens,
+        lightDirection=light.tolist(),
+        shadow=0,
+        renderer=pybullet.ER_TINY_RENDERER,
+        physicsClientId=client,
+    )
+    pixels = np.reshape(np.asarray(picture[2], np.uint8), (height, width, 4))
+    return pixels[:, :, :3], np.reshape(np.asarray(picture[4], np.int64), (height, width))
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """PNG of (height, width, 3) bytes."""
+    from matplotlib.image import imsave  # pyright: ignore[reportUnknownVariableType]
+
+    buffer = io.BytesIO()
+    imsave(buffer, np.ascontiguousarray(pixels), format="png")
+    return buffer.getvalue()

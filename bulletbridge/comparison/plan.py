@@ -1,0 +1,130 @@
+"""How to run a comparison."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.comparison.native import DEFAULT, TUNED, NativeSettings
+from bulletbridge.comparison.results import Result, Status
+from bulletbridge.errors import ModelError
+from bulletbridge.formulations.registry import FORMULATIONS
+from bulletbridge.models.load import SystemOptions
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.system.options import (
+    BOUNDED,
+    COMPILED,
+    CONTROLLED,
+    INTEGRATORS,
+    Integrator,
+    chosen,
+)
+
+MOST_STEPS = 5_000_000
+"""Every state is kept for judging."""
+NATIVE: dict[str, NativeSettings] = {"native": DEFAULT, "native_tuned": TUNED}
+SOLVERS = ("projector", *NATIVE)
+"""What a model runs under unless told otherwise."""
+EVERYTHING = (*FORMULATIONS, *NATIVE)
+"""What ``all`` stands for."""
+BASELINES = ("multipliers", "baumgarte")
+"""Formulations that run as textbooks have them, without correction and filter."""
+Progress = Callable[[int], None]
+"""Called with the number of steps done since the last call."""
+
+
+def no_progress(_steps: int) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run.
+
+    Attributes:
+        dt: Step [s].
+        duration: [s], rounded to whole steps.
+        integrator: Of our solver, None for its default; Bullet's is always semi-implicit Euler.
+        rtol: Tolerance of ``dop853`` and ``radau``.
+        solvers: Names from ``EVERYTHING``.
+        reference: Measure trajectories against DOP853 at tight tolerance.
+    """
+
+    dt: float = 1 / 240
+    duration: float = 10.0
+    integrator: Integrator | None = None
+    rtol: float = 1e-10
+    solvers: tuple[str, ...] = SOLVERS
+    reference: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            ModelError: It says what and why.
+        """
+        for name, value in (("dt", self.dt), ("duration", self.duration), ("rtol", self.rtol)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"{name} is {value}; give a positive number")
+        for solver in self.solvers:
+            if solver not in EVERYTHING:
+                raise ModelError(f"unknown solver '{solver}'; there are {', '.join(EVERYTHING)}")
+        if self.integrator is not None and self.integrator not in INTEGRATORS:
+            raise ModelError(
+                f"unknown integrator '{self.integrator}'; there are {', '.join(INTEGRATORS)}"
+            )
+
+        if self.steps > MOST_STEPS:
+            raise ModelError(
+                f"{self.duration:g} s in steps of {self.dt:g} s are {self.steps} steps, more than "
+                f"{MOST_STEPS}; use a larger dt or a shorter duration"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Number of steps, at least one."""
+        return max(1, round(self.duration / self.dt))
+
+
+def options(plan: Plan, solver: str) -> SystemOptions:
+    """Keyword arguments of ``System`` for one of our solvers under a plan."""
+    options: SystemOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
+    options["formulation"] = solver
+    if solver in BASELINES and plan.integrator not in CONTROLLED:
+        options["passes"], options["velocity_filter"] = 0, False
+    return options
+
+
+def blank(
+    spec: ModelSpec, plan: Plan, solver: str, status: Status, message: str, steps: int = 0
+) -> Result:
+    """A result without numbers."""
+    if solver in NATIVE:
+        s = NATIVE[solver]
+        mode, integrator = "native", BOUNDED
+        settings = (
+            f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
+            f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
+        )
+    elif solver in BASELINES and plan.integrator not in CONTROLLED:
+        mode, integrator = "formulation", chosen(plan.integrator, False)
+        settings = "no correction, no filter, in Python"
+    else:
+        mode, integrator = "exact", chosen(plan.integrator, False)
+        settings = "redundant directions dropped, gap corrected to round-off, state written back"
+        if integrator in CONTROLLED:
+            settings += f", rtol {plan.rtol:g}"
+        if solver != "projector" or integrator not in COMPILED:
+            settings += ", in Python"
+    return Result(
+        spec.name,
+        solver,
+        mode,
+        integrator,
+        plan.dt,
+        plan.steps * plan.dt,
+        steps,
+        status,
+        message,
+        settings=settings + ", motors and link damping off",
+    )

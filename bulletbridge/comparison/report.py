@@ -1,0 +1,195 @@
+"""A comparison as one self-contained HTML page."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from bulletbridge.comparison.compare import ModelRuns
+from bulletbridge.comparison.describe import LoopReport
+from bulletbridge.comparison.pictures import photograph
+from bulletbridge.comparison.plan import NATIVE, Plan
+from bulletbridge.comparison.plots import (
+    COLOURS,
+    LABELS,
+    energy_figure,
+    gap_figure,
+    joints_figure,
+    time_figure,
+)
+from bulletbridge.comparison.results import Comparison, Result
+from bulletbridge.comparison.runs import Run
+from bulletbridge.errors import MissingExtraError, ModelError
+
+PICTURES = 4
+"""Times at which a mechanism is shown."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture as a data URI with its caption."""
+
+    image: str
+    time: str
+    gap: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One model on the page."""
+
+    name: str
+    path: str
+    facts: str
+    results: tuple[Result, ...]
+    loops: tuple[LoopReport, ...]
+    figures: tuple[tuple[str, str], ...]  # caption, data URI
+    rows: tuple[tuple[str, tuple[Shot, ...]], ...]  # solver, its pictures
+    notes: tuple[str, ...]
+
+
+def write_report(
+    runs: Sequence[ModelRuns], comparison: Comparison, plan: Plan, directory: Path
+) -> Path:
+    """Write ``index.html`` with everything in it; nothing is loaded from elsewhere.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
+        ModelError: The directory cannot be written.
+    """
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError:
+        raise MissingExtraError(
+            "reports need jinja2; install it with: pip install jinja2"
+        ) from None
+    source = files("bulletbridge.comparison") / "templates" / "report.html.j2"
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = number
+    page = environment.from_string(source.read_text(encoding="utf-8")).render(
+        sections=[section(model) for model in runs],
+        comparison=comparison,
+        plan=plan,
+        labels=LABELS,
+        colours=COLOURS,
+    )
+    path = directory / "index.html"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ModelError(f"cannot write the report to '{path}': {error}") from None
+    return path
+
+
+def section(model: ModelRuns) -> Section:
+    """What the page shows of one model."""
+    spec, mechanism = model.spec, model.mechanism
+    results = tuple(run.result for run in model.runs)
+    facts, figures, rows = "", [], []
+    if mechanism is not None:
+        facts = (
+            f"{plural(len(mechanism.joints), 'joint')} with {plural(mechanism.nv, 'rate')}, "
+            f"{plural(len(model.loops), 'constraint')} with "
+            f"{plural(sum(loop.rows for loop in model.loops), 'row')}, {model.rank} independent: "
+            f"{plural(model.dof, 'degree')} of freedom"
+        )
+        figures = [
+            (gap_caption(model), gap_figure(model.runs)),
+            ("Change of total energy", energy_figure(model.runs)),
+            (positions_caption(model), joints_figure(model.runs, mechanism, spec.actuated)),
+            ("Time per step", time_figure(model.runs)),
+        ]
+        rows = picture_rows(model)
+    notes = tuple(dict.fromkeys(f"{note}." for result in results for note in result.notes))
+    return Section(
+        spec.name,
+        spec.path.name,
+        facts,
+        results,
+        model.loops,
+        tuple((caption, uri(svg.encode(), "image/svg+xml")) for caption, svg in figures),
+        tuple(rows),
+        notes,
+    )
+
+
+def picture_rows(model: ModelRuns) -> list[tuple[str, tuple[Shot, ...]]]:
+    """Pictures of the first run and of Bullet's at the same times, one camera for both."""
+    drawn = [run for run in model.runs if run.trace is not None and len(run.trace.t) > 1]
+    if not drawn:
+        return []
+    others = sorted(drawn[1:], key=lambda run: run.result.solver not in NATIVE)
+    shown = [drawn[0], *others[:1]]
+    framing = [q for q in _spread(shown[0], 3 * PICTURES)]
+    found: list[tuple[str, tuple[Shot, ...]]] = []
+    for run in shown:
+        trace = run.trace
+        assert trace is not None and trace.evaluated is not None
+        seen, columns = trace.evaluated, _columns(len(trace.t), PICTURES)
+        pictures = photograph(model.spec, [trace.q[k] for k in columns], framing)
+        gaps = (
+            (seen.gap_m, "m")
+            if any(loop.type != "coupling" for loop in model.loops)
+            else (seen.gap_rad, "rad")
+        )
+        shots = [
+            Shot(
+                uri(picture, "image/png"),
+                f"{trace.t[k]:.2f} s",
+                f"gap {number(float(gaps[0][k]))} {gaps[1]}",
+            )
+            for picture, k in zip(pictures, columns, strict=True)
+        ]
+        found.append((run.result.solver, tuple(shots)))
+    return found
+
+
+def _spread(run: Run, count: int) -> np.ndarray:
+    assert run.trace is not None
+    return run.trace.q[_columns(len(run.trace.t), count)]
+
+
+def _columns(length: int, count: int) -> list[int]:
+    return sorted({int(k) for k in np.linspace(0, length - 1, count)})
+
+
+def gap_caption(model: ModelRuns) -> str:
+    """Says what is drawn of the gap."""
+    dropped = any(loop.mismatch_m > 1e-9 or loop.mismatch_rad > 1e-9 for loop in model.loops)
+    return "Gap over time, all rows as written" + ("; dashed: kept directions" if dropped else "")
+
+
+def positions_caption(model: ModelRuns) -> str:
+    """Says which line style is whose."""
+    drawn = [run.result.solver for run in model.runs if run.trace is not None]
+    styles = zip(("solid", "dashed", "dotted"), drawn, strict=False)
+    return "Joint positions: " + "; ".join(f"{style} {LABELS.get(n, n)}" for style, n in styles)
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def uri(content: bytes, kind: str) -> str:
+    """A data URI."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def number(value: float | None) -> str:
+    """A number for reading: two digits, powers of ten as such; a dash for None."""
+    if value is None:
+        return "–"
+    if value == 0.0:
+        return "0"
+    if 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{mantissa}·10{raised}"

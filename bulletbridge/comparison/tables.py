@@ -1,0 +1,135 @@
+"""Results on a terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bulletbridge.comparison.inspection import Inspection
+from bulletbridge.comparison.results import Result
+
+BOLD = "bold"
+STATUS = {"ok": "green", "failed": "red", "unsupported": "yellow"}
+
+
+def wide_console() -> Console:
+    """A console that shows text as it is, and does not squeeze tables when it goes to a file."""
+    width = None if Console().is_terminal else 120
+    return Console(width=width, markup=False, emoji=False)  # names may have brackets and colons
+
+
+def number(value: float | None) -> str:
+    """A number of three digits; a dash for None."""
+    return "–" if value is None else f"{value:.3g}"
+
+
+def title(console: Console, name: str, rest: str = "") -> None:
+    """What comes next, after an empty line."""
+    console.print()
+    console.print(Text.assemble((name, BOLD), rest))
+
+
+def print_results(results: Sequence[Result], console: Console) -> None:
+    """One line per run; messages and notes below."""
+    table = Table(box=None, pad_edge=False, header_style=BOLD, padding=(0, 1, 0, 0))
+    for heading in ("model", "solver", "status"):
+        table.add_column(heading, overflow="fold")
+    headings = [
+        "gap\n[m]",
+        "gap\n[rad]",
+        "kept gap\n[m]",
+        "gap rate\n[m/s]",
+        "gap acc.\n[m/s²]",
+    ]
+    headings += ["energy\n[J]", "rank", "step\n[µs]"]
+    errors = any(result.trajectory_error for result in results)
+    for heading in [*headings, *(["error"] if errors else [])]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        cells = [
+            number(extent.max if extent else None)
+            for extent in (
+                result.gap_m,
+                result.gap_rad,
+                result.gap_kept,
+                result.gap_rate,
+                result.gap_acceleration,
+            )
+        ]
+        energy, rank, times = result.energy, result.rank, result.step_us
+        cells.append(number(energy.drift_max_J if energy else None))
+        cells.append(f"{rank.max}/{rank.rows}" if rank else "–")
+        cells.append(number(times.median if times else None))
+        if errors:
+            cells.append(number(result.trajectory_error.max if result.trajectory_error else None))
+        status = Text(result.status, STATUS[result.status])
+        table.add_row(result.model, result.solver, status, *cells)
+    console.print(table)
+    for result in results:
+        if result.message:
+            console.print(f"{result.model}, {result.solver}: {result.message}")
+    for note in dict.fromkeys(f"{r.model}: {note}" for r in results for note in r.notes):
+        console.print(note)
+
+
+def print_inspection(found: Inspection, console: Console) -> None:
+    """A model in tables."""
+    console.print(Text.assemble((found.model, BOLD), f"  {found.path}"), soft_wrap=True)
+    sizes = f"{found.nq} positions, {found.nv} rates; {found.rows} rows, {found.kept} kept, "
+    console.print(Text.assemble(f"{sizes}rank {found.rank}; ", (f"mobility {found.dof}", BOLD)))
+    loops = Table(box=None, pad_edge=False, header_style=BOLD, title_justify="left")
+    for heading in ("constraint", "type", "joins"):
+        loops.add_column(heading)
+    for heading in ("rows", "kept", "gap [m]", "gap [rad]"):
+        loops.add_column(heading, justify="right", no_wrap=True)
+    for loop in found.loops:
+        joins = f"{loop.a}, {loop.b}" if loop.b else loop.a
+        sizes = (str(loop.rows), str(loop.kept), number(loop.gap_m), number(loop.gap_rad))
+        loops.add_row(loop.name, loop.type, joins, *sizes)
+    console.print()
+    console.print(loops)
+    dropped = [loop for loop in found.loops if loop.dropped]
+    if dropped or found.rank < found.kept:
+        title(console, "redundant rows", " (no joint can move them; axes of frame a)")
+    for loop in dropped:
+        console.print(
+            f"  {loop.name}: {'; '.join(loop.dropped)}  (mismatch {number(loop.mismatch_m)} m, "
+            f"{number(loop.mismatch_rad)} rad)",
+            markup=False,
+        )
+    if found.rank < found.kept:
+        console.print(f"  between constraints: {found.kept - found.rank} more, in combination")
+    if found.springs:
+        springs = Table(box=None, pad_edge=False, header_style=BOLD)
+        for heading in ("spring", "type", "joins", "length or turn", "force"):
+            springs.add_column(heading)
+        for spring in found.springs:
+            numbers = (" ".join(map(number, x)) for x in (spring.position, spring.force))
+            springs.add_row(spring.name, spring.type, f"{spring.a}, {spring.b}", *numbers)
+        console.print()
+        console.print(springs)
+    joints = Table(box=None, pad_edge=False, header_style=BOLD)
+    for heading in ("joint", "kind", "drive", "start", ""):
+        joints.add_column(heading)
+    for joint in found.joints:
+        joints.add_row(
+            joint.name,
+            joint.kind,
+            "actuated" if joint.actuated else "passive",
+            " ".join(f"{x:.4g}" for x in joint.q),
+            joint.source,
+        )
+    console.print()
+    console.print(joints)
+    if found.singular_values:
+        title(console, "singular values", " of the kept rows at the start, over the largest")
+        console.print("  " + "  ".join(number(s) for s in found.singular_values))
+    title(console, "mass matrix", ", Bullet's beside ours, largest difference over largest entry")
+    for mass in found.masses:
+        shown = mass.note if mass.difference is None else f"{mass.difference:.1e}"
+        console.print(f"  {mass.body}: {shown}")
+    title(console, "in Bullet")
+    native = found.native or "closes with Bullet's own constraints as well"
+    for line in (native, *found.warnings):
+        console.print(f"  {line}")

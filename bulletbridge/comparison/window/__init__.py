@@ -1,0 +1,1 @@
+"""Bullet's window: both solvers side by side, overlay, sliders."""

@@ -1,0 +1,270 @@
+"""Gaps and reactions drawn into Bullet's window, a few times a second."""
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import pybullet
+
+from bulletbridge.mechanism.records import SPRING
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
+
+PERIOD = 0.1
+"""Seconds of wall time from the end of one drawing to the next, at least."""
+REST = 2.0
+"""The same in times that the drawing took: slow windows must not hold up the simulation."""
+VISIBLE, MOST_MAGNIFIED = 0.05, 6
+"""Length at which a gap is seen, in mechanism lengths; 10 to this power is the most it is drawn
+longer than it is. Round-off stays invisible."""
+WEIGHT_LENGTH, LONGEST = 1.0, 1.5
+"""Length of an arrow for the weight of the mechanism, and of any arrow, in mechanism lengths."""
+NEGLIGIBLE = 1e-6
+"""No arrow below this share of the weight, or of the weight times the mechanism's length."""
+HEAD = 0.15
+"""Barbs of an arrow, relative to its length."""
+ASIDE, BEYOND = 0.12, 0.06
+"""How far words are from a point and beyond a tip, in mechanism lengths."""
+GAP_COLOUR = (0.82, 0.1, 0.2)
+FORCE_COLOUR, MOMENT_COLOUR = (0.85, 0.4, 0.0), (0.35, 0.1, 0.75)
+SPRING_COLOUR = (0.1, 0.45, 0.3)
+EARTH_GRAVITY = 9.81  # [m/s²], the unit of force where there is no gravity
+BLACK = (0.0, 0.0, 0.0)
+
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is drawn of one constraint, world axes.
+
+    Attributes:
+        name: The constraint.
+        point_a: (3,) [m] where frame a wants the origin of frame b to be.
+        point_b: (3,) [m] where it is; the difference is the gap.
+        force: (3,) [N] on the link of frame b, at point b.
+        moment: (3,) [N m] about point b.
+        spring: What a force element exerts, in words; empty for a constraint, which has a gap.
+    """
+
+    name: str
+    point_a: Array
+    point_b: Array
+    force: Array
+    moment: Array
+    spring: str = ""
+
+    @property
+    def finite(self) -> bool:
+        """Whether it can be drawn."""
+        return bool(np.all(np.isfinite([self.point_a, self.point_b, self.force, self.moment])))
+
+
+def marks_of(system: System) -> list[Mark]:
+    """Gaps and reactions of all loops at the state of a system, and springs between two points.
+
+    Couplings have no place.
+    """
+    reactions, nothing = system.reactions(), np.zeros(3)
+    marks = [
+        Mark(name, point - gap, point, reactions[name].force, reactions[name].torque)
+        for name, (point, gap) in system.gap_vectors().items()
+    ]
+    return marks + [
+        Mark(f"spring {name}", s.point_a, s.point_b, nothing, nothing, f"{s.force:.3g} N")
+        for name, s in system.spring_forces().items()
+        if s.kind == SPRING
+    ]
+
+
+def weight_of(system: System) -> float:
+    """Weight of a mechanism [N]; that on Earth where there is no gravity."""
+    g = float(np.linalg.norm(system.gravity)) or EARTH_GRAVITY
+    bodies, stations = system.mechanism.bodies, system.mechanism.stations
+    return float(bodies["mass"].sum() + stations["mass"].sum()) * g
+
+
+class Overlay:
+    """Draws constraints into the window of a Bullet client; without a window it does nothing.
+
+    Every item takes the place of its former self, and items of constraints that are gone go too.
+    While it draws, rendering is off, as each item would wait for a frame of the window otherwise.
+
+    Args:
+        client: Bullet's client id.
+        weight: Force [N] that is drawn as ``WEIGHT_LENGTH`` mechanism lengths.
+        length: Of the mechanism [m]; weight times length is what a moment is measured by.
+        gap_colour: Of gaps.
+        clock: Wall time [s].
+    """
+
+    def __init__(
+        self,
+        client: int,
+        weight: float,
+        length: float,
+        *,
+        gap_colour: Colour = GAP_COLOUR,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.client, self.weight, self.length = client, weight, length
+        self.gap_colour, self._clock = gap_colour, clock
+        self._due_at = -np.inf
+        self._items: dict[tuple[str, str], int] = {}
+        self._stale: set[tuple[str, str]] = set()
+
+    @property
+    def due(self) -> bool:
+        """Whether ``update`` would draw; ask first where marks are dear."""
+        return self._clock() >= self._due_at and has_window(self.client)
+
+    def update(self, marks: Iterable[Mark]) -> bool:
+        """Draw the marks, unless the last drawing was less than ``PERIOD`` ago; say whether.
+
+        Raises:
+            pybullet.error: The window was closed meanwhile.
+        """
+        if not self.due:
+            return False
+        begun, self._stale = self._clock(), set(self._items)
+        with not_rendered(self.client):
+            for mark in marks:
+                if mark.finite:
+                    self._draw(mark)
+            for key in self._stale:
+                self._remove(key)
+        done = self._clock()
+        self._due_at = done + max(PERIOD, REST * (done - begun))
+        return True
+
+    def clear(self) -> None:
+        """Remove all that is drawn; the next ``update`` draws at once."""
+        if self._items and has_window(self.client):
+            with not_rendered(self.client):
+                for key in list(self._items):
+                    self._remove(key)
+        self._items.clear()
+        self._due_at = -np.inf
+
+    def _draw(self, mark: Mark) -> None:
+        if mark.spring:
+            self._line(mark, "spring", mark.point_a, mark.point_b, SPRING_COLOUR)
+            middle = 0.5 * (mark.point_a + mark.point_b)
+            self._text(mark, "spring", f"{mark.name}: {mark.spring}", middle, SPRING_COLOUR)
+            return
+        gap = mark.point_b - mark.point_a
+        size = float(np.linalg.norm(gap))
+        factor = magnification(size, self.length)
+        self._line(mark, "gap", mark.point_b - factor * gap, mark.point_b, self.gap_colour)
+        said = f" (x{factor:g})" if factor > 1.0 else ""
+        at = mark.point_b + ASIDE * self.length * away_from(mark.force, mark.moment)
+        self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", at, BLACK)
+        self._arrow(mark, "force", mark.force, self.weight, "N", FORCE_COLOUR)
+        whole = self.weight * self.length
+        self._arrow(mark, "moment", mark.moment, whole, "N m", MOMENT_COLOUR)
+
+    def _arrow(
+        self, mark: Mark, part: str, vector: Array, whole: float, unit: str, colour: Colour
+    ) -> None:
+        """A vector (3,) from point b, with four barbs and its length in words at the tip."""
+        size = float(np.linalg.norm(vector))
+        if size <= NEGLIGIBLE * whole:
+            return
+        drawn = self.length * min(WEIGHT_LENGTH * size / whole, LONGEST)
+        along = vector / size
+        tip = mark.point_b + drawn * along
+        self._line(mark, part, mark.point_b, tip, colour)
+        back, aside = tip - HEAD * drawn * along, 0.4 * HEAD * drawn * across(along)
+        barbs = (aside, -aside, np.cross(along, aside), -np.cross(along, aside))
+        for number, barb in enumerate(barbs):
+            self._line(mark, f"{part} {number}", tip, back + barb, colour)
+        self._text(mark, part, f"{size:.3g} {unit}", tip + BEYOND * self.length * along, colour)
+
+    def _line(self, mark: Mark, part: str, start: Array, end: Array, colour: Colour) -> None:
+        former = self._former(mark, f"{part} line")
+        made = pybullet.addUserDebugLine(
+            start.tolist(),
+            end.tolist(),
+            lineColorRGB=colour,
+            lineWidth=3,
+            replaceItemUniqueId=former,
+            physicsClientId=self.client,
+        )
+        self._items[mark.name, f"{part} line"] = known(made, former)
+
+    def _text(self, mark: Mark, part: str, text: str, at: Array, colour: Colour) -> None:
+        former = self._former(mark, f"{part} text")
+        made = put_text(self.client, text, at, colour, 1.1, former)
+        self._items[mark.name, f"{part} text"] = made
+
+    def _former(self, mark: Mark, part: str) -> int:
+        """Id of an item that is drawn again, -1 for a new one."""
+        self._stale.discard((mark.name, part))
+        return self._items.get((mark.name, part), -1)
+
+    def _remove(self, key: tuple[str, str]) -> None:
+        pybullet.removeUserDebugItem(self._items.pop(key), physicsClientId=self.client)
+
+
+def put_text(
+    client: int, text: str, at: Array, colour: Colour, size: float, former: int = -1
+) -> int:
+    """Words at a point (3,) [m] of a window, in the place of a former item; the id of the item."""
+    made = pybullet.addUserDebugText(
+        text,
+        at.tolist(),
+        textColorRGB=colour,
+        textSize=size,
+        replaceItemUniqueId=former,
+        physicsClientId=client,
+    )
+    return known(made, former)
+
+
+def known(made: int, former: int) -> int:
+    """Id of an item: Bullet sometimes answers -1 although the former one is there as before."""
+    return made if made >= 0 else former
+
+
+def has_window(client: int) -> bool:
+    """Whether a client is connected to a world that somebody may look at."""
+    method: int = pybullet.getConnectionInfo(physicsClientId=client)["connectionMethod"]
+    return bool(pybullet.isConnected(client)) and method != pybullet.DIRECT
+
+
+@contextmanager
+def not_rendered(client: int) -> Generator[None, None, None]:
+    """Hold the picture still meanwhile."""
+    flag = pybullet.COV_ENABLE_RENDERING
+    pybullet.configureDebugVisualizer(flag, 0, physicsClientId=client)
+    try:
+        yield
+    finally:
+        pybullet.configureDebugVisualizer(flag, 1, physicsClientId=client)
+
+
+def magnification(size: float, length: float) -> float:
+    """Power of ten by which a gap [m] is drawn longer, to be seen on a mechanism of a length.
+
+    One when it is large enough, and when it is too small for any.
+    """
+    for power in range(MOST_MAGNIFIED + 1):
+        if size * 10.0**power >= VISIBLE * length:
+            return 10.0**power
+    return 1.0
+
+
+def away_from(*vectors: Array) -> Array:
+    """A unit vector (3,) away from some, down where they leave no side."""
+    sizes = [(vector, float(np.linalg.norm(vector))) for vector in vectors]
+    side = -sum((vector / size for vector, size in sizes if size), np.zeros(3))
+    length = float(np.linalg.norm(side))
+    return side / length if length > 0.1 else np.array([0.0, 0.0, -1.0])
+
+
+def across(along: Array) -> Array:
+    """A unit vector (3,) at right angles to one."""
+    found = np.asarray(np.cross(along, np.eye(3)[int(np.argmin(np.abs(along)))]), float)
+    return found / np.linalg.norm(found)

@@ -1,0 +1,228 @@
+"""Both solvers side by side in Bullet's own window, in real time."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter, sleep
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.worlds import disconnect
+from bulletbridge.comparison.native import DEFAULT, NativeWorld
+from bulletbridge.comparison.native_twins import NoNativeTwinError
+from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, find_camera
+from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.window.overlay import (
+    Mark,
+    Overlay,
+    marks_of,
+    not_rendered,
+    put_text,
+    weight_of,
+)
+from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
+from bulletbridge.errors import WorldError
+from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.load import load
+from bulletbridge.models.modal_beams import read_world
+from bulletbridge.models.model_spec import BodySpec, ModelSpec
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
+
+FRAMES_PER_SECOND = 60.0
+PREVIEW = 4.0
+"""Seconds of motion that the camera is set up for."""
+WINDOW_HALF = 1.0
+"""Tangent of half the field of view of Bullet's window, vertical."""
+OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
+
+
+def require_display() -> None:
+    """Raise where Bullet's window cannot open; trying would end the process.
+
+    Raises:
+        WorldError: There is no display.
+    """
+    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+        raise WorldError(
+            "--gui needs a display and DISPLAY is not set; run it on a desktop, under xvfb-run, "
+            "or use --report for pictures"
+        )
+
+
+@dataclass
+class Stage:
+    """One copy of the model in the window."""
+
+    bodies: BulletBodies
+    offset: Array  # (3,) [m]
+    caption: str
+    colour: tuple[float, float, float]
+    overlay: Overlay
+    text: int = -1
+
+    def show(self, q: Array) -> None:
+        """Move the copy to a configuration (nq,)."""
+        shifted = q.copy()
+        for joint in self.bodies.mechanism.joints.values():
+            if joint.kind == "free":
+                shifted[joint.q.start : joint.q.start + 3] += self.offset
+        self.bodies.write(shifted, np.zeros(self.bodies.mechanism.nv))
+
+    def annotate(
+        self, system: System, state: tuple[Array, Array, float], at: Array, reactions: bool
+    ) -> None:
+        """Draw the gaps at a state, on request what the loops of ours do, and the largest gap."""
+        if not self.overlay.due:
+            return
+        q, _, t = state
+        evaluation = system.evaluate(*state)
+        text = f"{self.caption}: gap {evaluation.largest('metres'):.1e} m"
+        if not evaluation.largest("metres"):
+            text = f"{self.caption}: gap {evaluation.largest('radians'):.1e} rad"
+        still = np.zeros(3)
+        marks = (
+            marks_of(system)
+            if reactions
+            else [
+                Mark(name, point - gap, point, still, still)
+                for name, (point, gap) in system.gap_vectors(q, t).items()
+            ]
+        )
+        self.overlay.update(
+            replace(mark, point_a=mark.point_a + self.offset, point_b=mark.point_b + self.offset)
+            for mark in marks
+        )
+        client = self.bodies.client
+        with not_rendered(client):
+            self.text = put_text(client, text, at + self.offset, self.colour, 1.4, self.text)
+
+
+def view(model: str | Path | ModelSpec, plan: Plan) -> None:
+    """Show a model under both solvers for the duration of a plan, or until the window is closed.
+
+    The window only shows: each solver advances its own world. Where Bullet cannot close the model,
+    ours is shown alone.
+
+    Raises:
+        WorldError: There is no display, or another window is open.
+        BulletBridgeError: The model cannot be loaded, or a step failed.
+    """
+    require_display()
+    with load(model, dt=plan.dt, integrator=plan.integrator, rtol=plan.rtol) as loaded:
+        system, spec = loaded.system, loaded.spec
+        start = system.q, system.v
+        camera = find_camera(loaded.bodies, preview(system, plan))
+        native: NativeWorld | None = None
+        with contextlib.suppress(NoNativeTwinError):
+            native = NativeWorld(spec, *start, plan.dt, DEFAULT)
+        with contextlib.ExitStack() as closing:
+            if native is not None:
+                closing.callback(native.close)
+            window = _open_window()
+            closing.callback(disconnect, window)
+            stages = _build(system, spec, window, camera, native is not None)
+            try:
+                _play(system, native, stages, camera, plan, spec.actuated)
+            except (pybullet.error, WorldError):
+                if pybullet.isConnected(window):
+                    raise  # otherwise the window was closed, which ends the show
+
+
+def preview(system: System, plan: Plan) -> list[Array]:
+    """Configurations (nq,) over the next seconds, without moving the system or showing anything."""
+    q, v, t = system.q, system.v, system.t
+    steps = max(1, min(plan.steps, round(PREVIEW / plan.dt)))
+    found = list(system.rollout(steps, max(1, steps // 8)).q)
+    system.set_state(q, v, t)
+    return [q, *found]
+
+
+def _open_window() -> int:
+    try:
+        window: int = pybullet.connect(pybullet.GUI)
+    except pybullet.error as error:
+        raise WorldError(f"Bullet cannot open its window: {error}") from None
+    if window < 0:
+        raise WorldError("Bullet cannot open its window; close the one that is open")
+    for flag in (pybullet.COV_ENABLE_GUI, pybullet.COV_ENABLE_SHADOWS):
+        pybullet.configureDebugVisualizer(flag, 0, physicsClientId=window)
+    hide_previews(window)
+    return window
+
+
+def _build(system: System, spec: ModelSpec, window: int, camera: Camera, pair: bool) -> list[Stage]:
+    """One or two copies of the model next to each other, and a camera that sees them."""
+    shift = 0.65 * camera.width * camera.right
+    offsets = [-shift, shift] if pair else [np.zeros(3)]
+    captions = [("bulletbridge", OURS), ("Bullet", THEIRS)]
+    stages: list[Stage] = []
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 0, physicsClientId=window)
+    for offset, (caption, colour) in zip(offsets, captions, strict=False):
+        moved = replace(spec, bodies=tuple(_moved(body, offset) for body in spec.bodies))
+        ids = load_bodies(moved, window)
+        bodies = read_world(spec, ids, window)
+        overlay = Overlay(window, weight_of(system), system.encoded.length, gap_colour=colour)
+        stages.append(Stage(bodies, offset, caption, colour, overlay))
+    pybullet.configureDebugVisualizer(pybullet.COV_ENABLE_RENDERING, 1, physicsClientId=window)
+    look(window, camera, 3.3 if pair else 1.4)
+    return stages
+
+
+def look(window: int, camera: Camera, widths: float) -> None:
+    """Point the camera of a window so that it sees this many times the width of a mechanism."""
+    towards = -camera.direction
+    needed = camera.width * widths / (2.0 * WINDOW_HALF * ASPECT)
+    pybullet.resetDebugVisualizerCamera(
+        cameraDistance=max(needed, 1.6 * camera.distance * HALF / WINDOW_HALF),
+        cameraYaw=float(np.degrees(np.arctan2(-towards[0], towards[1]))),
+        cameraPitch=float(np.degrees(np.arcsin(towards[2]))),
+        cameraTargetPosition=camera.target.tolist(),
+        physicsClientId=window,
+    )
+
+
+def _moved(body: BodySpec, offset: Array) -> BodySpec:
+    x, y, z = (a + float(b) for a, b in zip(body.xyz, offset, strict=True))
+    return replace(body, xyz=(x, y, z))
+
+
+def _play(
+    system: System,
+    native: NativeWorld | None,
+    stages: Sequence[Stage],
+    camera: Camera,
+    plan: Plan,
+    actuated: Sequence[str],
+) -> None:
+    """Advance both worlds with the clock; a slow machine slows time instead of skipping steps."""
+    window = stages[0].bodies.client
+    at = camera.target + 0.8 * HALF * camera.distance * camera.up
+    at = at - 0.4 * camera.width * camera.right
+    per_frame = max(1, round(1.0 / (FRAMES_PER_SECOND * plan.dt)))
+    below = at - 1.6 * HALF * camera.distance * camera.up
+    put_text(window, "press g for sliders and reactions", below, HINT, 1.1)
+    sliders, reactions = Sliders(window, system, actuated), Switch(window, "reactions")
+    done, due = 0, perf_counter()
+    while done < plan.steps and pybullet.isConnected(window):
+        steps = min(per_frame, plan.steps - done)
+        if sliders.apply(system) and native is not None:
+            native.drive(sliders.torques, system.gravity)
+        system.rollout(steps)
+        states = [(system.q, system.v, system.t)]
+        if native is not None:
+            for _ in range(steps):
+                native.advance()
+            states.append((*native.state(), native.t))
+        done += steps
+        for stage, state in zip(stages, states, strict=True):
+            stage.show(state[0])
+        for stage, state in zip(stages, states, strict=True):
+            stage.annotate(system, state, at, reactions.on and stage is stages[0])
+        due = max(due + steps * plan.dt, perf_counter())
+        sleep(max(0.0, due - perf_counter()))

@@ -1,0 +1,123 @@
+"""Force elements as records for the kernels, and all constraints of a closed system together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.encode import Constraint, encode, encode_frames
+from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.joint_models import TRAVEL, TURN, free_motion_name, gives_way
+from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.motion import Motion, Signal
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism import records
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import BUSHING, EFFORT, SPRING, TORSION
+
+KINDS = {TURN: TORSION, TRAVEL: records.TRAVEL}
+
+
+@dataclass(frozen=True)
+class Element:
+    """What all force elements are made of; six stiffnesses and dampings, turns first."""
+
+    name: str
+    kind: int
+    a: Frame
+    b: Frame
+    stiffness: Sequence[float]
+    damping: Sequence[float]
+    rest: float = 0.0
+    force: float | Signal = 0.0
+    axis: Triple = (0.0, 0.0, 1.0)
+    axis_b: Triple | None = None
+
+
+def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
+    """Rows of the constraints that do not give way, and all force elements.
+
+    Raises:
+        ModelError: A name is used twice, a link or joint does not exist, or a number is impossible.
+    """
+    rows = [
+        c
+        for c in constraints
+        if not (isinstance(c, Spring | TorsionSpring | Bushing) or gives_way(c))
+    ]
+    encoded = encode(mechanism, rows)
+    elements = list(elements_of(constraints))
+    if not elements:
+        return encoded
+    motions, records = list(encoded.motions), np.zeros(len(elements), EFFORT)
+    for record, element in zip(records, elements, strict=True):
+        _check(element)
+        turned = LoopJoint(
+            element.name, JointModel.REVOLUTE, element.a, element.b, element.axis, element.axis_b
+        )
+        encode_frames(record, mechanism, turned, "spring")
+        record["kind"], record["rest"], record["target"] = element.kind, element.rest, -1
+        record["stiffness"][: len(element.stiffness)] = element.stiffness
+        record["damping"][: len(element.damping)] = element.damping
+        if callable(element.force):
+            record["target"] = len(motions)
+            motions.append((Motion(z=element.force), np.eye(3)))
+        else:
+            record["force"] = element.force
+    names = tuple(element.name for element in elements)
+    return replace(encoded, motions=tuple(motions), elements=records, element_names=names)
+
+
+def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
+    """Force elements as given, and those along free motions of loop joints.
+
+    Raises:
+        ModelError: A loop joint has no such free motion.
+    """
+    for c in constraints:
+        if isinstance(c, Spring):
+            yield Element(c.name, SPRING, c.a, c.b, [c.stiffness], [c.damping], c.length, c.force)
+        elif isinstance(c, TorsionSpring):
+            how = [c.stiffness], [c.damping], c.rest, c.torque, c.axis, c.axis_b
+            yield Element(c.name, TORSION, c.a, c.b, *how)
+        elif isinstance(c, Bushing):
+            stiffness = [*c.turning_stiffness, *c.stiffness]
+            damping = [*c.turning_damping, *c.damping]
+            yield Element(c.name, BUSHING, c.a, c.b, stiffness, damping)
+        elif isinstance(c, LoopJoint):
+            for kind, freedom in ((TURN, c.turn), (TRAVEL, c.travel)):
+                if freedom is not None and freedom.springs:
+                    name = free_motion_name(c, kind)
+                    how = [freedom.stiffness], [freedom.damping], freedom.rest, freedom.force
+                    yield Element(name, KINDS[kind], c.a, c.b, *how, c.axis, c.axis_b)
+
+
+def _check(element: Element) -> None:
+    """Refuse numbers that make no spring.
+
+    Raises:
+        ModelError: It names the element, the number and what to give.
+    """
+    name = element.name
+    for what, given in (("stiffness", element.stiffness), ("damping", element.damping)):
+        numbers = np.asarray(given, float)
+        if not np.all(np.isfinite(numbers)) or np.any(numbers < 0.0):
+            raise ModelError(
+                f"spring '{name}' has {what} {_said(given)}; give finite numbers that are not "
+                "negative"
+            )
+    if element.kind == BUSHING and len(element.stiffness) + len(element.damping) != 12:
+        raise ModelError(f"bushing '{name}' needs three numbers for each of its four properties")
+    what = "length" if element.kind == SPRING else "rest"
+    if not np.isfinite(element.rest) or (element.kind == SPRING and element.rest < 0.0):
+        raise ModelError(f"spring '{name}' has {what} {element.rest}; give a finite number from 0")
+    if not callable(element.force) and not np.isfinite(element.force):
+        raise ModelError(f"spring '{name}' has force {element.force}; give a finite number")
+    nothing = not (np.any(element.stiffness) or np.any(element.damping) or element.force)
+    if nothing:
+        raise ModelError(f"spring '{name}' exerts nothing; give a stiffness, a damping or a force")
+
+
+def _said(numbers: Sequence[float]) -> str:
+    return str(numbers[0] if len(numbers) == 1 else list(numbers))

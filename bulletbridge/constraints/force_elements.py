@@ -1,0 +1,86 @@
+"""Force elements: springs, dampers and constant or scripted forces between two frames."""
+
+from dataclasses import dataclass
+
+from bulletbridge.constraints.joints import Frame, Triple
+from bulletbridge.constraints.motion import Signal
+
+Z: Triple = (0.0, 0.0, 1.0)
+NOTHING: Triple = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Spring:
+    """Spring, damper and actuator along the line between the origins of two frames.
+
+    They are pushed apart by force - damping * rate - stiffness * (distance - length).
+
+    Attributes:
+        name: What reports and errors call it.
+        a, b: The frames.
+        stiffness: [N/m]
+        damping: [N s/m]
+        length: Free length [m].
+        force: [N], a number or a function of time.
+    """
+
+    name: str
+    a: Frame
+    b: Frame
+    stiffness: float = 0.0
+    damping: float = 0.0
+    length: float = 0.0
+    force: float | Signal = 0.0
+
+
+@dataclass(frozen=True)
+class TorsionSpring:
+    """Spring, damper and actuator about an axis.
+
+    b is turned against a by torque - damping * rate - stiffness * (turn - rest). The turn is that
+    of b about ``axis``, within half a turn of ``rest``; where the axes of a and b are not parallel,
+    about the line that halves the angle between them.
+
+    Attributes:
+        name: What reports and errors call it.
+        a, b: The frames; their origins do not matter.
+        axis: In frame a.
+        axis_b: The same in frame b; ``axis`` unless given.
+        stiffness: [N m/rad]
+        damping: [N m s/rad]
+        rest: [rad]
+        torque: [N m], a number or a function of time.
+    """
+
+    name: str
+    a: Frame
+    b: Frame
+    axis: Triple = Z
+    axis_b: Triple | None = None
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = 0.0
+    torque: float | Signal = 0.0
+
+
+@dataclass(frozen=True)
+class Bushing:
+    """Springs and dampers against all six motions of b in a, at rest where the frames coincide.
+
+    Attributes:
+        name: What reports and errors call it.
+        a, b: The frames.
+        stiffness, damping: Along the axes of a [N/m, N s/m].
+        turning_stiffness, turning_damping: On the rotation vector of b in a [N m/rad, N m s/rad].
+    """
+
+    name: str
+    a: Frame
+    b: Frame
+    stiffness: Triple = NOTHING
+    damping: Triple = NOTHING
+    turning_stiffness: Triple = NOTHING
+    turning_damping: Triple = NOTHING
+
+
+ForceElement = Spring | TorsionSpring | Bushing

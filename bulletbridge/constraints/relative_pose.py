@@ -1,0 +1,129 @@
+"""Where the frames of a loop are, and how far b is from a: what rows are made of."""
+
+import math
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.constraints.records import (
+    AXIAL,
+    FREE_ROTATION,
+    ON_CYLINDER,
+    PERPENDICULAR,
+    ROD,
+    ROLLS,
+    Loop,
+    Target,
+)
+from bulletbridge.mechanism.records import Pose
+from bulletbridge.numerics.records import Array, Matrix, Records, Vector
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    Pair,
+    add,
+    apply,
+    cross,
+    dot,
+    mat,
+    mul,
+    norm,
+    quat_exp,
+    rotation,
+    rotation_vector,
+    scale,
+    sub,
+    tilt,
+    transpose,
+    vec,
+)
+
+Placement = tuple[Matrix, Vector]
+"""Rotation and position of a frame in the world."""
+
+
+Z = (0.0, 0.0, 1.0)
+
+
+@helper
+def constant_rows(loop: Loop) -> int:
+    """Number of rows whose direction in a' does not change."""
+    return loop.rows - 1 if loop.variable > 0 else loop.rows
+
+
+@helper
+def placed(pose: Pose, R: Array, p: Array) -> Placement:
+    """A frame of a body in the world."""
+    up = mat(pose.R)
+    return mul(up, mat(R)), add(vec(pose.p), apply(up, vec(p)))
+
+
+@helper
+def moved(frame: Placement, loop: Loop, targets: Records[Target]) -> Placement:
+    """Frame a' from frame a. A rod's target is its length, not a motion of a."""
+    if loop.target < 0 or loop.variable == ROD:
+        return frame
+    target = targets[loop.target]
+    x, y, z, w = quat_exp(scale(target.angle, vec(loop.turn)))
+    R, p = frame
+    return mul(R, rotation(x, y, z, w)), add(p, apply(R, vec(target.p)))
+
+
+@helper
+def frames(
+    loop: Loop, poses: Records[Pose], targets: Records[Target]
+) -> tuple[Placement, Placement]:
+    """Frames a' and b in the world."""
+    a = placed(poses[loop.body_a], loop.R_a, loop.p_a)
+    return moved(a, loop, targets), placed(poses[loop.body_b], loop.R_b, loop.p_b)
+
+
+@helper
+def position_in(a: Placement, b: Placement) -> Vector:
+    """Origin of b in axes of a from the origin of a."""
+    return apply(transpose(a[0]), sub(b[1], a[1]))
+
+
+@helper
+def turn_about_z(relative: Matrix, near: float) -> float:
+    """Turn [rad] of b about z of a, of all that differ by whole ones the nearest to ``near``."""
+    turn = math.atan2(relative[1][0] - relative[0][1], relative[0][0] + relative[1][1])
+    return turn + 2.0 * math.pi * round((near - turn) / (2.0 * math.pi))
+
+
+@helper
+def rotation_error(loop: Loop, relative: Matrix, s: Vector) -> Vector:
+    """How far b is turned against a', as a rotation vector; a screw's turns are counted."""
+    if loop.rotation == FREE_ROTATION or loop.rotation == ROLLS:
+        return ZERO
+    if loop.rotation == AXIAL:
+        column = transpose(relative)[2]
+        lean = tilt(Z, column)
+        turns = vec(loop.turns)
+        if dot(turns, turns) == 0.0:
+            return lean
+        return lean[0], lean[1], turn_about_z(relative, dot(turns, s))
+    return rotation_vector(relative)
+
+
+@helper
+def arm(loop: Loop, s: Vector) -> Vector:
+    """The part of s that a distance counts: all of it, or what is across the axis of a cylinder."""
+    return (s[0], s[1], 0.0) if loop.variable == ON_CYLINDER else s
+
+
+@helper
+def variable_direction(loop: Loop, relative: Matrix, s: Vector) -> Pair:
+    """Moment and force direction of a row that depends on the configuration."""
+    if loop.variable == PERPENDICULAR:
+        return cross(transpose(relative)[2], Z), ZERO
+    reach = arm(loop, s)
+    return ZERO, scale(1.0 / norm(reach), reach)
+
+
+@helper
+def variable_residual(loop: Loop, relative: Matrix, s: Vector, targets: Records[Target]) -> float:
+    """Residual of a row that depends on the configuration."""
+    if loop.variable == PERPENDICULAR:
+        return relative[2][2]
+    wanted = loop.length
+    if loop.variable == ROD and loop.target >= 0:
+        wanted += targets[loop.target].p[2]
+    return norm(arm(loop, s)) - wanted

@@ -1,0 +1,1 @@
+"""Control of closed chains: kinematics, inverse dynamics, tracking of motion and force."""

@@ -1,0 +1,119 @@
+"""Kinematics of closed chains: from some joints, or from the pose of a link, to all joints."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.encode import encode
+from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.engine.failures import check_finite, require_closed
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.assembly import Values, close, put_values, round_off
+from bulletbridge.system.queries import QueriedState
+
+
+def forward_kinematics(system: QueriedState, q: Values, guess: Values | None = None) -> Array:
+    """Configuration that closes all loops where some joints have given positions.
+
+    Of several, the one that continues the present state, or the guess; where the given joints do
+    not determine it, the others move as little as possible in the metric of the mass matrix.
+
+    Args:
+        system: Mechanism and where to start from; nothing of it changes.
+        q: Positions by joint [rad or m], quaternions xyzw.
+        guess: Positions to start from that are free to move.
+
+    Returns:
+        q (nq,).
+
+    Raises:
+        ModelError: A joint does not exist, or a number is not finite.
+        AssemblyError: The loops cannot close there; the message names the widest and its gap.
+    """
+    return _close(system, _solver(system), q, guess)
+
+
+def inverse_kinematics(
+    system: QueriedState,
+    frame: Frame,
+    position: Array | Triple,
+    orientation: Array | None = None,
+    *,
+    q: Values | None = None,
+    guess: Values | None = None,
+) -> Array:
+    """Configuration that closes all loops and puts a frame where it is wanted.
+
+    The pose is one more loop while it is solved for, with Levenberg and Marquardt's method in the
+    metric of the mass matrix: of several configurations the one that continues the start. Limits of
+    joints are not looked at.
+
+    Args:
+        system: Mechanism and where to start from; nothing of it changes.
+        frame: On a link of the mechanism.
+        position: (3,) of its origin in the world [m].
+        orientation: (3, 3) of its axes in the world; any unless given.
+        q: Joints that stay at positions by name [rad or m].
+        guess: Positions to start from that are free to move.
+
+    Returns:
+        q (nq,).
+
+    Raises:
+        ModelError: A link or joint does not exist, or a number is not finite.
+        AssemblyError: There is no such configuration nearby; the message names what stays open.
+    """
+    xyz = np.asarray(position, float)
+    check_finite(xyz)
+    kind, rpy = JointModel.BALL, np.zeros(3)
+    if orientation is not None:
+        check_finite(np.asarray(orientation, float))
+        kind, rpy = JointModel.WELD, Rotation.from_matrix(orientation).as_euler("xyz")
+    target = Frame(WORLD, (xyz[0], xyz[1], xyz[2]), (rpy[0], rpy[1], rpy[2]))
+    task = encode(system.mechanism, [LoopJoint(f"pose of {frame.link}", kind, target, frame)])
+    kept = _solver(system)
+    solver = Solver(system.mechanism, with_loop(kept.encoded, task), system.tolerances)
+    return _close(system, solver, q or {}, guess)
+
+
+def with_loop(encoded: Encoded, task: Encoded) -> Encoded:
+    """Constraints with one more loop that has no motion, after the other loops."""
+    first, more = int(sum(encoded.loops["rows"])), task.nc
+    loops = np.concatenate([encoded.loops, task.loops])
+    loops["row"][-1] = first
+    couplings = encoded.couplings.copy()
+    couplings["row"] += more
+    rows: dict[str, slice] = {}
+    for name, part in encoded.rows.items():
+        shift = more if part.start >= first else 0
+        rows[name] = slice(part.start + shift, part.stop + shift)
+    before = {name: part for name, part in rows.items() if part.start < first}
+    (name,) = task.rows
+    rows = before | {name: slice(first, first + more)} | rows
+    in_metres = np.insert(encoded.in_metres, first, task.in_metres)
+    unit = np.where(task.in_metres, 1.0 / encoded.length, 1.0)
+    scale = np.insert(encoded.scale, first, unit)
+    return replace(
+        encoded, loops=loops, couplings=couplings, rows=rows, in_metres=in_metres, scale=scale
+    )
+
+
+def _solver(system: QueriedState) -> Solver:
+    tree = system.dynamics
+    assert isinstance(tree, Tree)
+    return tree.solver
+
+
+def _close(system: QueriedState, solver: Solver, q: Values, guess: Values | None) -> Array:
+    start = system.q
+    put_values(system.mechanism, guess or {}, start, "q")
+    held = put_values(system.mechanism, q, start, "q")
+    enough = round_off(solver, start, system.t) + system.decision.allowance
+    found, _ = close(solver, start, system.t, held, enough)
+    require_closed(solver, found, system.t, enough)
+    return found

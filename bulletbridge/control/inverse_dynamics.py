@@ -1,0 +1,179 @@
+"""Inverse dynamics of closed chains: joint forces for an acceleration, on actuated joints only.
+
+Source: the projected equation of motion, Kövecses and Piedbœuf 2003, eq. 27.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.control.distribution import (
+    RTOL,
+    Distribution,
+    Names,
+    joint_names,
+    rounding,
+    row_names,
+)
+from bulletbridge.errors import InfeasibleError, ModelError
+from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.assembly import Values, put_values
+from bulletbridge.system.queries import QueriedState
+
+
+@dataclass(frozen=True)
+class Undriven(Tree):
+    """A tree without the joint forces of its ``tau``: what a controller acts on."""
+
+    def equations(self, q: Array, v: Array, t: float) -> Equations:
+        """The equations of motion at a state."""
+        e = super().equations(q, v, t)
+        return e._replace(f=e.f - self.solver.tau[0])
+
+
+def undriven(system: QueriedState) -> Undriven:
+    """The equations of motion of a system, its ``tau`` left out."""
+    tree = system.dynamics
+    assert isinstance(tree, Tree)
+    return Undriven(tree.solver)
+
+
+def distribution(
+    system: QueriedState,
+    actuated: Collection[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Distribution:
+    """Which joints of a system are actuated, and how their forces are weighed.
+
+    Args:
+        system: Where they are.
+        actuated: Names of joints; all but floating bases and beams unless given.
+        weights: Of the norm that is least, by joint; 1 for the others. See ``Distribution``.
+
+    Raises:
+        ModelError: A joint does not exist, or a weight is not positive.
+    """
+    mechanism = system.mechanism
+    if actuated is None:
+        passive = ("free", "beam")
+        actuated = [n for n, joint in mechanism.joints.items() if joint.kind not in passive]
+    mask, scale = np.zeros(mechanism.nv, bool), np.ones(mechanism.nv)
+    for name in actuated:
+        mask[mechanism.joint(name).v] = True
+    for name, weight in (weights or {}).items():
+        if not (np.isfinite(weight) and weight > 0.0):
+            raise ModelError(f"the weight of joint '{name}' is {weight}; give a positive number")
+        scale[mechanism.joint(name).v] = weight
+    encoded = undriven(system).solver.encoded
+    joints = {name: joint.v for name, joint in mechanism.joints.items()}
+    names = Names(joint_names(joints, mechanism.nv), row_names(encoded.rows, encoded.nc))
+    return Distribution(mask, scale, names)
+
+
+def inverse_dynamics(
+    system: QueriedState,
+    vdot: Array | Values,
+    *,
+    actuated: Collection[str] | None = None,
+    reactions: Mapping[str, Array] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Array:
+    """Joint forces that give an acceleration at the present state, none on passive joints.
+
+    Gravity, springs, dampers, constant torques and link damping are accounted for; ``tau`` of the
+    system is not, since the result is what to put there. Where there are more actuated joints than
+    freedoms, the result has the least norm, or the internal forces that are prescribed.
+
+    Args:
+        system: Mechanism and state; nothing of it changes.
+        vdot: (nv,) acceleration [rad/s² or m/s²], which must satisfy the constraints, or that of
+            some joints by name; the others move as they must, or as costs least force.
+        actuated: Names of the joints that may act; all but floating bases and beams unless given.
+        reactions: Wrench (6,), moment [N m] first, then force [N], world axes, at the origin of
+            frame b on the link of frame b, by name of the loop: as ``reactions`` reports it. Only
+            what the loop can transmit counts. Couplings and users' rows take their multipliers.
+        weights: Of the norm that is least, by joint: see ``Distribution``.
+
+    Returns:
+        tau (nv,) [N m or N].
+
+    Raises:
+        ModelError: A name does not exist, or a number is missing or not finite.
+        InfeasibleError: The constraints do not admit the acceleration, or the actuated joints
+            cannot produce it; the message says by how much and where.
+
+    Source: Kövecses and Piedbœuf 2003, eq. 27.
+    """
+    share = distribution(system, actuated, weights)
+    e = undriven(system).equations(system.q, system.v, system.t)
+    basis = basis_of(e)
+    lam = None if reactions is None else multipliers(system, reactions)
+    drifting = motion_of(e, basis).vdot
+    if isinstance(vdot, Mapping):
+        wanted = np.zeros(system.mechanism.nv)
+        named = put_values(system.mechanism, vdot, wanted, "v")
+        rows = basis.unwhiten(basis.V_2)[named]
+        return share.forces(e, basis, rows, (wanted - drifting)[named], lam)
+    if np.shape(vdot) != (system.mechanism.nv,) or not np.all(np.isfinite(vdot)):
+        raise ModelError(f"give {system.mechanism.nv} finite accelerations, or some by joint name")
+    _require_admissible(e, basis, share.names, vdot)
+    missing = basis.V_2.T @ (basis.L @ (vdot - drifting))
+    return share.forces(e, basis, np.eye(len(missing)), missing, lam)
+
+
+def multipliers(system: QueriedState, reactions: Mapping[str, Array]) -> Array:
+    """Multipliers (nc,) of the kept rows for wrenches by constraint; NaN where none is given.
+
+    Args:
+        system: At the state where they are to act.
+        reactions: Wrench (6,) of each loop, as in ``inverse_dynamics``; multipliers of couplings
+            and users' rows.
+
+    Raises:
+        ModelError: There is no such constraint, or not as many numbers as it has.
+    """
+    solver = undriven(system).solver
+    terms = solver.terms(system.q, system.v, system.t)
+    lam = np.full(solver.encoded.nc, np.nan)
+    order = list(solver.encoded.rows)
+    for name, wanted in reactions.items():
+        if name not in order:
+            raise ModelError(f"there is no constraint '{name}'; there are {', '.join(order)}")
+        part, wrench = solver.encoded.rows[name], np.asarray(wanted, float)
+        if order.index(name) < len(solver.encoded.loops):
+            _require_numbers(name, wrench, 6)
+            _, rows = solver.wrench_rows(terms, order.index(name), system.t)
+            lam[part] = np.linalg.lstsq(rows.T, wrench)[0]
+        else:
+            _require_numbers(name, wrench, part.stop - part.start)
+            lam[part] = wrench
+    return lam
+
+
+def _require_numbers(name: str, numbers: Array, count: int) -> None:
+    if numbers.shape != (count,) or not np.all(np.isfinite(numbers)):
+        raise ModelError(f"reaction '{name}' needs {count} finite numbers, not {numbers}")
+
+
+def _require_admissible(e: Equations, basis: Basis, names: Names, vdot: Array) -> None:
+    """Refuse accelerations that would open the constraints."""
+    if not len(e.gamma):
+        return
+    left = e.unit * (e.J @ vdot + e.gamma)
+    kept = basis.U_1 @ (basis.U_1.T @ left)  # dependent rows are left out
+    off = np.abs(basis.unwhiten(np.eye(len(vdot))))
+    off = rounding(basis) * (off @ (off.T @ e.sizes))  # of accelerations, for want of digits
+    size = np.abs(e.J) @ (RTOL * np.abs(vdot) + off) + RTOL * np.abs(e.gamma)
+    limit, worst = float(np.max(e.unit * size)), int(np.argmax(np.abs(kept)))
+    if np.abs(kept[worst]) <= limit:
+        return
+    unit = e.unit[worst]
+    raise InfeasibleError(
+        f"the acceleration opens '{names.rows[worst]}' by {abs(kept[worst]) / unit:.3g} m/s² or "
+        f"rad/s² (limit {limit / unit:.1g}); command accelerations of some joints by name, or "
+        "project them on the constraints"
+    )

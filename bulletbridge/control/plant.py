@@ -1,0 +1,114 @@
+"""What a controller acts on, and where it wants it to be."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.control.distribution import Distribution, Names
+from bulletbridge.control.inverse_dynamics import distribution, undriven
+from bulletbridge.formulations.equations import Dynamics
+from bulletbridge.formulations.quasi_velocities import Root
+from bulletbridge.formulations.quasi_velocity_rates import STENCIL, STEP
+from bulletbridge.mechanism.model import Joint
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.queries import QueriedState
+
+
+class Desired(NamedTuple):
+    """Wanted configuration (nq,), velocity (nv,) and acceleration (nv,) at a time."""
+
+    q: Array
+    v: Array
+    vdot: Array
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What a controller acts on.
+
+    Attributes:
+        dynamics: Equations of motion without the controller's forces.
+        distribution: Which rates it may push.
+        difference: (q, q_d) to the velocity (nv,) that takes q_d to q in a unit of time.
+        root: Square root of M; joint forces do not depend on it.
+    """
+
+    dynamics: Dynamics
+    distribution: Distribution
+    difference: Callable[[Array, Array], Array]
+    root: Root = "tree"
+
+    def error_rate(self, q: Array, v: Array, desired: Desired) -> Array:
+        """Rate (nv,) of the difference of two configurations that both move."""
+        speed = max(float(np.abs(v).max()), float(np.abs(desired.v).max()))
+        h = STEP / max(speed, 1.0)
+        rate, displace = np.zeros(self.dynamics.nv), self.dynamics.displace
+        for k, weight in STENCIL:
+            for step, sign in ((k * h, weight / h), (-k * h, -weight / h)):
+                there = displace(desired.q, step * desired.v)
+                rate += sign * self.difference(displace(q, step * v), there)
+        return rate
+
+
+def plant_of(
+    system: QueriedState,
+    actuated: Collection[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Plant:
+    """A system as a plant; set its ``tau`` to what the law gives before each step.
+
+    Args:
+        system: Any loaded robot.
+        actuated: Names of the joints that may act; all but floating bases and beams unless
+            given.
+        weights: See ``Distribution``.
+
+    Raises:
+        ModelError: A joint does not exist, or a weight is not positive.
+    """
+    joints = tuple(system.mechanism.joints.values())
+
+    def difference(q: Array, q_d: Array) -> Array:
+        return configuration_difference(joints, system.mechanism.nv, q, q_d)
+
+    return Plant(undriven(system), distribution(system, actuated, weights), difference)
+
+
+def plain_plant(dynamics: Dynamics) -> Plant:
+    """Any dynamics as a plant, all its rates actuated, the rates those of its coordinates."""
+    nv = dynamics.nv
+    rows = len(dynamics.equations(np.ones(dynamics.nq), np.zeros(nv), 0.0).g)
+    names = Names([f"rate {k}" for k in range(nv)], [f"row {k}" for k in range(rows)])
+    return Plant(dynamics, Distribution(np.ones(nv, bool), np.ones(nv), names), np.subtract)
+
+
+def configuration_difference(joints: Collection[Joint], nv: int, q: Array, q_d: Array) -> Array:
+    """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
+    x = np.zeros(nv)
+    for joint in joints:
+        if joint.kind in ("revolute", "prismatic", "beam"):
+            x[joint.v] = q[joint.q] - q_d[joint.q]
+            continue
+        free, first = joint.kind == "free", joint.v.start
+        part = slice(joint.q.stop - 4, joint.q.stop)
+        x[first : first + 3] = _turn(q[part].tolist(), q_d[part].tolist(), 1.0 if free else -1.0)
+        if free:
+            x[first + 3 : first + 6] = (q[joint.q] - q_d[joint.q])[:3]
+    return x
+
+
+def _turn(a: list[float], b: list[float], side: float) -> list[float]:
+    """Rotation vector that takes the unit quaternion b to a, xyzw: in world axes or, -1, in b's."""
+    (ax, ay, az, aw), (bx, by, bz, bw) = a, b
+    x = bw * ax - aw * bx + side * (by * az - bz * ay)
+    y = bw * ay - aw * by + side * (bz * ax - bx * az)
+    z = bw * az - aw * bz + side * (bx * ay - by * ax)
+    w = aw * bw + ax * bx + ay * by + az * bz
+    sine = math.hypot(x, y, z)
+    # q and -q are one rotation: the shorter way
+    factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 0.0 else 2.0
+    factor = math.copysign(factor, w)
+    return [factor * x, factor * y, factor * z]

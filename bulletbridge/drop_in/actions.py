@@ -1,0 +1,380 @@
+"""What a program does to the bodies of a client, which Bullet does not tell afterwards."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pybullet
+
+from bulletbridge.constraints.joints import SOFTNESS
+from bulletbridge.numerics.records import Array, Vector
+
+Given = dict[str, Any]
+Withheld = tuple[Callable[..., Any], tuple[Any, ...], Given]
+"""A function of PyBullet's, positional and named arguments."""
+Call = tuple[tuple[str, ...], tuple[Any, ...], Given]
+"""Names of positional arguments, these, and named arguments, as they were given."""
+SEVERAL = {
+    "targetPosition": "targetPositions",
+    "targetVelocity": "targetVelocities",
+    "force": "forces",
+    "positionGain": "positionGains",
+    "velocityGain": "velocityGains",
+    "maxVelocity": "maxVelocities",
+}
+"""Names of arguments for one joint and for several."""
+DEFAULT_DAMPING = 0.04
+"""Of every link, linear and angular, unless changeDynamics says otherwise."""
+
+
+ONE = (
+    *("bodyUniqueId", "jointIndex", "controlMode", "targetPosition", "targetVelocity", "force"),
+    *("positionGain", "velocityGain", "maxVelocity"),
+)
+"""Arguments of motor commands for one joint, in PyBullet's order."""
+MANY = "bodyUniqueId", "jointIndices", "controlMode", *SEVERAL.values()
+"""The same for several joints."""
+PLAIN = {int, float, bool, np.float64}
+"""Types of arguments that stay what they are."""
+MOST_COMMANDS = 4096
+"""Commands that are kept as they were given."""
+
+
+@dataclass(frozen=True)
+class Push:
+    """An external force or torque for one step.
+
+    Attributes:
+        body, link: Bullet's numbers.
+        vector: Force [N] or torque [N m], as given.
+        point: Where a force acts [m], as given; None for a torque.
+        in_world: Whether both are in world axes; otherwise in the link's inertial frame.
+    """
+
+    body: int
+    link: int
+    vector: Array
+    point: Array | None
+    in_world: bool
+
+
+class Motor(NamedTuple):
+    """The last command to a joint's motor.
+
+    Attributes:
+        force: Largest force [N] or torque [N m]; None for Bullet's impulse of 1 N s.
+        velocity, position: Targets.
+        velocity_gain, position_gain: Shares of their errors that a step takes away.
+        fastest: Bound on the rate that is asked for.
+        orientation: Target of a spherical joint's motor, a quaternion xyzw; empty otherwise.
+        torque_of: Bullet's command that gives it a torque which only Bullet knows; empty otherwise.
+    """
+
+    force: float | None = None
+    velocity: float = 0.0
+    position: float = 0.0
+    velocity_gain: float = 1.0
+    position_gain: float = 0.0
+    fastest: float = math.inf
+    orientation: tuple[float, ...] = ()
+    torque_of: str = ""
+
+    @property
+    def on(self) -> bool:
+        """Whether it does anything; those of spherical joints do without gains, too."""
+        gained = self.velocity_gain != 0.0 or self.position_gain != 0.0
+        return self.force != 0.0 and (gained or bool(self.orientation))
+
+
+AT_FIRST = Motor()
+"""Bullet's motors are on from the start."""
+DEFAULT_FORCE, DEFAULT_POSITION_GAIN = 1e5, 0.1
+"""Of motor commands that leave them out."""
+
+
+class Spring(NamedTuple):
+    """The last command to a joint in ``PD_CONTROL``: a torque beside that of its motor.
+
+    Attributes:
+        force: Largest torque [N m] or force [N].
+        velocity, position: Targets.
+        velocity_gain, position_gain: Torque by their errors [N m s, N m; N s/m, N/m].
+    """
+
+    force: float
+    velocity: float
+    position: float
+    velocity_gain: float
+    position_gain: float
+
+    def torque(self, position: float, velocity: float) -> float:
+        """Torque [N m] or force [N] at a state."""
+        wanted = self.position_gain * (self.position - position)
+        wanted += self.velocity_gain * (self.velocity - velocity)
+        return min(max(wanted, -self.force), self.force)
+
+
+@dataclass
+class Actions:
+    """Motors, joint torques, external forces and damping of all bodies of a client.
+
+    Commands of every step are kept as they are given: only exact steps ask what they mean.
+
+    Attributes:
+        damping: Linear and angular damping of links, by body.
+        joint_damping: Of single joints, where it was changed, by body and joint.
+        limits: Lower and upper limit of single joints, where they were changed.
+        erp: Share of their gap that constraints with force limits close in a step.
+        anisotropy: Factors on friction along the axes of single links, by body and link.
+        commands: How many times motors have been given others.
+        withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
+            them, may never be made.
+    """
+
+    damping: dict[int, tuple[float, float]] = field(default_factory=lambda: {})
+    joint_damping: dict[tuple[int, int], float] = field(default_factory=lambda: {})
+    limits: dict[tuple[int, int], tuple[float, float]] = field(default_factory=lambda: {})
+
+    erp: float = SOFTNESS
+    anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
+    commands: int = 0
+    withheld: list[Withheld] = field(default_factory=lambda: [])
+
+    _motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
+    _springs: dict[tuple[int, int], Spring] = field(default_factory=lambda: {})
+    _commanded: dict[tuple[int, Any, bool, bool], Call] = field(default_factory=lambda: {})
+    _torques: list[Call] = field(default_factory=lambda: [])
+    _pushes: list[Call] = field(default_factory=lambda: [])
+
+    @property
+    def motors(self) -> dict[tuple[int, int], Motor]:
+        """Motors by body and joint; ``AT_FIRST`` where nothing was said."""
+        if self._commanded:
+            for command in self._commanded.values():
+                for place, mode, given in each_joint(command):
+                    if mode == pybullet.PD_CONTROL:
+                        self._springs[place] = spring_of(given)
+                        continue
+                    before, motor = self._motors.get(place, AT_FIRST), motor_of(mode, given)
+                    ball = motor.orientation or motor.torque_of
+                    if ball or not before.orientation:  # nothing else moves these
+                        self._motors[place] = motor
+            self._commanded.clear()
+            self.commands += 1
+        return self._motors
+
+    @property
+    def springs(self) -> dict[tuple[int, int], Spring]:
+        """Joints in ``PD_CONTROL`` by body and joint; as in Bullet until their force is zero."""
+        _ = self.motors
+        return self._springs
+
+    @property
+    def pushing(self) -> bool:
+        """Whether torques or external forces act in the coming step."""
+        return bool(self._torques or self._pushes or self.springs)
+
+    @property
+    def told(self) -> bool:
+        """Whether Bullet knows of any of them."""
+        return len(self._torques) + len(self._pushes) > len(self.withheld)
+
+    @property
+    def torques(self) -> list[tuple[int, int, Array]]:
+        """Body, joint and torques of the coming step [N m or N]."""
+        return [
+            (*place, np.atleast_1d(np.asarray(given["force"], float)))
+            for command in self._torques
+            for place, _, given in each_joint(command)
+            if given.get("force") is not None
+        ]
+
+    @property
+    def pushes(self) -> list[Push]:
+        """External forces of the coming step."""
+        return [push_of(call) for call in self._pushes]
+
+    def command(self, args: tuple[Any, ...], kwargs: Given, turns: bool = False) -> None:
+        """Take note of a motor command for one joint, which spherical ones may follow or not."""
+        if len(args) > 2:
+            body, joint, mode, *_ = args
+        else:
+            given = dict(zip(ONE, args, strict=False)) | kwargs
+            body, joint, mode = body_of(given), given["jointIndex"], given["controlMode"]
+        if not are_plain(args) or not are_plain(kwargs.values()):
+            args, kwargs = frozen(args), frozen_values(kwargs)
+        if mode == pybullet.TORQUE_CONTROL:
+            self._torques.append((ONE, args, kwargs))
+        else:
+            place = body, joint, mode == pybullet.PD_CONTROL, turns
+            self._commanded.pop(place, None)  # the last one comes last
+            self._commanded[place] = ONE, args, kwargs
+
+    def command_all(self, args: tuple[Any, ...], kwargs: Given, turns: bool = False) -> None:
+        """Take note of motor commands for several joints, as ``command`` does."""
+        args, kwargs = frozen(args), frozen_values(kwargs)
+        if len(args) > 2:
+            body, joints, mode, *_ = args
+        else:
+            given = dict(zip(MANY, args, strict=False)) | kwargs
+            body, joints, mode = body_of(given), given["jointIndices"], given["controlMode"]
+        if mode == pybullet.TORQUE_CONTROL:
+            self._torques.append((MANY, args, kwargs))
+            return
+        place = body, tuple(joints), mode == pybullet.PD_CONTROL, turns
+        self._commanded.pop(place, None)
+        self._commanded[place] = MANY, args, kwargs
+        if len(self._commanded) > MOST_COMMANDS:
+            _ = self.motors
+
+    def push(self, names: tuple[str, ...], args: tuple[Any, ...], kwargs: Given) -> None:
+        """Take note of an external force or torque, whose arguments have these names."""
+        self._pushes.append((names, frozen(args), frozen_values(kwargs) if kwargs else kwargs))
+
+    def change(self, given: Given) -> None:
+        """Take note of changeDynamics."""
+        body, link = given["bodyUniqueId"], given["linkIndex"]
+        linear, angular = self.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
+        self.damping[body] = (
+            float(given.get("linearDamping", linear)),
+            float(given.get("angularDamping", angular)),
+        )
+        if "jointDamping" in given:
+            self.joint_damping[body, link] = float(given["jointDamping"])
+        if {"jointLowerLimit", "jointUpperLimit"} <= set(given):
+            limits = float(given["jointLowerLimit"]), float(given["jointUpperLimit"])
+            self.limits[body, link] = limits
+
+        if "anisotropicFriction" in given:
+            x, y, z = given["anisotropicFriction"]
+            self.anisotropy[body, link] = float(x), float(y), float(z)
+
+    def forget(self, body: int) -> None:
+        """Forget a body: its id may be given to another one."""
+        self.damping.pop(body, None)
+        for table in (self.motors, self.joint_damping, self.limits, self.anisotropy):
+            for key in [key for key in table if key[0] == body]:
+                del table[key]
+
+    def end_step(self) -> None:
+        """Torques and forces act for one step."""
+        self._torques.clear()
+        self._pushes.clear()
+        self.withheld.clear()
+
+    def withhold(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Given) -> None:
+        """Keep a call with its forces from Bullet."""
+        self.withheld.append((function, frozen(args), frozen_values(kwargs)))
+
+    def tell(self) -> None:
+        """Tell Bullet the forces that were withheld, for it is to make a step."""
+        for function, args, kwargs in self.withheld:
+            function(*args, **kwargs)
+        self.withheld.clear()
+
+
+def each_joint(command: Call) -> Iterator[tuple[tuple[int, int], int, Given]]:
+    """Body and joint, mode, and further arguments for one joint: of all joints of a command."""
+    given = given_by(command)
+    body, mode = body_of(given), given["controlMode"]
+    if "jointIndex" in given:
+        yield (body, given["jointIndex"]), mode, given
+        return
+    columns = {one: given[many] for one, many in SEVERAL.items() if many in given}
+    for i, joint in enumerate(given["jointIndices"]):
+        yield (body, joint), mode, {key: column[i] for key, column in columns.items()}
+
+
+def push_of(call: Call) -> Push:
+    """What a call pushes."""
+    given = given_by(call)
+    point = given.get("posObj")
+    return Push(
+        given["objectUniqueId"],
+        given["linkIndex"],
+        np.array(given["forceObj" if "forceObj" in given else "torqueObj"], float),
+        None if point is None else np.array(point, float),
+        given["flags"] == pybullet.WORLD_FRAME,
+    )
+
+
+def given_by(call: Call) -> Given:
+    """Arguments by name."""
+    names, args, kwargs = call
+    return dict(zip(names, args, strict=False)) | kwargs
+
+
+def body_of(given: Given) -> int:
+    """The body of a motor command, also by its old name."""
+    return given["bodyUniqueId"] if "bodyUniqueId" in given else given["bodyIndex"]
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Whether they are numbers that stay what they are."""
+    return PLAIN.issuperset(map(type, values))
+
+
+def frozen(value: Any) -> Any:
+    """A copy of a list, tuple or array, of which a program may make something else."""
+    if type(value) in PLAIN:
+        return value
+    if isinstance(value, np.ndarray):
+        return np.array(value, float)
+    if not isinstance(value, list | tuple):
+        return value
+    values = cast(list[Any], value)
+    return tuple(values) if are_plain(values) else tuple([frozen(x) for x in values])
+
+
+def nothing_of(value: Any) -> Any:
+    """Zeros in the place of numbers."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [nothing_of(x) for x in cast(list[Any], value)]
+    return 0.0 if isinstance(value, int | float | np.number) else value
+
+
+def frozen_values(given: Given) -> Given:
+    """Named arguments with ``frozen`` values."""
+    return {name: frozen(value) for name, value in given.items()}
+
+
+def motor_of(mode: int, given: Given) -> Motor:
+    """What a command other than a torque makes of a motor."""
+    if mode == pybullet.STABLE_PD_CONTROL:
+        return Motor(torque_of="STABLE_PD_CONTROL")
+    force = number(given.get("force", DEFAULT_FORCE))
+    position_gain = float(given.get("positionGain", DEFAULT_POSITION_GAIN))
+    target = given.get("targetPosition", 0.0)
+    if type(target) not in PLAIN and np.size(target) == 4:
+        orientation = tuple(float(x) for x in target)
+        return Motor(force, position_gain=position_gain, orientation=orientation)
+    velocity = number(given.get("targetVelocity", 0.0))
+    velocity_gain = float(given.get("velocityGain", 1.0))
+    if mode == pybullet.VELOCITY_CONTROL:
+        return Motor(force, velocity, velocity_gain=velocity_gain)
+    fastest = float(given.get("maxVelocity", -1.0))
+    fastest = fastest if fastest > 0.0 else math.inf
+    return Motor(force, velocity, number(target), velocity_gain, position_gain, fastest)
+
+
+def spring_of(given: Given) -> Spring:
+    """What a command in ``PD_CONTROL`` asks for."""
+    return Spring(
+        number(given.get("force", DEFAULT_FORCE)),
+        number(given.get("targetVelocity", 0.0)),
+        number(given.get("targetPosition", 0.0)),
+        float(given.get("velocityGain", 1.0)),
+        float(given.get("positionGain", DEFAULT_POSITION_GAIN)),
+    )
+
+
+def number(value: Any) -> float:
+    """A number that may be a list, whose first one counts; none is zero."""
+    if value is None:
+        return 0.0
+    if type(value) in PLAIN:
+        return float(value)
+    values = np.ravel(value)
+    return float(values[0]) if len(values) else 0.0

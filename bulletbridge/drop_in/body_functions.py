@@ -1,0 +1,350 @@
+"""PyBullet's functions about bodies that are not passed through untouched."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.contacts import Spot
+from bulletbridge.bullet.friction import ROUND
+from bulletbridge.drop_in import guards
+from bulletbridge.drop_in.function import (
+    FUNCTIONS,
+    Direct,
+    Function,
+    Given,
+    Noted,
+    before_call,
+    follows,
+    replaces,
+)
+from bulletbridge.drop_in.session import (
+    EXACT,
+    REAL_TIME,
+    SENSOR,
+    SESSIONS,
+    Session,
+    session_of,
+)
+from bulletbridge.drop_in.settings import HOOKS
+from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.numerics.records import Array
+
+# bodies
+
+
+@follows("removeBody", "bodyUniqueId")
+def remove_body(session: Session, given: Given) -> None:
+    """It removes the body's constraints as well."""
+    session.remove_body(given["bodyUniqueId"])
+
+
+@follows("changeDynamics", "bodyUniqueId", "linkIndex", "mass")
+def change_dynamics(session: Session, given: Given) -> None:
+    """Masses and inertias are read again before the next step."""
+    session.change_dynamics(given)
+
+
+@follows("resetSimulation", "flags")
+def reset_simulation(session: Session, given: Given) -> None:
+    """All bodies and constraints are forgotten."""
+    session.clear()
+
+
+@replaces()
+def saveState(session: Session, given: Given) -> int:
+    """Bullet's, with what our steps go by."""
+    number: int = session.native("saveState", given)
+    session.save(number)
+    return number
+
+
+@follows("removeState", "stateUniqueId")
+def remove_state(session: Session, given: Given) -> None:
+    """What our steps went by is forgotten with it."""
+    session.forget_saved(given["stateUniqueId"])
+
+
+@follows("restoreState", "stateId", "fileName")
+def restore_state(session: Session, given: Given) -> None:
+    """Positions, velocities and what our steps go by; constraints stay as they are.
+
+    A file holds what Bullet knows: from one, our steps start as after a reset.
+    """
+    session.restore(None if "fileName" in given else given.get("stateId"))
+
+
+def note_reset(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """Loops that it opens are closed before the next step."""
+    body = args[0] if args else kwargs.get("bodyUniqueId", kwargs.get("objectUniqueId"))
+    session.disturb(body)
+
+
+for name, count in (
+    ("resetJointState", 4),
+    ("resetJointStateMultiDof", 4),
+    ("resetBaseVelocity", 3),
+):
+    FUNCTIONS[name] = Noted(name, count, note_reset)
+
+
+def note_base(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """What hangs on a base that is fixed follows it; otherwise loops are closed at the next step.
+
+    Something fixed that is moved at every step is a moving platform.
+    """
+    session.move_base(args[0] if args else kwargs["bodyUniqueId"])
+
+
+FUNCTIONS["resetBasePositionAndOrientation"] = Noted(
+    "resetBasePositionAndOrientation", 3, note_base
+)
+
+
+@replaces("bodyUniqueId", "jointIndices", "targetValues", "targetVelocities")
+def resetJointStatesMultiDof(session: Session, given: Given) -> Any:
+    """Bullet's. A tuple of values, which ends the process, raises."""
+    guards.check_lists(given)
+    answer = session.native("resetJointStatesMultiDof", given)
+    session.disturb(given["bodyUniqueId"])
+    return answer
+
+
+# motors and forces
+
+
+class JointStates(Direct):
+    """PyBullet's, with what motors exerted where the step was ours.
+
+    Args:
+        name: PyBullet's.
+        several: Whether it takes several joints.
+    """
+
+    def __init__(self, name: str, several: bool) -> None:
+        super().__init__(name, 2, "Motor torques are those of our step in exact mode.")
+        self._several = several
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        answer = self._native(*args, **kwargs)
+        if not EXACT:
+            return answer
+        client = kwargs.get("physicsClientId", 0) if len(args) <= self._count else args[-1]
+        session = SESSIONS.get(client)
+        body = args[0] if args else kwargs["bodyUniqueId"]
+        forces = session.motor_forces(body) if session in EXACT else None
+        if not forces:
+            return answer
+        if self._several:
+            joints = args[1] if len(args) > 1 else kwargs["jointIndices"]
+            each = zip(joints, answer, strict=True)
+            return tuple(told_by(forces, joint, state) for joint, state in each)
+        return told_by(forces, args[1] if len(args) > 1 else kwargs["jointIndex"], answer)
+
+
+def told_by(
+    forces: Mapping[int, tuple[float, ...]], joint: int, state: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """A joint's state with the force of its motor in our step, if there is one."""
+    force = forces.get(joint)
+    if force is None:
+        return state
+    return (*state[:3], force if isinstance(state[3], tuple) else force[0])
+
+
+for name, several in (
+    ("getJointState", False),
+    ("getJointStates", True),
+    ("getJointStateMultiDof", False),
+    ("getJointStatesMultiDof", True),
+):
+    FUNCTIONS[name] = JointStates(name, several)
+
+
+def note_command(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """Exact steps must know which motors are on, and apply joint torques themselves."""
+    session.actions.command(args, kwargs)
+
+
+def note_commands(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """Exact steps must know which motors are on, and apply joint torques themselves."""
+    session.actions.command_all(args, kwargs)
+
+
+def note_turn(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """The same; motors of spherical joints follow no other command."""
+    session.actions.command(args, kwargs, turns=True)
+
+
+def note_turns(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """The same for several joints."""
+    session.actions.command_all(args, kwargs, turns=True)
+
+
+for name, note, count, force in (
+    ("setJointMotorControl2", note_command, 9, "force"),
+    ("setJointMotorControlMultiDof", note_turn, 9, "force"),
+    ("setJointMotorControlArray", note_commands, 8, "forces"),
+    ("setJointMotorControlMultiDofArray", note_turns, 9, "forces"),
+):
+    FUNCTIONS[name] = Noted(name, count, note, (5, force, pybullet.TORQUE_CONTROL))
+
+
+class OldMotorControl(Noted):
+    """``setJointMotorControl``, which has no names for its arguments and knows client 0 only."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call PyBullet's own, and take note."""
+        before_call()
+        answer = pybullet.setJointMotorControl(*args, **kwargs)
+        torque = args[2] == pybullet.TORQUE_CONTROL
+        force = args[3] if torque else args[4] if len(args) > 4 else None
+        session_of(0).actions.command(args[:3], {"force": force})
+        return answer
+
+
+FUNCTIONS["setJointMotorControl"] = OldMotorControl("setJointMotorControl", 5, note_command)
+
+
+FORCE = "objectUniqueId", "linkIndex", "forceObj", "posObj", "flags"
+TORQUE = "objectUniqueId", "linkIndex", "torqueObj", "flags"
+
+
+def note_force(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """Exact steps apply it themselves."""
+    session.actions.push(FORCE, args, kwargs)
+
+
+def note_torque(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """Exact steps apply it themselves."""
+    session.actions.push(TORQUE, args, kwargs)
+
+
+FUNCTIONS["applyExternalForce"] = Noted(
+    "applyExternalForce", len(FORCE), note_force, (2, "forceObj", None)
+)
+FUNCTIONS["applyExternalTorque"] = Noted(
+    "applyExternalTorque", len(TORQUE), note_torque, (2, "torqueObj", None)
+)
+
+
+class ContactPoints(Direct):
+    """``getContactPoints``, with the forces of our step where Bullet makes none."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        points = self._native(*args, **kwargs)
+        if not EXACT or not points:
+            return points
+        client = args[self._count] if len(args) > self._count else kwargs.get("physicsClientId", 0)
+        session = SESSIONS.get(client)
+        forces = session.contact_forces() if session in EXACT else None
+        return tuple([with_force(point, forces) for point in points]) if forces else points
+
+
+def with_force(point: tuple[Any, ...], forces: Mapping[Spot, Array]) -> tuple[Any, ...]:
+    """What Bullet tells of a contact, with the forces (3,) [N] of our step.
+
+    As in Bullet friction is told on body A in its own order of the two, whoever was asked for.
+    """
+    a, b, link_a, link_b, at_a, at_b, normal = point[1:8]
+    force, sign = forces.get(((a, b, link_a, link_b), at_a)), 1.0
+    if force is None:
+        force, sign = forces.get(((b, a, link_b, link_a), at_b)), -1.0
+    if force is None:
+        return point
+    told: list[Any] = [sign * float(np.dot(normal, force))]
+    for direction in tangents(normal, ROUND):
+        told += float(np.dot(direction, force)), direction
+    return (*point[:9], *told)
+
+
+FUNCTIONS["getContactPoints"] = ContactPoints(
+    "getContactPoints",
+    4,
+    "Forces are those of our step where nothing moves but what is stepped exactly.",
+)
+
+
+# what looks at Bullet's own steps, which are then made even if all that moves is stepped exactly
+
+
+@replaces("loggingType", "fileName", "objectUniqueIds")
+def startStateLogging(session: Session, given: Given) -> int:
+    """Bullet's."""
+    number: int = session.native("startStateLogging", given)
+    session.observers.add(("log", number))
+    return number
+
+
+@follows("stopStateLogging", "loggingId")
+def stop_state_logging(session: Session, given: Given) -> None:
+    """Bullet's steps may be left out again."""
+    session.observers.discard(("log", given["loggingId"]))
+
+
+@replaces("pluginPath", "postFix")
+def loadPlugin(session: Session, given: Given) -> int:
+    """Bullet's."""
+    number: int = session.native("loadPlugin", given)
+    session.observers.add(("plugin", number))
+    return number
+
+
+@follows("unloadPlugin", "pluginUniqueId")
+def unload_plugin(session: Session, given: Given) -> None:
+    """Bullet's steps may be left out again."""
+    session.observers.discard(("plugin", given["pluginUniqueId"]))
+
+
+@follows("enableJointForceTorqueSensor", "bodyUniqueId", "jointIndex", "enableSensor")
+def enable_sensor(session: Session, given: Given) -> None:
+    """Reactions that it measures are those of Bullet's step."""
+    sensor = SENSOR, given["bodyUniqueId"], given["jointIndex"]
+    if given.get("enableSensor", 1):
+        session.observers.add(sensor)
+    else:
+        session.observers.discard(sensor)
+
+
+# dynamics calls
+
+
+def guarded(name: str, *parameters: str) -> None:
+    """Register a dynamics call that raises where Bullet's would crash or be wrong."""
+
+    def handler(session: Session, given: Given) -> Any:
+        guards.check_arrays(name, given)
+        guards.check_model(name, session, given)
+        answer = session.native(name, given)
+        session.modelled.add(given["bodyUniqueId"])
+        return answer
+
+    handler.__doc__ = "Bullet's. Arrays, which end the process, and outdated models raise."
+    FUNCTIONS[name] = Function(name, parameters, handler)
+
+
+guarded("calculateMassMatrix", "bodyUniqueId", "objPositions", "flags")
+guarded(
+    "calculateInverseDynamics",
+    "bodyUniqueId",
+    "objPositions",
+    "objVelocities",
+    "objAccelerations",
+    "flags",
+)
+guarded(
+    "calculateJacobian",
+    "bodyUniqueId",
+    "linkIndex",
+    "localPosition",
+    "objPositions",
+    "objVelocities",
+    "objAccelerations",
+)

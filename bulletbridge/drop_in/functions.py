@@ -1,0 +1,233 @@
+"""PyBullet's functions that are not passed through untouched."""
+
+import os
+import sys
+from typing import Any
+
+import pybullet
+
+from bulletbridge.comparison.window.overlay import has_window
+from bulletbridge.drop_in import body_functions, guards
+from bulletbridge.drop_in.function import (
+    FUNCTIONS,
+    Function,
+    Given,
+    Noted,
+    before_call,
+    follows,
+    lookup,
+    replaces,
+)
+from bulletbridge.drop_in.loops import Loop
+from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
+from bulletbridge.drop_in.settings import HOOKS
+from bulletbridge.errors import WorldError
+
+__all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
+
+# constraints
+
+
+@replaces(
+    "parentBodyUniqueId",
+    "parentLinkIndex",
+    "childBodyUniqueId",
+    "childLinkIndex",
+    "jointType",
+    "jointAxis",
+    "parentFramePosition",
+    "childFramePosition",
+    "parentFrameOrientation",
+    "childFrameOrientation",
+)
+def createConstraint(session: Session, given: Given) -> Any:
+    """Bullet's; also revolute, spherical and planar ones. A gear on a base link raises."""
+    guards.check_gear(given)
+    return session.create(given)
+
+
+@replaces(
+    "userConstraintUniqueId",
+    "jointChildPivot",
+    "jointChildFrameOrientation",
+    "maxForce",
+    "gearRatio",
+    "gearAuxLink",
+    "relativePositionTarget",
+    "erp",
+)
+def changeConstraint(session: Session, given: Given) -> Any:
+    """Bullet's. A child frame that is moved takes the velocity that brings it there in a step."""
+    return session.change(given)
+
+
+@replaces("userConstraintUniqueId")
+def removeConstraint(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    return session.remove(given)
+
+
+@replaces("constraintUniqueId")
+def getConstraintInfo(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    answer = session.native("getConstraintInfo", given)
+    return session.shown(given["constraintUniqueId"], answer)
+
+
+@replaces("constraintUniqueId")
+def getConstraintState(session: Session, given: Given) -> Any:
+    """Bullet's, with what the filter added in the last step."""
+    answer = session.native("getConstraintState", given)
+    return session.filtered(given["constraintUniqueId"], answer)
+
+
+@replaces()
+def getNumConstraints(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    return session.native("getNumConstraints", given) - len(session.twins())
+
+
+@replaces("serialIndex")
+def getConstraintUniqueId(session: Session, given: Given) -> Any:
+    """Bullet's."""
+    if not session.twins() or "serialIndex" not in given:
+        return session.native("getConstraintUniqueId", given)
+    numbers, place = session.numbers(), int(given["serialIndex"])
+    return numbers[place] if 0 <= place < len(numbers) else -1
+
+
+# time
+
+
+CLIENT = {"physicsClientId"}
+
+
+class Step(Noted):
+    """``stepSimulation``, ours."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as PyBullet's own."""
+        if HOOKS.before_call or REAL_TIME:
+            before_call()
+        client = args[0] if args else kwargs.get("physicsClientId", 0)
+        if len(args) + len(kwargs) > 1 or not kwargs.keys() <= CLIENT:
+            return self._native(*args, **kwargs)  # raises what it would
+        return (SESSIONS.get(client) or session_of(client)).step()
+
+
+def step_taken(_session: Session, _args: tuple[Any, ...], _kwargs: Given) -> None:
+    """Then all loops are closed at position and velocity level."""
+
+
+FUNCTIONS["stepSimulation"] = Step("stepSimulation", 0, step_taken)
+
+
+@replaces("enableRealTimeSimulation")
+def setRealTimeSimulation(session: Session, given: Given) -> Any:
+    """Steps follow the clock whenever a function is called; without a window nothing happens.
+
+    Bullet's own thread would step without closing anything.
+    """
+    on = bool(given.get("enableRealTimeSimulation"))
+    if "enableRealTimeSimulation" in given and len(given) == 1:
+        session.start_real_time(on and (HOOKS.headless or has_window(session.client)))
+        given = {"enableRealTimeSimulation": 0}
+    return session.native("setRealTimeSimulation", given)
+
+
+@follows("setTimeStep", "timeStep")
+def set_time_step(session: Session, given: Given) -> None:
+    """Moving frames and exact steps go by it."""
+    session.read_all_again()
+
+
+@follows("setPhysicsEngineParameter")
+def set_physics_engine_parameter(session: Session, given: Given) -> None:
+    """Moving frames and exact steps go by the time step, force limits in exact mode by the erp."""
+    if "fixedTimeStep" in given:
+        session.read_all_again()
+    if "reportSolverAnalytics" in given:
+        told = (
+            session.observers.add if given["reportSolverAnalytics"] else session.observers.discard
+        )
+        told(("solver analytics",))
+    if "erp" in given:
+        session.set_erp(float(given["erp"]))
+
+
+@follows("setGravity", "gravX", "gravY", "gravZ")
+def set_gravity(session: Session, given: Given) -> None:
+    """Exact steps take it over."""
+    session.set_gravity()
+
+
+# ours
+
+
+@replaces("mode", "bodyUniqueId")
+def setBridgeMode(session: Session, given: Given) -> None:
+    """Say who advances bodies that constraints join: "filter", "exact" or "native".
+
+    ``setBridgeMode(mode, bodyUniqueId, physicsClientId)``. "filter": Bullet steps, then loops are
+    closed. "exact": our step alone. "native": Bullet alone. What constraints join to the body goes
+    along with it; without a body all are meant.
+
+    Raises:
+        CallError: There is no such mode.
+    """
+    session.set_mode(given["mode"], given.get("bodyUniqueId"))
+
+
+@replaces()
+def getBridgeLoops(session: Session, given: Given) -> dict[int, Loop]:
+    """What became of each constraint, by its id: exact, or Bullet's own and why."""
+    return session.loops()
+
+
+@replaces("enable")
+def drawBridgeLoops(session: Session, given: Given) -> None:
+    """Draw gaps and reactions of the constraints into the window, at most ten times a second.
+
+    ``drawBridgeLoops(enable, physicsClientId)``; without a window nothing happens.
+    """
+    session.draw(bool(given.get("enable", True)))
+
+
+# clients
+
+
+class Connect(Function):
+    """``connect``, which has no client yet."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> int:
+        """Connect as PyBullet does, to a world of which nothing is known yet."""
+        before_call()
+        method = args[0] if args else kwargs.get("method")
+        if HOOKS.headless and method is not None and method != pybullet.DIRECT:
+            args, kwargs = (pybullet.DIRECT,), {}
+        elif method in (pybullet.GUI, pybullet.GUI_SERVER) and not has_display():
+            raise WorldError("there is no display for p.GUI; use p.DIRECT, or set DISPLAY")
+        client: int = pybullet.connect(*args, **kwargs)
+        SESSIONS.pop(client, None)
+        return client
+
+
+@replaces()
+def disconnect(session: Session, given: Given) -> None:
+    """Bullet's."""
+    session.native("disconnect", given)
+    session.start_real_time(False)
+    EXACT.discard(session)
+    del SESSIONS[session.client]
+
+
+def connect(_session: Session, _given: Given) -> None:
+    """Bullet's. A window without a display, where PyBullet ends the process, raises."""
+
+
+FUNCTIONS["connect"] = Connect("connect", (), connect)
+
+
+def has_display() -> bool:
+    """Whether a window can be opened; only X tells beforehand."""
+    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY"))

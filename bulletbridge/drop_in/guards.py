@@ -1,0 +1,87 @@
+"""Errors instead of calls that end the process or answer for another body."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pybullet
+
+from bulletbridge.errors import CallError
+
+if TYPE_CHECKING:
+    from bulletbridge.drop_in.session import Session
+
+Given = dict[str, Any]
+VECTORS = ("objPositions", "objVelocities", "objAccelerations")
+
+
+def check_gear(given: Given) -> None:
+    """Raise for a gear on a base link, which ends the process.
+
+    Raises:
+        CallError: There is one.
+    """
+    if given.get("jointType") != pybullet.JOINT_GEAR:
+        return
+    for side in ("parentLinkIndex", "childLinkIndex"):
+        if given.get(side, 0) < 0:
+            raise CallError(
+                f"a gear cannot act on a base link ({side} = -1); name the two joints by the links"
+                " that they move"
+            )
+
+
+def check_arrays(name: str, given: Given) -> None:
+    """Raise for NumPy arrays of coordinates, which end the process.
+
+    Raises:
+        CallError: An argument is not a list or a tuple.
+    """
+    for key in VECTORS:
+        if key in given and not isinstance(given[key], list | tuple):
+            kind = type(given[key]).__name__
+            raise CallError(
+                f"{name}({key}=...) is {kind}, which ends the process in PyBullet; give a list:"
+                f" {key}.tolist()"
+            )
+
+
+def check_lists(given: Given) -> None:
+    """Raise for joint values in anything but a list of lists, which ends the process.
+
+    Raises:
+        CallError: They are.
+    """
+    for key in ("targetValues", "targetVelocities"):
+        value: Any = given.get(key)
+        if value is not None and not is_table(value):
+            raise CallError(
+                f"resetJointStatesMultiDof({key}=...) must be a list with one list of numbers for"
+                f" each joint, such as [[0.1], [0.2]], not {type(value).__name__};"
+                " anything else can end the process in PyBullet"
+            )
+
+
+def is_table(value: Any) -> bool:
+    """Whether PyBullet can read it as the numbers of several joints."""
+    rows = (list, tuple, np.ndarray)
+    return isinstance(value, list) and all(isinstance(row, rows) for row in cast(list[Any], value))
+
+
+def check_model(name: str, session: "Session", given: Given) -> None:
+    """Raise where Bullet would answer from a model of a removed or since changed body.
+
+    Raises:
+        CallError: It would.
+    """
+    body = given.get("bodyUniqueId")
+    remedy = "call resetSimulation and load again, or read the body with bulletbridge.attach"
+    if body in session.outdated:
+        raise CallError(
+            f"{name}: body {body} was changed by changeDynamics after Bullet had made its model for"
+            f" such calls, which it keeps; {remedy}"
+        )
+    if session.models_of_removed and body not in session.modelled:
+        raise CallError(
+            f"{name}: a body was removed after such a call, and Bullet may answer for it instead"
+            f" of for body {body}; {remedy}"
+        )

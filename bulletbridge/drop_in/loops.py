@@ -1,0 +1,214 @@
+"""Bullet's constraints as ours: kinds, frames, force limits, and what predicts them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.numerics.records import Array
+
+MODELS = {
+    pybullet.JOINT_POINT2POINT: JointModel.BALL,
+    pybullet.JOINT_SPHERICAL: JointModel.BALL,
+    pybullet.JOINT_FIXED: JointModel.WELD,
+    pybullet.JOINT_PRISMATIC: JointModel.PRISMATIC,
+    pybullet.JOINT_REVOLUTE: JointModel.REVOLUTE,
+    pybullet.JOINT_PLANAR: JointModel.PLANAR,
+}
+WITH_AXIS = (JointModel.PRISMATIC, JointModel.REVOLUTE, JointModel.PLANAR)
+ONLY_HERE = (pybullet.JOINT_SPHERICAL, pybullet.JOINT_REVOLUTE, pybullet.JOINT_PLANAR)
+"""Types that Bullet's createConstraint refuses."""
+NOBODY = -1
+SHOWN_LIMIT = 500.0
+"""What getConstraintInfo says of a constraint that is rigid for practical purposes [N]."""
+HINGE_SPAN = 0.1
+"""Distance [m] of the second point by which Bullet predicts a revolute constraint."""
+
+Info = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What became of a constraint that was created in Bullet.
+
+    Attributes:
+        number: Bullet's id.
+        kind: Joint type that was asked for.
+        bodies: Ids of the bodies that it joins, without the world.
+        exact: Whether it is closed to round-off; otherwise it is Bullet's own.
+        reason: Why it is Bullet's own; empty when it is not.
+        note: What else is to be said of it.
+        max_force: Explicit limit of its force [N] or torque [N m]; None when it is rigid.
+        twin: Id of a second native constraint that helps to predict it, or -1.
+        moving: Whether its child frame has been moved.
+        ratio: Of a gear: rate of the first joint + ratio * rate of the second = 0.
+        auxiliary: The parent's joint whose rate counts against that of the first, or -1.
+        erp: Share of a gear's error that Bullet takes away in a step; 0 for rates alone.
+        target: What positions of a gear with an erp amount to: first + ratio * second - auxiliary.
+        axis: Axis in the parent's inertial frame; (0, 0, 0) of kinds that have none.
+        axis_in_frame: The same in the constraint's own frame on the parent, z of kinds without.
+        slides: Whether it is a slider between two bodies that move, which Bullet gets wrong.
+        unpredicted: Whether Bullet's own constraint has been left without force for that.
+    """
+
+    number: int
+    kind: int
+    bodies: tuple[int, ...]
+    exact: bool = True
+    reason: str = ""
+    note: str = ""
+    max_force: float | None = None
+    twin: int = -1
+    moving: bool = False
+    ratio: float = 1.0
+    auxiliary: int = NOBODY
+    erp: float = 0.0
+    target: float = 0.0
+    axis: Triple = (0.0, 0.0, 0.0)
+    axis_in_frame: Triple = (0.0, 0.0, 1.0)
+    slides: bool = False
+    unpredicted: bool = False
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return f"constraint {self.number}"
+
+
+def info_of(number: int, client: int) -> Info:
+    """Bullet's description of a constraint."""
+    return pybullet.getConstraintInfo(number, physicsClientId=client)
+
+
+def describe(number: int, client: int, kind: int | None = None) -> Loop:
+    """A constraint of Bullet as it was created or found."""
+    info = info_of(number, client)
+    bodies = tuple(sorted({body for body in (info[0], info[2]) if body != NOBODY}))
+    limit = None if info[10] == SHOWN_LIMIT else float(info[10])
+    loop = Loop(
+        number,
+        info[4] if kind is None else kind,
+        bodies,
+        max_force=limit,
+        ratio=info[11] or 1.0,
+        auxiliary=info[12] or NOBODY,  # Bullet shows joint 0 for none as well
+        erp=info[14],
+        target=info[13],
+        axis=info[5],
+    )
+    return judged(with_axis(loop, info))
+
+
+def with_axis(loop: Loop, info: Info) -> Loop:
+    """The loop with its axis in its own frame."""
+    if loop.kind not in MODELS:
+        return loop
+    return replace(loop, axis_in_frame=axis_in_frame(loop, info))
+
+
+def is_held(body: int, link: int, client: int) -> bool:
+    """Whether a link cannot move: the world, and bases that are fixed."""
+    if body == NOBODY:
+        return True
+    return link < 0 and not pybullet.getDynamicsInfo(body, link, physicsClientId=client)[0] > 0.0
+
+
+def judged(loop: Loop) -> Loop:
+    """The loop with what its kind says about who closes it, and what of it means nothing then."""
+    known = loop.kind in MODELS or loop.kind == pybullet.JOINT_GEAR
+    reason = "" if known else f"Bullet's constraint type {loop.kind}"
+    note = ""
+    if loop.erp != 0.0:
+        note = f"an erp of {loop.erp:g} takes gaps back where force limits have let them open"
+    return replace(loop, exact=known, reason=reason, note=note)
+
+
+def create_native(given: dict[str, Any], client: int) -> tuple[int, int]:
+    """Bullet's constraint for types that it does not have, and its second half or -1.
+
+    A spherical and a revolute one are predicted by one and two points; a planar one has no
+    equivalent, so a point without force only lends it a number.
+    """
+    wanted = dict(given, jointType=pybullet.JOINT_POINT2POINT, physicsClientId=client)
+    first = pybullet.createConstraint(**wanted)
+    twin = -1
+    if given["jointType"] == pybullet.JOINT_PLANAR:
+        pybullet.changeConstraint(first, maxForce=0.0, physicsClientId=client)
+    elif given["jointType"] == pybullet.JOINT_REVOLUTE:
+        info = info_of(first, client)
+        axis = HINGE_SPAN * np.asarray(given["jointAxis"]) / np.linalg.norm(given["jointAxis"])
+        wanted["parentFramePosition"] = (np.asarray(info[6]) + axis).tolist()
+        wanted["childFramePosition"] = across(info, axis)
+        twin = pybullet.createConstraint(**wanted)
+    return first, twin
+
+
+def change_twin(loop: Loop, given: dict[str, Any], client: int) -> None:
+    """Change the second half of a revolute constraint as the first one was."""
+    info = info_of(loop.number, client)
+    changes = {key: given[key] for key in ("maxForce",) if key in given}
+    if {"jointChildPivot", "jointChildFrameOrientation"} & set(given):
+        axis = HINGE_SPAN * np.asarray(loop.axis) / np.linalg.norm(loop.axis)
+        changes["jointChildPivot"] = across(info, axis)
+    if changes:
+        pybullet.changeConstraint(loop.twin, **changes, physicsClientId=client)
+
+
+def across(info: Info, offset: Array) -> list[float]:
+    """Point beside a constraint's pivot, in the child; the offset (3,) [m] is the parent's."""
+    parent, child = Rotation.from_quat(info[8]), Rotation.from_quat(info[9])
+    return (np.asarray(info[7]) + child.apply(parent.inv().apply(offset))).tolist()
+
+
+def modelled(
+    loop: Loop,
+    links: dict[tuple[int, int], str],
+    motion: Motion | None,
+    client: int,
+) -> LoopJoint:
+    """A constraint of Bullet as ours: from inertial frames to link frames, the child as frame a.
+
+    Args:
+        loop: What it is.
+        links: Names of links by body and link number.
+        motion: Of the child's frame.
+        client: Physics client.
+    """
+    info = info_of(loop.number, client)
+    model = MODELS[loop.kind]
+    a = frame_on(info[2], info[3], info[7], info[9], links, client)
+    b = frame_on(info[0], info[1], info[6], info[8], links, client)
+    return LoopJoint(loop.name, model, a, b, axis_in_frame(loop, info), motion=motion)
+
+
+def axis_in_frame(loop: Loop, info: Info) -> Triple:
+    """Axis of a constraint in its frame, z if it has none; Bullet's is the parent's inertial."""
+    if MODELS[loop.kind] not in WITH_AXIS or not np.any(loop.axis):
+        return 0.0, 0.0, 1.0
+    return tuple(Rotation.from_quat(info[8]).inv().apply(loop.axis).tolist())
+
+
+def frame_on(
+    body: int,
+    link: int,
+    position: Triple,
+    quaternion: tuple[float, float, float, float],
+    links: dict[tuple[int, int], str],
+    client: int,
+) -> Frame:
+    """A frame given in a link's inertial frame, or in the world, on the link itself."""
+    R, p = Rotation.from_quat(quaternion), np.asarray(position, float)
+    name = WORLD
+    if body != NOBODY:
+        dynamics = pybullet.getDynamicsInfo(body, link, physicsClientId=client)
+        inertial = Rotation.from_quat(dynamics[4])
+        p, R = np.asarray(dynamics[3]) + inertial.apply(p), inertial * R
+        name = links[body, link]
+    x, y, z = p.tolist()
+    return Frame(name, (x, y, z), matrix_rpy(R.as_matrix()))

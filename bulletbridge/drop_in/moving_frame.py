@@ -1,0 +1,163 @@
+"""Frames of constraints that a program puts elsewhere while it runs, alone or with a fixed base."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.coordinates import Floats, unit
+from bulletbridge.bullet.state import Shift
+from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.constraints.motion import Motion
+from bulletbridge.constraints.moved_frames import MOVED, drive_frame
+from bulletbridge.drop_in.loops import NOBODY, Info, Loop, axis_in_frame, info_of
+from bulletbridge.mechanism.frames import frame_with_z
+from bulletbridge.mechanism.model import WORLD, Link
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.system import System
+
+ENDED = 1e-6
+"""Share of a step that is nothing."""
+NOTHING_SHIFTED: Mapping[int, Shift] = {}
+NOWHERE = Link("", 0, np.eye(3), np.zeros(3))
+"""A link that is no one's."""
+
+
+@dataclass
+class Ramp:
+    """A coordinate of a frame that comes to zero by the end of a step, at a constant rate.
+
+    The rate of the step before turns into this one at the start, so that who follows arrives.
+
+    Attributes:
+        before, rate: Of the step before and of this one.
+        until: Time [s] of its end.
+        dt: Its length [s].
+    """
+
+    before: float = 0.0
+    rate: float = 0.0
+    until: float = 0.0
+    dt: float = 1.0
+
+    def __call__(self, t: float) -> tuple[float, float, float]:
+        """Value, rate, acceleration."""
+        left = (self.until - t) / self.dt
+        if left < ENDED:
+            return 0.0, self.rate, 0.0
+        if left < 1.0 - ENDED:
+            return self.rate * (t - self.until), self.rate, 0.0
+        return self.rate * (t - self.until), self.before, (self.rate - self.before) / self.dt
+
+
+class FrameMemory(NamedTuple):
+    """What is known of a moving frame.
+
+    Attributes:
+        place: Position and quaternion that Bullet was told.
+        frame: (1,) of ``moved_frames``.
+        ramps: Numbers of its four motions.
+    """
+
+    place: tuple[Floats, Floats]
+    frame: np.ndarray
+    ramps: tuple[tuple[float, ...], ...]
+
+
+class MovingFrame:
+    """Frame a of a loop whose place Bullet is told from time to time, or that of a fixed base.
+
+    Args:
+        loop: The constraint.
+        links: Names of links by body and link number.
+        client: Physics client.
+
+    Attributes:
+        motion: Its velocity, for the loop's constraint.
+        target: (12,) that at the end of the step, as in ``constraints.records``.
+    """
+
+    def __init__(self, loop: Loop, links: dict[tuple[int, int], str], client: int) -> None:
+        self._number, self._client, self._name = loop.number, client, loop.name
+        self._ramps = Ramp(), Ramp(), Ramp(), Ramp()
+        self.motion = Motion(*self._ramps)
+        self._frame = np.zeros(1, MOVED)
+        self._told, self._dt = np.zeros(7), 0.0
+        self._rates = self._frame["before"][0], self._frame["rates"][0]
+        self.target: Array = self._frame["target"][0]
+        info = info_of(loop.number, client)
+        body, link = info[2], info[3]
+        self._bodies, self._link, self._on = (info[2], info[0]), WORLD, NOWHERE
+        frame = self._frame[0]
+        frame["align"], frame["axes"][3] = frame_with_z(axis_in_frame(loop, info)), 1.0
+        if body != NOBODY:
+            self._link = links[body, link]
+            dynamics = pybullet.getDynamicsInfo(body, link, physicsClientId=client)
+            frame["com"], frame["axes"] = dynamics[3], unit(dynamics[4])
+        self._frame["dt"] = 1.0
+        self._drive = StoredCall(drive_frame, (self._frame, self._told), ()).call
+        self._go(info)
+        self._rest()
+
+    def memory(self) -> FrameMemory:
+        """Where Bullet has it, where it was put last, and how fast it moves."""
+        info = info_of(self._number, self._client)
+        place, ramps = (info[7], info[9]), tuple(astuple(ramp) for ramp in self._ramps)
+        return FrameMemory(place, self._frame.copy(), ramps)
+
+    def recall(self, memory: FrameMemory) -> None:
+        """Go on from a memory."""
+        self._frame[:], self._on = memory.frame, NOWHERE
+        for ramp, numbers in zip(self._ramps, memory.ramps, strict=True):
+            ramp.before, ramp.rate, ramp.until, ramp.dt = numbers
+
+    def drive(self, system: System, shifts: Mapping[int, Shift]) -> None:
+        """Put the frame where it is now, with the velocity that takes it there in one step.
+
+        Args:
+            system: Whose frame it is.
+            shifts: How fixed bases were moved since the last time, by Bullet's id.
+        """
+        dt, on = system.dt, system.mechanism.link(self._link)
+        if on is not self._on or dt != self._dt:
+            self._on, self._dt = on, dt
+            self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
+        if shifts:
+            self._carry(system, shifts)
+        self._go(pybullet.getConstraintInfo(self._number, self._client))
+        if shifts:
+            self._frame["carried"] = 0.0
+        system.place(self._name, self._frame)
+        until, (before, rates) = system.t + dt, self._rates
+        numbers = zip(self._ramps, before.tolist(), rates.tolist(), strict=True)
+        for ramp, old, new in numbers:
+            ramp.before, ramp.rate, ramp.until, ramp.dt = old, new, until, dt
+
+    def stop(self, system: System) -> None:
+        """Put the frame where it is now, at rest."""
+        self.drive(system, NOTHING_SHIFTED)
+        self._rest()
+
+    def _rest(self) -> None:
+        """Let it have no velocity."""
+        for name in ("linear", "angular", "before", "rates", "target"):
+            self._frame[name] = 0.0
+        for ramp in self._ramps:
+            ramp.before = ramp.rate = 0.0
+
+    def _go(self, info: Info) -> None:
+        """Take it where Bullet's description has it, in one step."""
+        self._told[:] = (*info[7], *info[9])
+        self._drive(())
+
+    def _carry(self, system: System, shifts: Mapping[int, Shift]) -> None:
+        """Note by what moves of bodies its ends go along with them."""
+        frame = self._frame[0]
+        for n, (body, sign) in enumerate(zip(self._bodies, (1.0, -1.0), strict=True)):
+            if body in shifts:
+                frame["carried"][n] = sign
+                frame["turned"][n], frame["shifted"][n] = shifts[body]
+        if frame["carried"].any():
+            frame["link_R"], frame["link_p"] = system.link_pose(self._link)

@@ -1,0 +1,41 @@
+"""Gaps without directions that are redundant by design, for our solver and Bullet's alike."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bulletbridge.drop_in.group import Group
+from bulletbridge.drop_in.loops import Loop
+from bulletbridge.drop_in.session import Session, islands
+from bulletbridge.errors import BulletBridgeError
+from bulletbridge.system.evaluation import Gap
+
+
+class KeptGaps:
+    """Gaps of one client's constraints; where Bullet steps alone, groups are made to look only."""
+
+    def __init__(self) -> None:
+        self._loops: frozenset[Loop] = frozenset()
+        self._actions: object = None  # a new one with each reset of the world
+        self._groups: list[Group] = []
+
+    def of(self, session: Session, loops: Iterable[Loop]) -> dict[str, Gap]:
+        """Gaps by the names of the loops, of those that can be modelled."""
+        groups = session.groups.values()
+        if session.mode == "native":
+            groups = self._watched(session, loops)
+        return {gap.name: gap for group in groups for gap in group.gaps()}
+
+    def _watched(self, session: Session, loops: Iterable[Loop]) -> list[Group]:
+        # frames that move would have to be followed; force limits do not matter here
+        still = [replace(n, max_force=None) for n in loops if n.exact and not n.moving]
+        if self._loops == frozenset(still) and self._actions is session.actions:
+            return self._groups
+        self._loops, self._actions = frozenset(still), session.actions
+        self._groups = []
+        for bodies in islands(loop.bodies for loop in still):
+            among = [loop for loop in still if bodies & set(loop.bodies)]
+            try:
+                self._groups.append(Group(bodies, among, session.client))
+            except BulletBridgeError:
+                continue
+        return self._groups

@@ -1,0 +1,469 @@
+"""One Bullet client seen by this package: its constraints, its groups of bodies, its steps."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, get_args
+
+import pybullet
+
+from bulletbridge.bullet.contacts import Spot, StrangerError, can_move
+from bulletbridge.bullet.worlds import gravity
+from bulletbridge.comparison.window.overlay import Overlay, weight_of
+from bulletbridge.drop_in.actions import Actions
+from bulletbridge.drop_in.closing import Closing
+from bulletbridge.drop_in.exact import BulletsOwnError, ExactGroup
+from bulletbridge.drop_in.group import Group, GroupMemory, named, warn
+from bulletbridge.drop_in.loops import Loop
+from bulletbridge.drop_in.registry import Ledger
+from bulletbridge.drop_in.settings import HOOKS, Mode
+from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError
+from bulletbridge.numerics.records import Array
+
+LONGEST_PUMP = 0.1
+"""Simulated time [s] that real-time simulation makes up for at once."""
+FIRST_IMPULSE = 500.0
+"""Bullet's limit of a new constraint [N s]."""
+SENSOR = "sensor"
+"""What looks at Bullet's own steps and goes with its body."""
+READ = {
+    "mass",
+    "localInertiaDiagonal",
+    "linearDamping",
+    "angularDamping",
+    "jointDamping",
+    "jointLowerLimit",
+    "jointUpperLimit",
+}
+"""What changeDynamics may change of a body that has been read."""
+
+
+class Session(Ledger):
+    """Watches constraints come and go, and closes those that can be.
+
+    Bodies that constraints join, directly or through others, make up one group, which is read at
+    the first step after something has changed.
+    """
+
+    def __init__(self, client: int) -> None:
+        super().__init__(client)
+        self.mode: Mode = HOOKS.mode
+        self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
+        self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
+        self.outdated: set[int] = set()  # and that have been changed since
+        self.groups: dict[frozenset[int], Group] = {}
+        self._group_of: dict[int, Group] = {}  # by body
+        self._modes: dict[int, Mode] = {}  # of single bodies, where it was said
+        self._bullets: set[int] = set()  # bodies that were to be exact and cannot
+        self.actions = Actions()
+        self._closing = Closing()
+        self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
+        self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
+        self.observers: set[tuple[Any, ...]] = (
+            set()
+        )  # what looks at Bullet's own steps, which are then made
+        self._alone = False  # whether nothing moves but what is stepped exactly
+        self._counted = -1  # bodies in the world when that was looked at
+        self._contact_forces: Mapping[Spot, Array] | None = {}  # of our step, once asked for
+        self._overlay: Overlay | None = None
+        self._dt = 0.0  # at least so much real time makes a step
+        self._started = 0.0  # of real-time simulation, by the hooks' clock
+
+    def loops(self) -> dict[int, Loop]:
+        """What became of each constraint, by its id."""
+        self._regroup()
+        return dict(self._loops)
+
+    def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
+        """Bullet's constraint forces with what the filter added in the last step."""
+        loop = self._loops.get(number)
+        if loop is not None and loop.exact and not self._stale & set(loop.bodies):
+            for bodies, group in self.groups.items():
+                if bodies & set(loop.bodies):
+                    return group.state_of(loop)
+        return state
+
+    def motor_forces(self, body: int) -> Mapping[int, tuple[float, ...]]:
+        """What motors of a body exerted in our last step [N m or N], by joint; else none."""
+        group = self._group_of.get(body)
+        if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.bodies):
+            return {}
+        return group.motor_forces(body)
+
+    def contact_forces(self) -> Mapping[Spot, Array]:
+        """Forces (3,) at contacts of our last step [N], on body A in Bullet's own order of the two.
+
+        Where Bullet makes a step beside ours there are none: contacts are those of that.
+        """
+        if self._contact_forces is None:
+            found: dict[Spot, Array] = {}
+            for group in self.groups.values():
+                if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies):
+                    found |= group.contact_forces()
+            self._contact_forces = {}
+            for point in pybullet.getContactPoints(physicsClientId=self.client) if found else ():
+                a, b, link_a, link_b, at_a, at_b = point[1:7]
+                here, swapped = ((a, b, link_a, link_b), at_a), ((b, a, link_b, link_a), at_b)
+                if here in found:
+                    self._contact_forces[here] = found[here]
+                elif swapped in found:
+                    self._contact_forces[here] = -found[swapped]
+        return self._contact_forces
+
+    def _changed(self, loop: Loop, moved: bool) -> None:
+        group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
+        if group is not None and group.change(loop, moved):
+            self._stale |= group.bodies
+
+    # bodies
+
+    def disturb(self, body: int | None) -> None:
+        """Note that a body was put elsewhere, or all."""
+        if body is not None:
+            group = self._group_of.get(body)
+            if group is not None:
+                group.disturb()
+            return
+        for group in self.groups.values():
+            group.disturb()
+
+    def move_base(self, body: int) -> None:
+        """Note that a base was put elsewhere; frames on one that is fixed move from now on."""
+        group = next((group for bodies, group in self.groups.items() if body in bodies), None)
+        if group is None or body not in group.standing:
+            self.disturb(body)
+            return
+        for loop in [loop for loop in self._loops.values() if body in loop.bodies]:
+            if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
+                self._loops[loop.number] = replace(loop, moving=True)
+                self._stale |= group.bodies
+        group.move_base(body)
+
+    def save(self, number: int) -> None:
+        """Keep what our steps go by, with a state of Bullet's."""
+        kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
+        self._saved[number] = set(self._met), kept
+
+    def forget_saved(self, number: int) -> None:
+        """Forget a saved state."""
+        self._saved.pop(number, None)
+
+    def restore(self, number: int | None) -> None:
+        """Go on as from a saved state; groups that it does not know are read again.
+
+        A file, or a state that was saved past us, holds what Bullet knows: from there groups start.
+        """
+        if number not in self._saved:
+            self.disturb(None)
+            return
+        met, kept = self._saved[number]
+        for pair in met ^ self._met:
+            self._stale |= set(pair)
+        self._met = set(met)
+        self._regroup()
+        memories = {memory.bodies: memory for memory in kept}
+        for bodies, group in self.groups.items():
+            memory = memories.get(bodies)
+            if memory is None or not group.recall(memory):
+                self._stale |= bodies
+
+    def remove_body(self, body: int) -> None:
+        """Forget a body and its constraints, as Bullet does."""
+        for number in [n for n, loop in self._loops.items() if body in loop.bodies]:
+            self._forget(number)
+        self._stale.add(body)
+        self._counted = -1
+        self.models_of_removed |= body in self.modelled
+        for bodies in (self.modelled, self.outdated, self._bullets):
+            bodies.discard(body)
+        self._met = {pair for pair in self._met if body not in pair}
+        self.actions.forget(body)
+
+    def change_dynamics(self, given: dict[str, Any]) -> None:
+        """Note that a body is not what it was when it was read."""
+        body, self._counted = given["bodyUniqueId"], -1
+        self.actions.change(given)
+        for bodies, group in self.groups.items():
+            group.forget_friction()
+            if body in bodies and READ & set(given):
+                self._stale.add(body)
+        if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
+            self.outdated.add(body)
+
+    def set_erp(self, erp: float) -> None:
+        """Take over how fast constraints with force limits are closed again."""
+        self.actions.erp = erp
+        self.read_all_again()
+
+    def read_all_again(self) -> None:
+        """Note that the world is not what it was."""
+        self._dt = 0.0
+        for group in self.groups:
+            self._stale |= group
+
+    def clear(self) -> None:
+        """Forget bodies and constraints, as resetSimulation does."""
+        self._loops.clear()
+        self.groups.clear()
+        self._group_of.clear()
+        self.observers = {one for one in self.observers if one[0] != SENSOR}
+        self._alone, self._counted = False, -1
+        self._modes.clear()
+        self._met.clear()
+        self._bullets.clear()
+        EXACT.discard(self)
+        self._saved.clear()
+        for bodies in (self._stale, self.modelled, self.outdated):
+            bodies.clear()
+        self.models_of_removed = False
+        self.actions = Actions()
+
+    def set_gravity(self) -> None:
+        """Take over the world's gravity."""
+        for group in self.groups.values():
+            group.system.gravity = gravity(self.client)
+
+    # time
+
+    def step(self) -> Any:
+        """``advance``, and what is to follow each step."""
+        answer = self.advance()
+        if self._overlay is not None and self._overlay.due:
+            self._overlay.update(m for group in self.groups.values() for m in group.marks())
+        for call in HOOKS.after_step:
+            call(self)
+        return answer
+
+    def advance(self) -> Any:
+        """Bullet's step, then all loops closed at position and velocity level.
+
+        Raises:
+            StepError: A step in exact mode cannot be finished; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: Loops could not be closed near Bullet's state, which then stays; or
+                bodies in exact mode need what exact steps do not have, and are filtered.
+        """
+        while not self._prepare():
+            pass
+        answer, self._contact_forces = None, None
+        if not (EXACT and self._steps_alone()):
+            self._contact_forces = {}
+            if self.actions.withheld:
+                self.actions.tell()
+            answer = pybullet.stepSimulation(physicsClientId=self.client)
+            self._unseen = False
+        self._closing.finish_step(self.groups.values())
+        self.actions.end_step()
+        return answer
+
+    def withholds(self, body: int | None) -> bool:
+        """Whether Bullet is not to know what pushes a body, since it makes no steps of its own."""
+        return self._alone and body in self._group_of
+
+    def _steps_alone(self) -> bool:
+        """Whether nothing moves but what is stepped exactly, and nobody looks at Bullet's steps."""
+        count = pybullet.getNumBodies(physicsClientId=self.client)
+        if count != self._counted:
+            self._counted = count
+            groups = self.groups.values()
+            self._alone = self in EXACT and all(group.whole for group in groups)
+            for place in range(count if self._alone else 0):
+                body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
+                if body not in self._group_of and can_move(body, self.client):
+                    self._alone = False
+        if self._unseen or self.observers or self.actions.told:
+            return False
+        return self._alone
+
+    def _prepare(self) -> bool:
+        """Get all groups ready for Bullet's step; False if they must be made anew first.
+
+        Raises:
+            StepError: A step in exact mode cannot be finished; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: Bodies in exact mode need what exact steps do not have.
+        """
+        if self._stale:
+            self._regroup()
+        ready: list[Group] = []
+        last = [*self.groups.values()][-1:]
+        try:
+            for group in self.groups.values():
+                group.before_step(may_undo=group not in last)
+                ready.append(group)
+        except BaseException as error:
+            for group in ready:
+                group.undo()
+            if isinstance(error, BulletsOwnError):
+                failing = [*self.groups.values()][len(ready)]
+                self._leave_to_bullet(failing.bodies, str(error))
+                self._stale |= failing.bodies
+                return False
+            if not isinstance(error, StrangerError):
+                raise
+            self._met.add((error.body, error.other))
+            self._stale |= {error.body, error.other}
+            return False
+        return True
+
+    def draw(self, on: bool) -> None:
+        """Draw gaps and reactions into the window at most ten times a second, or not any more."""
+        if self._overlay is not None:
+            self._overlay.clear()
+            self._overlay = None
+        self._regroup()
+        systems = [group.system for group in self.groups.values()]
+        if on and systems:
+            weight = max(weight_of(system) for system in systems)
+            length = max(system.encoded.length for system in systems)
+            self._overlay = Overlay(self.client, weight, length)
+
+    def start_real_time(self, on: bool) -> None:
+        """Let simulated time follow the clock from now on, or not any more."""
+        self._started = HOOKS.clock()
+        if on:
+            REAL_TIME.add(self)
+        else:
+            REAL_TIME.discard(self)
+
+    def pump(self) -> None:
+        """Make the steps that real time asks for."""
+        behind = HOOKS.clock() - self._started
+        if behind < self._dt:
+            return
+        self._dt = dt = self._time_step()
+        count = int(min(behind, LONGEST_PUMP) / dt)
+        self._started += behind if behind > LONGEST_PUMP else count * dt
+        for _ in range(count):
+            self.step()
+
+    # groups
+
+    def set_mode(self, mode: Mode, body: int | None = None) -> None:
+        """Say who advances a body and all that constraints join to it, or every body.
+
+        Raises:
+            CallError: There is no such mode.
+        """
+        if mode not in get_args(Mode):
+            raise CallError(f"there is no mode '{mode}'; use {', '.join(get_args(Mode))}")
+        self._met.clear()
+        self._bullets.clear()
+        if body is None:
+            self.mode = mode
+            self._modes.clear()
+            self.read_all_again()
+            self._stale |= {b for loop in self._loops.values() for b in loop.bodies}
+            return
+        self._regroup()
+        island = next((bodies for bodies in self.groups if body in bodies), {body})
+        for member in island:
+            self._modes[member] = mode
+        self._stale |= island
+
+    def _mode_of(self, bodies: Iterable[int]) -> Mode:
+        """Of an island: ours if any member asks for it, unless one of them was left to Bullet."""
+        if self._bullets.intersection(bodies):
+            return "filter"
+        asked = {self._modes.get(body, self.mode) for body in bodies}
+        return "exact" if "exact" in asked else "filter" if "filter" in asked else "native"
+
+    def _regroup(self) -> None:
+        """Make groups of the bodies that have changed."""
+        if not self._stale:
+            return
+        for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
+            del self.groups[bodies]
+        self._stale.clear()
+        exact = [loop for loop in self._loops.values() if loop.exact]
+        alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
+        for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
+            if bodies not in self.groups and self._mode_of(bodies) != "native":
+                self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
+        self._counted = -1
+        self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
+        if any(group.whole for group in self.groups.values()):
+            EXACT.add(self)
+        else:
+            EXACT.discard(self)
+        ours = frozenset[int]().union(*self.groups)
+        for loop in [loop for loop in self._loops.values() if loop.slides]:
+            self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
+
+    def _leave_to_bullet(self, bodies: frozenset[int], reason: str) -> None:
+        """Let Bullet step bodies that were to be stepped exactly, and close their loops then."""
+        self._bullets |= bodies
+        self._met = {pair for pair in self._met if not bodies & set(pair)}
+        warn(
+            f"{named(bodies)} cannot be stepped exactly: {reason}; Bullet steps, and the loops are"
+            " closed then, as in filter mode"
+        )
+
+    def _predict(self, loop: Loop, by_bullet: bool) -> None:
+        """Let Bullet's own constraint act, or not.
+
+        Forces of its sliders act at pivots that slide apart: between two bodies that move they
+        turn the pair. With a force limit it has to act, or nobody would know what it takes.
+        """
+        by_bullet = by_bullet or loop.max_force is not None
+        if by_bullet != loop.unpredicted:
+            return
+        self._loops[loop.number] = replace(loop, unpredicted=not by_bullet)
+        if loop.max_force is None:
+            force = FIRST_IMPULSE / self._time_step() if by_bullet else 0.0
+            pybullet.changeConstraint(loop.number, maxForce=force, physicsClientId=self.client)
+
+    def _time_step(self) -> float:
+        engine = pybullet.getPhysicsEngineParameters(physicsClientId=self.client)
+        return float(engine["fixedTimeStep"])
+
+    def _group(self, bodies: frozenset[int], loops: list[Loop]) -> None:
+        """One group for bodies that hang together; Bullet keeps what cannot be modelled.
+
+        Raises:
+            AssemblyError: They are to be exact, and their loops cannot be closed.
+        """
+        if self._mode_of(bodies) == "exact":
+            others = [n for n in self._loops.values() if not n.exact and bodies & set(n.bodies)]
+            try:
+                self.groups[bodies] = ExactGroup(bodies, loops, others, self.actions, self.client)
+            except AssemblyError:
+                self._stale |= bodies  # to be tried, and refused, again
+                raise
+            except BulletBridgeError as error:
+                self._leave_to_bullet(bodies, str(error))
+            else:
+                return
+        try:
+            self.groups[bodies] = Group(bodies, loops, self.client)
+        except BulletBridgeError as error:
+            for loop in loops:
+                self._loops[loop.number] = replace(loop, exact=False, reason=str(error))
+            warn(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
+
+
+def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
+    """Bodies that hang together."""
+    found: list[frozenset[int]] = []
+    for group in map(frozenset, groups):
+        touching = [island for island in found if island & group]
+        found = [island for island in found if not island & group]
+        found.append(group.union(*touching))
+    return found
+
+
+SESSIONS: dict[int, Session] = {}
+"""By physics client."""
+EXACT: set[Session] = set()
+"""Those that have bodies in exact mode."""
+REAL_TIME: set[Session] = set()
+"""Those whose simulated time follows the clock."""
+
+
+def session_of(client: int) -> Session:
+    """The session of a client, made when it is first asked for."""
+    session = SESSIONS.get(client)
+    if session is None:
+        session = SESSIONS[client] = Session(client)
+    return session

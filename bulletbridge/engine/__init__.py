@@ -1,0 +1,1 @@
+"""The compiled step: dense and sparse factors, integrators, correction, redundancy."""

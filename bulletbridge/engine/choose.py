@@ -1,0 +1,93 @@
+"""In which way a system is stepped: as one, island by island, or link by link."""
+
+import numpy as np
+
+from bulletbridge.engine.islands import Islands, find_parts, work
+from bulletbridge.engine.records import DOP8, RK4
+from bulletbridge.engine.redundancy import SPREAD, Decision
+from bulletbridge.engine.sparse_plan import Links, Plan, lay_out, make_plan
+from bulletbridge.engine.stepper import Parts, Solver
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.records import DRAG
+
+LEAST_GAIN = 1e4
+"""Operations that each island must save: what taking its slices costs."""
+PER_BODY, PER_OPERATION = 0.3, 8e-5
+"""Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
+AT_ALL, PER_FRONT, PER_ENTRY = 1.6, 0.275, 2e-3
+"""Cost of a step in link coordinates [µs], of a front, of one entry of its matrix."""
+STAGED = 0.9
+"""What steps with several stages cost of that, if a step in joint coordinates is the measure."""
+
+
+def parts_of(whole: Solver, decision: Decision) -> Parts | None:
+    """The way to step a system that was asked for, else the cheapest; None: as one, dense.
+
+    Estimates of what each costs were measured on ladders of four-bars: link coordinates win from
+    some sixteen loops on side by side, from twenty that are stacked; where an integrator has
+    several stages, from some twelve and from sixteen on.
+
+    Raises:
+        ModelError: Sparse steps were asked for, and there is something that they do not know.
+    """
+    if whole.backend == "dense":
+        return None
+    obstacle = obstacle_to_links(whole, decision)
+    if whole.backend == "sparse":
+        if obstacle:
+            raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
+        return Links(whole, make_plan(whole.mechanism, whole.encoded))
+    parts = find_parts(whole.mechanism, whole.encoded)
+    several = len(parts) > 1 and not whole.user_size  # a user's rows may join anything
+    if whole.backend == "islands":
+        return Islands(whole, decision, parts) if several else None
+    sizes = [(len(part.v), len(part.rows)) for part in parts]
+    at_once = work(whole.mechanism.nv, whole.encoded.nc)
+    one_by_one = sum(work(*size) for size in sizes)
+    islands = None
+    if several and at_once - one_by_one > LEAST_GAIN * len(parts):
+        islands = Islands(whole, decision, parts)
+    if obstacle:
+        return islands
+    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * (one_by_one if islands else at_once)
+    plan = make_plan(whole.mechanism, whole.encoded)
+    share = STAGED if whole.control[0]["integrator"] in (RK4, DOP8) else 1.0
+    return Links(whole, plan) if share * cost_in_links(whole, plan) < dense else islands
+
+
+def obstacle_to_links(whole: Solver, decision: Decision) -> str:
+    """What a system has that link coordinates do not know; empty where there is nothing."""
+    encoded = whole.encoded
+    rates = encoded.nc - int(encoded.has_position.sum())
+    obstacles = {
+        "couplings": len(encoded.couplings) > 0,
+        "flexible links": len(whole.beams) > 0,
+        "springs and other force elements": bool(np.any(whole.efforts["kind"] != DRAG)),
+        "constraints of users": whole.user_size > 0,
+        # links are eliminated in an order of their own
+        "rolling contacts and other rows of velocities of which some depend on others": (
+            rates > 0 and decision.caps.rows < encoded.nc
+        ),
+    }
+    return " and ".join(name for name, there in obstacles.items() if there)
+
+
+def copy_of(settings: Solver, decision: Decision) -> Solver:
+    """A solver of the rows that were kept, with settings and state of another."""
+    solver = Solver(settings.mechanism, decision.encoded, settings.tolerances)
+    mismatch = SPREAD * decision.mismatch
+    solver.decide_rank(decision.caps, decision.scale, mismatch, decision.most_left)
+    solver.apply_settings(settings)
+    solver.state[:] = settings.state
+    solver.parts = parts_of(solver, decision)
+    return solver
+
+
+def cost_in_links(whole: Solver, plan: Plan) -> float:
+    """Cost of a step in link coordinates [µs], with one row passed on by each front."""
+    fronts, joins, _, _ = lay_out(whole.mechanism, whole.encoded, plan, 0)
+    entries = 0.0
+    for front in fronts:
+        rows = joins["rows"][front["join"] : front["join"] + front["joins"]].sum() + 1
+        entries += float(front["size"] + front["own"] + front["span"] + rows) ** 2
+    return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries

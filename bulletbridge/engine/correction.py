@@ -1,0 +1,279 @@
+"""Back onto the loops: configuration correction with a guard for singular positions.
+
+A pass moves q by the shortest step, in the metric of M, that cancels the residuals to first
+order: q <- q - J⁺ g. Directions are those of the start of the step (a chord method, no new factors)
+or of the current iterate (Newton). Source: Kövecses and Piedbœuf 2003, eq. 35 and 36.
+
+Factors made before a singular position must not be used after it: a chord pass that gains less than
+a digit, or moves further than a tenth of the step itself, is undone and Newton takes over.
+"""
+
+import math
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.constraints.left_out import (
+    fastest_left_out,
+    leaves_out_rates,
+    widest_left_out,
+)
+from bulletbridge.engine.dense import close_up, refresh
+from bulletbridge.engine.records import (
+    CONTRADICTED,
+    CORRECTION,
+    LEFT_OPEN,
+    RIGHT_SIDE,
+    SOLUTION,
+    START,
+    Arrays,
+    Factors,
+    Moment,
+)
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.projection import (
+    most_left,
+    row_space_solution,
+    unwhiten,
+    whiten_velocity,
+)
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import copy_into, norm, vec
+
+MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
+"""Passes of the correction; where a chain is all but stretched each takes half of the way."""
+FAILED = -1
+EPS = 2.0**-52
+PROMISED = 50.0
+"""Times a closed gap, 1e-12 in all: what rows may be open by that are not corrected. For a weak one
+it is the square of the length, over the longest, below which a row is weak
+(``Tolerances.singular``), since on the way to where it vanishes a row is open by half of that times
+its curvature. One that follows from others is open by what they are, a closed gap, times numbers
+near one; where the numbers are large, the others are closed further."""
+FARTHEST = 1e-11
+"""Gap [lengths, rad] that never counts as closed, however far turns and slides have gone; ten times
+that is what a correction that gains no more may leave."""
+
+
+@helper
+def finite(x: Array) -> bool:
+    """Whether no entry is NaN or infinite."""
+    total = 0.0
+    for k in range(len(x)):
+        total += 0.0 * x[k]
+    return total == 0.0
+
+
+@helper
+def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
+    """Largest residual of the kept rows, each divided by its unit."""
+    gap = 0.0
+    for i in range(rank):
+        row = f.rows[f.rows[i].pivot]
+        size = abs(row.unit * row.g)
+        if size > gap or math.isnan(size):  # a NaN stays
+            gap = size
+    a.control.gap = gap
+    return gap
+
+
+@helper
+def gap_between(f: Factors, first: int, end: int) -> float:
+    """Largest residual, each divided by its unit, of the rows at places first to end."""
+    gap = 0.0
+    for i in range(first, end):
+        row = f.rows[f.rows[i].pivot]
+        gap = max(gap, abs(row.unit * row.g))
+    return gap
+
+
+@helper
+def tolerance(a: Arrays, q: Array) -> float:
+    """Gap that counts as closed: what double precision leaves of poses along a chain.
+
+    Each of its joints adds a rounding to the rotations that all links after it are turned by
+    (``Control.round_off``); places are rounded by their distance from the origin of the world; and
+    joint positions are rounded themselves, turns by their angle, times the way they move.
+    """
+    c, extent = a.control, a.control.length
+    for i in range(len(a.loops)):
+        extent = max(extent, norm(vec(a.poses[a.loops[i].body_a].p)))
+        extent = max(extent, norm(vec(a.poses[a.loops[i].body_b].p)))
+    largest = 0.0
+    for k in range(len(a.axes)):
+        if a.axes[k].q >= 0:
+            largest = max(largest, abs(q[a.axes[k].q]))
+    closed = max(c.gap_tolerance, c.round_off + 8.0 * EPS * extent / c.length)
+    return min(closed + EPS * largest * c.lever, FARTHEST)
+
+
+@helper
+def correction_step(a: Arrays, f: Factors, rank: int) -> float:
+    """Step J⁺ g into vectors[SOLUTION], whitened; its length."""
+    y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+    for i in range(rank):
+        row = f.rows[f.rows[i].pivot]
+        y[i] = row.scale * row.g
+    row_space_solution(f.Y, f.R, rank, y, z)
+    length2 = 0.0
+    for k in range(f.Y.shape[1]):
+        length2 += z[k] * z[k]
+    return math.sqrt(length2)
+
+
+@helper
+def move_back(a: Arrays, f: Factors, q: Array) -> None:
+    """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
+    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
+    displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
+    for k in range(f.Y.shape[1]):
+        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
+
+
+@helper
+def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
+    """Kinetic energy of the rates v (nv,), with the factors of M."""
+    y = a.vectors[SOLUTION, : len(v)]
+    copy_into(y, v)
+    whiten_velocity(f.L, y)
+    total = 0.0
+    for k in range(len(v)):
+        total += y[k] * y[k]
+    return 0.5 * total
+
+
+@helper
+def travelled(a: Arrays, f: Factors, v: Array) -> float:
+    """Length of v in the metric of M."""
+    return math.sqrt(2.0 * kinetic_energy(a, f, v))
+
+
+@helper
+def chord_passes(
+    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
+) -> int:
+    """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
+    last = math.inf
+    for n in range(MOST_CHORD_PASSES + 1):
+        close_up(a, f, moment, q, v)
+        gap = kept_gap(a, f, a.control.rank)
+        if gap <= enough:
+            return n
+        if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
+            return n if gap <= 10.0 * enough else FAILED
+        last = gap
+        if correction_step(a, f, a.control.rank) > limit:
+            return FAILED
+        move_back(a, f, q)
+    return FAILED
+
+
+@outlined
+def name_widest(a: Arrays, f: Factors, first: int) -> None:
+    """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
+    c = a.control
+    c.worst, c.gap = f.rows[first].pivot, 0.0
+    for i in range(first, f.Y.shape[0]):
+        row = f.rows[f.rows[i].pivot]
+        if abs(row.unit * row.g) > c.gap:
+            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
+
+
+@outlined
+def newton_passes(
+    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
+) -> int:
+    """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
+
+    Weak rows bend more than they pull, and close with the others; those that do not, within what
+    follows from others by round-off, are corrected too. Where rows follow from others by large
+    numbers, these are closed as far as they will.
+    """
+    c, last = a.control, math.inf
+    for n in range(MOST_NEWTON_PASSES + 1):
+        refresh(a, f, moment, q, v)
+        rank = c.rank
+        gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
+        if n == 0:
+            c.opened = max(gap, gap_between(f, rank, f.Y.shape[0]))
+        bent = weak > PROMISED * enough
+        loose = gap_between(f, c.filter_rank, f.Y.shape[0]) > c.mismatch + PROMISED * enough
+        if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
+            return n
+        last = max(gap, weak)
+        if n == MOST_NEWTON_PASSES or not gap < math.inf:
+            if gap <= 10.0 * enough and not bent:
+                return n
+            name_widest(a, f, 0)
+            return FAILED
+        if bent or loose:
+            rank = c.filter_rank
+        while correction_step(a, f, rank) > limit and rank > 1:
+            rank -= 1
+        move_back(a, f, q)
+    return FAILED
+
+
+@helper
+def judge_left_out(
+    a: Arrays, f: Factors, moment: Moment, v: Array, enough: float, led_here: bool
+) -> None:
+    """Refuse an end at which what is left out as redundant is open, or moves.
+
+    Takes the residuals and the factors there. ``control.worst`` and ``.gap`` say what is open and
+    how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
+    their rates need no look of their own.
+    """
+    c, rows = a.control, f.Y.shape[0]
+    if c.left > PROMISED * enough:
+        name_left_out(a, moment)
+    elif gap_between(f, c.rank, rows) > c.mismatch + PROMISED * enough:
+        name_widest(a, f, c.rank)
+        c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
+    elif c.filter_rank == c.cap and c.cap < rows and unexplained(a, f):
+        c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
+    elif not led_here or leaves_out_rates(a.loops):
+        judge_rates(a, moment, v, led_here)
+
+
+@helper
+def unexplained(a: Arrays, f: Factors) -> bool:
+    """Whether rows beyond those that are independent have more of their own than was found."""
+    c = a.control
+    c.unexplained = most_left(f.Y, f.rows, c.cap)
+    return c.unexplained > c.most_left
+
+
+@outlined
+def name_left_out(a: Arrays, moment: Moment) -> None:
+    """Keep which loop is furthest open in a direction left out, and how far."""
+    c = a.control
+    loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
+    c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
+
+
+@outlined
+def judge_rates(a: Arrays, moment: Moment, v: Array, rates_alone: bool) -> None:
+    """Refuse velocities along directions left out of loops."""
+    c = a.control
+    loop, rate = fastest_left_out(
+        a.loops, a.poses, a.axes, moment.targets, c.length, v, rates_alone
+    )
+    if loop >= 0:
+        c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
+
+
+@outlined
+def fixed_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> int:
+    """The number of passes asked for, no more and no less, without a guard.
+
+    Leaves the factors at the corrected configuration.
+    """
+    for _ in range(a.control.passes):
+        if a.control.directions == START:
+            close_up(a, f, moment, q, v)
+        else:
+            refresh(a, f, moment, q, v)
+        correction_step(a, f, a.control.rank)
+        move_back(a, f, q)
+    refresh(a, f, moment, q, v)
+    kept_gap(a, f, a.control.rank)
+    return a.control.passes

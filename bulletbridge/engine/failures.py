@@ -1,0 +1,197 @@
+"""What can go wrong with a state or a step, said in full."""
+
+from typing import NoReturn
+
+import numpy as np
+
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.records import (
+    CONTRADICTED,
+    LEAPT,
+    LEFT_OPEN,
+    NOT_CLOSED,
+    NOT_FINITE,
+    NOT_RESOLVED,
+)
+from bulletbridge.engine.redundancy import Decision, whiten
+from bulletbridge.engine.stepper import REFINEMENTS, Solver
+from bulletbridge.errors import (
+    AssemblyError,
+    ModelError,
+    OverconstrainedError,
+    StepError,
+)
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+
+NEAR_SINGULAR = 1e-3
+"""Singular value of the kept rows, over the largest, below which a failure is blamed on it: there
+a rate along the loops is amplified a thousand times in what they do not hold."""
+TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
+"""What was tried before a step is given up."""
+BY_OTHERS = ", by verlet and semi_implicit_euler too"
+"""And where ``Solver`` has refined it."""
+
+
+def check_finite(*arrays: Array) -> None:
+    """Refuse NaN and infinity.
+
+    Raises:
+        ModelError: There are some.
+    """
+    if not all(np.all(np.isfinite(x)) for x in arrays):
+        raise ModelError(
+            "the state has numbers that are not finite; set all joints to finite values"
+        )
+
+
+def owner(encoded: Encoded, row: int) -> str:
+    """Name of the constraint that a row belongs to."""
+    return next(n for n, part in encoded.rows.items() if part.start <= row < part.stop)
+
+
+def require_closed(solver: Solver, q: Array, t: float, allowed: float) -> None:
+    """Refuse a configuration that is open by more than ``allowed``, in lengths or radians.
+
+    Raises:
+        AssemblyError: It names the widest loop and its gap.
+    """
+    encoded = solver.encoded
+    gap = encoded.scale * solver.terms(q, np.zeros(solver.mechanism.nv), t).g
+    worst = int(np.argmax(np.abs(gap))) if len(gap) else 0
+    if not len(gap) or abs(gap[worst]) <= allowed:
+        return
+    unit, scale = ("m", encoded.scale[worst]) if encoded.in_metres[worst] else ("rad", 1.0)
+    raise AssemblyError(
+        f"loop '{owner(encoded, worst)}' cannot close: gap {abs(gap[worst]) / scale:.3g} {unit} "
+        f"(limit {allowed / scale:.1g} {unit}); call assemble() with a start nearer to closure, "
+        f"hold fewer joints, or check link lengths and frames"
+    )
+
+
+def require_freedom(mechanism: Mechanism, decision: Decision) -> None:
+    """Refuse a structure, unless it is driven.
+
+    Raises:
+        OverconstrainedError: It counts the rows of every constraint.
+    """
+    if decision.cap < mechanism.nv or decision.encoded.motions or not decision.encoded.nc:
+        return
+    counts = ", ".join(f"'{n}' {r.rows} rows" for n, r in decision.by_name.items())
+    raise OverconstrainedError(
+        f"the constraints leave no freedom: {decision.cap} independent rows on "
+        f"{mechanism.nv} rates ({counts}); use joint models with fewer rows, "
+        f"for example ball instead of weld"
+    )
+
+
+def explain(solver: Solver, failure: int, by_others: bool) -> str:
+    """Why a step could not be finished, what was tried, by other methods too, and what to try."""
+    begun = f"step at t = {solver.t:.6g} s"
+    by_others &= failure != LEFT_OPEN and not solver.control[0]["controlled"]
+    others = BY_OTHERS if by_others else ""
+    undone = f"{TRIED}{others}; the state before it was restored"
+    if failure == NOT_FINITE:
+        return (
+            f"{begun} gave numbers that are not finite, {undone}; "
+            f"check tau for NaN and masses for zero, or use a smaller dt"
+        )
+    if failure in (CONTRADICTED, LEFT_OPEN):
+        return (
+            f"{begun}: constraints contradict each other: {opened(solver)} and nothing that the "
+            f"others leave free can close it, {undone}; check the motions "
+            f"of driven constraints, and whether the mechanism has reached a position it cannot "
+            f"pass"
+        )
+    c = solver.control[0]
+    if failure in (NOT_RESOLVED, NOT_CLOSED) and c["controlled"]:
+        open_there = f", and '{widest(solver)}' opens first" if failure == NOT_CLOSED else ""
+        return (
+            f"{begun}: error control came no further than t = {float(c['t']):.9g} s, where it asks "
+            f"for sub-steps of {float(c['next_dt']):.1e} s{open_there}; the state before it was "
+            f"restored; "
+            f"check whether the mechanism has reached a position it cannot pass, or where rates "
+            f"grow without bounds, and look for forces that jump; or use a larger rtol, a smaller "
+            f"dt, or an integrator of fixed steps"
+        )
+    if failure == NOT_RESOLVED:
+        return (
+            f"{begun} would take sub-steps that are too short, or its implicit equations have no "
+            f"solution in reach, {undone}; use a larger rtol, a smaller dt "
+            f"or another integrator, and look for forces that jump"
+        )
+    if failure == LEAPT:
+        return (
+            f"{begun}: {leapt(solver)}, {undone}{near_singular(solver)}; use a smaller dt, "
+            f"look for forces that jump, for springs and dampers that are too stiff for explicit "
+            f"steps, and for contacts and limits that ask for what the constraints forbid"
+        )
+    assert failure == NOT_CLOSED
+    return (
+        f"{begun}: {opened(solver)} after the last correction pass, {undone}; use a smaller dt, or "
+        f"check whether the mechanism has reached a position it cannot pass"
+    )
+
+
+def leapt(solver: Solver) -> str:
+    """Which joint's rate no force can have made, and the energies."""
+    c, axis = solver.control[0], int(solver.control[0]["worst"])
+    name, unit = f"rate {axis}", ""
+    for joint in solver.mechanism.joints.values():
+        if joint.v.start <= axis < joint.v.stop:
+            along = joint.kind in ("prismatic", "beam") or axis >= joint.v.start + 3
+            name, unit = f"joint '{joint.name}'", "m/s" if along else "rad/s"
+    return (
+        f"{name} leaps from {float(c['rate_before']):.3g} to {float(c['rate_after']):.3g} {unit} "
+        f"and the kinetic energy from {float(c['kinetic_before']):.3g} to "
+        f"{float(c['kinetic_after']):.3g} J, where all that acts can have added "
+        f"{float(c['given']):.2g} J"
+    )
+
+
+def near_singular(solver: Solver) -> str:
+    """Which constraint is all but met by itself at the state, if one is."""
+    terms = solver.terms(solver.q, solver.v, solver.t)
+    cap = int(solver.control[0]["cap"])
+    if not cap or not np.all(np.isfinite(terms.M)):
+        return ""
+    rows = whiten(terms.M, solver.rows[0]["scale"][:, None] * terms.J)
+    U, values, _ = np.linalg.svd(rows)
+    ratio = float(values[cap - 1] / values[0])
+    if ratio >= NEAR_SINGULAR:
+        return ""
+    name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
+    return (
+        f"; the mechanism is at or near a singular position of '{name}' (singular value {ratio:.1e}"
+        " of the largest)"
+    )
+
+
+def widest(solver: Solver) -> str:
+    """Which constraint was open furthest at the end of a step that failed."""
+    worst, encoded = int(solver.control[0]["worst"]), solver.encoded
+    return list(encoded.rows)[-1 - worst] if worst < 0 else owner(encoded, worst)
+
+
+def opened(solver: Solver) -> str:
+    """Which constraint was open at the end of a step that failed, and by how much."""
+    c, encoded, name = solver.control[0], solver.encoded, widest(solver)
+    worst, gap = int(c["worst"]), float(c["gap"])
+    if worst < 0:
+        loop = encoded.loops[-1 - worst]
+        first = int(loop["rows"]) - (1 if loop["variable"] else 0)
+        left = loop["force"][first : first + int(loop["left"])]
+        in_metres = bool(np.any(left))
+    else:
+        in_metres = bool(encoded.in_metres[worst])
+    unit, size = ("m", encoded.length) if in_metres else ("rad", 1.0)
+    return f"'{name}' stays open by {gap * size:.3g} {unit}"
+
+
+def raise_failure(solver: Solver, failure: int, by_others: bool) -> NoReturn:
+    """Say why a step could not be finished, after it was tried in parts, by other methods too.
+
+    Raises:
+        StepError: Always.
+    """
+    raise StepError(explain(solver, failure, by_others))

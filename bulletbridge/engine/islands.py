@@ -1,0 +1,288 @@
+"""Parts of a system that nothing joins, each stepped by itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.islands_kernel import ISLAND, run_islands
+from bulletbridge.engine.records import CONTROL
+from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.step_kernel import STEP, stepping_kernel
+from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array, Ints
+
+
+class Part(NamedTuple):
+    """An island: numbers, in the whole, of what belongs to it, each ascending."""
+
+    bodies: Ints  # the world, then its own
+    v: Ints
+    q: Ints
+    loops: Ints
+    couplings: Ints
+    rows: Ints
+
+
+def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
+    """Trees that hang from the world, those joined by constraints or force elements together.
+
+    Bodies that nothing moves are part of every island. What is moved by nothing but forces makes an
+    island too.
+    """
+    bodies, axes = mechanism.bodies, mechanism.axes
+    root = np.arange(len(axes))
+    for k, below in enumerate(axes["below"]):
+        if below >= 0:
+            root[k] = root[below]
+    owner = {int(r): int(r) for r in np.unique(root)}
+
+    def find(tree: int) -> int:
+        while owner[tree] != tree:
+            tree = owner[tree]
+        return tree
+
+    def tree_of(axis: int) -> int | None:
+        return find(int(root[axis])) if axis >= 0 else None
+
+    joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
+    joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
+    pushed = [[int(effort["axis_a"]), int(effort["axis_b"])] for effort in encoded.elements]
+    for members in [*joined, *pushed]:
+        trees = [tree for tree in map(tree_of, members) if tree is not None]
+        for tree in trees[1:]:
+            owner[find(tree)] = find(trees[0])
+
+    leaders = sorted({find(int(r)) for r in root})
+    of_axis = np.array([find(int(r)) for r in root], int)
+    of_body = np.array([of_axis[a] if a >= 0 else -1 for a in bodies["axis"]], int)
+    of_q = np.zeros(mechanism.nq, int)
+    for joint in mechanism.joints.values():
+        of_q[joint.q] = of_axis[joint.v.start]
+    of_constraint = [next(t for t in map(tree_of, members) if t is not None) for members in joined]
+    loops, couplings = len(encoded.loops), len(encoded.couplings)
+    parts: list[Part] = []
+    for leader in leaders:
+        mine = np.array([t == leader for t in of_constraint], bool)
+        own = np.flatnonzero(mine[:loops]), np.flatnonzero(mine[loops:])
+        rows = [rows_of(int(n["row"]), int(n["rows"])) for n in encoded.loops[own[0]]]
+        rows += [rows_of(int(n["row"]), 1) for n in encoded.couplings[own[1]]]
+        parts.append(
+            Part(
+                np.flatnonzero((of_body == leader) | (of_body == -1)),
+                np.flatnonzero(of_axis == leader),
+                np.flatnonzero(of_q == leader),
+                *own,
+                np.sort(np.concatenate([np.zeros(0, int), *rows])),
+            )
+        )
+    assert sum(len(part.couplings) for part in parts) == couplings
+    return parts
+
+
+def rows_of(first: int, count: int) -> Ints:
+    """Numbers of a constraint's rows."""
+    return np.arange(first, first + count)
+
+
+def term_axes(encoded: Encoded, coupling: np.void) -> list[int]:
+    """Axes that a coupling joins."""
+    part = slice(int(coupling["first"]), int(coupling["first"] + coupling["count"]))
+    return [int(axis) for axis in encoded.terms["axis"][part]]
+
+
+def places(numbers: Ints, size: int) -> Ints:
+    """Where each of ``size`` things stands in a part; -1 for none, and for number -1."""
+    found = np.full(size + 1, -1)
+    found[numbers] = np.arange(len(numbers))
+    return found
+
+
+class SharedArrays(NamedTuple):
+    """What kernels take of all islands at once, flat, one island after the other."""
+
+    loops: np.ndarray
+    couplings: np.ndarray
+    state: Array
+    control: np.ndarray
+
+    def of(self, index: int, parts: list[Part]) -> "SharedArrays":
+        """The part of an island."""
+        sizes = [
+            (len(p.loops), len(p.couplings), len(p.q) + len(p.v) + 1, 1) for p in parts[: index + 1]
+        ]
+        ends = np.sum(sizes, axis=0)
+        return SharedArrays(
+            *(x[end - n : end] for x, end, n in zip(self, ends, sizes[-1], strict=True))
+        )
+
+
+def in_a_row(whole: Solver, parts: list[Part]) -> SharedArrays:
+    """Room for all islands, of the very dtypes of the whole: kernels are compiled for those."""
+    encoded, count = whole.encoded, len(parts)
+    return SharedArrays(
+        encoded.loops[np.concatenate([part.loops for part in parts])],
+        encoded.couplings[np.concatenate([part.couplings for part in parts])],
+        np.zeros(len(whole.state) - 1 + count),
+        np.zeros(count, CONTROL),
+    )
+
+
+def cut(whole: Solver, decision: Decision, part: Part, shared: SharedArrays) -> Solver:
+    """The solver of an island alone, on its part of what kernels take of all at once."""
+    mechanism, encoded = whole.mechanism, whole.encoded
+    body_at = places(part.bodies, len(mechanism.bodies))
+    axis_at, q_at = places(part.v, mechanism.nv), places(part.q, mechanism.nq)
+    row_at = places(part.rows, encoded.nc)
+
+    bodies, axes = whole.bodies[part.bodies].copy(), mechanism.axes[part.v].copy()
+    bodies["parent"], bodies["axis"] = body_at[bodies["parent"]], axis_at[bodies["axis"]]
+    moved = bodies["axis"] >= 0
+    bodies["q"][moved] = q_at[bodies["q"][moved]]
+    bodies["v"][moved] = axis_at[bodies["v"][moved]]
+    axes["body"], axes["below"] = body_at[axes["body"]], axis_at[axes["below"]]
+    axes["q"] = q_at[axes["q"]]
+    efforts = mechanism.efforts[body_at[mechanism.efforts["body"]] >= 0].copy()
+    efforts["body"] = body_at[efforts["body"]]
+    beams = mechanism.beams[body_at[mechanism.beams["body"]] > 0].copy()
+    stations = [mechanism.stations[beam["first"] : beam["tip"] + 1] for beam in beams]
+    for beam, start in zip(beams, np.cumsum([0, *map(len, stations)]), strict=False):
+        beam["tip"] += start - beam["first"]
+        beam["first"], beam["body"] = start, body_at[beam["body"]]
+    joints = {
+        name: replace(
+            joint,
+            q=slice(int(q_at[joint.q.start]), int(q_at[joint.q.stop - 1]) + 1),
+            v=slice(int(axis_at[joint.v.start]), int(axis_at[joint.v.stop - 1]) + 1),
+        )
+        for name, joint in mechanism.joints.items()
+        if axis_at[joint.v.start] >= 0
+    }
+    own = replace(
+        mechanism,
+        bodies=bodies,
+        axes=axes,
+        efforts=efforts,
+        beams=beams,
+        stations=np.concatenate([mechanism.stations[:0], *stations]),
+        links={},
+        joints=joints,
+    )
+    loops, couplings = shared.loops, shared.couplings
+    for end in "ab":
+        loops[f"body_{end}"] = body_at[loops[f"body_{end}"]]
+        loops[f"axis_{end}"] = axis_at[loops[f"axis_{end}"]]
+    loops["stop"], loops["row"] = axis_at[loops["stop"]], row_at[loops["row"]]
+    terms = [encoded.terms[c["first"] : c["first"] + c["count"]].copy() for c in couplings]
+    couplings["first"] = np.cumsum([0, *map(len, terms)])[: len(couplings)]
+    couplings["row"] = row_at[couplings["row"]]
+    all_terms = np.concatenate([encoded.terms[:0], *terms])
+    all_terms["axis"] = axis_at[all_terms["axis"]]
+    elements = encoded.elements[
+        np.isin(encoded.elements["axis_a"], part.v) | np.isin(encoded.elements["axis_b"], part.v)
+    ].copy()
+    for end in "ab":
+        elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
+        elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]
+    elements["stop"] = axis_at[elements["stop"]]
+    rows = replace(
+        encoded,
+        loops=loops,
+        couplings=couplings,
+        terms=all_terms,
+        rows={},
+        in_metres=encoded.in_metres[part.rows],
+        scale=encoded.scale[part.rows],
+        elements=elements,
+    )
+    solver = Solver(own, rows, whole.tolerances, shared.state, shared.control)
+    caps, control = decision.caps_of(part.rows, part.v), whole.control[0]
+    rest = float(control["mismatch"]), float(control["most_left"])
+    solver.decide_rank(caps, decision.scale[part.rows], *rest)
+    return solver
+
+
+class Islands:
+    """Runs the compiled step on each island of a solver.
+
+    Args:
+        whole: The solver whose state they make up.
+        decision: Its rank.
+        parts: Its islands.
+    """
+
+    by_call = False
+
+    def __init__(self, whole: Solver, decision: Decision, parts: list[Part]) -> None:
+        shared = in_a_row(whole, parts)
+        solvers = [cut(whole, decision, part, shared.of(i, parts)) for i, part in enumerate(parts)]
+        self._solvers = solvers
+        counts = [(s.mechanism.nv, s.mechanism.nq, len(s.state)) for s in solvers]
+        starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
+        islands = np.array([tuple(row) for row in starts], ISLAND)
+        shared.control["callback"] = 0  # no user's rows
+        order_q = np.concatenate([part.q for part in parts])
+        order_v = np.concatenate([part.v for part in parts])
+        pushes, before = np.zeros(3 * len(order_v)), np.zeros(len(shared.state))
+        self._fixed = (
+            *shared,
+            pushes,
+            before,
+            NO_RECORD,
+            order_q,
+            order_v,
+            np.concatenate([part.loops for part in parts]),
+            np.concatenate([part.couplings for part in parts]),
+            whole.encoded.loops,
+            whole.encoded.couplings,
+            whole.state,
+            whole.control,
+        )
+        self._islands, self._whole, self._parts = islands, whole, parts
+        own = [cast(tuple[np.ndarray, ...], solver.arrays) for solver in solvers]
+        self.arrays: tuple[np.ndarray, ...] = *shared, pushes, before, *(x for s in own for x in s)
+        self.count = len(parts)
+        self._bound: StoredCall | None = None
+        self._kernel: Any = None
+
+    def rebase(self) -> None:
+        """Take over where the links that stand still, and loops on them, are in the whole."""
+        for part, solver in zip(self._parts, self._solvers, strict=True):
+            for name in ("R", "p"):
+                solver.bodies[name] = self._whole.bodies[name][part.bodies]
+            for name in ("R_a", "p_a", "R_b", "p_b"):
+                solver.encoded.loops[name] = self._whole.encoded.loops[name][part.loops]
+            for name in ("round_off", "lever"):
+                solver.control[0][name] = self._whole.control[0][name]
+
+    def _stored(self) -> StoredCall:
+        """The kernel of all islands, with that of the present integrator for each."""
+        whole, integrator = self._whole, self._whole.control[0]["integrator"]
+        kernel = stepping_kernel(int(integrator))
+        if self._bound is None or self._kernel is not kernel:
+            for solver in self._solvers:
+                solver.control[0]["integrator"] = integrator
+            calls = np.concatenate([solver.stored_call(STEP).block for solver in self._solvers])
+            fixed = self._islands, calls, *self._fixed
+            with announce_compilation(run_islands):
+                self._bound = StoredCall(run_islands, fixed, (whole.still, whole.tau, NO_RECORD, 0))
+            self._kernel = kernel
+        return self._bound
+
+    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
+        """Advance the whole by steps; return the failure that stopped it, or DONE."""
+        return self._stored().call((targets, tau, record, steps))
+
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        return self._stored().with_rest((self._whole.still, tau, NO_RECORD, 1))
+
+
+def work(nv: int, nc: int) -> float:
+    """Operations of a step, roughly: factors of M, rows through them, rows against each other."""
+    return nv**3 / 6 + nv * nc * (nv / 2 + nc)

@@ -1,0 +1,201 @@
+"""Steps of a system that falls into islands, which nothing joins: each by itself, in turn.
+
+Every island has its own slice of every array, so a step costs the sum of theirs.
+"""
+
+from typing import Any
+
+from bulletbridge.compilation.bound_calls import call_stored
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.constraints.records import Coupling, Loop
+from bulletbridge.engine.records import (
+    DONE,
+    EULER,
+    OF_ISLANDS,
+    RK4,
+    VERLET,
+    Control,
+)
+from bulletbridge.engine.stages import put_record
+from bulletbridge.engine.step_kernel import STEP
+from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
+from bulletbridge.numerics.spatial import copy_into
+
+
+class Island:
+    """Where an island's part of each array begins; the part ends where the next island's begins."""
+
+    v: Int  # of its velocities
+    q: Int
+    state: Int  # of its (q, v, t)
+
+
+ISLAND = dtype_of(Island)
+
+
+@kernel
+def run_islands(
+    islands: Records[Island],
+    calls: Any,
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    state: Array,
+    controls: Records[Control],
+    pushes: Array,
+    before: Array,
+    nothing: Array,
+    order_q: Ints,
+    order_v: Ints,
+    loop_order: Ints,
+    coupling_order: Ints,
+    whole_loops: Records[Loop],
+    whole_couplings: Records[Coupling],
+    whole: Array,
+    control: Records[Control],
+    targets: Array,
+    tau: Array,
+    record: Array,
+    steps: int,
+) -> int:
+    """Advance a whole system by steps; return the failure that stopped it, or DONE.
+
+    islands (n + 1,). calls (n,): the kernel that steps, with the arrays of each island, stored.
+    loops, couplings, state (nq + nv + n), controls (n,): of all islands in a row. pushes (3 nv,),
+    before as state, nothing (0, 0): scratch.
+    order_q (nq,), order_v (nv,), loop_order, coupling_order: what of the whole stands where in a
+    row. whole (nq + nv + 1), whole_loops, whole_couplings, control (1,): of the whole system. The
+    rest is that of ``step_kernel.run``.
+    """
+    count, nq, nv = len(islands) - 1, len(order_q), len(order_v)
+    c = control[0]
+    c.failure, c.done = DONE, 0
+    take_over(islands, loops, couplings, loop_order, coupling_order, whole_loops, whole_couplings)
+    for i in range(count):
+        take_settings(controls[i], c)
+    gather(islands, state, order_q, order_v, whole)
+    t0 = whole[nq + nv]
+    each = 1 if c.integrator == EULER else 2  # times of targets a step
+    halves = c.integrator == RK4 or c.integrator == VERLET
+    lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
+    every = steps // len(record) if len(record) > 0 else 0
+    for n in range(steps):
+        copy_into(before, state)
+        gather_forces(islands, tau, lines * n, lines, order_v, pushes)
+        first = min(each * n, len(targets) - 1)
+        for i in range(count):
+            a, z = islands[i], islands[i + 1]
+            push = pushes[lines * a.v : lines * z.v].reshape((lines, z.v - a.v))
+            failure = call_stored(calls[i : i + 1], (targets[first:], push, nothing, STEP, 1))
+            if failure != DONE:
+                copy_into(state, before)
+                scatter(islands, state, order_q, order_v, whole)
+                c.failure, c.fresh = failure, 0
+                return failure
+        whole[nq + nv] = t0 + (n + 1) * c.dt
+        for i in range(count):
+            state[islands[i + 1].state - 1] = whole[nq + nv]
+        c.done = n + 1
+        if every > 0 and (n + 1) % every == 0:
+            scatter(islands, state, order_q, order_v, whole)
+            report(controls, count, c)
+            put_record(record[(n + 1) // every - 1], whole, c)
+    scatter(islands, state, order_q, order_v, whole)
+    report(controls, count, c)
+    c.fresh = OF_ISLANDS
+    return DONE
+
+
+@helper
+def take_over(
+    islands: Records[Island],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    loop_order: Ints,
+    coupling_order: Ints,
+    whole_loops: Records[Loop],
+    whole_couplings: Records[Coupling],
+) -> None:
+    """Frames that were put elsewhere, and offsets."""
+    for k in range(len(loop_order)):
+        loop, given = loops[k], whole_loops[int(loop_order[k])]
+        for i in range(3):
+            loop.p_a[i], loop.turn[i] = given.p_a[i], given.turn[i]
+            for j in range(3):
+                loop.R_a[i, j] = given.R_a[i, j]
+    for k in range(len(coupling_order)):
+        couplings[k].offset = whole_couplings[int(coupling_order[k])].offset
+
+
+@helper
+def take_settings(c: Control, given: Control) -> None:
+    """What may change between calls."""
+    for k in range(3):
+        c.gravity[k] = given.gravity[k]
+    c.dt, c.integrator, c.implicit = given.dt, given.integrator, given.implicit
+    c.directions, c.passes = given.directions, given.passes
+    c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
+    if given.fresh != OF_ISLANDS:
+        c.fresh = 0
+
+
+@helper
+def gather(
+    islands: Records[Island], state: Array, order_q: Ints, order_v: Ints, whole: Array
+) -> None:
+    """State of every island from that of the whole."""
+    nq, nv = len(order_q), len(order_v)
+    for i in range(len(islands) - 1):
+        a, z = islands[i], islands[i + 1]
+        shift = a.state - a.q
+        for k in range(a.q, z.q):
+            state[shift + k] = whole[order_q[k]]
+        shift = a.state + z.q - a.q - a.v
+        for k in range(a.v, z.v):
+            state[shift + k] = whole[nq + order_v[k]]
+        state[z.state - 1] = whole[nq + nv]
+
+
+@helper
+def gather_forces(
+    islands: Records[Island], tau: Array, first: int, lines: int, order_v: Ints, pushes: Array
+) -> None:
+    """Forces of one step, from line ``first`` of tau on, island by island."""
+    for i in range(len(islands) - 1):
+        a, z = islands[i], islands[i + 1]
+        for n in range(lines):
+            line, shift = min(first + n, len(tau) - 1), lines * a.v + n * (z.v - a.v) - a.v
+            for k in range(a.v, z.v):
+                pushes[shift + k] = tau[line, order_v[k]]
+
+
+@helper
+def scatter(
+    islands: Records[Island], state: Array, order_q: Ints, order_v: Ints, whole: Array
+) -> None:
+    """State of the whole from that of every island, but for the time."""
+    nq = len(order_q)
+    for i in range(len(islands) - 1):
+        a, z = islands[i], islands[i + 1]
+        shift = a.state - a.q
+        for k in range(a.q, z.q):
+            whole[order_q[k]] = state[shift + k]
+        shift = a.state + z.q - a.q - a.v
+        for k in range(a.v, z.v):
+            whole[nq + order_v[k]] = state[shift + k]
+
+
+@helper
+def report(controls: Records[Control], count: int, c: Control) -> None:
+    """What the whole reports of a step, from what its islands do."""
+    c.rank, c.filter_rank, c.correction_passes, c.guarded = 0, 0, 0, 0
+    c.margin, c.gap, c.taken, c.rejected = 1.0, 0.0, 0, 0
+    for i in range(count):
+        one = controls[i]
+        c.rank += one.rank
+        c.filter_rank += one.filter_rank
+        c.margin = min(c.margin, one.margin)
+        c.gap = max(c.gap, one.gap)
+        c.correction_passes = max(c.correction_passes, one.correction_passes)
+        c.guarded = max(c.guarded, one.guarded)
+        c.taken = max(c.taken, one.taken)
+        c.rejected = max(c.rejected, one.rejected)

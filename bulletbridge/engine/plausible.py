@@ -1,0 +1,258 @@
+"""Whether forces can have made the rates at the end of a step: a judge that takes no factors.
+
+With T the kinetic energy, W the work that can have been done meanwhile and T_d the least kinetic
+energy at which prescribed motions are met,
+
+    T₁ <= (1 + excess) (T₀ + W + T_d) + floor
+
+must hold. W is what weights have fallen by, the step times the larger power, at its start and at
+its end, of springs and applied forces along the mean of the rates at both ends, and what bounded
+forces have done; what only takes energy, as dampers, limits, contacts and constraints at rest,
+gives nothing. Twists and inertias of the bodies are all that enters, so that errors of factors, of
+iterations and of corrections show. Steps that were not guarded and whose rates have not grown are
+not looked at.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.dense import filter_velocity, script_elements
+from bulletbridge.engine.records import (
+    ACCELERATION,
+    BIAS,
+    LEAPT,
+    LEAST,
+    MEAN,
+    ONE_OVER_UNITS,
+    STILL,
+    Arrays,
+    Factors,
+    Moment,
+)
+from bulletbridge.mechanism.bending import rates_of
+from bulletbridge.mechanism.dynamics import bias, composite_inertias, joint_forces
+from bulletbridge.mechanism.inertias import own_inertia
+from bulletbridge.mechanism.kinematics import kinematics, pose_twist
+from bulletbridge.mechanism.records import Beam, Body, Pose, Station
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import (
+    add,
+    apply,
+    dot,
+    mat,
+    momentum,
+    power,
+    scale,
+    transpose,
+    vec,
+    velocity_at,
+)
+
+EXCESS, MOST_EXCESS = 0.03, 0.25
+"""Share of the kinetic energy that a step may have too much before it is tried in parts, and before
+it is given up. What a resolved step adds without cause goes with the square of the angle that it
+turns by: inertial forces and the correction of steps of order 1 stand for a whole step where they
+are at its start. For a sixth of a radian that is 0.03; with a tenth, mechanisms that turn by half
+a radian a step still gained at every step. A quarter is more than the finest parts can add."""
+BOUNDED_EXCESS = 15.0
+"""The same of steps with motors, limits and contacts, which are Bullet's as long as they can be:
+turns of a radian, the longest that mean anything, let rates grow by less than 1 + 1 + 1/2 without
+cause, and inertias meanwhile by some two."""
+GROWN = 2.0
+"""Times the sum of the squares of the rates, in radians or lengths, from which a step is judged."""
+COARSE, GROWN_COARSELY = 0.25, 1.05
+"""Root of that sum times the step [rad or lengths] from which steps are judged that far sooner, and
+when the kinetic energy has grown as much."""
+NEVER_JUDGED = 1e-6
+"""Displacement in a step [rad or lengths] that comes of round-off."""
+
+
+@outlined
+def squares(over: Array, before: Array, after: Array) -> tuple[float, float]:
+    """Sums of the squares of rates before and after, in units: times ``over`` (nv,)."""
+    slow = fast = 0.0
+    for k in range(len(after)):
+        slow += (over[k] * before[k]) ** 2
+        fast += (over[k] * after[k]) ** 2
+    return slow, fast
+
+
+@helper
+def ways_squared(a: Arrays, before: Array, after: Array) -> tuple[float, float]:
+    """Squares of what rates before and after lead to in a step [rad or lengths].
+
+    The sums are made out of line: inlined, they slow down what is around them.
+    """
+    slow, fast = squares(a.vectors[ONE_OVER_UNITS, : len(after)], before, after)
+    dt2 = a.control.dt * a.control.dt
+    return dt2 * slow, dt2 * fast
+
+
+@helper
+def leaps(a: Arrays, before: float, after: float, energy: float) -> bool:
+    """Whether a step is to be judged: it was guarded, or it ends much faster than it began.
+
+    Args:
+        a: The system.
+        before: Of ``ways_squared``.
+        after: Likewise.
+        energy: Kinetic energy at the end [J]; that at the start is in ``control.kinetic``. 0 if it
+            is not known.
+    """
+    c, grown = a.control, GROWN
+    if after > COARSE * COARSE:
+        grown = GROWN_COARSELY
+        if c.kinetic > 0.0 and energy > grown * c.kinetic:
+            return True
+    return (after > grown * before or c.guarded > 0) and after > NEVER_JUDGED * NEVER_JUDGED
+
+
+@outlined
+def kinetic_energy_of_bodies(a: Arrays, v: Array) -> float:
+    """Kinetic energy [J] at the rates v (nv,), at the poses and inertias at hand, body by body.
+
+    Leaves the twists in the poses.
+    """
+    bias(
+        a.bodies,
+        a.beams,
+        a.stations,
+        a.efforts,
+        a.poses,
+        a.axes,
+        a.control.gravity,
+        v,
+        a.vectors[BIAS],
+    )
+    total = 0.0
+    for i in range(1, len(a.bodies)):
+        twist = pose_twist(a.poses[i])
+        total += 0.5 * power(momentum(own_inertia(a.poses[i]), twist), twist)
+    for i in range(len(a.beams)):
+        beam, body = a.beams[i], a.bodies[a.beams[i].body]
+        total += bending_energy(beam, body, a.stations, a.poses[body.parent], v)
+    return total
+
+
+@helper
+def bending_energy(
+    beam: Beam, body: Body, stations: Records[Station], root: Pose, v: Array
+) -> float:
+    """What bending adds to the kinetic energy of stations that the root carries rigidly [J]."""
+    total = 0.0
+    for i in range(beam.first, beam.tip):
+        station = stations[i]
+        carried = velocity_at(pose_twist(root), vec(station.p))
+        bent = apply(transpose(mat(station.D)), rates_of(body, v))
+        total += station.mass * dot(bent, add(carried, scale(0.5, bent)))
+    return total
+
+
+@helper
+def height_of_weights(a: Arrays) -> float:
+    """Potential energy [J] of all weights, at the inertias at hand."""
+    g, total = vec(a.control.gravity), 0.0
+    for i in range(len(a.poses)):
+        total -= dot(g, vec(a.poses[i].mc))
+    return total
+
+
+@helper
+def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
+    """Power [W] along rates of springs, elements and the best line of tau, at the poses of q."""
+    nv = len(rates)
+    still, forces, h = a.vectors[STILL], a.vectors[ACCELERATION, :nv], a.vectors[BIAS]
+    for k in range(len(still)):
+        still[k] = 0.0
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, still[:3], still[:nv], h)
+    most = -math.inf
+    for i in range(len(tau)):
+        joint_forces(a.axes, q, still[:nv], tau[i], forces)
+        total = 0.0
+        for k in range(nv):
+            total += (forces[k] - h[k]) * rates[k]
+        most = max(most, total)
+    return most
+
+
+@helper
+def pose_all(a: Arrays, moment: Moment, q: Array) -> None:
+    """Poses and inertias at q, and what elements are prescribed then."""
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    if a.control.driven > 0:
+        script_elements(a, moment)
+    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+
+
+@helper
+def find_least(filter_velocity: Callable[..., None], a: Arrays, f: Any) -> None:
+    """The slowest rates at which prescribed motions are met, with factors that are fresh.
+
+    They are left in ``vectors[LEAST]``.
+    """
+    rates = a.vectors[LEAST, : len(a.axes)]
+    for k in range(len(rates)):
+        rates[k] = 0.0
+    if a.control.driven > 0:
+        filter_velocity(a, f, rates)
+
+
+@outlined
+def find_least_of_whole(a: Arrays, f: Factors) -> None:
+    """``find_least`` with factors in joint coordinates."""
+    find_least(filter_velocity, a, f)
+
+
+@outlined
+def judge_leap(
+    a: Arrays,
+    start: Moment,
+    end: Moment,
+    q0: Array,
+    v0: Array,
+    q: Array,
+    v: Array,
+    tau: Array,
+    given: float,
+    excess: float,
+) -> None:
+    """Refuse an end of a step that no force can have led to; LEAPT and ``control`` say what leapt.
+
+    It takes what ``find_least`` has found. Poses and inertias are those of the end afterwards, as
+    they were.
+
+    Args:
+        a: The system.
+        start: Its time, and what is prescribed then.
+        end: Likewise.
+        q0: (nq,) at the start.
+        v0: (nv,) at the start.
+        q: (nq,) at the end.
+        v: (nv,) at the end.
+        tau: (lines, nv) applied forces.
+        given: What bounded forces have done [J].
+        excess: Share of the kinetic energy that may be too much.
+    """
+    c, nv = a.control, len(v)
+    mean, least = a.vectors[MEAN, :nv], a.vectors[LEAST, :nv]
+    for k in range(nv):
+        mean[k] = 0.5 * (v0[k] + v[k])
+    pose_all(a, start, q0)
+    c.kinetic_before = kinetic_energy_of_bodies(a, v0)
+    height, most = height_of_weights(a), largest_power(a, q0, mean, tau)
+    pose_all(a, end, q)
+    c.kinetic_after = kinetic_energy_of_bodies(a, v)
+    most = max(most, largest_power(a, q, mean, tau))
+    fallen = max(height - height_of_weights(a), 0.0)
+    c.given = fallen + max(c.dt * most, 0.0) + max(given, 0.0) + kinetic_energy_of_bodies(a, least)
+    floor = 0.5 * (c.guard_floor / c.dt) ** 2
+    if c.kinetic_after <= (1.0 + excess) * (c.kinetic_before + c.given) + floor:
+        return
+    c.failure = LEAPT
+    widest = -1.0
+    for k in range(nv):
+        change = a.vectors[ONE_OVER_UNITS, k] * abs(v[k] - v0[k])
+        if change > widest:
+            widest, c.worst, c.rate_before, c.rate_after = change, k, v0[k], v[k]

@@ -1,0 +1,173 @@
+"""The arrays that every formulation works on, gathered so that helpers take one argument.
+
+Kernels receive them one by one, since passing tuples from Python is slow, and bundle them inside.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bulletbridge.constraints.records import Coupling, Loop, Target, Term
+from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Int, Real, Records, Vec3, dtype_of
+
+
+class Control:
+    """Settings of the solver, and what it reports; one record a system."""
+
+    gravity: Vec3
+    dt: Real
+    integrator: Int
+    directions: Int  # of the correction: at the start of the step, or at the current iterate
+    passes: Int  # fixed number of correction passes, or -1: until round-off
+    length: Real  # [m] that makes rows in metres comparable to rows in radians
+    guard_floor: Real  # [sqrt(kg) m] whitened correction that the guard never questions
+    gap_tolerance: Real  # on rows divided by their unit
+    round_off: Real  # of residuals, divided by their unit, by the depth and length of chains
+    lever: Real  # the same by the rounding of joint positions, over it
+    singular_rtol: Real  # rows weaker than this are not solved for
+    filter_rtol: Real  # rows weaker than this are not filtered
+    mismatch: Real  # residual that dependent rows may keep, divided by their unit
+    cap: Int  # number of independent rows, decided at closed configurations
+    held_cap: Int  # the same of rows that hold positions
+    most_left: Real  # length of rows beyond the cap over the longest, less what the others explain
+    user_rows: Int  # rows that a Python function supplies, the last ones
+    callback: Int  # its address, or 0
+    driven: Int  # whether any target moves
+    scripted: Int  # whether Python gives motions and forces time by time, not all before a call
+    controlled: Int  # whether an error estimate sets the length of sub-steps
+    rtol: Real
+    atol: Real
+    recovery: Real  # share of a penetration or of a crossed limit that one step takes back
+    implicit: Int  # whether joint springs are taken at the end of an Euler step
+    excess: Real  # share of the kinetic energy that a step may have too much
+    t: Real  # time of the evaluation under way
+
+    ahead: Real  # [s] how far ahead the factors take joint springs: the step, or 0
+    fresh: Int  # which factors belong to the present configuration
+    rank: Int
+    filter_rank: Int
+    margin: Real  # weakest kept row over the strongest
+    gap: Real  # largest kept row after the last correction
+    unexplained: Real  # length of the longest row beyond the cap, less what the others explain
+    left: Real  # how far directions left out of loops are open beyond what they may
+    worst: Int  # what a failure is about: row i, or loop i as -1 - i; axis i of rates that leapt
+    opened: Real  # largest row before the last Newton correction
+    kinetic: Real  # [J] after the last sub-step in the metric of its factors, if it was coarse
+    kinetic_before: Real  # [J] at the start of the last step that was judged
+    kinetic_after: Real  # at its end
+    given: Real  # what forces can have added meanwhile
+    rate_before: Real  # of the axis ``worst``, if rates have leapt
+    rate_after: Real
+    correction_passes: Int
+    guarded: Int  # whether the last step fell back to full Newton
+    failure: Int
+    done: Int  # steps that the last call finished
+    next_dt: Real  # [s] of the next sub-step, as the error control would have it; 0: unknown
+    reach: Real  # the last sub-step away from singular positions times the pace there
+    clear: Real  # the largest margin met
+    judged: Int  # of which factors it is one, as in fresh
+    slope: Int  # whether an implicit method has derivatives that may do
+    taken: Int  # sub-steps of the last call
+    rejected: Int  # and those tried in vain
+
+
+CONTROL = dtype_of(Control)
+RECOVERY = 0.2
+"""Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
+
+EULER, RK4, DOP8, RADAU, VERLET = range(5)
+START, CURRENT = 0, 1
+Directions = Literal["start", "current"]
+"""Of the configuration correction: those at the start of the step, guarded, or Newton's."""
+(
+    DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER, LEFT_OPEN,
+    LEAPT,
+) = range(9)  # fmt: skip
+POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
+OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS, OF_LINKS = range(4)
+"""Whose factors are fresh."""
+
+(
+    BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,
+    STAGE_Q, STAGE_V, CHART, RATE, SEEN_Q, SEEN_V, CORRECTION, BEFORE_Q, BEFORE_V, STAGE_RATES,
+) = range(18)  # fmt: skip
+STAGE_VDOTS = STAGE_RATES + 12
+ONE_OVER_UNITS, LEAST, MEAN, STILL, VECTORS = range(STAGE_RATES + 24, STAGE_RATES + 29)
+"""Rows of Arrays.vectors, and their number; what rates are divided by to compare them stays."""
+
+
+class Arrays(NamedTuple):
+    """A system: its mechanism, its constraints and scratch vectors."""
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    efforts: Records[Effort]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+    user_jacobian: Array  # (user rows, nv)
+    user_rows: Records[Row]
+    vectors: Array
+    control: Control
+
+
+class SystemArrays(NamedTuple):
+    """All that a system is for the kernels that step it.
+
+    Attributes:
+        rows: (3, nc) two sets for the factors, one for the user's rows.
+        L: (matrices, nv, nv): two sets of factors, contiguous, so that their loops vectorise; the
+            others are those of an implicit method, and there for that alone.
+        Y: (2, nc, nv) likewise.
+        R: (2, nc, nc) likewise.
+        vectors: (VECTORS, n) scratch.
+        state: (nq + nv + 1) q, v, t.
+        control: (1,)
+    """
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    efforts: Records[Effort]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+    user_jacobian: Array
+    rows: np.ndarray
+    L: Array
+    Y: Array
+    R: Array
+    vectors: Array
+    state: Array
+    control: Records[Control]
+
+
+class Factors(NamedTuple):
+    """The split of velocity space at one configuration."""
+
+    L: Array  # (nv, nv) lower triangular, M = LᵀL
+    Y: Array  # (nc, nv) orthonormal in its leading rows
+    R: Array  # (nc, nc)
+    rows: Records[Row]
+
+
+class FactorPair(NamedTuple):
+    """Factors at the start and at the stages of a step."""
+
+    f: Factors
+    stage: Factors
+    L: Array  # (matrices, nv, nv): what the factors have, and those of an implicit method
+
+
+class Moment(NamedTuple):
+    """What is prescribed at one time."""
+
+    t: float
+    targets: Records[Target]

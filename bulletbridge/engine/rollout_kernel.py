@@ -1,0 +1,87 @@
+"""Worlds one after the other in compiled code, from the closed start to the last record."""
+
+from typing import Any
+
+from bulletbridge.compilation.bound_calls import call_stored
+from bulletbridge.compilation.jit import helper, kernel, take_number
+from bulletbridge.engine.records import DONE, RK4, VERLET, Control
+from bulletbridge.engine.step_kernel import PROJECT, STEP
+from bulletbridge.numerics.records import Array, Ints, Records
+
+NONE_LEFT, MANY_DONE = -1, -2
+
+
+@kernel
+def roll_worlds(
+    run: Any,
+    project: Any,
+    state: Array,
+    control: Records[Control],
+    targets: Array,
+    nothing: Array,
+    starts: Array,
+    forces: Array,
+    pushes: Array,
+    table: Array,
+    done: Ints,
+    counter: Ints,
+    allowed: float,
+    steps: int,
+    every: int,
+    most: int,
+) -> int:
+    """Take worlds until one fails: its number; until none is left; or until many are done.
+
+    Args:
+        run: The kernel that steps, with the arrays of a solver, stored.
+        project: ``step_kernel.run`` likewise.
+        state: (nq + nv + 1) of the solver.
+        control: (1,) of the solver.
+        targets: (1, targets) that stay.
+        nothing: (0, 0)
+        starts: (n, nq + nv + 1) states; those that are open by no more than ``allowed`` are closed.
+        forces: (n, 1, nv), or (n, steps, nv) to be held over steps.
+        pushes: (3 steps, nv) scratch for Runge-Kutta with such forces.
+        table: (n, records, nq + nv + 4); a world that fails leaves its part half written.
+        done: (n,) receives the number of steps of worlds that did not fail.
+        counter: (1,) worlds that have been taken, by all threads.
+        allowed: In lengths of the mechanism or radians.
+        steps: Of each world.
+        every: Of them one is kept.
+        most: Steps after which Python is to have a look: whether it is interrupted.
+    """
+    c, left = control[0], most
+    while left > 0:
+        n = take_number(counter)
+        if n >= len(starts):
+            return NONE_LEFT
+        for k in range(len(state)):
+            state[k] = starts[n, k]
+        forget(c)
+        tau = forces[n]
+        if call_stored(project, (targets, tau, nothing, PROJECT, 0)) != DONE or c.opened > allowed:
+            return n
+        lines = 1
+        if (c.integrator == RK4 or c.integrator == VERLET) and len(tau) > 1:
+            lines = 3
+            for i in range(3 * steps):
+                for k in range(tau.shape[1]):
+                    pushes[i, k] = tau[i // 3, k]
+            tau = pushes
+        whole = steps - steps % every
+        if call_stored(run, (targets, tau, table[n], STEP, whole)) != DONE:
+            return n
+        if steps > whole:
+            rest = tau[min(lines * whole, len(tau) - lines) :]
+            if call_stored(run, (targets, rest, nothing, STEP, steps - whole)) != DONE:
+                return n
+        done[n] = steps
+        left -= steps
+    return MANY_DONE
+
+
+@helper
+def forget(c: Control) -> None:
+    """What ``Solver.put`` does besides taking the state."""
+    c.fresh, c.next_dt, c.reach, c.clear, c.slope, c.opened = 0, 0.0, 0.0, 0.0, 0, 0.0
+    c.kinetic = 0.0

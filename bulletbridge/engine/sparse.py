@@ -1,0 +1,183 @@
+"""Factors in link coordinates at a configuration, and accelerations by them.
+
+The equations are those of ``dense``. Ranks are not decided here: where one is in doubt the
+failure is HANDED_OVER.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.constraints.drift import drift
+from bulletbridge.constraints.prescribed import prescribed_rates
+from bulletbridge.constraints.records import Target
+from bulletbridge.constraints.relative_pose import (
+    constant_rows,
+    frames,
+    position_in,
+    variable_direction,
+)
+from bulletbridge.constraints.rows import residuals
+from bulletbridge.engine.dense import applied_forces
+from bulletbridge.engine.records import (
+    DONE,
+    FORCE,
+    HANDED_OVER,
+    RIGHT_SIDE,
+    Arrays,
+    Moment,
+)
+from bulletbridge.mechanism.dynamics import own_inertias
+from bulletbridge.mechanism.inertias import own_inertia
+from bulletbridge.mechanism.kinematics import axis_twist, kinematics
+from bulletbridge.numerics.multifrontal import Elimination, Front, Join
+from bulletbridge.numerics.multifrontal_factors import factorise
+from bulletbridge.numerics.multifrontal_solutions import solve
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import (
+    Pair,
+    add,
+    apply,
+    cross,
+    momentum,
+    mul,
+    power,
+    scale,
+    transpose,
+    vec,
+)
+
+
+class LinkFactors(NamedTuple):
+    """An elimination of the links of a system at one configuration."""
+
+    e: Elimination
+    basis: Array  # (k, 6) spans the twists of the links
+    rows: Records[Row]
+
+
+@helper
+def refresh(a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array) -> None:
+    """Poses, residuals and factors at q."""
+    poses_and_gaps(a, f.rows, moment, q)
+    prepare(a, f, moment)
+
+
+@helper
+def poses_and_gaps(a: Arrays, rows: Records[Row], moment: Moment, q: Array) -> None:
+    """Poses and residuals at q."""
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    a.control.left = residuals(
+        a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, rows
+    )
+
+
+@helper
+def accelerate_at(
+    a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration at a state whose factors are not yet known."""
+    refresh(a, f, moment, q, v)
+    if a.control.failure == DONE:
+        accelerate(a, f, moment, q, v, tau, vdot)
+
+
+@helper
+def accelerate(
+    a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration vdot (nv,) with the factors of this configuration."""
+    force, b = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
+    applied_forces(a, q, v, tau, force)
+    drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
+    for i in range(len(f.rows)):
+        b[i] = -f.rows[i].scale * f.rows[i].gamma
+    solve(f.e, force, b, vdot, b)
+
+
+@helper
+def respond(a: Arrays, f: LinkFactors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+    """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
+    force, none = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
+    applied_forces(a, q, v, tau, force)
+    for i in range(len(f.rows)):
+        none[i] = 0.0
+    solve(f.e, force, none, vdot, none)
+
+
+@helper
+def prepare(a: Arrays, f: LinkFactors, moment: Moment) -> None:
+    """Factors at the poses; HANDED_OVER for a rank that is not what it should be."""
+    c, e, basis, rows, k = a.control, f.e, f.basis, f.rows, f.basis.shape[0]
+    own_inertias(a.bodies, a.beams, a.stations, a.poses)
+    for i in range(len(a.axes)):
+        axis = a.axes[i]
+        twist = axis_twist(axis)
+        for m in range(k):
+            e.motion[i, m] = power((vec(basis[m]), vec(basis[m, 3:])), twist)
+        e.extra[i] = 0.0
+        if axis.stiffness != 0.0:
+            e.extra[i] = c.ahead * (axis.damping + c.ahead * axis.stiffness)
+    for i in range(len(e.fronts)):
+        put_inertia(a, e, basis, e.fronts[i])
+    for i in range(len(e.joins)):
+        join = e.joins[i]
+        put_wrenches(a, e, join, moment.targets, basis, rows)
+    prescribed_rates(a.loops, a.couplings, a.poses, moment.targets, rows)
+    least = factorise(e)
+    rank = 0
+    for i in range(len(rows)):
+        rank += e.kept[i]
+    c.rank, c.filter_rank = rank, rank
+    if least < 0.0 or rank != c.cap:
+        c.failure = HANDED_OVER
+        return
+    c.margin = math.sqrt(least)
+
+
+@helper
+def put_inertia(a: Arrays, e: Elimination, basis: Array, front: Front) -> None:
+    """Inertia of a body in its coordinates: its rates if it hangs from the world, or its twist."""
+    inertia = own_inertia(a.poses[front.body])
+    for m in range(front.own if front.own > 0 else front.size):
+        push = momentum(inertia, unit_twist(a, basis, front.own, front.v, m))
+        for n in range(m + 1):
+            along = unit_twist(a, basis, front.own, front.v, n)
+            e.inertia[front.body, m, n] = power(push, along)
+
+
+@helper
+def unit_twist(a: Arrays, basis: Array, own: int, first: int, m: int) -> Pair:
+    """Twist of a body when coordinate m of its own is one."""
+    if own > 0:
+        return vec(basis[m]), vec(basis[m, 3:])
+    return axis_twist(a.axes[first + m])
+
+
+@helper
+def put_wrenches(
+    a: Arrays,
+    e: Elimination,
+    join: Join,
+    targets: Records[Target],
+    basis: Array,
+    rows: Records[Row],
+) -> None:
+    """Rows of a loop, scaled, on the coordinates of its bodies."""
+    loop = a.loops[join.loop]
+    frame, point = frames(loop, a.poses, targets)
+    up, constant = transpose(frame[0]), constant_rows(loop)
+    for i in range(loop.rows):
+        along = vec(loop.moment[i]), vec(loop.force[i])
+        if i == constant:
+            along = variable_direction(loop, mul(up, point[0]), position_in(frame, point))
+        unit, row = rows[loop.row + i].scale, loop.row + i
+        force = scale(unit, apply(frame[0], along[1]))
+        moment = add(scale(unit, apply(frame[0], along[0])), cross(point[1], force))
+        for m in range(join.width_a):
+            twist = unit_twist(a, basis, join.own_a, join.first_a, m)
+            e.wrench[row, 0, m] = -power((moment, force), twist)
+        for m in range(join.width_b):
+            twist = unit_twist(a, basis, join.own_b, join.first_b, m)
+            e.wrench[row, 1, m] = power((moment, force), twist)

@@ -1,0 +1,283 @@
+"""Plan of an elimination in link coordinates, and steps by it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.records import (
+    DONE,
+    EULER,
+    HANDED_OVER,
+    LEAPT,
+    NOT_FINITE,
+    NOT_RESOLVED,
+    RK4,
+    VERLET,
+)
+from bulletbridge.engine.sparse_kernel import run_links
+from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import POSE
+from bulletbridge.numerics.multifrontal import FRONT, JOIN, OWN
+from bulletbridge.numerics.records import Array, Ints
+
+PARALLEL = 1e-12
+"""Sine of the angle up to which axes count as parallel."""
+
+LEFT_TO_JOINTS = (HANDED_OVER, NOT_FINITE, NOT_RESOLVED, LEAPT)
+"""Failures of a step that is then tried in joint coordinates."""
+
+
+class Plan(NamedTuple):
+    """Who is eliminated when.
+
+    Attributes:
+        order: Bodies, each after all that hang on it.
+        around: Of each in that order: the bodies that its front has as boundary, ascending by when
+            they are eliminated.
+        basis: (k, 6) twists that span those of all bodies at every configuration.
+    """
+
+    order: list[int]
+    around: list[list[int]]
+    basis: Array
+
+
+def make_plan(mechanism: Mechanism, encoded: Encoded) -> Plan:
+    """Bodies with the smallest boundary first, among those on which nothing hangs any more."""
+    parents = [int(p) for p in mechanism.bodies["parent"]]
+    near: list[set[int]] = [set() for _ in parents]
+    joined = list(enumerate(parents))[1:]
+    joined += [(int(loop["body_a"]), int(loop["body_b"])) for loop in encoded.loops]
+    moves = mechanism.bodies["axis"] >= 0
+    for a, b in joined:
+        if a != b and moves[a] and moves[b]:
+            near[a].add(b)
+            near[b].add(a)
+    hanging = np.bincount([p for i, p in enumerate(parents) if i], minlength=len(parents))
+    ready = {i for i in range(1, len(parents)) if hanging[i] == 0}
+    order: list[int] = []
+    around: list[set[int]] = []
+    while ready:
+        body = min(ready, key=lambda i: (len(near[i]), -i))
+        ready.remove(body)
+        order.append(body)
+        around.append(near[body])
+        for one in near[body]:
+            near[one] |= near[body] - {one}
+            near[one].discard(body)
+        hanging[parents[body]] -= 1
+        if parents[body] and hanging[parents[body]] == 0:
+            ready.add(parents[body])
+    at = {body: n for n, body in enumerate(order)}
+    return Plan(order, [sorted(bodies, key=at.__getitem__) for bodies in around], twists(mechanism))
+
+
+def twists(mechanism: Mechanism) -> Array:
+    """A basis (k, 6) of the twists that joints can give to bodies: planar motion, or all.
+
+    Joints that turn about one direction of the world, and slide across it, at one configuration
+    do so at all.
+    """
+    poses, axes = np.zeros(len(mechanism.bodies), POSE), mechanism.axes.copy()
+    poses["R"] = np.eye(3)
+    q = np.zeros(mechanism.nq)
+    for joint in mechanism.joints.values():
+        if joint.kind in ("spherical", "free"):
+            return np.eye(6)
+    kinematics(mechanism.bodies, mechanism.beams.copy(), mechanism.stations.copy(), q, poses, axes)
+    turning = np.linalg.norm(axes["w"], axis=1) > 0.5
+    if not turning.any():
+        return np.eye(6)[3:]
+    normal = axes["w"][turning][0]
+    across = np.linalg.norm(np.cross(axes["w"][turning], normal), axis=1).max(initial=0.0)
+    along = np.abs(axes["v"][~turning] @ normal).max(initial=0.0)
+    if max(across, along) > PARALLEL:
+        return np.eye(6)
+    first = np.linalg.svd(normal[None, :])[2][1]
+    basis = np.zeros((3, 6))
+    basis[0, :3], basis[1, 3:], basis[2, 3:] = normal, first, np.cross(normal, first)
+    return basis
+
+
+class Links:
+    """Runs the compiled step by elimination in link coordinates.
+
+    Args:
+        whole: The solver whose state it advances; it takes over where a rank is in doubt.
+        plan: Who is eliminated when.
+    """
+
+    by_call = True
+
+    def __init__(self, whole: Solver, plan: Plan) -> None:
+        self._whole = whole
+        mechanism, encoded, k = whole.mechanism, whole.encoded, len(plan.basis)
+        nb, nv, nc = len(mechanism.bodies), mechanism.nv, encoded.nc
+        dropped = nc - int(whole.control[0]["cap"])
+        fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
+        last = fronts[-1]
+        widest = int((fronts["size"] + fronts["most"] + fronts["span"] + k).max())
+        arrays = (
+            np.array([fronts, fronts]),
+            np.array([body for bodies in plan.around for body in bodies], np.int64),
+            widths,
+            places,
+            joins,
+            np.zeros((2, int(last["row"] + last["most"])), np.int64),
+            np.ones((2, nc), np.int64),
+            plan.basis,
+            np.zeros((2, nv, k)),
+            np.zeros((2, nb, k, k)),
+            np.zeros((2, nv)),
+            np.zeros((2, nc, 2, k)),
+            np.zeros(int(last["left"]) + left_size(last)),
+            np.zeros((2, int(last["factor"]) + factor_size(last))),
+            np.zeros((widest, widest)),
+            np.zeros(max(widest, k)),
+            np.zeros(widest),
+            np.zeros((2, nb, k)),
+            np.zeros(nc),
+            whole.bodies,
+            whole.beams,
+            whole.stations,
+            whole.efforts,
+            whole.poses,
+            whole.axes,
+            encoded.loops,
+            encoded.couplings,
+            encoded.terms,
+            whole.user_jacobian,
+            whole.rows,
+            whole.vectors,
+            whole.state,
+            whole.control,
+        )
+        with announce_compilation(run_links):
+            self._bound = StoredCall(run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0))
+        self.arrays, self._run = self._bound.arrays, self._bound.call
+
+    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
+        """Advance by steps; return the failure that stopped it, or DONE."""
+        c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
+        each = 1 if c["integrator"] == EULER else 2
+        lines = 3 if c["integrator"] in (RK4, VERLET) else 1
+        while True:
+            failure = self._run((targets, tau, record, first, steps))
+            first = int(c["done"])
+            count(c, taken)
+            if failure in LEFT_TO_JOINTS:
+                due = len(record) > 0 and (first + 1) % every == 0
+                line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
+                now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
+                failure = self._whole.run_whole(*now, line, 1)
+                first += int(c["done"])
+                count(c, taken)
+            c["done"] = first
+            if failure != DONE or first == steps:
+                return failure
+
+    def rebase(self) -> None:
+        """Nothing: it works on the arrays of the whole."""
+
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        whole = self._whole
+        step = self._bound.with_rest((whole.still, tau, NO_RECORD, 0, 1))
+
+        def call(nothing: tuple[()]) -> int:
+            failure = step(nothing)
+            if failure in LEFT_TO_JOINTS:
+                failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
+            return failure
+
+        return call
+
+
+def count(c: np.void, taken: list[int]) -> None:
+    """Add the sub-steps of the last call to those of the calls before."""
+    taken[0] += int(c["taken"])
+    taken[1] += int(c["rejected"])
+    c["taken"], c["rejected"] = taken
+
+
+def part(lines: np.ndarray, first: int, count: int) -> np.ndarray:
+    """Lines of one step, of those of all steps, or the one line for all times."""
+    return lines if len(lines) == 1 else lines[first : first + count]
+
+
+def lay_out(
+    mechanism: Mechanism, encoded: Encoded, plan: Plan, dropped: int
+) -> tuple[np.ndarray, np.ndarray, Ints, Ints]:
+    """Fronts and joins of a plan, and of the bodies around each the widths and the next places."""
+    at, bodies = {body: n for n, body in enumerate(plan.order)}, mechanism.bodies
+    sizes = bodies["axis"] - bodies["v"] + 1
+    hangs = {body for body in at if int(bodies[body]["parent"]) not in at}
+    width = {body: int(sizes[body]) if body in hangs else len(plan.basis) for body in at}
+    begins = [offsets(around, width) for around in plan.around]
+    own: list[list[int]] = [[] for _ in plan.order]
+    for i, loop in enumerate(encoded.loops):
+        own[min(at[b] for b in loop_bodies(loop) if b in at)].append(i)
+    fronts, joins = np.zeros(len(plan.order), FRONT), np.zeros(len(encoded.loops), JOIN)
+    fronts["child"] = fronts["sibling"] = fronts["lead"] = -1
+    widths: list[int] = []
+    places: list[int] = []
+    totals = np.zeros(5, int)  # boundary bodies, joins, row numbers, what is left, factors
+    for n, (body, around) in enumerate(zip(plan.order, plan.around, strict=True)):
+        front, parent = fronts[n], int(bodies[body]["parent"])
+        front["body"], front["v"], front["size"] = body, bodies[body]["v"], sizes[body]
+        front["first"], front["join"], front["row"], front["left"], front["factor"] = totals
+        front["count"], front["joins"] = len(around), len(own[n])
+        front["span"] = sum(width[b] for b in around)
+        if body not in hangs:
+            front["own"], front["parent"] = width[body], parent
+            front["up"], front["rise"] = begins[n][parent], width[parent]
+            front["lead"] = bodies[parent]["v"] if parent in hangs else -1
+        for j, i in enumerate(own[n]):
+            loop, join = encoded.loops[i], joins[totals[1] + j]
+            join["loop"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
+            for end, b in zip("ab", loop_bodies(loop), strict=True):
+                join[end], join[f"first_{end}"] = b, bodies[b]["v"]
+                join[f"place_{end}"] = begins[n].get(b, OWN)
+                join[f"width_{end}"] = width.get(b, 0)
+                join[f"own_{end}"] = 0 if b in hangs else width.get(b, 0)
+        front["most"] += sum(int(encoded.loops[i]["rows"]) for i in own[n])
+        front["keep"] = min(int(front["most"]), int(front["span"]) + dropped) if around else 0
+        if around:
+            m = at[around[0]]
+            places += [begins[m].get(b, OWN) for b in around]
+            widths += [width[b] for b in around]
+            front["sibling"], fronts[m]["child"] = fronts[m]["child"], n
+            fronts[m]["most"] += front["keep"]
+        sizes_here = int(front["most"]), left_size(front), factor_size(front)
+        totals += [len(around), len(own[n]), *sizes_here]
+    assert mechanism.nv == int(fronts["size"].sum())
+    return fronts, joins, np.array(widths, np.int64), np.array(places, np.int64)
+
+
+def offsets(bodies: list[int], width: dict[int, int]) -> dict[int, int]:
+    """Where the coordinates of each body begin."""
+    starts = np.cumsum([0, *(width[body] for body in bodies)])
+    return {body: int(start) for body, start in zip(bodies, starts, strict=False)}
+
+
+def loop_bodies(loop: np.void) -> tuple[int, int]:
+    """Bodies that a loop joins."""
+    return int(loop["body_a"]), int(loop["body_b"])
+
+
+def left_size(front: np.void) -> int:
+    """Numbers that a front leaves to the next, at most: a packed triangle."""
+    n = int(front["span"] + front["keep"])
+    return n * (n + 1) // 2
+
+
+def factor_size(front: np.void) -> int:
+    """Numbers that a front's factors take, at most."""
+    pivots = int(front["size"] + front["most"])
+    return pivots * (pivots + int(front["span"]))

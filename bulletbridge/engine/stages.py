@@ -1,0 +1,69 @@
+"""What the stages of all integrators share: prescribed motions, and what errors are measured by."""
+
+import math
+from typing import Any
+
+from bulletbridge.compilation.jit import call_back, helper
+from bulletbridge.engine.records import SCRIPT_PHASE, Arrays, Control
+from bulletbridge.mechanism.records import BEAM, FREE, PRISMATIC
+from bulletbridge.numerics.records import Array
+
+
+@helper
+def prescribe(a: Arrays, t: float) -> None:
+    """Let Python put the prescribed motions and forces of time t where the kernel reads them."""
+    if a.control.scripted:
+        a.control.t = t
+        call_back(a.control.callback, SCRIPT_PHASE)
+
+
+@helper
+def distance(c: Control) -> float:
+    """How far the last factors are from a singular position: weakest row over the strongest."""
+    return c.margin if c.filter_rank == c.cap else 0.0
+
+
+@helper
+def unit_of(a: Arrays, k: int) -> float:
+    """What rates and positions of axis k are measured by: a radian, or the mechanism's length."""
+    body = a.bodies[a.axes[k].body]
+    along = (
+        body.joint == PRISMATIC or body.joint == BEAM or (body.joint == FREE and k >= body.v + 3)
+    )
+    return a.control.length if along else 1.0
+
+
+@helper
+def pace(a: Arrays, v: Array, vdot: Array) -> float:
+    """How fast things go [1/s]: the largest rate, or root of an acceleration, in units an axis."""
+    most = 0.0
+    for k in range(len(v)):
+        unit = unit_of(a, k)
+        most = max(most, v[k] * v[k] / (unit * unit), abs(vdot[k]) / unit)
+    return math.sqrt(most)
+
+
+@helper
+def tolerated(a: Arrays, k: int, level: int, w: float) -> float:
+    """Error that a sub-step may make in the position (level 0) or the rate (1) of axis k.
+
+    atol + rtol units for positions and, with w [1/s] from ``pace``, atol + rtol w units for rates.
+    """
+    unit = unit_of(a, k) * (w if level else 1.0)
+    return a.control.atol + a.control.rtol * unit
+
+
+@helper
+def put_record(line: Array, state: Array, c: Control) -> None:
+    """Keep a state and how it was reached."""
+    for j in range(len(state)):
+        line[j] = state[j]
+    line[len(state)] = c.rank
+    line[len(state) + 1] = c.margin
+    line[len(state) + 2] = c.correction_passes
+
+
+@helper
+def no_stages(*arguments: Any) -> tuple[float, float]:
+    """None: for a kernel without explicit methods of several stages, or without implicit ones."""
+    return math.inf, 1.0

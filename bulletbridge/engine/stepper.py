@@ -1,0 +1,378 @@
+"""The compiled step."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.round_off import accuracy_of
+from bulletbridge.engine.backend import SolverName
+from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS
+from bulletbridge.engine.records import (
+    ACCELERATION,
+    CONTRADICTED,
+    DONE,
+    DOP8,
+    EULER,
+    LEAPT,
+    LEFT_OPEN,
+    NOT_CLOSED,
+    NOT_FINITE,
+    NOT_RESOLVED,
+    ONE_OVER_UNITS,
+    RADAU,
+    RK4,
+    START_Q,
+    START_V,
+    VERLET,
+)
+from bulletbridge.engine.step_kernel import ACCELERATE, JUDGE, STEP, run, stepping_kernel
+from bulletbridge.engine.workspace import SolverArrays, Tolerances
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.memory import Memory, Remembered
+from bulletbridge.numerics.records import Array
+
+REFINEMENTS = (8, 64, 512)
+"""Parts of a step that cannot be finished as a whole."""
+OTHERS = tuple((method, 2**n) for method in (VERLET, EULER) for n in range(9, 0, -1))
+"""By which methods, and in how many parts, a step is tried that its own cannot finish in any.
+
+Verlet's method keeps the energy where long steps of others had made rates grow that are theirs to
+follow. Euler's takes no curvature, which has a pole beside a singular position: there others throw
+a mechanism from one side of it to the other at any length. The finest that will do is taken.
+"""
+AGREED = 0.5 * EXCESS
+"""Of the rates: what driven steps in parts of two lengths may differ by to agree on their end, and
+their energies by as much as a step may have too much. What drives do is known to be bounded only
+where they start or stop at once, and the energy that two lengths agree on is theirs."""
+TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT)
+"""What may go wrong because a step is too long."""
+TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
+"""What the control has to say about a failure."""
+NO_RECORD = np.zeros((0, 0))
+SETTINGS = (
+    "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"
+)  # fmt: skip
+"""What a solver is told, in its control."""
+
+
+class Parts(Protocol):
+    """Steps of a system part by part: island by island, or link by link.
+
+    Attributes:
+        by_call: Whether its kernel can ask Python for what is prescribed, time by time.
+        arrays: What its kernel works on.
+    """
+
+    by_call: bool
+    arrays: tuple[np.ndarray, ...]
+
+    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
+        """Advance the whole by steps; return the failure that stopped it, or DONE."""
+        ...
+
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        ...
+
+    def rebase(self) -> None:
+        """Take over where the links that stand still, and loops on them, are in the whole."""
+        ...
+
+
+class Solver(SolverArrays):
+    """Steps of a mechanism with its constraints: calls into the kernels."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        encoded: Encoded,
+        tolerances: Tolerances,
+        state: Array | None = None,
+        control: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(mechanism, encoded, tolerances, state, control)
+        self._by_call = False  # whether the last call had it ask
+        self.backend: SolverName = "auto"  # as asked for
+        self.parts: Parts | None = None  # in which it steps, where that costs less
+        self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
+        self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
+        self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
+        self._step_tau = NO_RECORD
+        self._asked = bool(encoded.motions) or self.user_size > 0
+
+    def memory(self) -> Memory:
+        """All that its kernels work on: state, settings, factors, what the step control knows."""
+        c = self.control[0]
+        address, c["callback"] = int(c["callback"]), 0  # of this process
+        try:
+            return self._remembered().copy()
+        finally:
+            c["callback"] = address
+
+    def recall(self, memory: Memory) -> None:
+        """Go on from ``memory``, of a solver of the same rows with the same settings."""
+        c = self.control[0]
+        address = int(c["callback"])
+        self._remembered().put_back(memory)
+        c["callback"] = address
+
+    def _remembered(self) -> Remembered:
+        parts = self.parts.arrays if self.parts is not None else ()
+        if self._recalled is None or self._recalled[0] is not self.tau:
+            self._recalled = (
+                self.tau,
+                Remembered([*cast(tuple[np.ndarray, ...], self.arrays), self.tau, *parts]),
+            )
+        return self._recalled[1]
+
+    def apply_settings(self, other: "Solver") -> None:
+        """Take over integrator, step, correction, gravity and forces from another solver."""
+        self.tau = other.tau  # one array: callers may hold it
+        self.script, self.backend = other.script, other.backend
+        self._step = None
+        for name in SETTINGS:
+            self.control[0][name] = other.control[0][name]
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with the same tree whose links that stand still are elsewhere, as encoded."""
+        self.mechanism = mechanism
+        for name in ("R", "p"):
+            self.bodies[name] = mechanism.bodies[name]
+        c = self.control[0]
+        c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
+        c["fresh"] = 0
+        if self.parts is not None:
+            self.parts.rebase()
+
+    def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
+        """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.
+
+        Raises:
+            Exception: Whatever a user's constraint raised, with the state before the step restored.
+        """
+        parts = self.parts if task == STEP else None
+        if task == STEP and self._prescribe_by_call():
+            targets, forces = self._now, self._pushed
+            parts = parts if parts is not None and parts.by_call else None
+        else:
+            targets = self._targets(steps) if self.encoded.motions else self.still
+            forces = self.forces(steps)
+        if parts is None:
+            call = self.stored_call(task).call
+            return self.finish_call(call((targets, forces, record, task, steps)))
+        return self.finish_call(parts.run(targets, forces, record, steps))
+
+    def step(self) -> int:
+        """``advance(1)``; in a call that takes nothing where all that acts is tau."""
+        if self._asked or self._by_call or self.script.signals or self.held:
+            return self.advance(1)
+        step = self._step
+        if step is None or self._step_tau is not self.tau:
+            parts, rest = self.parts, (self.still, self.tau, NO_RECORD, STEP, 1)
+            stored = self.stored_call(STEP)
+            step = parts.one_step(self.tau) if parts else stored.with_rest(rest)
+            self._step, self._step_tau = step, self.tau
+        return step(()) and self.advance(1)
+
+    def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
+        """Advance by steps in joint coordinates, without parts."""
+        return self.stored_call(STEP).call((targets, forces, record, STEP, steps))
+
+    def _prescribe_by_call(self) -> bool:
+        """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
+        if not (self._by_call or self.is_prescribed):
+            return False
+        c = self.control[0]
+        several = c["integrator"] in (DOP8, RADAU)
+        scripted = several and self.is_prescribed
+        c["scripted"] = self._by_call = scripted
+        if scripted:
+            self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
+        return scripted
+
+    def stored_call(self, task: int) -> StoredCall:
+        """The kernel for a task with the present integrator, on the arrays; compiled if need be."""
+        integrator = int(self.control[0]["integrator"])
+        return self.stored(run if task != STEP else stepping_kernel(integrator))
+
+    def stored(self, kernel: Any) -> StoredCall:
+        """A kernel of ``step`` on the arrays."""
+        found = self._calls.get(kernel)
+        if found is None:
+            examples = self.still, self.tau, NO_RECORD, STEP, 0
+            with announce_compilation(kernel):
+                found = self._calls[kernel] = StoredCall(kernel, (self.arrays,), examples)
+        return found
+
+    @property
+    def is_prescribed(self) -> bool:
+        """Whether motions or forces are functions of time."""
+        return bool(self.encoded.motions or self.script.signals)
+
+    def finish_call(self, failure: int) -> int:
+        """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.
+
+        Raises:
+            Exception: Whatever a user's constraint raised.
+        """
+        if self._interruption is not None:
+            error, self._interruption = self._interruption, None
+            raise error
+        return failure
+
+    def roll(self, steps: int, every: int, table: Array) -> int:
+        """Advance by steps and keep one state in ``every``, as lines of the table.
+
+        Returns:
+            The failure that stopped it, with the state before that step restored, or DONE.
+        """
+        whole = steps - steps % every
+        failure = self.advance(whole, table)
+        return failure or (self.advance(steps % every) if steps % every else DONE)
+
+    def advance(self, steps: int, record: Array = NO_RECORD) -> int:
+        """Advance by many steps; one that is too long is tried again in finer ones.
+
+        Close to a singular position that the mechanism does not quite reach the motion turns
+        sharply; there a step may be too long for the correction to stay on its branch.
+
+        Returns:
+            The failure that stopped it, with the state before that step restored, or DONE.
+        """
+        every = steps // len(record) if len(record) else 0
+        done = 0
+        while True:
+            # whole records only in one call; what a refined step interrupts goes one by one
+            failure = self.run(STEP, steps - done, record[done // every :] if every else record)
+            done += int(self.control[0]["done"])
+            # where an error estimate sets the length of sub-steps, shorter ones have been tried
+            if failure not in TOO_LONG or self.control[0]["controlled"]:
+                return failure
+            failure = self._refine(failure)
+            if failure:
+                return failure
+            done += 1
+            while every and done % every and done < steps:
+                failure = self.run(STEP, 1)
+                if failure in TOO_LONG:
+                    failure = self._refine(failure)
+                if failure:
+                    return failure
+                done += 1
+            if every and done:
+                self._record(record[done // every - 1])
+            if done == steps:
+                return DONE
+
+    def _refine(self, whole: int) -> int:
+        """One step in as many parts as it needs, in joint coordinates, which name what is wrong.
+
+        The state before the whole step is restored after any failure; a part restores its own.
+
+        Its own integrator comes first, then ``OTHERS``.
+
+        Args:
+            whole: How the whole step failed.
+
+        Returns:
+            DONE, or how the coarsest parts failed, which says more than the finest; LEFT_OPEN comes
+            before others, since it asks for another decision about redundancy.
+        """
+        c, failure, by_parts = self.control[0], whole, self.parts
+        dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
+        own, v = int(c["integrator"]), self.v
+        found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
+        again = ((own, 1),) if by_parts is not None else ()
+        pushed = self.forces(0).copy()
+        self.parts = None
+        try:
+            for method, parts in (*again, *((own, parts) for parts in REFINEMENTS), *OTHERS):
+                self.state[:], c["fresh"], c["kinetic"] = before, 0, kinetic
+                c["dt"], c["integrator"], c["excess"] = dt / parts, method, EXCESS
+                failure = self.run(STEP, parts)
+                c["dt"], c["integrator"] = dt, own
+                last = method != own or parts == REFINEMENTS[-1]
+                c["excess"] = MOST_EXCESS if last else EXCESS
+                if failure == DONE:
+                    agreed, led_to = self._agree(led_to), v.copy()
+                    failure = self.judge(before, pushed)
+                    if failure == LEAPT and c["driven"] and agreed:
+                        failure = DONE
+                if failure not in TOO_LONG:
+                    break
+                if parts == 1 or (failure == LEFT_OPEN and found[0] != LEFT_OPEN):
+                    found = failure, [c[name] for name in TOLD]
+                if found[0] == LEFT_OPEN and last:
+                    break
+        finally:  # a user's constraint may raise
+            self.parts = by_parts
+            c["dt"], c["guarded"], c["excess"], c["integrator"] = dt, 1, EXCESS, own
+            if failure != DONE:
+                self.state[:], c["fresh"] = before, 0
+        c["kinetic"] = kinetic if failure else c["kinetic_after"]
+        if failure in TOO_LONG:
+            failure = found[0]
+            for name, value in zip(TOLD, found[1], strict=True):
+                c[name] = value
+        return failure
+
+    def _agree(self, others: Array) -> bool:
+        """Whether rates (nv,) that parts of another length led to are those at hand."""
+        over = self.vectors[ONE_OVER_UNITS, : len(others)]
+        difference = float(np.linalg.norm(over * (self.v - others)))
+        return difference <= AGREED * float(np.linalg.norm(over * self.v))
+
+    def judge(self, before: Array, pushed: Array) -> int:
+        """LEAPT where forces cannot have led from a state (nq + nv + 1) here in a step; or DONE.
+
+        ``pushed`` are forces (1, nv) on the rates that acted then.
+        """
+        nq, nv, task = len(self.q), len(self.v), JUDGE
+        self.vectors[START_Q, :nq], self.vectors[START_V, :nv] = before[:nq], before[nq : nq + nv]
+        forces, c = np.vstack([pushed, self.forces(0)]), self.control[0]
+        kept = {name: c[name] for name in ("rank", "filter_rank", "margin", "gap", "guarded")}
+        call = self.stored_call(task).call
+        failure = self.finish_call(call((self.targets_now(), forces, NO_RECORD, task, 0)))
+        for name, value in kept.items():
+            c[name] = value
+        return failure
+
+    def _record(self, line: Array) -> None:
+        """Keep a state as the kernel does."""
+        c = self.control[0]
+        line[:] = [*self.state, c["rank"], c["margin"], c["correction_passes"]]
+
+    def acceleration(self) -> Array:
+        """Constrained acceleration (nv,) at the state."""
+        self.run(ACCELERATE)
+        return self.vectors[ACCELERATION, : len(self.v)].copy()
+
+    def _targets(self, steps: int) -> np.ndarray:
+        """Prescribed motions at every time that the kernel will ask for."""
+        return self.encoded.targets(self._stage_times(steps)) if steps else self.targets_now()
+
+    def forces(self, steps: int) -> Array:
+        """Forces (1 or times, nv) on the rates, in as many lines as the kernel asks for."""
+        if not self.script.signals and self.held is None:
+            return self.tau
+        c, forces = self.control[0], self.tau
+        lines = 3 if c["integrator"] in (RK4, VERLET) and steps else 1
+        if self.script.signals:
+            scripted = self.script.at(self._stage_times(steps))
+            stages = np.arange(max(steps, 1))[:, None] * max(lines - 1, 1) + np.arange(lines)
+            forces = forces + scripted[stages.ravel()]
+        if self.held is not None:
+            middles = self.t + (np.arange(max(steps, 1), dtype=np.float64) + 0.5) * float(c["dt"])
+            forces = forces + np.repeat(self.held.within(middles), lines, axis=0)
+        return forces
+
+    def _stage_times(self, steps: int) -> Array:
+        """Times [s] of the stages of steps from now on, each once; now alone for no steps."""
+        c = self.control[0]
+        each = 1 if c["integrator"] == EULER else 2
+        numbers = np.arange(each * steps + 1, dtype=np.float64)
+        return self.t + numbers * (float(c["dt"]) / each)

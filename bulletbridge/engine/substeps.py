@@ -1,0 +1,308 @@
+"""Sub-steps: each predicts by an integrator, corrects, filters; their lengths, if controlled."""
+
+import math
+from collections.abc import Callable
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.engine.backend import Pair, Way
+from bulletbridge.engine.correction import finite
+from bulletbridge.engine.dense import take_springs
+from bulletbridge.engine.explicit import semi_implicit_euler
+from bulletbridge.engine.plausible import COARSE, judge_leap, leaps, ways_squared
+from bulletbridge.engine.records import (
+    BEFORE_Q,
+    BEFORE_V,
+    DONE,
+    DOP8,
+    EULER,
+    HANDED_OVER,
+    NOT_CLOSED,
+    NOT_FINITE,
+    NOT_RESOLVED,
+    OF_LINKS,
+    OF_NOTHING,
+    OF_THE_WHOLE,
+    RADAU,
+    RK4,
+    STAGE_RATES,
+    STAGE_VDOTS,
+    START_Q,
+    START_V,
+    VERLET,
+    Arrays,
+    Control,
+    Moment,
+)
+from bulletbridge.engine.singular_passage import (
+    LANDING,
+    NEAREST,
+    divisible,
+    fixed_length,
+    longest,
+    on_singular,
+)
+from bulletbridge.engine.stages import distance, pace, prescribe, put_record
+from bulletbridge.engine.verlet import first_half
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import copy_into
+
+SAFETY, MOST_SHRINKING, MOST_GROWTH = 0.9, 0.2, 6.0
+NEAR_SINGULAR = 0.1
+"""Weakest row over the strongest, of any stage, that counts as near to a singular position; it is
+relative to the largest one met."""
+FINEST = 0.25
+"""Of the last sub-step elsewhere, both times the pace: what one near a singular position is not cut
+below. Off the constraints, where stages are, accelerations have a pole there, and an estimate that
+follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back before
+such a position, the pace grows and lets sub-steps be shorter.
+"""
+WORST, ELSEWHERE = 1e-4, 0.7
+"""Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
+SMALLEST = 1e-10
+"""Of the step: a sub-step that would have to be shorter is an error."""
+MOST_ATTEMPTS = 20_000
+"""Sub-steps of a step, with those in vain: a chain that whirls at its reach takes some 6000."""
+
+
+def stepping(way: Way) -> Callable[..., int]:
+    """The helper that does steps with factors of one kind.
+
+    numba resolves the functions that it closes over when it compiles it; as arguments they would
+    keep a kernel from being kept on disk.
+    """
+    fresh, refresh, respond, accelerate, accelerate_at, *stages, finish, energy_of, find_least = way
+    explicit_stages, implicit_stages = stages
+
+    @helper
+    def advance(
+        a: Arrays,
+        s: Pair,
+        state: Array,
+        targets: Array,
+        tau: Array,
+        record: Array,
+        first: int,
+        steps: int,
+    ) -> int:
+        """Do steps ``first`` to ``steps``, each in as many sub-steps as the error control asks for.
+
+        The arrays are those of ``step_kernel.run``, of all steps from step 0 on. Meanwhile
+        ``control.dt`` is the length of the sub-step.
+
+        Returns:
+            The failure that stopped it, with the state before that step restored, or DONE.
+        """
+        c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
+        q, v = state[:nq], state[nq : nq + nv]
+        q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+        vdot = a.vectors[STAGE_VDOTS, :nv]
+        each = 1 if c.integrator == EULER else 2  # times of targets a step
+        halves = c.integrator == RK4 or c.integrator == VERLET
+        lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
+        every = steps // len(record) if len(record) > 0 else 0
+        whole, t0 = c.dt, state[nq + nv] - first * c.dt
+        take_springs(c, whole if c.integrator == EULER and c.implicit else 0.0)
+        judged, other = c.judged, take_control(c, fresh)
+        parts = divisible(c, targets, tau)
+        c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
+        for n in range(first, steps):
+            copy_into(a.vectors[BEFORE_Q], q)
+            copy_into(a.vectors[BEFORE_V], v)
+            k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
+            force = tau[k : k + lines]
+            t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
+            # margin and energy at the start of the step, sub-steps tried
+            known, kinetic, attempts = -1.0, c.kinetic, 0
+            rest, landing, stuck = whole, 0, False  # stuck: an implicit method out of its depth
+            most = longest(a, v, whole, parts, c.fresh == fresh)
+            while last == 0:
+                last = 1
+                start = Moment(t, targets[line])
+                attempts += 1
+                if attempts > MOST_ATTEMPTS and c.controlled:
+                    c.failure = NOT_RESOLVED
+                    break
+                if again == 0:
+                    copy_into(q0, q)
+                    copy_into(v0, v)
+                    prescribe(a, t)
+                    if c.fresh != fresh:
+                        refresh(a, s.f, start, q, v)
+                    if c.failure != DONE:
+                        break
+                    if other > 0.0:
+                        c.clear, other = c.clear * distance(c) / other, 0.0
+                    if known < 0.0:
+                        known = distance(c)
+                if not c.controlled:
+                    c.dt = min(most, fixed_length(whole, rest, landing))
+                    last = 1 if c.dt == rest else 0
+                if c.integrator == EULER:
+                    semi_implicit_euler(respond, a, s.f, q, v, force[0])
+                else:
+                    if again == 0:
+                        accelerate(a, s.f, start, q, v, force[0], vdot)
+                        copy_into(a.vectors[STAGE_RATES], v)
+                    if not finite(vdot):
+                        c.failure = NOT_FINITE
+                        break
+                if c.integrator == VERLET:
+                    first_half(a, q, v, force)
+                elif c.integrator != EULER:
+                    w = pace(a, v0, vdot)
+                    if c.controlled:
+                        last = choose_length(c, ended - t, w)
+                    rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
+                    method = c.integrator
+                    if method == RADAU and not stuck:
+                        error, weakest = implicit_stages(
+                            a, s, t, w, again == 1, q, v, targets, force
+                        )
+                        near = min(weakest, here) < NEAR_SINGULAR * c.clear
+                        if near and not c.controlled and c.failure == DONE:
+                            c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
+                            most, stuck, again, last = NEAREST * whole, True, 1, 0
+                            continue
+                    else:
+                        if method == RADAU or (parts and c.dt < 1.5 * NEAREST * whole):
+                            c.integrator = RK4  # the shortest parts
+                        error, weakest = explicit_stages(
+                            accelerate_at, a, s.stage, t, w, q, v, targets, force, line
+                        )
+                        c.integrator = method
+                    if c.failure != DONE:
+                        break
+                    if not accepted(c, error, w, min(weakest, here), again == 1):
+                        c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
+                        if c.failure == DONE and not c.dt > SMALLEST * whole:
+                            c.failure = NOT_RESOLVED
+                        if c.failure != DONE:
+                            break
+                        again, last = 1, 0
+                        continue
+                    if c.integrator != DOP8:
+                        c.rank, c.filter_rank = rank, filter_rank
+                middle = t + c.dt
+                end = Moment(
+                    ended if last == 1 else middle, targets[min(line + each, len(targets) - 1)]
+                )
+                prescribe(a, end.t)
+                finish(a, s.f, end, q, v)
+                again = 0
+                open = c.failure == NOT_CLOSED
+                on_it = last == 0 and landed < 3 and distance(c) < LANDING * c.clear
+                retry = open or (c.failure == DONE and on_it)
+                if c.controlled and retry and c.dt > SMALLEST * whole:
+                    copy_into(q, q0)
+                    copy_into(v, v0)
+                    c.failure, c.fresh, last = DONE, 0, 0
+                    c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
+                    c.rejected += 1
+                    landed += 1
+                    continue
+                landed = 0
+                if c.failure != DONE:
+                    break
+                if not c.controlled:
+                    slow, fast = ways_squared(a, v0, v)
+                    energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
+                    if leaps(a, slow, fast, energy):
+                        find_least(a, s.f)
+                        judge_leap(a, start, end, q0, v0, q, v, force, 0.0, c.excess)
+                        if c.failure != DONE:
+                            break
+                    c.kinetic = energy
+                    if last == 1 and landing == 0 and parts and on_singular(a, v, whole):
+                        copy_into(q, q0)
+                        copy_into(v, v0)
+                        c.fresh, last, landing = OF_NOTHING, 0, 1
+                        continue
+                    rest -= c.dt
+                    if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
+                        most, stuck = 1.01 * (whole - rest), False
+                t = middle
+                c.taken += 1
+            c.dt = whole
+            if c.failure != DONE:
+                c.t = t
+                copy_into(q, a.vectors[BEFORE_Q])
+                copy_into(v, a.vectors[BEFORE_V])
+                c.fresh, c.kinetic = OF_NOTHING, kinetic
+                if c.failure == HANDED_OVER and other > 0.0:  # what is known holds for who was here
+                    c.fresh, c.judged = fresh, judged
+                elif c.failure == HANDED_OVER and known > 0.0:
+                    c.fresh, c.filter_rank, c.margin = fresh, c.cap, known
+                return c.failure
+            state[nq + nv] = ended
+            c.done = n + 1
+            if every > 0 and (n + 1) % every == 0:
+                put_record(record[(n + 1) // every - 1], state, a.control)
+        return DONE
+
+    return advance
+
+
+@helper
+def take_control(c: Control, fresh: int) -> float:
+    """Keep what the error control knows of earlier steps, if they led here.
+
+    Margins by other factors differ by some number. If the largest one met was by such, return the
+    margin by them here, for a comparison, or else 0.
+    """
+    here = c.fresh == OF_THE_WHOLE or c.fresh == OF_LINKS
+    other = distance(c) if here and c.fresh == c.judged and c.judged != fresh else 0.0
+    if not here or (c.judged != fresh and other == 0.0):
+        c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
+    c.judged = fresh
+    return other
+
+
+@helper
+def choose_length(c: Control, left: float, w: float) -> int:
+    """Length of the next sub-step, ``left`` [s] before the end at pace w; 1 for the last, or 0."""
+    if c.next_dt == 0.0:
+        c.next_dt = 0.5 * c.rtol ** (1.0 / order(c)) / w if w > 0.0 else left
+    parts = math.ceil(min(left / c.next_dt, 1e15) * (1.0 - 1e-9))
+    c.dt = left / max(parts, 1)
+    return 1 if parts <= 1 else 0
+
+
+@helper
+def order(c: Control) -> float:
+    """Of the error estimate, plus one."""
+    return 4.0 if c.integrator == RADAU else 8.0
+
+
+@helper
+def accepted(c: Control, error: float, w: float, margin: float, again: bool) -> bool:
+    """Whether a sub-step will do whose error is a multiple of what is tolerated; the next length.
+
+    The error is NaN or infinite if the stages failed, w the pace [1/s], margin that of the worst
+    stage, again whether the sub-step before was rejected.
+    """
+    if not c.controlled:
+        if not error < math.inf:
+            c.failure = NOT_RESOLVED
+        return error < math.inf
+    scale = MOST_SHRINKING
+    if error < math.inf:
+        scale = MOST_GROWTH
+        if error > 0.0:
+            scale = min(MOST_GROWTH, max(MOST_SHRINKING, SAFETY * error ** (-1.0 / order(c))))
+    c.clear = max(c.clear, margin)
+    near = margin < NEAR_SINGULAR * c.clear
+    if c.reach == 0.0 or (error <= 1.0 and not near):
+        c.reach = c.dt * w
+    least = FINEST * c.reach / w if near else 0.0
+    if error <= 1.0:
+        c.next_dt = c.dt * (min(scale, 1.0) if again else scale)
+        return True
+    if c.dt > 1.001 * least or not error < math.inf:
+        c.next_dt = max(scale * c.dt, least if error < math.inf else 0.0)
+    elif error * c.rtol < WORST:
+        c.next_dt = 1.5 * c.dt
+        return True
+    else:  # some stage is all but on that position; another length moves it
+        c.next_dt = ELSEWHERE * c.dt
+    c.rejected += 1
+    return False

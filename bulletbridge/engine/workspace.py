@@ -1,0 +1,300 @@
+"""The arrays that the compiled step works on, and the equations of motion by them."""
+
+import ctypes
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.jit import Callback
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.drift import drift
+from bulletbridge.constraints.left_out import find_widest
+from bulletbridge.constraints.round_off import accuracy_of
+from bulletbridge.constraints.rows import jacobian, residuals
+from bulletbridge.constraints.user import Kinematics, checked_rows
+from bulletbridge.engine.force_signals import Held, Script
+from bulletbridge.engine.plausible import EXCESS
+from bulletbridge.engine.radau_system import MATRICES
+from bulletbridge.engine.records import (
+    CONTROL,
+    DRIFT_PHASE,
+    EULER,
+    INTERRUPTED,
+    ONE_OVER_UNITS,
+    POSITION_PHASE,
+    RECOVERY,
+    SCRIPT_PHASE,
+    SEEN_Q,
+    SEEN_V,
+    VECTORS,
+    SystemArrays,
+)
+from bulletbridge.mechanism.dynamics import bias, joint_forces, mass_matrix
+from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import AXIS, DRAG, EFFORT, POSE
+from bulletbridge.numerics.projection import ROW, Caps
+from bulletbridge.numerics.records import Array
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Thresholds of the solver.
+
+    Attributes:
+        gap: Residual that counts as closed, on rows divided by their unit.
+        singular: Rows weaker than this, relative to the strongest, are not solved for, neither by
+            steps nor for reactions: the root of the 1e-12 that is promised of gaps, since what so
+            weak a row is open by on the way to where it vanishes goes with its square.
+        filter: Rows weaker than this are not filtered from velocities: what they leave of a rate.
+            A row is known to 1e-16, and its direction then to 1e-6.
+        redundant: A direction of a loop that stays weaker than this over closed poses, all of its
+            joints moving by a radian, is left out, and watched.
+    """
+
+    gap: float = 2e-14
+    singular: float = 1e-6
+    filter: float = 1e-10
+    redundant: float = 1e-3
+
+
+class Terms(NamedTuple):
+    """The equations of motion at one state: M v̇ + h = tau + Jᵀ lam, J v̇ + gamma = 0."""
+
+    M: Array  # (nv, nv)
+    h: Array  # (nv,)
+    g: Array  # (nc,)
+    J: Array  # (nc, nv)
+    g_t: Array  # (nc,)
+    gamma: Array  # (nc,)
+    poses: np.ndarray  # (nb,) records with twists and inertias
+    axes: np.ndarray  # (nv,) records with unit twists
+    forces: Array  # (nv,) constant and scripted torques, springs, dampers of the joints
+    stations: np.ndarray  # of the beams, with places and velocities by each mode
+
+
+class SolverArrays:
+    """Flat arrays of a mechanism with its constraints.
+
+    The state lies in one vector (q, v, t); ``q`` and ``v`` are views of it.
+
+    Args:
+        mechanism: The tree.
+        encoded: Its constraints.
+        tolerances: Thresholds of the solver.
+        state: (nq + nv + 1,) zeros, and
+        control: (1,) likewise: where they lie, if not on their own.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        encoded: Encoded,
+        tolerances: Tolerances,
+        state: Array | None = None,
+        control: np.ndarray | None = None,
+    ) -> None:
+        self.mechanism, self.encoded, self.tolerances = mechanism, encoded, tolerances
+        nq, nv, nc = mechanism.nq, mechanism.nv, encoded.nc
+        self.bodies = mechanism.bodies.copy()
+        self.efforts = np.concatenate([mechanism.efforts, encoded.elements]).view(EFFORT)
+        self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
+        self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
+        self.poses["R"] = np.eye(3)
+        self.state = np.zeros(nq + nv + 1) if state is None else state
+        self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
+        self.tau: Array = np.zeros((1, nv))
+        self.script: Script = Script()
+        self.held: Held | None = None  # controls of a rollout, besides tau
+        self.rows = np.zeros((3, nc), ROW)
+        self.rows["unit"] = self.rows["scale"] = encoded.scale
+        self.rows["level"] = ~encoded.has_position
+        self.factors = np.zeros((MATRICES, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
+        self.vectors = np.zeros((VECTORS, max(nq, nv, nc, 3)))
+        self.user_size = sum(len(user.units) for user in encoded.users)
+        self.user_jacobian = np.zeros((self.user_size, nv))
+        self.still = encoded.targets(np.zeros(1))
+        self.control = np.zeros(1, CONTROL) if control is None else control
+        self._interruption: BaseException | None = None
+        self._callback = Callback(self._fill_user_rows)
+        c = self.control[0]
+        c["gravity"], c["length"], c["cap"] = mechanism.gravity, encoded.length, min(nc, nv)
+        c["held_cap"], c["most_left"] = min(int(encoded.has_position.sum()), nv), np.inf
+        c["integrator"], c["passes"], c["driven"] = EULER, -1, int(bool(encoded.motions))
+        c["gap_tolerance"] = tolerances.gap
+        c["round_off"], c["lever"] = accuracy_of(mechanism, encoded)
+        c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
+        mass = float(self.bodies["mass"].sum() + self.stations["mass"].sum())
+        c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
+        c["mismatch"], c["recovery"] = np.inf, RECOVERY
+        c["user_rows"] = self.user_size
+        c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        c["rtol"], c["atol"], c["excess"] = 1e-10, 1e-12, EXCESS
+        if self.user_size:
+            c["driven"] = 1
+        self.arrays = SystemArrays(
+            self.bodies,
+            self.beams,
+            self.stations,
+            self.efforts,
+            self.poses,
+            self.axes,
+            encoded.loops,
+            encoded.couplings,
+            encoded.terms,
+            self.user_jacobian,
+            self.rows,
+            *self.factors,
+            self.vectors,
+            self.state,
+            self.control,
+        )
+        self.vectors[ONE_OVER_UNITS, :nv] = 1.0 / self._units_of_rates()
+        self._now: np.ndarray = self.still  # what a kernel has asked for
+        self._pushed: Array = self.tau  # likewise
+
+    def _units_of_rates(self) -> Array:
+        """What rates (nv,) are measured by: a radian, or the mechanism's length."""
+        units = np.ones(self.mechanism.nv)
+        for joint in self.mechanism.joints.values():
+            if joint.kind in ("prismatic", "beam"):
+                units[joint.v] = self.encoded.length
+            elif joint.kind == "free":
+                units[joint.v][3:] = self.encoded.length
+        return units
+
+    def decide_rank(self, caps: Caps, scale: Array, mismatch: float, most_left: float) -> None:
+        """Hold what was found at closed poses.
+
+        Args:
+            caps: How many rows are independent.
+            scale: (nc,) to length near one.
+            mismatch: Gap that others may keep, in mechanism lengths or radians.
+            most_left: How long they may be, over the longest, less what the others explain.
+        """
+        self.rows["scale"] = scale
+        self.take_caps(caps)
+        self.control[0]["mismatch"], self.control[0]["most_left"] = mismatch, most_left
+
+    def take_caps(self, caps: Caps) -> None:
+        """Let so many rows be independent."""
+        self.control[0]["cap"], self.control[0]["held_cap"] = caps
+
+    @property
+    def t(self) -> float:
+        """Time of the state [s]."""
+        return float(self.state[-1])
+
+    def put(self, q: Array, v: Array, t: float) -> None:
+        """Take a state, and forget what was known at another: factors, lengths of sub-steps."""
+        c = self.control[0]
+        self.q[:], self.v[:], self.state[-1] = q, v, t
+        c["fresh"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
+        c["kinetic"] = 0.0
+
+    def terms(self, q: Array, v: Array, t: float) -> Terms:
+        """Every term of the equations of motion at a state, from the same kernels as the step."""
+        nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded
+        poses, axes, rows = self.poses.copy(), self.axes.copy(), self.rows[0].copy()
+        beams, stations = self.beams.copy(), self.stations.copy()
+        M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
+        targets, gravity = e.targets(np.array([t]))[0], self.control[0]["gravity"]
+        kinematics(self.bodies, beams, stations, q, poses, axes)
+        mass_matrix(self.bodies, beams, stations, poses, axes, M)
+        residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
+        jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
+        bias(self.bodies, beams, stations, self.efforts_at(targets), poses, axes, gravity, v, h)
+        drift(e.loops, e.couplings, poses, targets, rows)
+        seen = Kinematics(self.mechanism, poses, axes, q, v, t)
+        self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
+        scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)
+        joint_forces(axes, q, v, scripted, forces := np.zeros(nv))
+        M = np.tril(M) + np.tril(M, -1).T
+        return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
+
+    def left_open(self, q: Array, t: float) -> float:
+        """How far directions left out of loops are open beyond what they may, as the step has it.
+
+        ``control.worst`` and ``.gap`` then say of which loop, and how far.
+        """
+        e, targets = self.encoded, self.encoded.targets(np.array([t]))[0]
+        poses, axes, rows = self.poses.copy(), self.axes.copy(), self.rows[0].copy()
+        kinematics(self.bodies, self.beams.copy(), self.stations.copy(), q, poses, axes)
+        beyond = residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
+        if beyond > 0.0:
+            loop, gap = find_widest(e.loops, poses, targets)
+            self.control[0]["worst"], self.control[0]["gap"] = -1 - loop, gap
+        return beyond
+
+    def efforts_at(self, targets: np.ndarray) -> np.ndarray:
+        """Forces on bodies when the prescribed motions are these."""
+        scripted = (self.efforts["kind"] != DRAG) & (self.efforts["target"] >= 0)
+        if not scripted.any():
+            return self.efforts
+        efforts = self.efforts.copy()
+        efforts["force"][scripted] = targets["p"][efforts["target"][scripted], 2]
+        return efforts
+
+    def wrench_rows(
+        self, terms: Terms, index: int, t: float, encoded: Encoded | None = None
+    ) -> tuple[Array, Array]:
+        """Origin of frame b of a loop, and what each row's unit multiplier does to b's link there.
+
+        Args:
+            terms: At the state.
+            index: The loop's.
+            t: Time [s].
+            encoded: Whose loop; those of the solver unless given.
+
+        Returns:
+            point (3,) [m] and rows (n, 6) of moments and forces, world axes: the loop's Jacobian
+            for a free body in the place of b's link.
+        """
+        encoded = encoded or self.encoded
+        loops = encoded.loops[index : index + 1].copy()
+        body = terms.poses[int(loops[0]["body_b"])]
+        point = body["p"] + body["R"] @ loops[0]["p_b"]
+        axes = np.zeros(6, AXIS)
+        axes["below"] = np.arange(-1, 5)
+        axes["w"][:3] = axes["v"][3:] = np.eye(3)
+        axes["v"][:3] = np.cross(point, np.eye(3))
+        loops["row"], loops["axis_a"], loops["stop"], loops["axis_b"] = 0, -1, -1, 5
+        J, rows = np.zeros((int(loops[0]["rows"]), 6)), np.zeros(int(loops[0]["rows"]), ROW)
+        targets = encoded.targets(np.array([t]))[0]
+        nothing = encoded.couplings[:0]
+        jacobian(loops, nothing, encoded.terms, terms.poses, axes, targets, J, rows)
+        return point, J
+
+    def targets_now(self) -> np.ndarray:
+        """Prescribed motions at the time of the state."""
+        return self.encoded.targets(np.array([self.t]))
+
+    def evaluate_users(self, kinematics: Kinematics, rows: np.ndarray, J: Array) -> None:
+        """Let users' constraints write their rows, the last ones of those given."""
+        first = len(rows) - self.user_size
+        for user in self.encoded.users:
+            part = slice(first, first + len(user.units))
+            g, J[part], g_t, gamma = checked_rows(user, kinematics)
+            rows["g"][part], rows["g_t"][part], rows["gamma"][part] = g, g_t, gamma
+            first = part.stop
+
+    def _fill_user_rows(self, phase: int) -> None:
+        """Answer the kernel's call for the users' rows; exceptions are kept and raised later."""
+        assert phase in (POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE)
+        try:
+            nq, nv, t = len(self.q), len(self.v), float(self.control[0]["t"])
+            if phase == SCRIPT_PHASE:
+                times = np.array([t])
+                self._pushed[:] = self.tau
+                if self.script.signals:
+                    self._pushed += self.script.at(times)
+                if self.encoded.motions:
+                    self._now[:] = self.encoded.targets(times)
+                return
+            q, v = self.vectors[SEEN_Q, :nq].copy(), self.vectors[SEEN_V, :nv].copy()
+            seen = Kinematics(self.mechanism, self.poses, self.axes, q, v, t)
+            self.evaluate_users(seen, self.rows[2, : self.user_size], self.user_jacobian)
+        except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
+            self._interruption = error
+            self.control[0]["failure"] = INTERRUPTED

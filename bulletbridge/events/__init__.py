@@ -1,0 +1,1 @@
+"""Ideal contacts whose instants are located: sticking, sliding, lifting off, impacts."""

@@ -1,0 +1,142 @@
+"""Sliding with friction as a formulation: normal forces and friction determine each other.
+
+Friction opposes slip with the coefficient times the normal force, which is a multiplier of the
+constraints, which friction changes: contacts of class II in Bonaventura 2002. Multipliers depend
+linearly on forces, so that all normal forces follow from one small linear system.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.constraints.user import Kinematics
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Terms
+from bulletbridge.errors import StepError, UnsupportedError
+from bulletbridge.events.contact import touch
+from bulletbridge.formulations.equations import Dynamics, Formulation, Solution
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.numerics.records import Array, Mask
+
+STILL = 1e-10
+"""Slip [m/s] below which it has no direction of its own."""
+
+
+@dataclass
+class Friction:
+    """Coulomb friction of a loop joint that slides.
+
+    Attributes:
+        loop: A point on a plane, sphere or cylinder, or a planar joint, where friction acts at the
+            origin of its frame b.
+        coefficient: Friction over normal force.
+        bilateral: Whether the normal force may pull, too; friction then takes its size.
+        reference: (2,) direction of slip, along ``Touch.tangents``, when there is none; what slips
+            the other way meets the friction of this way, so that forces stay smooth until the
+            reversal has been located. None for no friction without slip.
+        slides: Whether it acts.
+    """
+
+    loop: LoopJoint
+    coefficient: float
+    bilateral: bool = True
+    reference: Array | None = None
+    slides: bool = True
+
+    def direction(self, slip: Array) -> Array:
+        """Unit direction (2,) of slip that friction opposes, or zero."""
+        size = float(np.linalg.norm(slip))
+        if size <= STILL:
+            return np.zeros(2) if self.reference is None else self.reference
+        back = self.reference is not None and float(slip @ self.reference) < 0.0
+        return slip / (-size if back else size)
+
+
+def sliding(*frictions: Friction) -> Callable[[Dynamics], Formulation]:
+    """The formulation of a system whose loop joints slide with friction.
+
+    Pass it to ``System(formulation=...)``. Sticking is another mode: see ``ContactMotion``.
+    """
+    return lambda dynamics: Sliding(dynamics, frictions)
+
+
+class Sliding:
+    """The projector with friction; see ``sliding``.
+
+    Raises:
+        UnsupportedError: The system is no tree of links.
+    """
+
+    def __init__(self, dynamics: Dynamics, frictions: Iterable[Friction]) -> None:
+        if not isinstance(dynamics, Tree):
+            raise UnsupportedError("friction needs the links of a System; no other system has them")
+        self._tree, self._frictions = dynamics, frictions
+
+    def __call__(self, q: Array, v: Array, t: float) -> Solution:
+        """Accelerations and multipliers at a state.
+
+        Raises:
+            StepError: No normal forces agree with friction, or several do (Painlevé).
+        """
+        e = self._tree.equations(q, v, t)
+        split, solver = e.split(), self._tree.solver
+        f = split.whiten_force(e.f)
+        y = split.free(f) + split.shortest(-e.gamma)
+        lam = split.multipliers(y - f)
+        names = list(solver.encoded.rows)
+        active = [
+            k for k in self._frictions if k.slides and k.coefficient > 0.0 and k.loop.name in names
+        ]
+        if not active:
+            return Solution(split.unwhiten(y), lam)
+        terms = solver.terms(q, v, t)
+        seen = Kinematics(solver.mechanism, terms.poses, terms.axes, q, v, t)
+        n = len(active)
+        forces, supply = np.zeros((n, len(v))), np.zeros((n, len(lam)))
+        for k, friction in enumerate(active):
+            at = touch(friction.loop, seen)
+            against = friction.direction(at.tangents @ at.jacobian @ v) @ at.tangents
+            forces[k] = -against @ at.jacobian
+            supply[k] = normal_of(solver, terms, friction.loop.name, at.normal, t)
+        pushed = [split.whiten_force(force) for force in forces]
+        answers = [split.free(push) for push in pushed]
+        more = np.array(
+            [split.multipliers(a - push) for a, push in zip(answers, pushed, strict=True)]
+        )
+        mu = np.array([friction.coefficient for friction in active])
+        bilateral = np.array([friction.bilateral for friction in active])
+        x = friction_forces(supply @ lam, supply @ more.T, mu, bilateral, t)
+        return Solution(split.unwhiten(y + x @ np.array(answers)), lam + x @ more)
+
+
+def normal_of(solver: Solver, terms: Terms, name: str, normal: Array, t: float) -> Array:
+    """(nc,) with normal force = this · lam, on the link of frame b of a loop."""
+    found = np.zeros(solver.encoded.nc)
+    _, rows = solver.wrench_rows(terms, list(solver.encoded.rows).index(name), t)
+    found[solver.encoded.rows[name]] = rows[:, 3:] @ normal
+    return found
+
+
+def friction_forces(N: Array, change: Array, mu: Array, bilateral: Mask, t: float) -> Array:
+    """Friction forces x (n,) = mu |N + change x|, where |.| is left out of contacts that push only.
+
+    Raises:
+        StepError: There is no such x, or none that is found by keeping signs.
+    """
+    sign = np.where(np.logical_and(bilateral, N < 0.0), -1.0, 1.0)
+    for _ in range(2 * len(N) + 1):
+        share = mu * sign
+        matrix = np.eye(len(N)) - share[:, None] * change
+        if np.linalg.cond(matrix) > 1e12:
+            break
+        x: Array = np.asarray(np.linalg.solve(matrix, share * N), np.float64)
+        new = np.where(np.logical_and(bilateral, N + change @ x < 0.0), -1.0, 1.0)
+        if np.array_equal(new, sign):
+            return x
+        sign = new
+    raise StepError(
+        f"no normal forces agree with friction at t = {t:.6g} s (Painlevé): with coefficients "
+        f"{mu.tolist()} friction presses more than it slows; use smaller ones"
+    )

@@ -1,0 +1,148 @@
+"""Integrators over any formulation of any constrained system, in Python.
+
+Configurations may hold quaternions, so stages move them only by ``Dynamics.displace``, the flow of
+a constant velocity. Methods of order 4 compose two such flows where rotations do not commute
+(commutator-free: Celledoni, Marthinsen and Owren 2003, Future Generation Computer Systems 19,
+eq. 3.5); on vector spaces they are the classical ones. No differential of the exponential map is
+needed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
+from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
+from bulletbridge.numerics.records import Array
+
+
+class State(NamedTuple):
+    """Configuration, velocity, time [s]."""
+
+    q: Array
+    v: Array
+    t: float
+
+
+Method = Callable[[Formulation, Dynamics, State, float], tuple[Array, Array]]
+"""One step of h [s] from a state: q and v at its end."""
+
+
+def euler(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Explicit Euler, order 1."""
+    return d.displace(s.q, h * s.v), s.v + h * f(*s).vdot
+
+
+def semi_implicit_euler(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Semi-implicit Euler on accelerations, order 1: q moves by the new velocity.
+
+    The compiled one works on the velocity level, without the curvature of the constraints.
+    """
+    v = s.v + h * f(*s).vdot
+    return d.displace(s.q, h * v), v
+
+
+def heun(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Heun's explicit trapezoidal rule, order 2."""
+    a = f(*s).vdot
+    v = s.v + h * a
+    b = f(d.displace(s.q, h * s.v), v, s.t + h).vdot
+    return d.displace(s.q, 0.5 * h * (s.v + v)), s.v + 0.5 * h * (a + b)
+
+
+def verlet(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Velocity Verlet, order 2: the second half is iterated once, since it depends on its end.
+
+    The compiled one (``engine.verlet``) knows what the correction moves q by in between.
+    """
+    q, v, t = s
+    a = b = f(*s).vdot
+    half = v + 0.5 * h * a
+    end = d.displace(q, h * half)
+    for _ in range(2):
+        b = f(end, half + 0.5 * h * b, t + h).vdot
+    return end, half + 0.5 * h * b
+
+
+def rk4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Classical Runge-Kutta, order 4."""
+    q, v, t = s
+    a1 = f(q, v, t).vdot
+    v2 = v + 0.5 * h * a1
+    half = d.displace(q, 0.5 * h * v)
+    a2 = f(half, v2, t + 0.5 * h).vdot
+    v3 = v + 0.5 * h * a2
+    a3 = f(d.displace(q, 0.5 * h * v2), v3, t + 0.5 * h).vdot
+    v4 = v + h * a3
+    a4 = f(d.displace(half, h * (v3 - 0.5 * v)), v4, t + h).vdot
+    return advance(d, q, h, v, v2, v3, v4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
+
+
+def nystrom4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Nyström's method for second-order systems, order 4: both middle stages at one configuration.
+
+    Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, II.14.
+    """
+    q, v, t = s
+    a1 = f(q, v, t).vdot
+    v2 = v + 0.5 * h * a1
+    middle = d.displace(q, 0.5 * h * v + 0.125 * h * h * a1)
+    a2 = f(middle, v2, t + 0.5 * h).vdot
+    v3 = v + 0.5 * h * a2
+    a3 = f(middle, v3, t + 0.5 * h).vdot
+    v4 = v + h * a3
+    end = d.displace(d.displace(q, 0.5 * h * v), 0.5 * h * v4)
+    a4 = f(end, v4, t + h).vdot
+    return advance(d, q, h, v, v2, v3, v4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
+
+
+def advance(d: Dynamics, q: Array, h: float, v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
+    """Configuration after h from velocities at the start, twice at the middle and at the end."""
+    middle = 2.0 * (v2 + v3)
+    q = d.displace(q, h / 12.0 * (3.0 * v1 + middle - v4))
+    return d.displace(q, h / 12.0 * (-v1 + middle + 3.0 * v4))
+
+
+METHODS: dict[str, Method] = {
+    "euler": euler,
+    "semi_implicit_euler": semi_implicit_euler,
+    "heun": heun,
+    "verlet": verlet,
+    "rk4": rk4,
+    "nystrom4": nystrom4,
+    "trapezoidal": trapezoidal,
+    "symmetric": symmetric_projection,
+}
+SELF_PROJECTED = (symmetric_projection,)
+"""Methods that end on the constraints; a correction afterwards would spoil their symmetry."""
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """A formulation, an integrator, and what follows each step.
+
+    Attributes:
+        dynamics: The system.
+        formulation: Its accelerations.
+        method: The integrator.
+        stabilisation: Correction and filter; left out after a method that has its own.
+    """
+
+    dynamics: Dynamics
+    formulation: Formulation
+    method: Method
+    stabilisation: Stabilisation
+
+    def __call__(self, s: State, h: float) -> Stabilised:
+        """The state after a step of h [s].
+
+        Raises:
+            StepError: A stage, the correction or an implicit method failed.
+        """
+        q, v = self.method(self.formulation, self.dynamics, s, h)
+        after = NOTHING if self.method in SELF_PROJECTED else self.stabilisation
+        return after(self.dynamics, s.q, q, v, s.t + h)
+
+
+NOTHING = Stabilisation(passes=0, filtered=False)

@@ -1,0 +1,157 @@
+"""Steps of a system in Python: any formulation, any integrator; some 20 times slower."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bulletbridge.engine.correction import PROMISED
+from bulletbridge.engine.failures import TRIED
+from bulletbridge.engine.records import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE, Directions
+from bulletbridge.engine.stepper import REFINEMENTS, Solver
+from bulletbridge.errors import StepError
+from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
+from bulletbridge.formulations.integrators import METHODS, State, Stepper
+from bulletbridge.formulations.modular import ModularEquations
+from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.numerics.records import Array
+
+
+class FiniteTree(Tree):
+    """Equations that are finite, or an error."""
+
+    def equations(self, q: Array, v: Array, t: float) -> Equations:
+        """The equations of motion at a state.
+
+        Raises:
+            StepError: A number is not finite.
+        """
+        e = super().equations(q, v, t)
+        require_finite(e.M, e.f, e.J, e.gamma)
+        return e
+
+    def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
+        """The same module by module.
+
+        Raises:
+            StepError: A number is not finite.
+        """
+        e = super().modular_equations(q, v, t)
+        require_finite(e.f, e.gamma, *(x for block in e.blocks for x in block))
+        return e
+
+
+def require_finite(*terms: Array) -> None:
+    """Refuse to solve for what is not finite.
+
+    Raises:
+        StepError: A number is not finite.
+    """
+    if not all(np.isfinite(x).all() for x in terms):
+        raise StepError(
+            "numbers that are not finite; check tau for NaN and masses for zero, or use a smaller "
+            "dt"
+        )
+
+
+class PythonStep:
+    """Advances a solver by one step of a formulation and an integrator.
+
+    Args:
+        make: The formulation of a system.
+        integrator: Name from ``METHODS``.
+        directions, passes, filtered: As in ``Stabilisation``.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Dynamics], Formulation],
+        integrator: str,
+        directions: Directions,
+        passes: int | None,
+        filtered: bool,
+    ) -> None:
+        self.make, self.method = make, METHODS[integrator]
+        self.directions: Directions = directions
+        self.passes, self.filtered = passes, filtered
+        self._solver: Solver | None = None
+        self._stepper: Stepper | None = None
+
+    def memory(self) -> None:
+        """Nothing: formulations are functions of the state."""
+
+    def recall(self, memory: float | None) -> None:
+        """Go on from a memory, of which there is none."""
+
+    def step(self, solver: Solver, dt: float) -> int:
+        """Advance the solver's state by dt [s], in parts if need be.
+
+        Returns:
+            What is wrong with the end of the whole step, or DONE.
+
+        Raises:
+            StepError: A stage or the correction failed, in parts too; the state is that before the
+                step.
+        """
+        before, pushed = solver.state.copy(), solver.forces(0).copy()
+        found: int | StepError = DONE
+        for parts in (1, *REFINEMENTS):
+            try:
+                failed = self._in_parts(solver, dt, parts)
+                failed = failed or solver.judge(before, pushed)
+            except StepError as error:
+                failed = error
+            except BaseException:
+                solver.state[:] = before
+                raise
+            if failed == DONE:
+                return DONE
+            solver.state[:] = before
+            found = found or failed
+        if isinstance(found, StepError):
+            begun = f"step at t = {before[-1]:.6g} s"
+            raise type(found)(
+                f"{begun}: {found}; {TRIED}; the state before it was restored"
+            ) from found
+        return found
+
+    def _in_parts(self, solver: Solver, dt: float, parts: int) -> int:
+        """Advance by dt [s] in equal parts; return what is wrong with the end of one, or DONE.
+
+        Raises:
+            StepError: A stage or the correction failed.
+        """
+        t, stepper = solver.t, self._stepper_of(solver)
+        for n in range(parts):
+            state = State(solver.q.copy(), solver.v.copy(), solver.t)
+            end = stepper(state, dt / parts)
+            failure = self._take(solver, end, t + (n + 1) * (dt / parts))
+            if failure != DONE:
+                return failure
+        return DONE
+
+    def _stepper_of(self, solver: Solver) -> Stepper:
+        """The stepper of this solver, kept since formulations may have found out much about it."""
+        if self._stepper is None or self._solver is not solver:
+            dynamics = FiniteTree(solver)
+            after = Stabilisation(self.directions, self.passes, self.filtered)
+            self._solver = solver
+            self._stepper = Stepper(dynamics, self.make(dynamics), self.method, after)
+        return self._stepper
+
+    def _take(self, solver: Solver, end: Stabilised, t: float) -> int:
+        """Make the end of a step the state, unless something is wrong with it."""
+        c = solver.control[0]
+        if not (np.isfinite(end.q).all() and np.isfinite(end.v).all()):
+            return NOT_FINITE
+        if self.passes is None:
+            size = max(1.0, float(np.abs(end.q).max(initial=0.0)))  # as the correction has it
+            loose = PROMISED * size * max(c["gap_tolerance"], c["round_off"])
+            if end.dependent_gap > c["mismatch"] + loose:
+                return CONTRADICTED
+            if solver.left_open(end.q, t) > loose:
+                return LEFT_OPEN
+        solver.q[:], solver.v[:], solver.state[-1] = end.q, end.v, t
+        c["rank"], c["margin"], c["gap"] = end.rank, end.margin, end.gap
+        c["correction_passes"], c["guarded"], c["fresh"] = end.passes, 0, 0
+        return DONE

@@ -1,0 +1,134 @@
+"""Constraints that give way, and free motions of loop joints, as records for the kernels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.encode import Constraint, encode
+from bulletbridge.constraints.joint_models import (
+    LIMITABLE,
+    TRAVEL,
+    TURN,
+    free_motion_name,
+    gives_way,
+)
+from bulletbridge.constraints.joints import Coupling, Distance, Freedom, JointModel, LoopJoint
+from bulletbridge.constraints.records import NO_VARIABLE_ROW, PULL
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import Mechanism
+
+HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
+"""Models whose first three rows hold a point: their directions are a matter of choice."""
+
+
+@dataclass(frozen=True)
+class Guides:
+    """Free motions of loop joints that something acts along.
+
+    Attributes:
+        names: Of the loop if it has one free motion, otherwise ``loop/turn`` and ``loop/travel``.
+        freedoms: What acts.
+        encoded: A loop with one row for each, along the free motion.
+    """
+
+    names: tuple[str, ...]
+    freedoms: tuple[Freedom, ...]
+    encoded: Encoded
+
+
+def encode_pulls(
+    mechanism: Mechanism, constraints: Sequence[Constraint]
+) -> tuple[np.ndarray, Encoded]:
+    """Records (n,) of the constraints that give way, and their rows.
+
+    Raises:
+        ModelError: A force limit is negative or not finite, or an erp is not between 0 and 1.
+    """
+    soft = [c for c in constraints if isinstance(c, LIMITABLE) and gives_way(c)]
+    encoded = encode(mechanism, soft)
+    pulls = np.zeros(len(soft), PULL)
+    loops = list(encoded.rows)[: len(encoded.loops)]
+    by_name = {c.name: c for c in soft}
+    for pull, (name, rows) in zip(pulls, encoded.rows.items(), strict=True):
+        constraint = by_name[name]
+        assert isinstance(constraint, LoopJoint | Distance | Coupling)
+        force = constraint.max_force
+        if force is None or not (np.isfinite(force) and force >= 0.0):
+            raise ModelError(
+                f"constraint '{name}' has max_force {force}; give a finite number that is not"
+                " negative, or None for a constraint that does not give way"
+            )
+        if not 0.0 <= constraint.erp <= 1.0:
+            raise ModelError(
+                f"constraint '{name}' has erp {constraint.erp}; give a share from 0 to 1"
+            )
+        pull["row"], pull["rows"] = rows.start, rows.stop - rows.start
+        pull["force"], pull["erp"], pull["loop"] = force, constraint.erp, -1
+        if isinstance(constraint, LoopJoint) and constraint.model in HOLD_A_POINT:
+            pull["loop"] = loops.index(name)
+    return pulls, encoded
+
+
+def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Guides:
+    """One row along each free motion that something is said of.
+
+    Raises:
+        ModelError: The joint has no such free motion, a name is taken, or a number is impossible.
+    """
+    joints: list[LoopJoint] = []
+    names: list[str] = []
+    freedoms: list[Freedom] = []
+    kinds: list[str] = []
+    for joint in constraints:
+        if not isinstance(joint, LoopJoint):
+            continue
+        for kind, freedom in ((TURN, joint.turn), (TRAVEL, joint.travel)):
+            if freedom is None or not freedom.bounded:
+                continue
+            name = free_motion_name(joint, kind)
+            if name in mechanism.joints:
+                raise ModelError(
+                    f"loop '{name}' is called like a joint; give it its own name, by which its"
+                    " motor is set"
+                )
+            _check(name, freedom)
+            joints.append(joint)
+            names.append(name)
+            freedoms.append(freedom)
+            kinds.append(kind)
+    encoded = encode(mechanism, list({joint.name: joint for joint in joints}.values()))
+    order = list(encoded.rows)
+    loops = encoded.loops[[order.index(joint.name) for joint in joints]].copy()
+    for n, (loop, kind) in enumerate(zip(loops, kinds, strict=True)):
+        loop["row"], loop["rows"], loop["variable"] = n, 1, NO_VARIABLE_ROW
+        loop["moment"], loop["force"] = 0.0, 0.0
+        loop["moment" if kind == TURN else "force"][0, 2] = 1.0
+    rows = {name: slice(n, n + 1) for n, name in enumerate(names)}
+    metres = np.array([kind == TRAVEL for kind in kinds], bool)
+    one = Encoded(
+        loops,
+        encoded.couplings,
+        encoded.terms,
+        rows,
+        metres,
+        np.ones(len(names)),
+        encoded.motions,
+        (),
+        encoded.length,
+    )
+    return Guides(tuple(names), tuple(freedoms), one)
+
+
+def _check(name: str, freedom: Freedom) -> None:
+    if freedom.limits is not None:
+        lower, upper = freedom.limits
+        if not lower <= upper:
+            raise ModelError(
+                f"limits of '{name}' are {lower} and {upper}; give the lower one first"
+            )
+    if not 0.0 <= freedom.friction < np.inf:
+        raise ModelError(
+            f"friction of '{name}' is {freedom.friction}; give a finite number that is not negative"
+        )

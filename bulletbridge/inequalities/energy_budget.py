@@ -1,0 +1,100 @@
+"""Energy that a step may not add: semi-implicit Euler takes inertial forces at the start of a step.
+
+What it keeps to second order when nothing else acts is not the energy E but
+
+    K = E + dt/2 v·F - dt v·c
+
+with the weights F and the Coriolis forces c: one step changes the kinetic energy by the work of
+gravity along the mean velocity, and by half a step of v·Ṁv at its end less the same at its start.
+Where mechanisms tumble fast K rises all the same. A budget of K and of the work of all forces since
+bounds it: what exceeds the budget is taken from the velocity as a whole, v <- s v, which keeps
+constraints, contacts that stick and those that open. Impulses change
+K by their work along the mean of the velocities at both ends of the step.
+"""
+
+import math
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.correction import kinetic_energy
+from bulletbridge.engine.records import BIAS, Arrays, Factors
+from bulletbridge.mechanism.dynamics import bias
+from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.records import DRAG
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import add, apply, cross, dot, mat, power, scale, vec
+
+TOLERATED = 1e-3
+"""Share of the largest kinetic energy by which K may exceed the budget: what it varies by as it
+should, and what the account of impulses within a step is off by."""
+
+
+@helper
+def accountable(a: Arrays) -> bool:
+    """Whether all that does work is known here: no driven loop, spring or beam."""
+    c = a.control
+    if c.driven > 0 or c.ahead > 0.0 or c.user_rows > 0 or len(a.beams) > 0:
+        return False
+    for i in range(len(a.efforts)):
+        if a.efforts[i].kind != DRAG:
+            return False
+    for k in range(len(a.axes)):
+        if a.axes[k].stiffness != 0.0:
+            return False
+    return True
+
+
+@outlined
+def power_of_weights(a: Arrays, v: Array) -> float:
+    """v·F [W] with the inertias that bodies carry at this configuration."""
+    g, total = vec(a.control.gravity), 0.0
+    for k in range(len(v)):
+        axis = a.axes[k]
+        pose = a.poses[axis.body]
+        moment, force = cross(vec(pose.carried_mc), g), scale(pose.carried_m, g)
+        total += v[k] * power((moment, force), axis_twist(axis))
+    return total
+
+
+@outlined
+def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
+    """K [J] at the rates v, at the poses and factors of this configuration."""
+    c, h = a.control, a.vectors[BIAS]
+    g = vec(c.gravity)
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, c.gravity, v, h)
+    potential = inertial = 0.0
+    for i in range(1, len(a.bodies)):
+        body, pose = a.bodies[i], a.poses[i]
+        centre = add(vec(pose.p), apply(mat(pose.R), vec(body.com)))
+        potential -= body.mass * dot(g, centre)
+    for k in range(len(v)):
+        inertial += v[k] * h[k]
+    gravity = power_of_weights(a, v)
+    inertial += gravity
+    return kinetic_energy(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
+
+
+@outlined
+def work(a: Arrays, before: Array, after: Array, tau: Array) -> float:
+    """Of the joint forces [J], as they change the kinetic energy between the two rates.
+
+    Dampers take energy, however long the step is.
+    """
+    total = 0.0
+    for k in range(len(after)):
+        axis, mean = a.axes[k], 0.5 * (before[k] + after[k])
+        total += (tau[k] + axis.torque) * mean
+        total -= max(axis.damping * before[k] * mean, 0.0)
+    return a.control.dt * total
+
+
+@outlined
+def keep_budget(a: Arrays, f: Factors, v: Array, budget: float, largest: float) -> float:
+    """Take from v what K exceeds the budget by; the energy [J] that was taken."""
+    excess = kept_energy(a, f, v) - budget
+    kinetic = kinetic_energy(a, f, v)
+    if not excess > TOLERATED * largest or not kinetic > 0.0:
+        return 0.0
+    s = math.sqrt(max(1.0 - excess / kinetic, 0.0))
+    for k in range(len(v)):
+        v[k] *= s
+    return (1.0 - s * s) * kinetic

@@ -1,0 +1,386 @@
+"""Bringing a state that somebody else has advanced onto the loops, and what that took."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.records import TARGET
+from bulletbridge.engine.records import DONE, NOT_CLOSED
+from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.formulations.system_dynamics import shortest_multipliers
+from bulletbridge.inequalities.filter_kernel import run_filter, run_filters
+from bulletbridge.inequalities.state_filter import NO_SUCH_BODY, POSITION, VELOCITY
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import FREE, HELD_COLUMNS, SPOT
+from bulletbridge.numerics.projection import ROW, Caps
+from bulletbridge.numerics.records import Array, Mask
+
+NOTHING_HELD = np.zeros((0, HELD_COLUMNS))
+NO_POINTS = np.zeros((2, 0, 3))
+
+
+class Wrench(NamedTuple):
+    """What acts on the link of frame b at a point; the opposite acts on the link of frame a."""
+
+    point: Array  # (3,) origin of frame b in the world [m]
+    R: Array  # (3, 3) its axes
+    force: Array  # (3,) world axes [N s], or [N] when divided by a time
+    moment: Array  # (3,) about the point [N m s]
+
+
+@dataclass(frozen=True, eq=False)
+class Impulses:
+    """Impulses with which one filter closed the constraints: M dv = Jᵀ mu.
+
+    Where rows share a load, those of least norm; close to a singular position without those of
+    rows that the step takes for weak, which are any size there and do next to nothing.
+
+    Attributes:
+        solver: Where the rows are described.
+        state: (nq + nv + 1) q, v and t after the filter.
+        dt: Step [s].
+        found: (2, nc) multipliers of the velocity filter [N s, N m s], and of the correction times
+            s, as the kernel has them: none of rows that follow from others.
+        points: (2, n, 3) the same of the held points: normal, two tangents.
+        closed: (nc,) rows of constraints that were not left open.
+        unique: Whether the rows determine them.
+    """
+
+    solver: Solver
+    state: Array
+    dt: float
+    found: Array
+    points: Array
+    closed: Mask
+    unique: bool
+
+    @cached_property
+    def multipliers(self) -> Array:
+        """(2, nc) of the velocity filter and of the correction, as ``found``."""
+        if self.unique:
+            return self.found
+        solver, nq = self.solver, self.solver.mechanism.nq
+        terms = solver.terms(self.state[:nq], self.state[nq:-1], float(self.state[-1]))
+        terms = terms._replace(J=terms.J * self.closed[:, None])
+        return np.array([shortest_multipliers(solver, terms, terms.J.T @ x)[0] for x in self.found])
+
+    @property
+    def velocity(self) -> Array:
+        """(nc,) multipliers of the velocity filter [N s, N m s], rows as kept: M dv = Jᵀ mu."""
+        return self.multipliers[VELOCITY]
+
+    @property
+    def position(self) -> Array:
+        """(nc,) those of the correction [N s, N m s]: M dq / dt = Jᵀ mu."""
+        return self.multipliers[POSITION] / self.dt
+
+    @property
+    def held(self) -> Array:
+        """(n, 3) both together on the held points, along their normals and tangents [N s]."""
+        return self.points[VELOCITY] + self.points[POSITION] / self.dt
+
+    def of(self, name: str) -> Array:
+        """Multipliers (2, rows) of a constraint, of its velocity and of its position.
+
+        A coupling has one: times a coefficient it is the impulse on that joint.
+        """
+        part = self.solver.encoded.rows[name]
+        return np.array([self.velocity[part], self.position[part]])
+
+    def sizes(self, name: str) -> tuple[float, float]:
+        """Norms of ``of``: of what changed its velocity, and of what moved it."""
+        velocity, position = self.multipliers[:, self.solver.encoded.rows[name]].tolist()
+        return math.hypot(*velocity), math.hypot(*position) / self.dt
+
+    def wrench(self, name: str, corrected: bool = True) -> Wrench | None:
+        """Impulse of a loop as force and moment; None for what is not a loop.
+
+        Args:
+            name: The loop.
+            corrected: Whether what moved the bodies counts too, not only what changed velocities.
+        """
+        encoded, nq = self.solver.encoded, self.solver.mechanism.nq
+        index = list(encoded.rows).index(name)
+        if index >= len(encoded.loops):
+            return None
+        t = float(self.state[-1])
+        terms = self.solver.terms(self.state[:nq], self.state[nq:-1], t)
+        point, rows = self.solver.wrench_rows(terms, index, t)
+        velocity, position = self.of(name) @ rows
+        both = velocity + position if corrected else velocity
+        R = terms.poses[int(encoded.loops[index]["body_b"])]["R"] @ encoded.loops[index]["R_b"]
+        return Wrench(point, R, both[3:], both[:3])
+
+
+def require_done(failure: int) -> None:
+    """Say why a filter failed.
+
+    Raises:
+        ModelError: Held points make no sense.
+        AssemblyError: The loops cannot be closed.
+    """
+    if failure == NO_SUCH_BODY:
+        raise ModelError(
+            "a held point names a body that the mechanism does not have, or has no direction"
+        )
+    if failure != DONE:
+        raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+
+
+def check_table(held: Array) -> None:
+    """Refuse what a kernel cannot read.
+
+    Raises:
+        ModelError: Not a table (n, 9) of float64.
+    """
+    if held.ndim != 2 or held.shape[1] != HELD_COLUMNS or held.dtype != np.float64:
+        raise ModelError(
+            f"held points make a table (n, {HELD_COLUMNS}) of float64, not {held.shape} of"
+            f" {held.dtype}"
+        )
+    if not held.flags.c_contiguous:
+        raise ModelError("the table of held points is not contiguous; pass a copy of it")
+
+
+def is_free(mechanism: Mechanism, encoded: Encoded, names: tuple[str, ...]) -> bool:
+    """Whether the bodies hang together by all but the named loops, and nothing else holds them."""
+    bodies = mechanism.bodies
+    if encoded.users or len(mechanism.beams) or not len(bodies) > 1:
+        return False
+    tree = list(range(len(bodies)))  # of each body
+    for i in range(1, len(bodies)):
+        if bodies[i]["parent"] > 0:
+            tree[i] = tree[int(bodies[i]["parent"])]
+        elif bodies[i]["joint"] != FREE:
+            return False
+    rows = list(encoded.rows)
+    joined = [
+        {int(loop["body_a"]), int(loop["body_b"])}
+        for name, loop in zip(rows, encoded.loops, strict=False)
+        if name not in names
+    ]
+    for name, coupling in zip(rows[len(encoded.loops) :], encoded.couplings, strict=False):
+        if name in names:
+            continue
+        first, count = int(coupling["first"]), int(coupling["count"])
+        axes = encoded.terms["axis"][first : first + count]
+        joined.append(set(mechanism.axes["body"][axes].tolist()))
+    for members in joined:
+        trees = {tree[body] for body in members}
+        tree = [min(trees) if t in trees else t for t in tree]
+    return all(t == tree[1] != tree[0] for t in tree[1:])
+
+
+class Filter:
+    """Runs the compiled filter on the state of a solver.
+
+    Args:
+        solver: Whose state it is.
+        decision: Its rank, and what that is without some of the constraints.
+
+    Attributes:
+        multipliers: (2, nc) of the last call, as in ``Impulses.found``.
+        targets: (1, targets) prescribed motions that the next call closes the loops for.
+        held: (n, 9) room for points that are held; see ``hold``.
+        block: The kernel with its arrays, for ``Filters``; another one once there is more room.
+        room: What stands for that block in comparisons.
+    """
+
+    def __init__(self, solver: Solver, decision: Decision) -> None:
+        self.solver, self._decision = solver, decision
+        self._caps: dict[tuple[str, ...], Caps] = {(): decision.caps}
+        self._allowed = solver.encoded.loops["allowed"].copy()
+        self._sizes = solver.rows[0][["unit", "scale"]].copy()
+        self._free: dict[tuple[str, ...], int] = {}
+        self._every = np.ones(solver.encoded.nc, bool)
+        self.targets, self._before = solver.still.copy(), solver.state.copy()
+        numbers = TARGET.itemsize // 8
+        self._flat_targets = self.targets.view(np.float64).reshape(-1, numbers)
+        self._nq = solver.mechanism.nq
+        self._numbers = np.zeros(len(solver.state) - 1)
+        self.multipliers = np.zeros((2, solver.encoded.nc))
+        self._allocate(0)
+
+    def __call__(self, q: Array, v: Array, held: Array, names: tuple[str, ...]) -> Impulses:
+        """Take a state one step later, without the named constraints; see ``System.filter``.
+
+        Raises:
+            ModelError: There is no such constraint, or ``held`` is not such a table.
+            AssemblyError: The loops cannot be closed near that state; the one before it stays.
+        """
+        solver, count = self.solver, len(held)
+        if held is not NOTHING_HELD:
+            check_table(held)
+            self.hold(held)
+        self._numbers[: self._nq], self._numbers[self._nq :] = q, v
+        if solver.encoded.motions:
+            self.prescribe()
+        failure = NOT_CLOSED
+        try:
+            if names:
+                self._leave_out(names)
+            failure = self._run((self._numbers, count, self.is_free(names)))
+            if solver.user_size:
+                solver.finish_call(failure)
+        finally:
+            if names:
+                self._put_back()
+        require_done(failure)
+        return self.impulses(count, names)
+
+    def hold(self, held: Array) -> None:
+        """Put a table (n, 9) of points where the next call finds them."""
+        count = len(held)
+        if count > len(self.held):
+            self._allocate(2 * count)
+        self.held[:count] = held
+
+    def prescribe(self) -> None:
+        """Ask for prescribed motions at the end of the coming step, which the next call takes."""
+        t = self.solver.t + float(self.solver.control[0]["dt"])
+        self.targets[:] = self.solver.encoded.targets(np.array([t]))
+
+    def take_targets(self, given: Sequence[Array]) -> None:
+        """Take prescribed motions there from somebody who knows them: (12,) each."""
+        self._flat_targets[:] = given
+
+    def is_free(self, names: tuple[str, ...] = ()) -> int:
+        """Whether nothing outside holds the bodies without the named constraints."""
+        free = self._free.get(names)
+        if free is None:
+            solver = self.solver
+            free = self._free[names] = int(is_free(solver.mechanism, solver.encoded, names))
+        return free
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether the rows, all of them closed, determined the multipliers of the last call."""
+        return self.solver.control["rank"].item() == len(self._every)
+
+    def impulses(self, count: int, names: tuple[str, ...] = ()) -> Impulses:
+        """What the last call took, with ``count`` held points and without the named constraints."""
+        solver, points = self.solver, NO_POINTS
+        if count:
+            points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
+        closed = ~self._rows_of(names) if names else self._every
+        unique = int(solver.control[0]["rank"]) == int(closed.sum())
+        dt, found = float(solver.control[0]["dt"]), self.multipliers.copy()
+        return Impulses(solver, solver.state.copy(), dt, found, points, closed, unique)
+
+    def _rows_of(self, names: tuple[str, ...]) -> Mask:
+        """(nc,) rows of the named constraints."""
+        rows = np.zeros(self.solver.encoded.nc, bool)
+        for name in names:
+            rows[self.solver.encoded.rows[name]] = True
+        return rows
+
+    def _allocate(self, count: int) -> None:
+        """Make room for ``count`` held points."""
+        solver, rows = self.solver, 3 * count
+        nc, nv = solver.encoded.nc, solver.mechanism.nv
+        self.held, self._points = np.zeros((count, HELD_COLUMNS)), np.zeros((2, rows))
+        arrays = (
+            *solver.arrays,
+            np.zeros(count, SPOT),
+            np.zeros((2, rows), ROW),
+            np.zeros((rows, nv)),
+            np.zeros((rows, nc)),
+            np.zeros((rows, rows)),
+            np.zeros((2, max(rows, nv))),
+            self.multipliers,
+            self._points,
+            self.targets,
+            self.held,
+            self._before,
+        )
+        with announce_compilation(run_filter):
+            call = StoredCall(run_filter, arrays, (self._numbers, 0, 0))
+        self._run, self.block, self.room = call.call, call.block, object()
+
+    def _leave_out(self, names: tuple[str, ...]) -> None:
+        """Make the rows of these constraints vanish, and hold the rank of the others."""
+        solver = self.solver
+        for name in names:
+            if name not in solver.encoded.rows:
+                known = ", ".join(solver.encoded.rows)
+                raise ModelError(f"unknown constraint '{name}'; there are: {known}")
+        gone = self._rows_of(names)
+        if names not in self._caps:
+            self._caps[names] = self._decision.caps_of(~gone)
+        for field in ("unit", "scale"):
+            solver.rows[0][field][gone] = 0.0
+        loops = list(solver.encoded.rows)[: len(solver.encoded.loops)]
+        solver.encoded.loops["allowed"][[name in names for name in loops]] = np.inf
+        solver.take_caps(self._caps[names])
+
+    def _put_back(self) -> None:
+        """Undo ``_leave_out``; the factors are not those of all rows."""
+        solver = self.solver
+        for field in ("unit", "scale"):
+            solver.rows[0][field] = self._sizes[field]
+        solver.encoded.loops["allowed"] = self._allowed
+        solver.take_caps(self._decision.caps)
+        solver.control[0]["fresh"] = 0
+
+
+class Filters:
+    """Filters of several systems, run in one compiled call.
+
+    Args:
+        filters: At least one. Motions and points that they hold are put into each beforehand.
+    """
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        self._rooms = [one.room for one in filters]
+        self._numbers = np.zeros(sum(len(one.solver.state) - 1 for one in filters))
+        self._orders = np.zeros((len(filters), 2), np.int64)
+        self._counts = [0] * len(filters)
+        self._orders[:, 1] = [one.is_free() for one in filters]
+        self._failures = np.zeros(len(filters), np.int64)
+        starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
+        self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
+        fixed = (
+            np.concatenate([one.block for one in filters]),
+            starts,
+            self._numbers,
+            self._orders,
+            self._failures,
+        )
+        with announce_compilation(run_filters):
+            self._run = StoredCall(run_filters, fixed, ()).call
+
+    def are(self, filters: Sequence[Filter]) -> bool:
+        """Whether they are those of these filters, as they are now."""
+        return [one.room for one in filters] == self._rooms
+
+    def __call__(self, found: list[float], counts: list[int]) -> list[list[float] | int]:
+        """Take every system's state one step later.
+
+        Args:
+            found: q and v of the first system, then of the others.
+            counts: How many points each holds.
+
+        Returns:
+            Of every system q and v as they are filtered, or why that failed.
+        """
+        self._numbers[:] = found
+        if counts != self._counts:
+            self._orders[:, 0] = self._counts = counts
+        failed, after = self._run(()), self._numbers.tolist()
+        if not failed:
+            return [after[part] for part in self._parts]
+        failures = self._failures.tolist()
+        return [
+            after[part] if failure == DONE else failure
+            for part, failure in zip(self._parts, failures, strict=True)
+        ]

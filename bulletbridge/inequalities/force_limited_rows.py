@@ -1,0 +1,111 @@
+"""Rows along free motions of loop joints, and of constraints that give way.
+
+Both come from the kernels of the rigid loops. A guide is a loop record with one row along the
+motion; drives and stops refer to it as they do to the axes of the tree. A pull is a constraint
+whose rows have bounded forces, as Bullet's ``changeConstraint(maxForce=)`` defines them: each row
+by itself, along the axes of the world where it holds a point.
+"""
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.constraints.records import Coupling, Loop, Pull, Target, Term
+from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z
+from bulletbridge.constraints.rows import jacobian, residuals
+from bulletbridge.inequalities.motor_limit_rows import put_bounded, rate_along
+from bulletbridge.mechanism.records import Axis, Pose
+from bulletbridge.numerics.complementarity_rows import Bound
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Records, Vector
+from bulletbridge.numerics.spatial import add, apply, cross, dot, mul, sub, transpose, vec
+
+
+@helper
+def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], last: float) -> float:
+    """Travel [m] or turn [rad] of b against a along a free motion; the turn nearest to ``last``."""
+    a, b = frames(loop, poses, targets)
+    s, turns = position_in(a, b), vec(loop.turns)
+    if loop.force[0, 2] != 0.0:
+        return s[2]
+    near = dot(turns, s) if dot(turns, turns) != 0.0 else last
+    return turn_about_z(mul(transpose(a[0]), b[0]), near)
+
+
+@outlined
+def guide_rows(
+    guides: Records[Loop],
+    no_couplings: Records[Coupling],
+    no_terms: Records[Term],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    G: Array,
+    rows: Records[Row],
+) -> None:
+    """Rows G (guides, nv), positions into rows .g, rates of prescribed motions into rows .g_t."""
+    jacobian(guides, no_couplings, no_terms, poses, axes, targets, G, rows)
+    for i in range(len(guides)):
+        rows[i].g = free_position(guides[i], poses, targets, rows[i].g)
+
+
+@outlined
+def pull_rows(
+    pulls: Records[Pull],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    rows: Records[Row],
+    q: Array,
+    v: Array,
+    dt: float,
+    n: int,
+    C: Array,
+    b: Array,
+    bounds: Records[Bound],
+) -> int:
+    """Rows of the constraints that give way; v are the velocities without them. Rows so far."""
+    J = C[n : n + len(rows)]
+    residuals(loops, couplings, terms, poses, axes, targets, q, rows)
+    jacobian(loops, couplings, terms, poses, axes, targets, J, rows)
+    for i in range(len(pulls)):
+        pull = pulls[i]
+        if pull.loop >= 0:
+            hold_point(loops[pull.loop], pull.row, poses, axes, targets, J, rows)
+        for k in range(pull.row, pull.row + pull.rows):
+            asked = rows[k].g_t + pull.erp * rows[k].g / dt
+            b[n + k] = rate_along(C, n + k, v) + asked
+            put_bounded(bounds[n + k], -pull.force * dt, pull.force * dt)
+    return n + len(rows)
+
+
+@outlined
+def hold_point(
+    loop: Loop,
+    first: int,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    J: Array,
+    rows: Records[Row],
+) -> None:
+    """Three rows that hold a point in axes of a' become its gap along those of the world."""
+    a, b = frames(loop, poses, targets)
+    R, gap = a[0], sub(b[1], a[1])
+    for j in range(J.shape[1]):
+        put(J, first, j, apply(R, (J[first, j], J[first + 1, j], J[first + 2, j])))
+    k = loop.axis_a
+    while k >= 0:  # the gap does not turn with a any more
+        x = cross(vec(axes[k].w), gap)
+        put(J, first, k, add((J[first, k], J[first + 1, k], J[first + 2, k]), x))
+        k = axes[k].below
+    g_t = apply(R, (rows[first].g_t, rows[first + 1].g_t, rows[first + 2].g_t))
+    for i in range(3):
+        rows[first + i].g, rows[first + i].g_t = gap[i], g_t[i]
+
+
+@helper
+def put(J: Array, first: int, column: int, x: Vector) -> None:
+    """Write three entries of a column."""
+    for k in range(3):
+        J[first + k, column] = x[k]

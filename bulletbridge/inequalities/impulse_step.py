@@ -1,0 +1,91 @@
+"""Parts of a step with motors, limits and contacts around its complementarity problem."""
+
+import math
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.dense import push
+from bulletbridge.engine.records import (
+    ACCELERATION,
+    SOLUTION,
+    Arrays,
+    Factors,
+)
+from bulletbridge.inequalities.impulses import Bounded
+from bulletbridge.mechanism.records import (
+    HELD_A,
+    HELD_B,
+    HELD_COUNT,
+    HELD_NORMAL,
+    HELD_POINT,
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_FRICTION,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
+    TOUCH_SECOND,
+)
+from bulletbridge.numerics.projection import inner, unwhiten, whiten_velocity
+from bulletbridge.numerics.records import Array
+
+STICKING = 0.999
+"""Share of the largest friction up to which a contact is held while the loops are closed."""
+
+
+@outlined
+def impulsive_work(
+    a: Arrays, f: Factors, h: Bounded, first: int, last: int, before: Array, after: Array
+) -> float:
+    """Of bounded rows up to ``last`` [J]: impulses along the mean of the velocities of the step."""
+    y, total = a.vectors[SOLUTION, : len(after)], 0.0
+    for k in range(len(after)):
+        y[k] = 0.5 * (before[k] + after[k])
+    whiten_velocity(f.L, y)
+    for i in range(first, last):
+        total += h.problem.x[i] * inner(h.C, i, y)
+    return total
+
+
+@outlined
+def largest_work(h: Bounded, skip: int, before: Array, after: Array) -> float:
+    """What motors and constraints that give way can have added at most [J], within their bounds.
+
+    Rows up to ``skip`` are theirs, as ``bound`` has left them.
+    """
+    total = 0.0
+    for i in range(skip):
+        bound, rate = h.problem.bounds[i], 0.0
+        for k in range(len(after)):
+            rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
+        total += max(min(max(h.problem.x[i], bound.lower), bound.upper) * rate, 0.0)
+    return total
+
+
+@outlined
+def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
+    """Velocities that forces and constraints alone would give at the end of the step."""
+    vdot = a.vectors[ACCELERATION, : len(v)]
+    push(a, f, q, v, tau, vdot)
+    unwhiten(f.L, vdot)
+    for k in range(len(v)):
+        v[k] += a.control.dt * vdot[k]
+
+
+@helper
+def list_sticking(h: Bounded, held: Array) -> int:
+    """Contacts that carry load and do not slide, as points that the filter holds; their number."""
+    count = 0
+    x = h.problem.x
+    for i in range(len(h.touches)):
+        touch, row = h.touches[i], int(h.first[i])
+        mu, second = touch[TOUCH_FRICTION], touch[TOUCH_SECOND]
+        if not x[row] > 0.0 or not mu > 0.0 or not second > 0.0:
+            continue
+        if math.hypot(x[row + 1] / mu, x[row + 2] / second) > STICKING * x[row]:
+            continue
+        point = held[count]
+        point[HELD_A], point[HELD_B], point[HELD_COUNT] = touch[TOUCH_A], touch[TOUCH_B], 3.0
+        for k in range(3):
+            point[HELD_POINT + k] = touch[TOUCH_POINT + k]
+            point[HELD_NORMAL + k] = touch[TOUCH_NORMAL + k]
+        count += 1
+    return count

@@ -1,0 +1,544 @@
+"""Motors, limits and contacts in the subspace that the constraints leave free.
+
+The rows C are whitened and stripped of what the constraints forbid, so whatever impulses they get,
+the constraints stay satisfied: they do not depend on how far the inequality solve has come.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import call_back, helper, outlined
+from bulletbridge.constraints.records import Coupling, Drive, Loop, Pull, Stop, Target, Term
+from bulletbridge.engine.records import (
+    ONE_OVER_UNITS,
+    PREDICTED_Q,
+    START_V,
+    Arrays,
+    Factors,
+)
+from bulletbridge.inequalities.contact_rows import contact_rows
+from bulletbridge.inequalities.force_limited_rows import guide_rows, pull_rows
+from bulletbridge.inequalities.motor_limit_rows import (
+    FASTEST_RECOVERY,
+    Asked,
+    drive_rows,
+    stop_rows,
+)
+from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.records import (
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_DIRECTION,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
+)
+from bulletbridge.numerics.complementarity import Outcome, solve_mixed
+from bulletbridge.numerics.complementarity_rows import Mixed, put_within
+from bulletbridge.numerics.projection import (
+    Row,
+    add_row,
+    inner,
+    project_out,
+    square,
+    unwhiten,
+    whiten_rows,
+)
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.sharing import Sharing, agree, comply, push_softly, weigh
+from bulletbridge.numerics.solution_selection import Rest, solve_resting
+from bulletbridge.numerics.spatial import add, apply, copy_into, mat, put, sub, transpose, vec
+
+DEAD = 1e-18
+"""Squared share of a row that the constraints leave, below which they forbid all of it."""
+DOUBTFUL = 1e-2
+"""Squared share below which it may come of the way from the start of the step, where the
+constraints are known, to where a contact was found: bodies turn by less than a tenth."""
+HELD, WEDGE = 1e-12, 1e-6
+"""Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
+is one of bodies that are held together: what could push them apart would have to be a wedge of a
+thousandth, which is how well frames and surfaces are known to lie on each other."""
+UNYIELDING = 1e-9
+"""Share of the largest velocity up to which motors have given way to nothing."""
+HOLDING_SWEEPS = 200
+"""Gauss-Seidel sweeps over constraints with force limits alone, which are few."""
+GENTLE = 10.0
+"""Times the energy that each would take alone and without loops, which bodies that are moved apart
+together may have: a stack is moved the slower, and what is held goes round nothing."""
+FASTEST_FOLLOWING = 5.0
+"""Rate of any joint [rad/s, or lengths of the mechanism per second] beyond which a limit is taken
+back the slower: a step of Bullet's length then turns nothing by more than a fiftieth of a radian.
+"""
+
+
+class Along(NamedTuple):
+    """Free motions of loop joints."""
+
+    loops: Records[Loop]  # one row each
+    couplings: Records[Coupling]  # none
+    terms: Records[Term]
+    rows: Records[Row]  # .g: positions
+    G: Array  # (guides, nv)
+    targets: Records[Target]
+
+
+class Soft(NamedTuple):
+    """Constraints that give way."""
+
+    pulls: Records[Pull]
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+    rows: Records[Row]
+    targets: Records[Target]
+
+
+class Bounded(NamedTuple):
+    """Bounded rows of a system, and the room to solve for their impulses."""
+
+    drives: Records[Drive]
+    stops: Records[Stop]
+    along: Along
+    soft: Soft
+    touches: Array  # (contacts, columns) as in mechanism.records
+    first: Array  # (contacts,) row of each normal
+    C: Array  # (rows, nv)
+    raw: Array  # (rows, nv) the same before they are whitened
+    gained: Array  # (nv,) velocity that the impulses gave
+    local: Array  # (contacts, columns) contacts carried to the start of the step
+    moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
+    lengths: Array  # (rows,) squared, before the constraints take their part away
+    resting: Array  # (rows,) impulses without restitution; then those of the velocity
+    asked: Asked
+    problem: Mixed
+    rest: Rest
+    sharing: Sharing
+    complied: Array  # (1,) whether motors gave way in the last problem
+    callback: int  # address of what solves in place of the compiled solver, or 0
+    report: Array  # (1,) residual that it leaves
+
+
+class RowCounts(NamedTuple):
+    """How many bounded rows there are, in their order."""
+
+    motors: int
+    pulled: int  # with joint friction
+    loaded: int  # with constraints that give way; limits and contacts, which only push, follow
+    all: int
+
+
+class Solved(NamedTuple):
+    """How the impulses of a step were found."""
+
+    residual: float
+    sweeps: int
+    newton: int
+    work: float  # of limits and contacts [J], by the mean of the velocities before and after
+    apart: int  # whether the bodies move apart
+
+
+@outlined
+def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts:
+    """All bounded rows of this step; v are the velocities without them.
+
+    h.moving holds the velocities of the prediction at which contacts were found.
+    """
+    dt, p, along, soft = a.control.dt, h.problem, h.along, h.soft
+    if len(along.loops) > 0:
+        guide_rows(
+            along.loops,
+            along.couplings,
+            along.terms,
+            a.poses,
+            a.axes,
+            along.targets,
+            along.G,
+            along.rows,
+        )
+    motors, pulled = drive_rows(h.drives, along.rows, along.G, a.axes, q, v, dt, h.C, p.b, p.bounds)
+    n = pulled
+    if len(soft.pulls) > 0:
+        n = pull_rows(
+            soft.pulls,
+            soft.loops,
+            soft.couplings,
+            soft.terms,
+            a.poses,
+            a.axes,
+            soft.targets,
+            soft.rows,
+            q,
+            v,
+            dt,
+            n,
+            h.C,
+            p.b,
+            p.bounds,
+        )
+    skip = n
+    n = stop_rows(
+        h.stops,
+        along.rows,
+        along.G,
+        a.axes,
+        q,
+        v,
+        before,
+        dt,
+        n,
+        h.C,
+        p.b,
+        p.bounds,
+        a.control.recovery,
+        h.asked,
+    )
+    if len(h.touches) > 0:
+        predicted = a.vectors[PREDICTED_Q, : len(q)]
+        displace(a.bodies, q, h.moving, dt, predicted)
+        kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
+        n = contact_rows(
+            h.touches,
+            a.bodies,
+            a.axes,
+            v,
+            h.moving,
+            before,
+            dt,
+            n,
+            h.C,
+            p.b,
+            p.bounds,
+            h.first,
+            a.control.recovery,
+            FASTEST_RECOVERY * a.control.length,
+            h.asked,
+        )
+    return RowCounts(motors, pulled, skip, n)
+
+
+@outlined
+def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
+    """Solve the mixed problem, here or in Python.
+
+    Motors are rigid as long as such a problem has a solution that is found; from then on they give
+    way to what contradicts them until nothing does.
+    """
+    p, n, shared = h.problem, rows.all, 0 < rows.motors < rows.all
+    for i in range(n):
+        h.rest.warm[i], p.centre[i] = p.x[i], 0.0
+    if h.callback != 0:
+        call_back(h.callback, n)
+        return Outcome(h.report[0], 0, 0)
+    if not shared:
+        h.complied[0] = 0.0
+        return solve_resting(p, h.rest, n, tolerance)
+    before = Outcome(math.inf, 0, 0)
+    if h.complied[0] == 0.0:
+        before = solve_mixed(p, n, tolerance, 0)
+        if before.residual <= tolerance:
+            return solve_resting(p, h.rest, n, tolerance)
+        for i in range(n):
+            p.x[i] = h.rest.warm[i]
+    outcome = comply(p, h.sharing, rows.motors, rows.loaded, n, tolerance)
+    most, left = 0.0, 0.0
+    for i in range(n):
+        h.sharing.gave[i] = p.b[i] - h.sharing.asked[i]
+        p.b[i] = h.sharing.asked[i]
+        left = max(left, math.fabs(h.sharing.gave[i]))
+        most = max(most, math.fabs(p.b[i]))
+    h.complied[0] = 1.0 if outcome.residual < math.inf and left > UNYIELDING * most else 0.0
+    if outcome.residual == math.inf:
+        for i in range(n):
+            p.x[i], p.centre[i] = h.rest.warm[i], 0.0
+        outcome = solve_resting(p, h.rest, n, tolerance)
+    return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
+
+
+@outlined
+def hold(p: Mixed, first: int, last: int, n: int, tolerance: float) -> None:
+    """Let constraints with force limits hold, as far as these allow, whatever the rest came to.
+
+    A problem that is solved to a part only leaves its residual to motors, limits and contacts.
+    """
+    for _ in range(HOLDING_SWEEPS):
+        most = 0.0
+        for i in range(first, last):
+            before = p.x[i]
+            put_within(p, i, n)
+            most = max(most, math.fabs(p.x[i] - before) * p.D[i, i])
+        if most <= tolerance:
+            return
+
+
+@outlined
+def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
+    """Whiten rows and take away what the constraints forbid; h.lengths: their squares before.
+
+    Rows of which nothing is left can be neither met nor violated: they become zero, and so do
+    their impulses.
+    """
+    C = h.C[first:last]
+    for i in range(last - first):
+        for k in range(C.shape[1]):
+            h.raw[first + i, k] = C[i, k]
+    whiten_rows(f.L, C)
+    for i in range(last - first):
+        full = square(C, i)
+        h.lengths[first + i] = full
+        project_out(f.Y, rank, C[i])
+        if square(C, i) < 0.01 * full:  # lost a digit: twice is enough
+            project_out(f.Y, rank, C[i])
+        if not square(C, i) >= DEAD * full or full == 0.0:
+            kill(h, first + i)
+
+
+@helper
+def kill(h: Bounded, i: int) -> None:
+    """Leave nothing of a row."""
+    h.problem.x[i] = 0.0
+    for k in range(h.C.shape[1]):
+        h.C[i, k] = 0.0
+
+
+@outlined
+def recall_contacts(
+    a: Arrays, f: Factors, h: Bounded, rank: int, q: Array, v: Array, rows: RowCounts
+) -> None:
+    """Take contacts that the constraints all but forbid where these are known: at the start.
+
+    Contacts are found where forces would lead, the constraints are those of the start. Bodies that
+    loops hold rigidly to one another seem to move against each other by the difference. At the
+    start nothing is left of such a contact, which then has no part in the step; what is left of
+    others is consistent with what they are asked for.
+    """
+    count = 0
+    for i in range(len(h.touches)):
+        row = int(h.first[i])
+        if is_doubtful(h, row, rows.all):
+            count += 1
+            carry(a, h.touches[i], h.local[i], False)
+    if count == 0:
+        return
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    before, last = a.vectors[START_V, : len(v)], rows.all
+    for i in range(len(h.touches) - 1, -1, -1):
+        row = int(h.first[i])
+        if is_doubtful(h, row, rows.all):
+            carry(a, h.local[i], h.local[i], True)
+            contact_rows(
+                h.local[i : i + 1],
+                a.bodies,
+                a.axes,
+                v,
+                h.moving,
+                before,
+                a.control.dt,
+                row,
+                h.C,
+                h.problem.b,
+                h.problem.bounds,
+                h.first[i : i + 1],
+                a.control.recovery,
+                FASTEST_RECOVERY * a.control.length,
+                h.asked,
+            )
+            restrict(f, h, rank, row, last)
+            left = square(h.C, row)
+            least = max(HELD * h.lengths[row], WEDGE * across(h, row, last))
+            # what moves other things the faster is taken back the slower
+            h.asked.recover[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
+            if not left >= least:
+                h.asked.recover[row] = h.asked.bounce[row] = 0.0
+                for k in range(row, last):
+                    kill(h, k)
+        last = row
+
+
+@helper
+def across(h: Bounded, row: int, n: int) -> float:
+    """Larger square of the tangents of the contact whose normal is a row; zero without friction."""
+    most = 0.0
+    for k in range(row + 1, min(row + 3, n)):
+        if h.problem.bounds[k].owner == row and h.problem.bounds[k].count == 2:
+            most = max(most, square(h.C, k))
+    return most
+
+
+@helper
+def is_doubtful(h: Bounded, row: int, n: int) -> bool:
+    """Whether little is left of a normal, by what it was or by what its tangents are.
+
+    Links that turn about one axis, and lie on each other along it, have no way apart to begin with.
+    """
+    left = square(h.C, row)
+    return left < DOUBTFUL * h.lengths[row] or left < WEDGE * across(h, row, n)
+
+
+@helper
+def carry(a: Arrays, touch: Array, to: Array, into_world: bool) -> None:
+    """Copy a contact from the world into the axes of body b (of a without one), or back."""
+    copy_into(to, touch)
+    body = int(touch[TOUCH_B]) if touch[TOUCH_B] > 0.0 else int(touch[TOUCH_A])
+    R, p = mat(a.poses[body].R), vec(a.poses[body].p)
+    point = vec(touch[TOUCH_POINT:])
+    if into_world:
+        put(to[TOUCH_POINT:], add(p, apply(R, point)))
+    else:
+        R = transpose(R)
+        put(to[TOUCH_POINT:], apply(R, sub(point, p)))
+    put(to[TOUCH_NORMAL:], apply(R, vec(touch[TOUCH_NORMAL:])))
+    put(to[TOUCH_DIRECTION:], apply(R, vec(touch[TOUCH_DIRECTION:])))
+
+
+@outlined
+def solve_bounded(
+    a: Arrays, f: Factors, h: Bounded, q: Array, rows: RowCounts, tolerance: float, v: Array
+) -> Solved:
+    """Add the impulses of the bounded rows to the velocities, in place.
+
+    Args:
+        a: Arrays, poses where contacts were found,
+        f: factors at the start of the step, whose leading ``filter_rank`` rows are forbidden.
+        h: Rows as ``bound`` has left them; ``moving`` is what moves bodies out of each other, and
+            is not part of their velocity.
+        q: (nq,) at the start.
+        rows: Numbers of rows.
+        tolerance: Residual [m/s or rad/s].
+        v: (nv,)
+    """
+    n, skip, rank = rows.all, rows.loaded, a.control.filter_rank
+    C, p = h.C[:n], h.problem
+    restrict(f, h, rank, 0, n)
+    recall_contacts(a, f, h, rank, q, v, rows)
+    for i in range(n):
+        for j in range(i + 1):
+            p.D[i, j] = inner(C, j, C[i])
+            p.D[j, i] = p.D[i, j]
+    for i in range(len(h.touches)):  # wedges are as soft as what they could be squeezed by
+        row = int(h.first[i])
+        if p.D[row, row] > 0.0:
+            p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
+    weigh(p, skip, n)
+    if rank > 0 and rows.motors > 1:
+        for i in range(rows.motors):
+            h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
+        agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
+    follow_slowly(a, f, h)
+    bounces, apart, gentle = 0, 0, 0.0
+    for i in range(skip, n):
+        bounces += h.asked.bounce[i] != 0.0
+        if h.asked.recover[i] != 0.0:
+            apart += 1
+            gentle += GENTLE * h.asked.recover[i] ** 2 / h.lengths[i]
+    outcome = solve(h, rows, tolerance)
+    residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
+    share = 0.0
+    if bounces > 0:
+        for i in range(n):
+            h.resting[i] = p.x[i]
+        for i in range(skip, n):
+            p.b[i] += h.asked.bounce[i]
+        outcome = solve(h, rows, tolerance)
+        sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
+        for i in range(skip, n):
+            p.b[i] -= h.asked.bounce[i]
+        if is_usable(outcome.residual, tolerance, h.asked.bounce, skip, n):
+            residual = max(residual, outcome.residual)
+            share = bounce_share(p, h.asked, h.resting, skip, n)
+        for i in range(n):
+            p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
+    if residual > tolerance:
+        hold(p, rows.pulled, skip, n, tolerance)
+    work = work_of(p, h.asked, h.resting, skip, n, 0.0, True)
+    add_impulses(f, C, p.x, n, math.inf, h.gained)
+    for k in range(len(v)):
+        v[k] += h.gained[k]
+    if apart > 0:
+        for i in range(n):
+            h.resting[i] = p.x[i]
+        for i in range(skip, n):
+            p.b[i] += outermost(share * h.asked.bounce[i], h.asked.recover[i])
+        if h.complied[0] > 0.0:
+            for i in range(n):
+                p.b[i] += h.sharing.gave[i]
+            outcome = push_softly(p, rows.motors, rows.loaded, n, tolerance)
+        else:
+            outcome = solve(h, rows, tolerance)
+        sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
+        if is_usable(outcome.residual, tolerance, h.asked.recover, skip, n):
+            residual = max(residual, outcome.residual)
+            for i in range(n):
+                p.x[i] -= h.resting[i]
+            add_impulses(f, C, p.x, n, math.sqrt(gentle), h.moving)
+            slow_down(a, h.moving)
+        else:
+            apart = 0
+        for i in range(n):
+            p.x[i] = h.resting[i]
+    return Solved(residual, sweeps, newton, work, apart)
+
+
+@outlined
+def follow_slowly(a: Arrays, f: Factors, h: Bounded) -> None:
+    """Take limits back the slower, the faster other joints have to follow.
+
+    Next to a turning point a joint hardly moves whatever the others do: where its limit is beyond,
+    they would be thrown from one side of it to the other. Slowed down by the square of their speed,
+    they come to rest there, as near to the limit as loops let the joint come.
+    """
+    y = h.gained
+    for i in range(len(h.stops)):
+        row = h.stops[i].row
+        if row < 0 or h.asked.recover[row] == 0.0:
+            continue
+        size, fastest = square(h.C, row), 0.0
+        if size == 0.0:  # nothing that is free moves it
+            h.asked.recover[row] = 0.0
+            continue
+        for k in range(len(y)):
+            y[k] = h.C[row, k]
+        unwhiten(f.L, y)
+        for k in range(len(y)):
+            fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
+        fastest *= abs(h.asked.recover[row]) / size
+        if fastest > FASTEST_FOLLOWING:
+            h.asked.recover[row] *= (FASTEST_FOLLOWING / fastest) ** 2
+
+
+@outlined
+def slow_down(a: Arrays, moving: Array) -> None:
+    """Let nothing be moved out of others faster than limits are taken back, all in proportion.
+
+    What cannot leave along its own contact would have the whole mechanism go round it.
+    """
+    most = 1.0
+    for k in range(len(moving)):
+        rate = math.fabs(a.vectors[ONE_OVER_UNITS, k] * moving[k])
+        most = max(most, rate / FASTEST_RECOVERY)
+    for k in range(len(moving)):
+        moving[k] /= most
+
+
+@helper
+def outermost(a: float, b: float) -> float:
+    """Whichever of two numbers of one sign is further from zero."""
+    return a if math.fabs(a) > math.fabs(b) else b
+
+
+@helper
+def add_impulses(f: Factors, C: Array, x: Array, n: int, most: float, gained: Array) -> None:
+    """Velocity (nv,) that the impulses of the first n rows give, C whitened.
+
+    Its length in whitened coordinates, the root of twice its energy, is brought down to ``most``.
+    """
+    total = 0.0
+    for k in range(len(gained)):
+        gained[k] = 0.0
+    for i in range(n):
+        add_row(gained, x[i], C, i)
+    for k in range(len(gained)):
+        total += gained[k] * gained[k]
+    if total > most * most:
+        for k in range(len(gained)):
+            gained[k] *= most / math.sqrt(total)
+    unwhiten(f.L, gained)

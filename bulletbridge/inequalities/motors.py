@@ -1,0 +1,187 @@
+"""Motors with force limits, as PyBullet's ``setJointMotorControl2`` defines them, and friction."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from bulletbridge.constraints.records import DRIVE
+from bulletbridge.errors import ModelError
+from bulletbridge.inequalities.encode import Guides
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+
+DRIVEN = ("revolute", "prismatic")
+ALONG = "x", "y", "z"
+"""Axes of a spherical joint's motors: those of the link that it carries."""
+
+
+class Motors:
+    """A motor for every way that a joint turns or slides, off until it is set, and its friction.
+
+    A motor asks for the rate v + velocity_gain (velocity - v) + position_gain (position - q)/dt,
+    v the rate that forces alone would give, and exerts what it takes, up to its force. Friction is
+    a motor that asks for rest. Spherical joints have three, ``joint/x``, ``joint/y`` and
+    ``joint/z``, which hold rates [rad/s] about the axes of the link. Loop joints have both along
+    the free motions that their ``turn`` and ``travel`` describe; their names are those of
+    ``Guides``.
+
+    Args:
+        mechanism: Whose joints they drive.
+        guides: Free motions of loop joints.
+
+    Attributes:
+        records: (2 n,) of ``constraints.records.Drive``: motors, then frictions.
+        on: Numbers of those that have a force.
+    """
+
+    def __init__(self, mechanism: Mechanism, guides: Guides) -> None:
+        self._mechanism = mechanism
+        joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}
+        axes = {name: joint.v.start for name, joint in joints.items()}
+        for name, joint in mechanism.joints.items():
+            if joint.kind == "spherical":
+                axes |= {f"{name}/{x}": joint.v.start + k for k, x in enumerate(ALONG)}
+        self._turning = {i for i, name in enumerate(axes) if name not in joints}
+        axes |= {name: -1 - n for n, name in enumerate(guides.names)}
+        self._index = {name: i for i, name in enumerate(axes)}
+        self.records = np.zeros(2 * len(axes), DRIVE)
+        self._axes = list(axes.values())
+        self.records["axis"] = 2 * self._axes
+        self.exerted: Callable[[], Array] | None = None  # once a step has been made
+        self.records["row"] = -1
+        self.on: set[int] = set()
+        friction = self.records[len(axes) :]
+        friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
+        for name, joint in joints.items():
+            self.set_friction(name, joint.friction)
+        for name, freedom in zip(guides.names, guides.freedoms, strict=True):
+            self.set_friction(name, freedom.friction)
+            if freedom.motor is not None:
+                self.set(name, **vars(freedom.motor))
+
+    @property
+    def any_on(self) -> bool:
+        """Whether any motor is on, or any joint rubs."""
+        return bool(self.on)
+
+    def set(
+        self,
+        joint: str,
+        *,
+        force: float,
+        velocity: float = 0.0,
+        position: float | None = None,
+        velocity_gain: float = 1.0,
+        position_gain: float = 0.1,
+        fastest: float = math.inf,
+    ) -> None:
+        """Let a motor hold a rate, or a position too, from now on.
+
+        Args:
+            joint: Name of a revolute or prismatic joint, of a spherical joint with an axis, or of a
+                loop's free motion.
+            force: Largest force [N] or torque [N m].
+            velocity: Rate [m/s or rad/s].
+            position: Position [m or rad]; None for the rate alone.
+            velocity_gain: Share of the velocity error that a step takes away.
+            position_gain: Share of the position error that a step takes away.
+            fastest: Bound on the rate that is asked for.
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        i = self._find(joint)
+        if position is not None and i in self._turning:
+            raise ModelError(
+                f"motor of '{joint}': a spherical joint has no position about one axis; give a"
+                " velocity alone"
+            )
+        target = 0.0 if position is None else position
+        gain = 0.0 if position is None else position_gain
+        if not (
+            math.isfinite(velocity + target + velocity_gain + gain)
+            and 0.0 <= force < math.inf
+            and fastest > 0.0
+        ):
+            raise ModelError(
+                f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
+                " not possible; give finite numbers, and a force that is not negative"
+            )
+        # one assignment: field by field costs ten times as much
+        numbers = velocity, target, velocity_gain, gain, fastest, force
+        self.records[i] = self._axes[i], self.records[i]["row"], *numbers
+        self._note(i, force)
+
+    def set_friction(self, joint: str, force: float) -> None:
+        """Give a joint Coulomb friction, which sticks and slides.
+
+        Args:
+            joint: As of ``set``.
+            force: Largest friction [N or N m].
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        index = self._find(joint)
+        if not 0.0 <= force < math.inf:
+            raise ModelError(
+                f"friction of '{joint}' is {force}; give a finite number that is not negative"
+            )
+        self.records[len(self._index) + index]["force"] = force
+        self._note(len(self._index) + index, force)
+
+    @property
+    def forces(self) -> Array:
+        """What the motors exerted in the last step (n,) [N or N m], in the order of ``names``."""
+        return self._last()[: len(self._index)]
+
+    @property
+    def frictions(self) -> Array:
+        """What friction exerted in the joints in the last step (n,) [N or N m]."""
+        return self._last()[len(self._index) :]
+
+    def _last(self) -> Array:
+        return np.zeros(len(self.records)) if self.exerted is None else self.exerted()
+
+    def axis(self, joint: str) -> int:
+        """Axis that a joint's motor drives, as of ``constraints.records.Drive``.
+
+        Raises:
+            ModelError: No such joint.
+        """
+        return int(self.records[self._find(joint)]["axis"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all joints that have one."""
+        return tuple(self._index)
+
+    def off(self, joint: str) -> None:
+        """Switch a motor off.
+
+        Raises:
+            ModelError: No such joint.
+        """
+        self.records[self._find(joint)]["force"] = 0.0
+        self._note(self._find(joint), 0.0)
+
+    def recall(self) -> None:
+        """Take note of which records have a force, after all were put back."""
+        self.on = {int(i) for i in np.flatnonzero(self.records["force"] > 0.0)}
+
+    def _note(self, i: int, force: float) -> None:
+        """Keep in mind whether a record has a force, which every step asks."""
+        if force > 0.0:
+            self.on.add(i)
+        else:
+            self.on.discard(i)
+
+    def _find(self, joint: str) -> int:
+        if joint not in self._index:
+            found = self._mechanism.joint(joint)
+            raise ModelError(
+                f"joint '{joint}' is {found.kind}; motors drive {', '.join(DRIVEN)}, and spherical"
+                f" joints by their axes, as in 'joint/x'"
+            )
+        return self._index[joint]

@@ -1,0 +1,201 @@
+"""A state from elsewhere onto the constraints, by as little as possible, and what that took.
+
+The configuration moves by the shortest steps in the metric of M that close the constraints, the
+velocity by the shortest change that they allow; held points neither move nor change their velocity
+as far as the constraints let them. One factorisation at the state given serves all passes as long
+as each gains a digit, a second one, where they end, the velocity.
+"""
+
+import math
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.correction import (
+    MOST_NEWTON_PASSES,
+    PROMISED,
+    correction_step,
+    finite,
+    gap_between,
+    judge_left_out,
+    kept_gap,
+    move_back,
+    name_widest,
+    tolerance,
+    travelled,
+)
+from bulletbridge.engine.dense import close_up, factorise
+from bulletbridge.engine.records import (
+    CORRECTION,
+    DONE,
+    NOT_CLOSED,
+    NOT_FINITE,
+    RIGHT_SIDE,
+    SOLUTION,
+    STAGE_V,
+    Arrays,
+    Factors,
+    Moment,
+)
+from bulletbridge.inequalities.momentum import give_back, total_momentum
+from bulletbridge.inequalities.sticking import (
+    Held,
+    add_held_part,
+    add_multipliers,
+    forget_others,
+    hold,
+    measure_shift,
+    place,
+)
+from bulletbridge.numerics.projection import (
+    add_row,
+    inner,
+    row_space_solution,
+    unwhiten,
+    whiten_velocity,
+)
+from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import ZERO
+
+NO_SUCH_BODY = 16
+"""Failure: the table of held points makes no sense."""
+VELOCITY, POSITION = 0, 1
+"""Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
+
+
+@outlined
+def filter_state(
+    a: Arrays,
+    f: Factors,
+    h: Held,
+    moment: Moment,
+    q: Array,
+    v: Array,
+    loops: Array,
+    points: Array,
+    share: float,
+    free: int,
+) -> None:
+    """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
+
+    What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered. Where
+    it does, v has led to q, and no pass goes further than a tenth of that way, as in ``finish``.
+    ``free`` says whether nothing outside holds the bodies: then they keep their momentum, unless
+    points are held.
+    """
+    c = a.control
+    correction = a.vectors[CORRECTION, : len(v)]
+    for k in range(len(v)):
+        correction[k] = 0.0
+    c.failure, c.guarded, c.fresh, passes = DONE, 0, 0, 0
+    last, stale = math.inf, False
+    close_up(a, f, moment, q, v)
+    enough = tolerance(a, q)
+    count = place(a, h)
+    if count < 0:
+        c.failure = NO_SUCH_BODY
+        return
+    factorise(a, f, moment)
+    kept = hold(a, f, h, count)
+    before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
+    limit = math.inf
+    if share > 0.0:
+        limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
+    while True:
+        gap, bent = kept_gap(a, f, c.rank), is_bent(a, f, enough)
+        slow = not gap < 0.1 * last
+        if not gap < math.inf:
+            c.failure = NOT_FINITE
+            return
+        closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
+        if stale and (closed or slow or bent):
+            factorise(a, f, moment)
+            count = forget_others(h, kept)
+            kept = hold(a, f, h, count)
+            stale = False
+            if not closed:
+                c.guarded = 1
+            gap, bent = kept_gap(a, f, c.rank), is_bent(a, f, enough)
+            closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
+        if closed:
+            break
+        if passes == MOST_NEWTON_PASSES:
+            c.failure = NOT_CLOSED
+            name_widest(a, f, 0)
+            return
+        last = gap
+        rank = c.filter_rank if bent else c.rank
+        correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
+        passes += 1
+        stale = True
+        close_up(a, f, moment, q, v)
+    c.correction_passes = passes
+    if share > 0.0:
+        for k in range(len(v)):
+            v[k] += share * correction[k]
+    filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
+    if free > 0 and count == 0:
+        give_back(a, before, v)
+    c.fresh = 1
+    judge_left_out(a, f, moment, v, enough, share > 0.0)
+    if not finite(q) or not finite(v):
+        c.failure = NOT_FINITE
+
+
+@helper
+def is_bent(a: Arrays, f: Factors, enough: float) -> bool:
+    """Whether weak rows are open by more than they bend; see ``correction.newton_passes``."""
+    return gap_between(f, a.control.rank, a.control.filter_rank) > PROMISED * enough
+
+
+@outlined
+def correct(
+    a: Arrays,
+    f: Factors,
+    h: Held,
+    kept: int,
+    count: int,
+    q: Array,
+    strong: int,
+    limit: float,
+    loops: Array,
+    points: Array,
+) -> None:
+    """One pass with the factors at hand and ``strong`` rows, or fewer if it goes too far."""
+    rank, y = a.control.filter_rank, a.vectors[RIGHT_SIDE]
+    while correction_step(a, f, strong) > limit and strong > 1:
+        strong -= 1
+    for i in range(strong, rank):
+        y[i] = 0.0
+    if kept > 0:
+        measure_shift(a, h, count)
+        add_held_part(h, kept, rank, 1.0, y, a.vectors[SOLUTION])
+    move_back(a, f, q)
+    add_multipliers(f, h, kept, rank, -1.0, y, loops, points)
+
+
+@helper
+def filter_velocity(
+    a: Arrays, f: Factors, h: Held, kept: int, v: Array, loops: Array, points: Array
+) -> None:
+    """The nearest velocity in the metric of M that the constraints allow and held points let be.
+
+    Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
+    """
+    c, y = a.control, a.vectors[STAGE_V]
+    rank = c.filter_rank
+    whiten_velocity(f.L, v)
+    for i in range(rank):
+        y[i] = -inner(f.Y, i, v)
+        add_row(v, y[i], f.Y, i)
+    if c.driven:
+        asked, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+        for i in range(rank):
+            row = f.rows[f.rows[i].pivot]
+            asked[i] = -row.scale * row.g_t
+        row_space_solution(f.Y, f.R, rank, asked, z)
+        for i in range(rank):
+            y[i] += asked[i]
+        for k in range(len(v)):
+            v[k] += z[k]
+    add_held_part(h, kept, rank, 0.0, y, v)
+    unwhiten(f.L, v)
+    add_multipliers(f, h, kept, rank, 1.0, y, loops, points)

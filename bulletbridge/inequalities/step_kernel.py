@@ -1,0 +1,350 @@
+"""The compiled step with motors, limits and contacts; a kernel of its own, as the filter is.
+
+Forces alone would give v_f. The bounded rows change it by impulses in the subspace that the
+constraints leave free, q moves with the result, and the filter closes the loops while contacts that
+stick hold.
+"""
+
+import math
+
+from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.constraints.prescribed import prescribed_rates
+from bulletbridge.constraints.records import Coupling, Drive, Loop, Pull, Stop, Target, Term
+from bulletbridge.engine.correction import kinetic_energy
+from bulletbridge.engine.dense import filter_velocity, refresh, take_springs
+from bulletbridge.engine.finish import finish_after
+from bulletbridge.engine.plausible import (
+    BOUNDED_EXCESS,
+    find_least_of_whole,
+    judge_leap,
+    kinetic_energy_of_bodies,
+    leaps,
+    ways_squared,
+)
+from bulletbridge.engine.records import (
+    DONE,
+    OF_THE_WHOLE,
+    PREDICTED_Q,
+    RATE,
+    START_Q,
+    START_V,
+    Arrays,
+    Control,
+    Factors,
+    Moment,
+)
+from bulletbridge.inequalities.energy_budget import (
+    accountable,
+    keep_budget,
+    kept_energy,
+    power_of_weights,
+    work,
+)
+from bulletbridge.inequalities.impulse_step import (
+    impulsive_work,
+    largest_work,
+    list_sticking,
+    push_freely,
+)
+from bulletbridge.inequalities.impulses import Along, Bounded, Soft, bound, solve_bounded
+from bulletbridge.inequalities.motor_limit_rows import Asked
+from bulletbridge.inequalities.state_filter import filter_state
+from bulletbridge.inequalities.sticking import Held
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.records import (
+    Axis,
+    Beam,
+    Body,
+    Effort,
+    Pose,
+    Spot,
+    Station,
+)
+from bulletbridge.numerics.complementarity_rows import ROOM as ROOM_OF_PROBLEM
+from bulletbridge.numerics.complementarity_rows import Bound, mixed_problem
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.sharing import Sharing
+from bulletbridge.numerics.solution_selection import Rest
+from bulletbridge.numerics.spatial import copy_into
+
+PREDICT, STEP = 0, 1
+"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+(
+    RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, LARGEST, TAKEN, COMPLIED,
+    REPORT,
+) = range(13)  # fmt: skip
+"""Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
+apart, first row of constraints that give way, residual that a solver in Python leaves, energy that
+may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way; a budget
+that is not a number begins with the end of the step."""
+(
+    X, RIGHT, W, SCRATCH, GAINED, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
+    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
+) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 22 + ROOM_OF_PROBLEM))  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, the problem's room,
+velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
+without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
+at the start, warm start, first solution, what motors ask for, which rows hold,
+their strengths, impulses, what they give way by."""
+
+
+@kernel
+def run_bounded(
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    efforts: Records[Effort],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    user_jacobian: Array,
+    rows: Array,
+    L: Array,
+    Y: Array,
+    R: Array,
+    vectors: Array,
+    state: Array,
+    control: Records[Control],
+    spots: Records[Spot],
+    held_rows: Array,
+    P: Array,
+    S: Array,
+    T: Array,
+    values: Array,
+    multipliers: Array,
+    points: Array,
+    held: Array,
+    drives: Records[Drive],
+    stops: Records[Stop],
+    guides: Records[Loop],
+    no_couplings: Records[Coupling],
+    no_terms: Records[Term],
+    guide_rows: Records[Row],
+    G: Array,
+    pulls: Records[Pull],
+    soft_loops: Records[Loop],
+    soft_couplings: Records[Coupling],
+    soft_terms: Records[Term],
+    soft_rows: Records[Row],
+    first: Array,
+    local: Array,
+    C: Array,
+    D: Array,
+    bounds: Records[Bound],
+    impulses: Array,
+    targets: Array,
+    guide_targets: Records[Target],
+    soft_targets: Records[Target],
+    tau: Array,
+    touches: Array,
+    report: Array,
+    callback: int,
+    task: int,
+    steps: int,
+) -> int:
+    """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
+
+    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. C
+    (2, rows, nv): the rows less what the constraints forbid, whitened, and as they were. D
+    (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.records``, at
+    the prediction that PREDICT has made of this state; no more than one step with any.
+    guide_targets and soft_targets: now. report (REPORT,). callback: address of the Python function
+    that solves the mixed problem, or 0.
+    """
+    nv, nq = len(axes), len(state) - len(axes) - 1
+    c = control[0]
+    a = Arrays(
+        bodies,
+        beams,
+        stations,
+        efforts,
+        poses,
+        axes,
+        loops,
+        couplings,
+        terms,
+        user_jacobian,
+        rows[2],
+        vectors,
+        c,
+    )
+    f = Factors(L[0], Y[0], R[0], rows[0])
+    problem = mixed_problem(
+        D[0], impulses[RIGHT], bounds, impulses[X], impulses[W], D[1], impulses[SCRATCH:]
+    )
+    along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
+    soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
+    asked = Asked(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
+    gained, moving, moved = impulses[GAINED, :nv], impulses[MOVING, :nv], impulses[MOVED, :nv]
+    h = Bounded(
+        drives,
+        stops,
+        along,
+        soft,
+        touches,
+        first,
+        C[0],
+        C[1],
+        gained,
+        local,
+        moving,
+        impulses[LENGTHS],
+        impulses[RESTING],
+        asked,
+        problem,
+        Rest(impulses[START], impulses[WARM], impulses[FOUND]),
+        Sharing(
+            impulses[ASKED],
+            impulses[HOLDS],
+            impulses[STRENGTH],
+            impulses[BEGUN],
+            impulses[GAVE],
+        ),
+        report[COMPLIED:],
+        callback,
+        report[LEFT:],
+    )
+    q, v = state[:nq], state[nq : nq + nv]
+    t0 = state[nq + nv]
+    c.failure, c.done = DONE, 0
+    take_springs(c, c.dt if c.implicit else 0.0)
+    if task == PREDICT:
+        if c.fresh != OF_THE_WHOLE:
+            refresh(a, f, Moment(t0, targets[0]), q, v)
+        for j in range(nv):
+            vectors[START_V, j] = v[j]
+        push_freely(a, f, q, vectors[START_V, :nv], tau[0])
+        displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
+        copy_into(moving, vectors[START_V, :nv])
+        c.fresh = OF_THE_WHOLE
+        return c.failure
+    for n in range(steps):
+        start = Moment(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
+        end = Moment(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
+        if c.fresh != OF_THE_WHOLE:
+            refresh(a, f, start, q, v)
+        for j in range(nq):
+            vectors[START_Q, j] = q[j]
+        for j in range(nv):
+            vectors[START_V, j] = v[j]
+        copy_into(impulses[RATES], v)
+        force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
+        push_freely(a, f, q, v, force)
+        if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
+            prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
+            filter_velocity(a, f, v)
+        given = work(a, before, v, force) if accounted else 0.0
+        stuck = bounded_impulses(a, f, h, q, v, held, report)
+        if accounted:  # limits and contacts give nothing, whatever their rows do within a step
+            pressing, found = int(report[PULLED]) + len(soft_rows), int(report[ROWS])
+            met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
+            given += min(met, 0.0) + impulsive_work(a, f, h, 0, pressing, before, v)
+        copy_into(impulses[PUSHED], v)
+        if report[APART] > 0.0:
+            for j in range(nv):
+                moved[j] = moving[j] + v[j]
+            if accounted:  # what is moved out of what it is in may rise against its weight
+                given += max(-c.dt * power_of_weights(a, moving), 0.0)
+            displace(bodies, q, moved, c.dt, q)
+        else:
+            displace(bodies, q, v, c.dt, q)
+        closed = False
+        if stuck > 0:
+            copy_into(vectors[PREDICTED_Q], q)
+            copy_into(vectors[RATE], v)
+            forget(multipliers, points)
+            k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
+            filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt, 0)
+            closed = c.failure == DONE
+            if not closed:  # contacts and loops want too different things
+                copy_into(q, vectors[PREDICTED_Q, :nq])
+                copy_into(v, vectors[RATE, :nv])
+                c.failure = DONE
+                refresh(a, f, end, q, v)
+        if not closed:
+            finish_after(a, f, end, q, v, moved if report[APART] > 0.0 else v)
+        pushed, began = impulses[PUSHED, :nv], vectors[START_V, :nv]
+        slow, fast = ways_squared(a, began, v)
+        fast = max(fast, ways_squared(a, began, pushed)[1])
+        if c.failure == DONE and leaps(a, slow, fast, 0.0):
+            judge_bounded(a, f, h, start, end, q, v, pushed, force, report)
+        if c.failure != DONE:
+            for j in range(nq):
+                q[j] = vectors[START_Q, j]
+            for j in range(nv):
+                v[j] = vectors[START_V, j]
+            c.fresh = 0
+            return c.failure
+        report[TAKEN] = 0.0
+        if accounted and math.isnan(report[BUDGET]):
+            report[BUDGET], report[LARGEST] = kept_energy(a, f, v), kinetic_energy(a, f, v)
+        elif accounted:
+            report[BUDGET] += given
+            report[LARGEST] = max(report[LARGEST], kinetic_energy(a, f, v))
+            report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
+        state[nq + nv] = end.t
+        c.done = n + 1
+    return c.failure
+
+
+@outlined
+def judge_bounded(
+    a: Arrays,
+    f: Factors,
+    h: Bounded,
+    start: Moment,
+    end: Moment,
+    q: Array,
+    v: Array,
+    pushed: Array,
+    tau: Array,
+    report: Array,
+) -> None:
+    """Refuse an end of a step, or what led to it, that motors and forces cannot have made."""
+    nq, nv = len(q), len(v)
+    q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
+    lines, skip = tau.reshape((1, nv)), int(report[PULLED]) + len(h.soft.rows)
+    given = max(largest_work(h, skip, v0, pushed), largest_work(h, skip, v0, v))
+    if report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
+        given += kinetic_energy_of_bodies(a, h.moving)
+    find_least_of_whole(a, f)
+    judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
+    if a.control.failure == DONE:
+        judge_leap(a, start, end, q0, v0, q, v, lines, given, BOUNDED_EXCESS)
+
+
+@helper
+def forget(multipliers: Array, points: Array) -> None:
+    """Set the sums of a filter to zero."""
+    for n in range(2):
+        for i in range(multipliers.shape[1]):
+            multipliers[n, i] = 0.0
+        for i in range(points.shape[1]):
+            points[n, i] = 0.0
+
+
+@outlined
+def bounded_impulses(
+    a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
+) -> int:
+    """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
+    rows = bound(a, h, q, v, a.vectors[START_V, : len(v)])
+    n = rows.all
+    report[ROWS], report[PULLED] = n, rows.pulled
+    report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
+    if n == 0:
+        return 0
+    scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
+    for i in range(n):
+        total = 0.0
+        for k in range(len(v)):
+            total += math.fabs(h.C[i, k] * v[k])
+        scale = max(scale, math.fabs(h.problem.b[i]), total)
+    enough = 1e-12 * scale + 1e-14
+    outcome = solve_bounded(a, f, h, q, rows, enough, v)
+    report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
+    report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
+    return list_sticking(h, held)

@@ -1,0 +1,374 @@
+"""Steps with motors, joint limits and contacts, solved where the loops stay closed."""
+
+import ctypes
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.compilation.jit import Callback
+from bulletbridge.engine.records import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
+from bulletbridge.engine.stepper import TOLD, TOO_LONG, Solver
+from bulletbridge.inequalities.bounds import Bounds, Complementarity
+from bulletbridge.inequalities.prediction import leading
+from bulletbridge.inequalities.step_kernel import (
+    BUDGET,
+    IMPULSES,
+    LEFT,
+    MOVING,
+    NEWTONS,
+    PREDICT,
+    PULLED,
+    RATES,
+    REPORT,
+    RESIDUAL,
+    RIGHT,
+    ROWS,
+    STEP,
+    SWEEPS,
+    TAKEN,
+    WORK,
+    X,
+    run_bounded,
+)
+from bulletbridge.mechanism.records import (
+    HELD_COLUMNS,
+    SPOT,
+    TOUCH_COLUMNS,
+)
+from bulletbridge.numerics.complementarity_rows import BOUND
+from bulletbridge.numerics.cone_program import ReferenceSolver
+from bulletbridge.numerics.memory import Memory, Remembered
+from bulletbridge.numerics.projection import ROW
+from bulletbridge.numerics.records import Array
+
+NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+
+
+class BoundedMemory(NamedTuple):
+    """What a ``BoundedStep`` goes by.
+
+    Attributes:
+        arrays: Contents of its arrays.
+        size: Contacts that there is room for.
+        known: Step and state that the energy budget belongs to.
+        dt: Length of the last step [s].
+        touches: Its contacts.
+    """
+
+    arrays: Memory
+    size: int
+    known: tuple[float, bytes]
+    dt: float
+    touches: bytes
+
+
+ROWS_OF_CONTACT = 6
+MOST_HALVINGS = 9
+"""Down to a 512th, as of steps without bounded forces."""
+REMEMBERED = 0.3
+"""Share of the last step in the motor forces by which contacts are predicted."""
+Finder = Callable[[Array, Array], Array]
+
+
+class BoundedStep:
+    """Runs the compiled step with bounded rows on a solver.
+
+    Args:
+        solver: Whose state it advances.
+        drives: (n,) motors and frictions; may be changed in place.
+        stops: (n,) joint limits.
+        bounds: Free motions of loop joints, and constraints that give way.
+        reference: What solves for the impulses in place of the compiled solver; None for that.
+
+    Attributes:
+        report: (REPORT,) of the last step.
+        tau: (nv,) forces on the rates in the last step.
+        touches: (n, columns) contacts of the last step.
+        dt: Its length [s], less than a whole one if that was divided.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        drives: np.ndarray,
+        stops: np.ndarray,
+        bounds: Bounds,
+        reference: ReferenceSolver | None = None,
+    ) -> None:
+        self.solver, self.drives, self.stops, self.bounds = solver, drives, stops, bounds
+        self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
+        self._exerted = np.zeros(solver.mechanism.nv)
+        mass = solver.mechanism.bodies["mass"]
+        self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
+        self._end = np.full(len(solver.state), np.nan)
+        self._known = 0.0, b""  # step and state that the energy budget belongs to
+        self.dt = float(solver.control[0]["dt"])
+        self._reference = reference
+        self._interruption: BaseException | None = None
+        self._callback = Callback(self._find)
+        self._address = 0
+        if reference is not None:
+            self._address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        guided = bounds.guides.encoded
+        self.positions = np.zeros(len(guided.loops), ROW)  # .g, from which turns are counted on
+        self.soft_rows = np.zeros(bounds.soft.nc, ROW)
+        self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
+        self._allocate(4)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
+        self.impulses[X], self._exerted[:], self.report[:] = 0.0, 0.0, 0.0
+        self._end[:], self._known = np.nan, (0.0, b"")
+        for row, freedom in zip(self.positions, self.bounds.guides.freedoms, strict=True):
+            lower, upper = freedom.limits or (-np.inf, np.inf)
+            row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
+
+    def memory(self) -> "BoundedMemory":
+        """What the next steps go by besides the solver's: impulses, loads, turns, energy."""
+        return BoundedMemory(
+            self._remembered.copy(), self._size, self._known, self.dt, self.touches.tobytes()
+        )
+
+    def recall(self, memory: "BoundedMemory") -> None:
+        """Go on from ``memory``, of another step of the same drives, stops and bounds."""
+        if memory.size != self._size:
+            self._allocate(memory.size)
+        self._remembered.put_back(memory.arrays)
+        self._known, self.dt = memory.known, memory.dt
+        self.touches = np.frombuffer(memory.touches).reshape(-1, TOUCH_COLUMNS).copy()
+
+    @property
+    def complementarity(self) -> Complementarity:
+        """How the last step went."""
+        rows, sweeps, newton = (int(self.report[k]) for k in (ROWS, SWEEPS, NEWTONS))
+        residual, work, taken = (float(self.report[k]) for k in (RESIDUAL, WORK, TAKEN))
+        return Complementarity(rows, residual, sweeps, newton, work, taken)
+
+    def motor_forces(self) -> Array:
+        """What each drive exerted in the last step (n,) [N or N m]."""
+        rows = self.drives["row"]
+        return np.where(rows >= 0, self.impulses[X, rows], 0.0) / self.dt
+
+    def predict(self) -> Array:
+        """Configuration (nq,) to which forces and the motors as they were would lead in one step.
+
+        There contacts are found: what motors press together is found in every step, as what
+        weight does. Constraints that give way count as motors. They lead no further than
+        ``prediction.LEAD``: what is light would go far through what stops it, and contacts would be
+        those of there.
+        """
+        solver = self.solver
+        targets = solver.targets_now() if solver.encoded.motions else solver.still
+        *now, tau = self._now()
+        pressing = int(self.report[PULLED]) + self.bounds.soft.nc
+        if len(self.drives) + self.bounds.soft.nc > 0 and self.report[ROWS] > 0.0:
+            # a mean over steps: where loads are not determined, guesses from the last one alternate
+            last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
+            self._exerted += REMEMBERED * (last - self._exerted)
+        if self._exerted.any():
+            free = self._predict(targets, *now, tau)
+            gained = self._predict(targets, *now, tau + self._exerted) - free
+            dt = float(solver.control[0]["dt"])
+            part = leading(self._exerted, free - solver.v, gained, self._lightest, dt)
+            if np.any(part < 1.0):
+                self._predict(targets, *now, tau + part * self._exerted)
+        else:
+            self._predict(targets, *now, tau)
+        return solver.vectors[PREDICTED_Q, : len(solver.q)]
+
+    def _predict(self, *now: Array) -> Array:
+        """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""
+        solver = self.solver
+        solver.finish_call(self._run((*now, NO_TOUCHES, self.report, 0, PREDICT, 0)))
+        return self.impulses[MOVING, : solver.mechanism.nv].copy()
+
+    def step(self, touches: Array = NO_TOUCHES) -> int:
+        """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
+
+        Args:
+            touches: (n, columns) contacts at the predicted configuration.
+
+        Raises:
+            StepError: The solver that was asked for could not solve the mixed problem.
+        """
+        solver = self.solver
+        if len(touches) > self._size:
+            self._allocate(2 * len(touches))
+        dt = float(solver.control[0]["dt"])
+        targets = solver.still
+        if solver.encoded.motions:
+            targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
+        self.tau[:], self.touches = solver.tau[0], touches
+        if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
+            self.report[BUDGET], self._known = np.nan, known
+        rest = targets, *self._now(), touches, self.report, self._address
+        failure = solver.finish_call(self._run((*rest, STEP, 1)))
+        if self._interruption is not None:
+            error, self._interruption = self._interruption, None
+            self._end[:] = np.nan
+            self.impulses[X] = 0.0
+            raise error
+        self.dt, self._end[:] = dt, solver.state
+        self._known = dt, solver.state.tobytes()
+        if failure != DONE:
+            self._end[:] = np.nan
+            if not np.isfinite(self.impulses[X]).all():  # they would be the next start
+                self.impulses[X], self._exerted[:] = 0.0, 0.0
+        return failure
+
+    @property
+    def start(self) -> tuple[Array, Array, float]:
+        """q (nq,), v (nv,) and t [s] before the last step."""
+        solver = self.solver
+        v = self.impulses[RATES, : len(solver.v)].copy()
+        return solver.vectors[START_Q, : len(solver.q)].copy(), v, solver.t - self.dt
+
+    @property
+    def current(self) -> bool:
+        """Whether the solver's state is that after the last step."""
+        return bool(np.array_equal(self._end, self.solver.state))
+
+    def _find(self, n: int) -> None:
+        """Solve the mixed problem of n rows for the kernel; exceptions are kept, raised later."""
+        D, b = self.D[0, :n, :n], self.impulses[RIGHT, :n]
+        try:
+            assert self._reference is not None
+            found = self._reference(D, b, self.bound_records[:n])
+            self.impulses[X, :n], self.report[LEFT] = found
+        except BaseException as error:  # noqa: BLE001  a C caller cannot carry it
+            self._interruption = error
+            self.impulses[X, :n] = np.nan  # which the kernel notices, and takes the step back
+
+    def advance(self, find: Finder | None, halvings: int = MOST_HALVINGS) -> int:
+        """One step, or several shorter ones where a long one cannot be finished.
+
+        Impacts may leave velocities at which a mechanism turns far within a step.
+
+        Args:
+            find: Contacts (n, columns) at a configuration and velocity; None for none.
+            halvings: How often the step may be halved.
+
+        Returns:
+            The failure that stopped it, with the state before it, or DONE.
+        """
+        solver = self.solver
+        first = self.report[ROWS] == 0.0
+        touches = NO_TOUCHES if find is None else find(self.predict(), solver.v)
+        if find is not None and first and self._ask_what_is_held():
+            other = find(self.predict(), solver.v)
+            if len(other) > len(touches):
+                touches = other
+            else:
+                self._exerted[:] = 0.0
+                self.predict()
+        failure = self.step(touches)
+        if failure not in TOO_LONG or halvings == 0:
+            return failure
+        control, drives = solver.control[0], self.drives
+        before, gains = solver.state.copy(), drives["position_gain"].copy()
+        whole, told = failure, [control[name] for name in TOLD]
+        control["dt"] *= 0.5
+        control["recovery"] *= 0.5  # they are shares per step
+        drives["position_gain"] *= 0.5
+        try:
+            failure = self.advance(find, halvings - 1) or self.advance(find, halvings - 1)
+        finally:
+            control["dt"] *= 2.0
+            control["recovery"] *= 2.0
+            drives["position_gain"] = gains
+            if failure:  # the second half's finder may raise too
+                solver.state[:] = before
+                control["fresh"] = 0
+        if failure in TOO_LONG and (failure != LEFT_OPEN or whole == LEFT_OPEN):
+            failure = whole  # which says more than that of the finest part
+            for name, value in zip(TOLD, told, strict=True):
+                control[name] = value
+        return failure
+
+    def _ask_what_is_held(self) -> bool:
+        """Find what motors exert before there was a step, by one without contacts that is undone.
+
+        Contacts are sought where they lead: a plate that motors hold would fall away from what lies
+        on it.
+
+        Returns:
+            Whether anything is exerted.
+        """
+        if not (np.any(self.drives["force"] > 0.0) or self.bounds.soft.nc):
+            return False
+        before, control = self.solver.state.copy(), self.solver.control.copy()
+        exerted = np.zeros_like(self._exerted)
+        if self.step() == DONE:
+            pressing = int(self.report[PULLED]) + self.bounds.soft.nc
+            exerted = REMEMBERED * self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
+        self.solver.state[:], self.solver.control[:] = before, control
+        self.solver.control[0]["fresh"] = 0
+        positions = self.positions.copy()
+        self.forget()
+        self.positions[:], self._exerted[:] = positions, exerted
+        return bool(exerted.any())
+
+    def _now(self) -> tuple[np.ndarray, np.ndarray, Array]:
+        """Prescribed motions of guides and of constraints that give way, and forces."""
+        guided, soft = self.bounds.guides.encoded, self.bounds.soft
+        first, second = self._still
+        if guided.motions:
+            first = guided.targets(np.array([self.solver.t]))[0]
+        if soft.motions:
+            second = soft.targets(np.array([self.solver.t]))[0]
+        return first, second, self.solver.forces(0)
+
+    def _allocate(self, contacts: int) -> None:
+        """Make room for ``contacts`` contacts."""
+        solver, guided, soft = self.solver, self.bounds.guides.encoded, self.bounds.soft
+        nc, nv = solver.encoded.nc, solver.mechanism.nv
+        self._size, held = contacts, 3 * contacts
+        rows = len(self.drives) + len(self.stops) + soft.nc + ROWS_OF_CONTACT * contacts
+        before = self.impulses
+        self._still = guided.targets(np.zeros(1))[0], soft.targets(np.zeros(1))[0]
+        self.first, self.C = np.zeros(contacts), np.zeros((2, rows, nv))
+        self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, BOUND)
+        self.impulses = np.zeros((IMPULSES, max(rows, nv)))
+        shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
+        self.impulses[:, :shared] = before[:, :shared]
+        self.impulses[MOVING, :nv] = before[MOVING, :nv]
+        arrays = (
+            *solver.arrays,
+            np.zeros(contacts, SPOT),
+            np.zeros((2, held), ROW),
+            np.zeros((held, nv)),
+            np.zeros((held, nc)),
+            np.zeros((held, held)),
+            np.zeros((2, max(held, nv))),
+            np.zeros((2, nc)),
+            np.zeros((2, held)),
+            np.zeros((contacts, HELD_COLUMNS)),
+            self.drives,
+            self.stops,
+            guided.loops,
+            guided.couplings,
+            guided.terms,
+            self.positions,
+            np.zeros((len(guided.loops), nv)),
+            self.bounds.pulls,
+            soft.loops,
+            soft.couplings,
+            soft.terms,
+            self.soft_rows,
+            self.first,
+            np.zeros((contacts, TOUCH_COLUMNS)),
+            self.C,
+            self.D,
+            self.bound_records,
+            self.impulses,
+        )
+        rest = solver.still, *self._now(), NO_TOUCHES, self.report, self._address, STEP, 1
+        with announce_compilation(run_bounded):
+            call = StoredCall(run_bounded, arrays, rest)
+        self._run, owned = call.call, {id(array) for array in solver.arrays}
+        kept = [array for array in call.arrays if id(array) not in owned]
+        self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])

@@ -1,0 +1,143 @@
+"""Held points in the split of velocity space: below the constraints, above everything else.
+
+The rows C of held points are orthonormalised on what the constraint rows leave, whitened:
+C[pivot] = S Q + T P with Q those of the constraints. A row that is left too short is not held: to
+keep that point still would take more inertia than the whole mechanism has. The two lower legs of a
+foot, joined at the toe, may both touch the ground; without this rule the gap between them would be
+closed by turning them through the gap over their distance.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.records import Arrays, Factors
+from bulletbridge.inequalities.sticking_rows import held_row, held_shift, place_spots
+from bulletbridge.mechanism.records import Spot
+from bulletbridge.numerics.projection import (
+    Caps,
+    Cuts,
+    Row,
+    add_row,
+    inner,
+    orthogonalise,
+    square,
+    whiten_rows,
+)
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import dot, vec
+
+
+class Held(NamedTuple):
+    """Held points and their share of the factors."""
+
+    table: Array  # (n, 9) as in mechanism.records
+    spots: Records[Spot]
+    rows: Records[Row]  # .pivot: which row stands here; .g by place before pivoting [m]
+    order: Records[Row]  # .pivot: row 3 n + k of each place before pivoting
+    P: Array  # (rows, nv) orthonormal in its leading rows
+    S: Array  # (rows, nc)
+    T: Array  # (rows, rows)
+    values: Array  # (2, rows) coefficients, multipliers
+
+
+@helper
+def place(a: Arrays, h: Held) -> int:
+    """Fix the held points to their bodies at the present poses; number of their rows."""
+    return place_spots(h.table, a.poses, h.spots, h.order)
+
+
+@outlined
+def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
+    """Split what the constraints leave at the configuration of the factors; rows that are held."""
+    if count == 0:
+        return 0
+    P, rank = h.P[:count], a.control.filter_rank
+    for n in range(count):
+        spot = h.spots[h.order[n].pivot // 3]
+        held_row(spot, h.order[n].pivot % 3, a.bodies, a.poses, a.axes, P[n])
+    whiten_rows(f.L, P)
+    top = 0.0
+    for n in range(count):
+        full = square(P, n)
+        for i in range(rank):
+            h.S[n, i] = inner(f.Y, i, P[n])
+            add_row(P[n], -h.S[n, i], f.Y, i)
+        left = square(P, n)
+        if left < 0.01 * full:  # lost a digit: twice is enough
+            for i in range(rank):
+                s = inner(f.Y, i, P[n])
+                h.S[n, i] += s
+                add_row(P[n], -s, f.Y, i)
+        top = max(top, left)
+    mass = 0.0
+    for i in range(1, len(a.bodies)):
+        mass += a.bodies[i].mass
+    if not top * mass > 1.0:
+        return 0
+    free = f.Y.shape[1] - rank
+    cut = math.sqrt(1.0 / (mass * top))
+    return orthogonalise(P, h.T, h.rows, Caps(free, free), Cuts(cut, cut))[1]
+
+
+@helper
+def forget_others(h: Held, kept: int) -> int:
+    """List the rows that were held alone, in their order, for new factors; their number."""
+    for k in range(kept):
+        h.rows[k].full = h.order[h.rows[k].pivot].pivot
+    for k in range(kept):
+        h.order[k].pivot = int(h.rows[k].full)
+    return kept
+
+
+@helper
+def measure_shift(a: Arrays, h: Held, count: int) -> None:
+    """How far each held row has been moved since it was placed, into rows .g."""
+    for n in range(count):
+        spot, k = h.spots[h.order[n].pivot // 3], h.order[n].pivot % 3
+        h.rows[n].g = dot(vec(spot.directions[k]), held_shift(spot, a.poses))
+
+
+@helper
+def add_held_part(h: Held, kept: int, rank: int, share: float, y: Array, z: Array) -> None:
+    """Make the held rows of a whitened step z equal to ``share`` times their shift.
+
+    y holds the coefficients of z in the constraint rows; those of the held rows go into values.
+    """
+    x = h.values[0]
+    for k in range(kept):
+        n = h.rows[k].pivot
+        total = share * h.rows[n].g
+        for i in range(rank):
+            total -= h.S[n, i] * y[i]
+        for j in range(k):
+            total -= h.T[k, j] * x[j]
+        x[k] = total / h.T[k, k]
+        add_row(z, x[k], h.P, k)
+
+
+@outlined
+def add_multipliers(
+    f: Factors, h: Held, kept: int, rank: int, sign: float, y: Array, loops: Array, points: Array
+) -> None:
+    """Add the multipliers of a whitened step, whose coefficients are y and values, to both sums.
+
+    The step is Y'mu + C'nu with the rows as they were before orthonormalising; y is lost. loops
+    (nc,) of the constraint rows, points (3 n,) of the held ones.
+    """
+    x, nu = h.values[0], h.values[1]
+    for k in range(kept - 1, -1, -1):
+        total = x[k]
+        for j in range(k + 1, kept):
+            total -= h.T[j, k] * nu[j]
+        nu[k] = total / h.T[k, k]
+        n = h.rows[k].pivot
+        points[h.order[n].pivot] += sign * nu[k]
+        for i in range(rank):
+            y[i] -= h.S[n, i] * nu[k]
+    for i in range(rank - 1, -1, -1):
+        for k in range(i + 1, rank):
+            y[i] -= f.R[k, i] * y[k]
+        y[i] /= f.R[i, i]
+        n = f.rows[i].pivot
+        loops[n] += sign * f.rows[n].scale * y[i]

@@ -1,0 +1,187 @@
+"""Force elements between two frames: springs, dampers, constant forces; bushings.
+
+An element has one coordinate or six: x, whose rate is the power of a wrench with the twist of b
+relative to a. The wrench is the exact gradient of x, so that springs conserve energy.
+"""
+
+import math
+
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.records import BUSHING, DRAG, SPRING, TORSION, Axis, Effort, Pose
+from bulletbridge.numerics.records import Array, Matrix, Records, Vector
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    Pair,
+    add,
+    add_pair,
+    apply,
+    cross,
+    dexp_inverse,
+    mat,
+    mul,
+    norm,
+    power,
+    put,
+    rotation_vector,
+    scale,
+    scale_pair,
+    sub,
+    transpose,
+    vec,
+)
+
+OPPOSED = 1e-12
+"""Of 1 + cos, from which axes that point against each other leave a turn undefined."""
+
+
+@helper
+def coordinates(effort: Effort) -> int:
+    """How many coordinates an element has."""
+    return 6 if effort.kind == BUSHING else 1
+
+
+@helper
+def placed_in(pose: Pose, R: Array, p: Array) -> tuple[Matrix, Vector]:
+    """A frame of a body in the world."""
+    up = mat(pose.R)
+    return mul(up, mat(R)), add(vec(pose.p), apply(up, vec(p)))
+
+
+@helper
+def unit(k: int) -> Vector:
+    """Unit vector along axis k."""
+    return (1.0 if k == 0 else 0.0), (1.0 if k == 1 else 0.0), (1.0 if k == 2 else 0.0)
+
+
+@helper
+def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pair]:
+    """Coordinate k [m or rad], and the wrench about the world origin that its unit force is on b.
+
+    A turn is the one nearest to the spring's rest.
+    """
+    R_a, a = placed_in(poses[effort.body_a], effort.R_a, effort.p_a)
+    R_b, b = placed_in(poses[effort.body_b], effort.R_b, effort.p_b)
+    s = sub(b, a)
+    if effort.kind == SPRING:
+        length = norm(s)
+        along = scale(1.0 / length, s) if length > 0.0 else ZERO
+        return length, (cross(b, along), along)
+    R = mul(transpose(R_a), R_b)
+    if effort.kind == TORSION:
+        turn = math.atan2(R[1][0] - R[0][1], R[0][0] + R[1][1])
+        turn += 2.0 * math.pi * round((effort.rest - turn) / (2.0 * math.pi))
+        z = scale(1.0 / max(1.0 + R[2][2], OPPOSED), (R[0][2], R[1][2], 1.0 + R[2][2]))
+        return turn, (apply(R_a, z), ZERO)
+    if effort.kind == BUSHING and k < 3:
+        turns = rotation_vector(R)
+        # row k of the map from angular velocities in a to rates of the rotation vector
+        return turns[k], (apply(R_a, dexp_inverse(turns, unit(k), -1.0)), ZERO)
+    along = transpose(R_a)[k - 3 if effort.kind == BUSHING else 2]
+    x = along[0] * s[0] + along[1] * s[1] + along[2] * s[2]
+    return x, (cross(b, along), along)
+
+
+@helper
+def relative_twist(effort: Effort, poses: Records[Pose]) -> Pair:
+    """Twist of b's body less that of a's."""
+    return add_pair(
+        pose_twist(poses[effort.body_b]), scale_pair(-1.0, pose_twist(poses[effort.body_a]))
+    )
+
+
+@helper
+def strength(effort: Effort, k: int, x: float, rate: float) -> float:
+    """Force along coordinate k [N or N m]."""
+    return effort.force - effort.damping[k] * rate - effort.stiffness[k] * (x - effort.rest)
+
+
+@helper
+def add_element(effort: Effort, poses: Records[Pose]) -> None:
+    """Take what an element does to its two bodies from the forces that they need."""
+    twist, total = relative_twist(effort, poses), (ZERO, ZERO)
+    for k in range(coordinates(effort)):
+        x, wrench = coordinate(effort, poses, k)
+        total = add_pair(total, scale_pair(strength(effort, k, x, power(wrench, twist)), wrench))
+    if effort.body_b > 0:
+        pose = poses[effort.body_b]
+        put(pose.fw, sub(vec(pose.fw), total[0]))
+        put(pose.fv, sub(vec(pose.fv), total[1]))
+    if effort.body_a > 0:
+        pose = poses[effort.body_a]
+        put(pose.fw, add(vec(pose.fw), total[0]))
+        put(pose.fv, add(vec(pose.fv), total[1]))
+
+
+@helper
+def add_generalised(effort: Effort, axes: Records[Axis], wrench: Pair, forces: Array) -> None:
+    """Add the forces (nv,) on the rates of a wrench on b and its opposite on a."""
+    k = effort.axis_b
+    while k != effort.stop:
+        forces[k] += power(wrench, axis_twist(axes[k]))
+        k = axes[k].below
+    k = effort.axis_a
+    while k != effort.stop:
+        forces[k] -= power(wrench, axis_twist(axes[k]))
+        k = axes[k].below
+
+
+@kernel
+def add_compliance(
+    efforts: Records[Effort],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    damping: float,
+    stiffness: float,
+    row: Array,
+    M: Array,
+) -> None:
+    """M <- M + damping D + stiffness K of the elements, the lower triangle; row (nv,) is scratch.
+
+    K has no part of the elements' forces turning with their frames: that one stays explicit.
+    """
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        if effort.kind == DRAG:
+            continue
+        for n in range(coordinates(effort)):
+            weight = damping * effort.damping[n] + stiffness * effort.stiffness[n]
+            if weight == 0.0:
+                continue
+            for k in range(len(axes)):
+                row[k] = 0.0
+            add_generalised(effort, axes, coordinate(effort, poses, n)[1], row)
+            for k in range(len(axes)):
+                if row[k] != 0.0:
+                    for j in range(k + 1):
+                        M[k, j] += weight * row[k] * row[j]
+
+
+@helper
+def look_ahead_of_elements(
+    efforts: Records[Effort], poses: Records[Pose], axes: Records[Axis], ahead: float, forces: Array
+) -> None:
+    """Take the elements' springs where the present rates lead in ``ahead`` [s]."""
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        if effort.kind == DRAG:
+            continue
+        twist = relative_twist(effort, poses)
+        for n in range(coordinates(effort)):
+            if effort.stiffness[n] != 0.0:
+                wrench = coordinate(effort, poses, n)[1]
+                size = -ahead * effort.stiffness[n] * power(wrench, twist)
+                add_generalised(effort, axes, scale_pair(size, wrench), forces)
+
+
+@kernel
+def measure(efforts: Records[Effort], poses: Records[Pose], found: Array) -> None:
+    """Positions, rates and forces of every coordinate, found (elements, 3, 6)."""
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        twist = relative_twist(effort, poses)
+        for n in range(coordinates(effort)):
+            x, wrench = coordinate(effort, poses, n)
+            rate = power(wrench, twist)
+            found[i, 0, n], found[i, 1, n] = x, rate
+            found[i, 2, n] = strength(effort, n, x, rate)

@@ -1,0 +1,1 @@
+"""Loops files, models and what they become: loaded, assembled systems."""

@@ -1,0 +1,44 @@
+"""Models that come with the package, and those of users."""
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from bulletbridge.errors import ModelError
+from bulletbridge.models.urdf_file import is_file
+
+ENDING = ".loops.yaml"
+PACKAGE = Path(__file__).parents[1]
+
+
+def bundled() -> dict[str, Path]:
+    """Loops files of the bundled models by name."""
+    folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
+    folder = next((place for place in folders if place.is_dir()), folders[0])
+    files = [*folder.glob(f"*{ENDING}"), *folder.glob(f"*/*{ENDING}")]
+    return {path.name.removesuffix(ENDING): path for path in sorted(files, key=lambda p: p.name)}
+
+
+def find(model: str | Path) -> Path:
+    """The loops file of a bundled name, of a path to one, or of a URDF that has one beside it.
+
+    Raises:
+        ModelError: There is none; the message says what there is.
+    """
+    known = bundled()
+    if str(model) in known:
+        return known[str(model)]
+    path = Path(model)
+    if path.suffix == ".urdf" and is_file(path):
+        beside = path.with_name(path.stem + ENDING)
+        if is_file(beside):
+            return beside
+        raise ModelError(
+            f"{path} has no loops file beside it; write {beside.name} (see docs/loops-file.md)"
+        )
+    if is_file(path):
+        return path
+    if path.suffix or len(path.parts) > 1:
+        raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")
+    near = get_close_matches(str(model), known, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a loops file")

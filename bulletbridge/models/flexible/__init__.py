@@ -1,0 +1,1 @@
+"""Links made flexible: beams as modes or as segments, and their linearised equations."""

@@ -1,0 +1,57 @@
+"""Read the entries of ``forces`` that act between two frames."""
+
+from bulletbridge.constraints.force_elements import Bushing, ForceElement, Spring, TorsionSpring, Z
+from bulletbridge.models.loop_entries import read_effort, read_frame, spring_numbers
+from bulletbridge.models.strict_yaml import Node
+
+SPRING, TORSION_SPRING, BUSHING = "spring", "torsion_spring", "bushing"
+REQUIRED = ("name", "type", "a", "b")
+TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
+ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING}
+KEYS = {
+    SPRING: ("stiffness", "damping", "length", "force"),
+    TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
+    BUSHING: TRIPLES,
+}
+"""Optional keys by type."""
+
+
+def is_element(node: Node) -> bool:
+    """Whether an entry of ``forces`` acts between two frames, not on a joint."""
+    entries = node.table()
+    return "joint" not in entries and bool(entries.keys() & {"type", "a", "b", "name"})
+
+
+def read_element(node: Node) -> ForceElement:
+    """A force element of any type.
+
+    Raises:
+        LoopFileError: An entry is wrong; the message names line, key and remedy.
+    """
+    entries = node.table()
+    if "type" not in entries:
+        node.fail(f"key 'type' is missing; give one of {', '.join(KEYS)}, or 'joint'")
+    keys = node.mapping(REQUIRED, entries["type"].choice(KEYS))
+    kind = keys["type"].text()
+    effort = "torque" if kind == TORSION_SPRING else "force"
+    if not keys.keys() & {effort, *TRIPLES}:
+        node.fail(f"exerts nothing; give stiffness, damping or {effort}")
+    ends = keys["name"].text(), read_frame(keys["a"]), read_frame(keys["b"])
+    if kind == BUSHING:
+        triples = {name: keys[name].triple() for name in TRIPLES if name in keys}
+        for name, values in triples.items():
+            if min(values) < 0.0:
+                keys[name].fail("must not be negative")
+        return Bushing(*ends, **triples)
+    force = read_effort(keys[effort]) if effort in keys else 0.0
+    if kind == SPRING:
+        return Spring(
+            *ends, **spring_numbers(keys, ("stiffness", "damping", "length")), force=force
+        )
+    return TorsionSpring(
+        *ends,
+        keys["axis"].direction() if "axis" in keys else Z,
+        keys["axis_b"].direction() if "axis_b" in keys else None,
+        **spring_numbers(keys, ("stiffness", "damping", "rest")),
+        torque=force,
+    )

@@ -1,0 +1,208 @@
+"""From a model's files to a system in a Bullet world, assembled and ready to step."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypedDict
+
+from typing_extensions import Unpack
+
+from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.worlds import (
+    connect_direct,
+    disconnect,
+    gravity,
+    remove_bodies,
+    require_client,
+)
+from bulletbridge.constraints.motion import Signal, Sum
+from bulletbridge.engine.backend import SolverName
+from bulletbridge.engine.force_signals import ForceSignal
+from bulletbridge.engine.workspace import Tolerances
+from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.inequalities.bounds import beyond_limits
+from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.modal_beams import read_world, without_chains
+from bulletbridge.models.model_spec import JointForce, ModelSpec
+from bulletbridge.system.assembly import Assembly
+from bulletbridge.system.options import BoundedSolver, Integrator, Springs
+from bulletbridge.system.system import System
+
+
+class SystemOptions(TypedDict, total=False):
+    """Keyword arguments of ``System`` that ``load`` passes on.
+
+    Its ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
+    """
+
+    forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
+    dt: float
+    integrator: Integrator | None
+    rtol: float | None
+    atol: float
+    correction: Literal["start", "current"]
+    passes: int | None
+    formulation: str | Callable[[Dynamics], Formulation]
+    velocity_filter: bool
+    contacts: bool
+    limits: bool
+    springs: Springs | None
+    bounded_solver: BoundedSolver
+    solver: SolverName
+    tolerances: Tolerances | None
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model in a Bullet world, and the system that moves it.
+
+    A context manager: leaving it closes the client that ``load`` opened, or removes the bodies from
+    the client that it was given.
+
+    Attributes:
+        spec: What was read from the file.
+        client: Bullet's client id.
+        ids: Bullet's body ids by body name.
+        bodies: Reader and writer of the bodies.
+        system: The constrained mechanism, assembled at the start of the model.
+        assembly: What assembling moved.
+    """
+
+    spec: ModelSpec
+    client: int
+    ids: dict[str, int]
+    bodies: BulletBodies
+    system: System
+    assembly: Assembly
+    gravity_before: tuple[float, float, float] | None = None  # of a client that is not ours
+
+    def close(self) -> None:
+        """Leave the world as it was before ``load``."""
+        if self.gravity_before is None:
+            disconnect(self.client)
+        else:
+            remove_bodies(self.ids, self.client, self.gravity_before)
+
+    def __enter__(self) -> "LoadedModel":
+        """The model itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def load(
+    model: str | Path | ModelSpec,
+    client: int | None = None,
+    *,
+    adjust: Callable[[Mechanism], Mechanism] | None = None,
+    **system_options: Unpack[SystemOptions],
+) -> LoadedModel:
+    """Load a model into a Bullet world and assemble it.
+
+    Args:
+        model: Bundled name, path of a loops file, or what was read from one.
+        client: Bullet client to load into; None for a new one without a window.
+        adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
+        system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
+            too stiff for that at the start, and so the integrator is ``verlet`` unless given.
+
+    Raises:
+        LoopFileError: The loops file cannot be understood.
+        ModelError: No such model, or something in it that cannot be modelled.
+        AssemblyError: The loops cannot close.
+        WorldError: There is no such client.
+
+    Warns:
+        BulletBridgeWarning: A joint starts beyond its limits, and these act.
+    """
+    spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
+    own = client is None
+    if client is None:
+        client = connect_direct()
+    before: tuple[float, float, float] | None = None
+    ids: dict[str, int] = {}
+    try:
+        if not own:
+            require_client(client)
+            before = gravity(client)
+        ids = load_bodies(spec, client)
+        bodies = read_world(spec, ids, client)
+        spec = without_chains(spec, bodies.mechanism)
+        mechanism = with_forces(bodies.mechanism, spec.forces)
+        if adjust is not None:
+            mechanism = adjust(mechanism)
+        options: SystemOptions = {**system_options}
+        options["springs"] = system_options.get("springs") or "explicit"
+        options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
+        joining = (*spec.constraints, *spec.elements)
+        system = System(mechanism, joining, world=bodies, **options)
+        assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
+        if system_options.get("springs") is None:
+            system.take_stiff_springs_implicitly()
+        if options.get("limits", False):
+            for said in beyond_limits(mechanism, system.q):
+                warnings.warn(
+                    f"{said} at the start; it is taken back step by step, at no more than"
+                    f" {FASTEST_RECOVERY:g} rad/s or mechanism lengths per second",
+                    BulletBridgeWarning,
+                    stacklevel=2,
+                )
+    except BaseException:
+        if own:
+            disconnect(client)
+        elif before is not None:
+            remove_bodies(ids, client, before)
+        raise
+    return LoadedModel(spec, client, ids, bodies, system, assembly, before)
+
+
+def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:
+    """The mechanism with constant joint torques, springs, dampers and friction added.
+
+    Raises:
+        ModelError: A joint does not exist, has more than one rate, or has two springs.
+    """
+    axes, joints = mechanism.axes.copy(), dict(mechanism.joints)
+    for force in forces:
+        joint = mechanism.joint(force.joint)
+        if joint.kind not in ("revolute", "prismatic"):
+            raise ModelError(
+                f"forces name the {joint.kind} joint '{force.joint}'; "
+                f"only revolute and prismatic joints take them"
+            )
+        axis = axes[joint.v.start]
+        if force.stiffness and axis["stiffness"]:
+            raise ModelError(f"joint '{force.joint}' has two springs; give one with both's effect")
+        axis["torque"] += 0.0 if callable(force.torque) else force.torque
+        axis["damping"] += force.damping
+        if force.stiffness:
+            axis["stiffness"], axis["rest"] = force.stiffness, force.rest
+        joint = joints[force.joint]
+        joints[force.joint] = replace(joint, friction=joint.friction + force.friction)
+    return replace(mechanism, axes=axes, joints=joints)
+
+
+def scripted(forces: Sequence[JointForce]) -> dict[str, ForceSignal | Sequence[ForceSignal]]:
+    """Torques that are functions of time, by joint; several of one joint add up."""
+    found: dict[str, list[Signal]] = {}
+    for force in forces:
+        if callable(force.torque):
+            found.setdefault(force.joint, []).append(force.torque)
+    return {
+        joint: several[0] if len(several) == 1 else Sum(tuple(several))
+        for joint, several in found.items()
+    }

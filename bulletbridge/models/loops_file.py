@@ -1,0 +1,225 @@
+"""Loops files: which loops a URDF robot has, where it starts, what acts on it.
+
+The format is described in docs/loops-file.md. Unknown keys are errors.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.mechanism.beams import MOST_MODES
+from bulletbridge.models.force_entries import is_element, read_element
+from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort
+from bulletbridge.models.loops_writer import loops_text
+from bulletbridge.models.model_spec import (
+    BEAM,
+    EARTH,
+    ORIGIN,
+    PYBULLET_DATA,
+    VERSION,
+    BeamSpec,
+    BodySpec,
+    JointForce,
+    ModelSpec,
+    pybullet_data_folder,
+)
+from bulletbridge.models.strict_yaml import Node
+from bulletbridge.models.urdf_file import is_file
+from bulletbridge.models.urdf_names import check_names, read_names
+from bulletbridge.models.yaml_text import parse_yaml, read_yaml
+
+ROBOT = ("urdf", "fixed_base", "base", "scale")
+"""Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
+ROOT = (
+    *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
+    *("forces", "joint_friction", "beams"),
+)
+MOST_SHOWN = 200
+"""Characters of a path that a message shows."""
+QUATERNION, POSE = 4, 7
+SPIN, TWIST = 3, 6
+
+
+def read_loops(path: str | Path) -> ModelSpec:
+    """Read a loops file.
+
+    Raises:
+        LoopFileError: Something in it is wrong; the message names line, key and remedy.
+        ModelError: The file cannot be read.
+    """
+    return _model(read_yaml(Path(path)))
+
+
+def write_loops(spec: ModelSpec, path: str | Path) -> None:
+    """Write a loops file that ``read_loops`` reads back as the same model, or nothing.
+
+    Raises:
+        LoopFileError: No file can hold it: a motion is a Python function, a number is not finite.
+        ModelError: It cannot be written there.
+    """
+    path = Path(path)
+    text = loops_text(spec, path)
+    try:
+        _model(parse_yaml(text, path))
+    except LoopFileError as error:
+        raise LoopFileError(f"not written, for it could not be read back: {error}") from None
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot write {path}: {error}; name a file in a folder that is there"
+        ) from None
+
+
+def _model(root: Node) -> ModelSpec:
+    _require_version(root)  # first: another version may have other keys
+    keys = root.mapping(("bulletbridge",), ROOT)
+    start = keys["start"].mapping((), ("q", "v", "guess")) if "start" in keys else {}
+    loops, actuated = list(_items(keys, "loops")), list(_items(keys, "actuated"))
+    constraints = tuple(read_constraint(loop) for loop in loops)
+    forces = list(_items(keys, "forces"))
+    elements = tuple(read_element(force) for force in forces if is_element(force))
+    joining = [*loops, *(force for force in forces if is_element(force))]
+    _require_unique([entry.table()["name"] for entry in joining])
+    _require_unique(actuated)
+    spec = ModelSpec(
+        root.path.name.removesuffix(".yaml").removesuffix(".loops"),
+        root.path,
+        _bodies(root, keys),
+        constraints,
+        tuple(joint.text() for joint in actuated),
+        keys["gravity"].triple() if "gravity" in keys else EARTH,
+        _coordinates(start, "q", (QUATERNION, POSE)),
+        _coordinates(start, "v", (SPIN, TWIST)),
+        tuple(_force(item) for item in forces if not is_element(item)),
+        _coordinates(start, "guess", (QUATERNION, POSE)),
+        tuple(_beam(item) for item in _items(keys, "beams")),
+        keys["joint_friction"].flag() if "joint_friction" in keys else False,
+        elements,
+    )
+    names = read_names(spec.bodies)
+    if names is not None:
+        check_names(root, names)
+    return spec
+
+
+def _require_version(root: Node) -> None:
+    version = root.table().get("bulletbridge")
+    if version is None:
+        root.fail(f"key 'bulletbridge' is missing; add 'bulletbridge: {VERSION}'")
+    if version.number() != VERSION:
+        version.fail(
+            f"version {version.number():g} is unknown; this release reads {VERSION}: "
+            f"update bulletbridge, or write version {VERSION}"
+        )
+
+
+def _items(keys: Keys, name: str) -> Iterator[Node]:
+    return keys[name].items() if name in keys else iter(())
+
+
+def _require_unique(names: Sequence[Node]) -> None:
+    seen: dict[str, Node] = {}
+    for node in names:
+        name = node.text()
+        if name in seen:
+            node.fail(f"'{name}' is already in line {seen[name].line}; use each name once")
+        seen[name] = node
+
+
+def _bodies(root: Node, keys: Keys) -> tuple[BodySpec, ...]:
+    if "bodies" not in keys:
+        if "urdf" not in keys:
+            root.fail("key 'urdf' is missing; name one file, or several robots under 'bodies'")
+        return (_body({key: keys[key] for key in ROBOT if key in keys}, "robot"),)
+    for key in ROBOT:
+        if key in keys:
+            keys[key].fail("belongs into an entry of 'bodies' when there are several robots")
+    entries = [item.mapping(("name", "urdf"), ROBOT) for item in keys["bodies"].items()]
+    if not entries:
+        keys["bodies"].fail("is empty; give one entry for each robot, with name and urdf")
+    _require_unique([entry["name"] for entry in entries])
+    return tuple(_body(entry, _body_name(entry["name"])) for entry in entries)
+
+
+def _body_name(node: Node) -> str:
+    name = node.text()
+    if "/" in name:
+        node.fail("must be without '/', which parts a robot from its links and joints")
+    return name
+
+
+def _body(entry: Keys, name: str) -> BodySpec:
+    base = entry["base"].mapping((), ("xyz", "rpy")) if "base" in entry else {}
+    return BodySpec(
+        name,
+        _urdf(entry["urdf"]),
+        entry["fixed_base"].flag() if "fixed_base" in entry else False,
+        base["xyz"].triple() if "xyz" in base else ORIGIN,
+        base["rpy"].triple() if "rpy" in base else ORIGIN,
+        entry["scale"].positive() if "scale" in entry else 1.0,
+    )
+
+
+def _urdf(node: Node) -> Path:
+    name = node.text()
+    if name.split("/")[0] == PYBULLET_DATA:
+        path = pybullet_data_folder().joinpath(*name.split("/")[1:])
+    else:
+        path = node.path.parent / name
+    if not is_file(path):
+        said = str(path) if len(str(path)) <= MOST_SHOWN else f"{str(path)[:MOST_SHOWN]}..."
+        node.fail(
+            f"there is no file {said!r}; give a path relative to this file, "
+            f"or {PYBULLET_DATA}/... for PyBullet's own"
+        )
+    return path.resolve()
+
+
+def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, float | list[float]]:
+    """Numbers by joint name; lists for spherical joints and floating bases."""
+    found: dict[str, float | list[float]] = {}
+    for name, node in (start[key].table() if key in start else {}).items():
+        found[name] = list(node.numbers()) if node.is_list() else node.number()
+        if not node.is_list():
+            continue
+        count = len(list(node.items()))
+        if name.endswith(BEAM) and count in range(1, MOST_MODES + 1):
+            continue
+        if count not in lengths:
+            node.fail(
+                f"must be a number, a list of {lengths[0]} for a spherical joint or of "
+                f"{lengths[1]} for a floating base, not of {count}"
+            )
+        if lengths[0] == QUATERNION:
+            node.quaternion(node.numbers())
+    return found
+
+
+def _force(node: Node) -> JointForce:
+    keys = node.mapping(("joint",), ("torque", "stiffness", "rest", "damping", "friction"))
+    if not keys.keys() & {"torque", "stiffness", "damping", "friction"}:
+        node.fail("exerts nothing; give torque, stiffness, damping or friction")
+    if "friction" in keys:
+        keys["friction"].not_negative()
+    names = ("stiffness", "rest", "damping", "friction")
+    numbers = {name: keys[name].number() for name in names if name in keys}
+    torque = read_effort(keys["torque"]) if "torque" in keys else 0.0
+    return JointForce(keys["joint"].text(), torque, **numbers)
+
+
+def _beam(node: Node) -> BeamSpec:
+    keys = node.mapping(("link", "EI", "mass_per_length"), ("modes", "damping"))
+    modes = keys["modes"].number() if "modes" in keys else 2
+    if modes not in range(1, MOST_MODES + 1):
+        keys["modes"].fail(f"must be a number of modes from 1 to {MOST_MODES}, not {modes:g}")
+    damping = keys["damping"].number() if "damping" in keys else 0.0
+    if damping < 0.0:
+        keys["damping"].fail("must not be negative")
+    return BeamSpec(
+        keys["link"].text(),
+        keys["EI"].positive(),
+        keys["mass_per_length"].positive(),
+        int(modes),
+        damping,
+    )

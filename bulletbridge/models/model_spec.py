@@ -1,0 +1,126 @@
+"""What a model is made of, before anything is loaded."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint, Triple
+from bulletbridge.constraints.motion import Signal
+
+VERSION = 1
+ORIGIN: Triple = (0.0, 0.0, 0.0)
+Z: Triple = (0.0, 0.0, 1.0)
+EARTH: Triple = (0.0, 0.0, -9.81)
+PYBULLET_DATA = "pybullet_data"
+"""A ``urdf`` that starts with this folder is one of PyBullet's own."""
+
+BEAM = "_beam"
+"""After the name of a link that is a beam: the joint whose positions are its amplitudes."""
+
+FileConstraint = LoopJoint | Distance | Coupling
+
+
+@dataclass(frozen=True)
+class BodySpec:
+    """A robot to load.
+
+    Attributes:
+        name: What its links and joints are prefixed with when there are several.
+        urdf: File.
+        fixed_base: Whether its base is part of the world.
+        xyz, rpy: Pose of the base link in the world [m, rad].
+        scale: Factor on its lengths; masses and inertias stay.
+    """
+
+    name: str
+    urdf: Path
+    fixed_base: bool = False
+    xyz: Triple = ORIGIN
+    rpy: Triple = ORIGIN
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class JointForce:
+    """What acts on a joint: torque - damping * rate - stiffness * (position - rest), and friction.
+
+    Friction is Coulomb's: up to so much [N m or N] it holds the joint, beyond it slows it down.
+
+    The torque is a number or a function of time.
+    """
+
+    joint: str
+    torque: float | Signal = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    damping: float = 0.0
+    friction: float = 0.0
+
+    def torque_at(self, t: float) -> float:
+        """The torque at a time [s]."""
+        return self.torque(t)[0] if callable(self.torque) else self.torque
+
+
+@dataclass(frozen=True)
+class BeamSpec:
+    """A chain of segments that stands for a flexible beam.
+
+    Attributes:
+        link: Name of the link that the chain has replaced: that of its last segment.
+        EI: Stiffness [N m²].
+        mass_per_length: [kg/m]
+        modes: How many.
+        damping: Of each mode, relative to its critical one.
+    """
+
+    link: str
+    EI: float
+    mass_per_length: float
+    modes: int = 2
+    damping: float = 0.0
+
+    @property
+    def joint(self) -> str:
+        """Name of the joint whose positions are the amplitudes of the modes."""
+        return self.link + BEAM
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """All that a loops file says; the same model from another file is equal.
+
+    Attributes:
+        name: The file's name without endings.
+        path: The file.
+        bodies: Robots.
+        constraints: Loops.
+        actuated: Joints with a drive; all others are passive.
+        gravity: [m/s²]
+        start_q, start_v: Coordinates held at the start by joint name; others are assembled.
+        start_guess: Positions from which the others are assembled.
+        forces: What acts on joints.
+        beams: Chains of segments that stand for beams.
+        elements: Springs and dampers between frames.
+        joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
+    """
+
+    name: str = field(compare=False)
+    path: Path = field(compare=False)
+    bodies: tuple[BodySpec, ...]
+    constraints: tuple[FileConstraint, ...]
+    actuated: tuple[str, ...] = ()
+    gravity: Triple = EARTH
+    start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    forces: tuple[JointForce, ...] = ()
+    start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    beams: tuple[BeamSpec, ...] = ()
+    joint_friction: bool = False
+    elements: tuple[ForceElement, ...] = ()
+
+
+def pybullet_data_folder() -> Path:
+    """Where PyBullet's own models are."""
+    import pybullet_data
+
+    return Path(pybullet_data.getDataPath()).resolve()

@@ -1,0 +1,140 @@
+"""Names of links and joints in URDF files, so that a loops file is checked before Bullet runs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from xml.etree import ElementTree
+
+from bulletbridge.models.model_spec import BEAM, BodySpec
+from bulletbridge.models.strict_yaml import Node
+
+WORLD, BASE = "world", "base"
+FIXED = ("fixed", "floating")
+"""Kinds of joints without coordinates; Bullet makes floating ones fixed."""
+SINGLE = ("revolute", "continuous", "prismatic")
+"""Kinds of joints with one coordinate."""
+COORDINATES = {"q": {"spherical": 4, BASE: 7}, "v": {"spherical": 3, BASE: 6}}
+"""How many numbers the others start from."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a loops file may name.
+
+    Attributes:
+        links: ``body/link`` when there are several robots; ``world`` is one.
+        joints: Kinds by name; a floating base is the joint ``base``.
+        fixed: Joints that have no coordinate.
+    """
+
+    links: frozenset[str]
+    joints: dict[str, str]
+    fixed: frozenset[str]
+
+    def link(self, node: Node) -> None:
+        """Require the name of a link.
+
+        Raises:
+            LoopFileError: There is none of this name; the message has the nearest.
+        """
+        node.known(sorted(self.links), "link ")
+
+    def joint(self, node: Node) -> str:
+        """Require the name of a joint that moves; return its kind.
+
+        Raises:
+            LoopFileError: There is none of this name; the message has the nearest.
+        """
+        if node.text() in self.fixed:
+            node.fail(f"joint '{node.text()}' is fixed in Bullet; name one that moves")
+        return self.joints[node.known(self.joints, "joint ")]
+
+
+def read_names(bodies: Sequence[BodySpec]) -> Names | None:
+    """The names in the robots' files; None when one is no URDF, which Bullet has to say."""
+    links, joints = {WORLD}, dict[str, str]()
+    for body in bodies:
+        prefix = f"{body.name}/" if len(bodies) > 1 else ""
+        try:
+            robot = ElementTree.parse(body.urdf).getroot()
+        except (ElementTree.ParseError, OSError, LookupError, ValueError):
+            return None
+        found = {link.get("name", "") for link in robot.iterfind("link")}
+        if not found:
+            return None
+        links |= {prefix + name for name in found}
+        if WORLD in found:  # what the reader calls such a link when it is not where the world is
+            links.add(f"{body.name if prefix else robot.get('name', '')}/{WORLD}")
+        for joint in robot.iterfind("joint"):
+            joints[prefix + joint.get("name", "")] = joint.get("type", "")
+        if not body.fixed_base:
+            joints[f"{prefix}{BASE}"] = BASE
+    fixed = frozenset(name for name, kind in joints.items() if kind in FIXED)
+    return Names(
+        frozenset(links), {name: k for name, k in joints.items() if name not in fixed}, fixed
+    )
+
+
+def check_names(root: Node, names: Names) -> None:
+    """Hold every link and joint that a loops file names against what there is.
+
+    Raises:
+        LoopFileError: A name is unknown, or its joint takes other values; the message has line,
+            column and the nearest name.
+    """
+    keys = root.table()
+    for loop in _items(keys, "loops"):
+        entries = loop.table()
+        for end in ("a", "b"):
+            if end in entries:
+                names.link(entries[end].table()["link"])
+        for joint in entries["joints"].names() if "joints" in entries else ():
+            _require_single(joint, names)
+    chains = {name: kind for name, kind in names.joints.items()}
+    for beam in _items(keys, "beams"):
+        names = _with_beam(beam.table(), names)
+    for joint in _items(keys, "actuated"):
+        names.joint(joint)
+    for force in _items(keys, "forces"):
+        entries = force.table()
+        if "joint" in entries:  # springs of a chain that is a beam may stay
+            _require_single(entries["joint"], replace(names, joints=chains | names.joints))
+        else:
+            for end in ("a", "b"):
+                names.link(entries[end].table()["link"])
+    for key, values in (keys["start"].table() if "start" in keys else {}).items():
+        given, sizes = values.table(), COORDINATES["v" if key == "v" else "q"]
+        for joint in values.names():
+            _require_count(given[joint.text()], names.joint(joint), sizes)
+
+
+def _with_beam(entry: dict[str, Node], names: Names) -> Names:
+    """The names when a chain is a beam: its joint for those of the chain."""
+    names.link(entry["link"])
+    link, modes = entry["link"].text(), int(entry["modes"].number()) if "modes" in entry else 2
+    if f"{link}_bend_1" not in names.joints:
+        entry["link"].fail(
+            f"'{link}' is no chain of segments: there is no joint '{link}_bend_1'; write one with "
+            "`bulletbridge flexible`"
+        )
+    joints = {n: kind for n, kind in names.joints.items() if not n.startswith(f"{link}_bend_")}
+    return replace(names, joints=joints | {link + BEAM: f"beam of {modes}"})
+
+
+def _items(keys: dict[str, Node], name: str) -> Iterator[Node]:
+    return keys[name].items() if name in keys else iter(())
+
+
+def _require_single(node: Node, names: Names) -> None:
+    kind = names.joint(node)
+    if kind not in SINGLE:
+        node.fail(f"'{node.text()}' is {kind}; name a revolute or prismatic joint")
+
+
+def _require_count(value: Node, kind: str, sizes: dict[str, int]) -> None:
+    count = len(value.numbers()) if value.is_list() else 1
+    if kind.startswith("beam"):
+        sizes = {kind: int(kind.split()[-1])}
+    needed = sizes.get(kind, 1)
+    if value.is_list() and count != needed or not value.is_list() and kind in sizes:
+        said = "a number" if needed == 1 else f"a list of {needed} numbers"
+        value.fail(f"must be {said} for a {kind} joint")

@@ -1,0 +1,255 @@
+"""The rows of a mixed complementarity problem: bounds, cones, their natural map, and sweeps."""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
+
+
+class Bound:
+    """One row; those of a cone follow each other."""
+
+    lower: Real  # of the impulse, for rows of no cone
+    upper: Real
+    owner: Int  # row whose impulse is the cone's radius, or -1 for a bounded row
+    first: Int  # whether a cone begins here
+    count: Int  # rows of that cone, 1 or 2
+    mu: Real  # semi-axis of the cone in this row, per impulse of its owner
+
+
+BOUND = dtype_of(Bound)
+
+
+LEAST_ALONG = 1e-3
+"""Share of a normal's own diagonal that its friction must leave of it."""
+
+
+ROOM = 7
+"""Lines of scratch of a problem."""
+
+
+class Mixed(NamedTuple):
+    """A problem and the room to solve it in."""
+
+    D: Array  # (n, n)
+    b: Array  # (n,)
+    bounds: Records[Bound]
+    x: Array  # (n,) warm start, solution
+    w: Array  # (n,) velocities D x + b
+    A: Array  # (n, n) scratch of Newton's method
+    step: Array  # (n,)
+    best: Array  # (n,)
+    diagonal: Array  # (n,) of D
+    right: Array  # (n,) b
+    weights: Array  # (n,) of squared impulses in the norm that decides, in units of D
+    spare: Array  # (n,)
+    centre: Array  # (n,) impulses from which that norm is measured
+
+
+@helper
+def velocity(p: Mixed, i: int, n: int) -> float:
+    """Velocity of row i at x."""
+    total = p.b[i]
+    for j in range(n):
+        total += p.D[i, j] * p.x[j]
+    return total
+
+
+@helper
+def cone_scale(p: Mixed, i: int) -> float:
+    """d of the natural map of the cone that begins at row i, in its scaled coordinates."""
+    d = p.bounds[i].mu ** 2 * p.D[i, i]
+    if p.bounds[i].count == 2:
+        other = p.bounds[i + 1].mu ** 2 * p.D[i + 1, i + 1]
+        between = p.bounds[i].mu * p.bounds[i + 1].mu * p.D[i, i + 1]
+        d = 0.5 * (d + other + math.hypot(d - other, 2.0 * between))
+    return d
+
+
+@helper
+def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float, float]:
+    """x/mu - mu w/d of a cone's two rows (the second zero for one), and its length."""
+    mu = p.bounds[i].mu
+    first = x[i] / mu - mu * w[i] / d if mu > 0.0 else 0.0
+    second = 0.0
+    if p.bounds[i].count == 2:
+        mu = p.bounds[i + 1].mu
+        second = x[i + 1] / mu - mu * w[i + 1] / d if mu > 0.0 else 0.0
+    return first, second, math.hypot(first, second)
+
+
+@helper
+def mixed_problem(
+    D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, A: Array, room: Array
+) -> Mixed:
+    """A problem with its scratch and weights in the first ROOM lines of ``room``."""
+    return Mixed(
+        D,
+        b,
+        bounds,
+        x,
+        w,
+        A,
+        room[0],
+        room[1],
+        room[2],
+        room[3],
+        room[4],
+        room[5],
+        room[6],
+    )
+
+
+@helper
+def clip(bound: Bound, x: float) -> float:
+    """The nearest impulse that a bounded row allows."""
+    return min(max(x, bound.lower), bound.upper)
+
+
+@outlined
+def sweep(p: Mixed, n: int, along: bool) -> None:
+    """One Gauss-Seidel pass, in place; w is refreshed on the way.
+
+    Where friction feeds a normal it may throw row after row back and forth between two states:
+    ``along`` lets a normal carry its friction with it.
+    """
+    i = 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner >= 0:
+            put_on_cone(p, i, n)
+            i += bound.count
+            continue
+        if along and i + 1 < n and p.bounds[i + 1].owner == i and p.x[i] > 0.0:
+            put_along(p, i, n)
+        else:
+            put_within(p, i, n)
+        i += 1
+
+
+@helper
+def put_along(p: Mixed, i: int, n: int) -> None:
+    """Nearest impulse of normal i with the cone after it in proportion to that which stops it."""
+    cone, d, share = i + 1, p.D[i, i], 0.0
+    p.w[i] = velocity(p, i, n)
+    for k in range(p.bounds[cone].count):
+        d += p.D[i, cone + k] * p.x[cone + k] / p.x[i]
+    if d > LEAST_ALONG * p.D[i, i]:
+        share = max(1.0 - p.w[i] / (d * p.x[i]), 0.0)
+    p.x[i] *= share
+    for k in range(p.bounds[cone].count):
+        p.x[cone + k] *= share
+
+
+@helper
+def put_within(p: Mixed, i: int, n: int) -> None:
+    """Nearest impulse of a bounded row to that which stops it."""
+    p.w[i] = velocity(p, i, n)
+    if p.D[i, i] > 0.0:
+        p.x[i] = clip(p.bounds[i], p.x[i] - p.w[i] / p.D[i, i])
+
+
+@helper
+def put_on_cone(p: Mixed, i: int, n: int) -> None:
+    """Nearest impulses within the cone that begins at row i to those which stop it."""
+    bound = p.bounds[i]
+    for k in range(bound.count):
+        p.w[i + k] = velocity(p, i + k, n)
+    d, first, second, share = cone_scale(p, i), 0.0, 0.0, 0.0
+    if d > 0.0:
+        radius = max(0.0, p.x[bound.owner])
+        first, second, length = scaled(p, i, d, p.x, p.w)
+        share = radius / length if length > radius else 1.0
+    p.x[i] = bound.mu * share * first
+    if bound.count == 2:
+        p.x[i + 1] = p.bounds[i + 1].mu * share * second
+
+
+@outlined
+def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
+    """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count.
+
+    Infinite where a velocity is not finite: comparisons with what is not a number would pass it by.
+    """
+    worst, total = 0.0, 0.0
+    for i in range(n):
+        total += w[i]
+    if not math.fabs(total) < math.inf:  # isfinite does not survive reassociation
+        return math.inf
+    i = 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner < 0:
+            d = p.D[i, i]
+            if d > 0.0:
+                worst = max(worst, d * math.fabs(x[i] - clip(bound, x[i] - w[i] / d)))
+            i += 1
+            continue
+        d = cone_scale(p, i)
+        if d > 0.0:
+            first, second, length = scaled(p, i, d, x, w)
+            radius = max(0.0, x[bound.owner])
+            share = radius / length if length > radius else 1.0
+            mu = bound.mu
+            worst = max(worst, d * math.fabs(x[i] / mu - share * first) / mu if mu > 0.0 else 0.0)
+            if bound.count == 2 and p.bounds[i + 1].mu > 0.0:
+                mu = p.bounds[i + 1].mu
+                worst = max(worst, d * math.fabs(x[i + 1] / mu - share * second) / mu)
+        i += bound.count
+    return worst
+
+
+@outlined
+def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
+    """w = D x + b."""
+    for i in range(n):
+        total = p.b[i]
+        for j in range(n):
+            total += p.D[i, j] * x[j]
+        w[i] = total
+
+
+@outlined
+def relaxed_sweep(p: Mixed, n: int) -> None:
+    """``sweep`` with friction cones that normals share in: the convex relaxation of Coulomb's law.
+
+    A sliding contact may raise its normal instead of sliding, so sweeps tend to where none slides,
+    if there is such a solution; there both laws agree (Acary and Cadoux 2013, 2.3).
+    """
+    i = 0
+    while i < n:
+        bound, cone = p.bounds[i], i + 1
+        if cone < n and bound.owner < 0 and p.bounds[cone].owner == i:
+            share_cone(p, i, n)
+            i = cone + p.bounds[cone].count
+        elif bound.owner < 0:
+            put_within(p, i, n)
+            i += 1
+        else:
+            put_on_cone(p, i, n)
+            i += bound.count
+
+
+@helper
+def share_cone(p: Mixed, i: int, n: int) -> None:
+    """Nearest impulses of normal i and the cone after it, in the cone of both together."""
+    cone = i + 1
+    p.w[i] = velocity(p, i, n)
+    for k in range(p.bounds[cone].count):
+        p.w[cone + k] = velocity(p, cone + k, n)
+    d = p.D[i, i] + cone_scale(p, cone)
+    if not d > 0.0:
+        return
+    normal = p.x[i] - p.w[i] / d
+    first, second, length = scaled(p, cone, d, p.x, p.w)
+    share = 1.0
+    if length <= -normal:
+        normal, share = 0.0, 0.0
+    elif length > normal:
+        normal = 0.5 * (normal + length)
+        share = normal / length
+    p.x[i] = normal
+    p.x[cone] = p.bounds[cone].mu * share * first
+    if p.bounds[cone].count == 2:
+        p.x[cone + 1] = p.bounds[cone + 1].mu * share * second

@@ -1,0 +1,124 @@
+"""Elimination of mechanisms in link coordinates, body after body: cost grows with the links.
+
+Joint coordinates of a deep tree are full whatever its loops are: every joint moves all that hangs
+on it. In terms of the twists of links the equations
+
+    M x + Jᵀ y = f,    J x = b
+
+join neighbours only. Each body is eliminated with its joint's rates x and with the rows that it can
+carry, which leaves a small dense front between the bodies around it: articulated bodies, in
+clusters where loops join them. A body that hangs from the world is known by its rates, others by
+their twists: these are a body's coordinates here. All pivots are 1 x 1. A row whose compliance is
+small among the bodies eliminated so far is passed on, to be eliminated where something can move
+along it.
+
+Source: Duff and Reid 1983 (multifrontal elimination); Featherstone, Rigid Body Dynamics Algorithms,
+ch. 7 (articulated bodies).
+"""
+
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.numerics.records import Array, Ints, Records, Short, dtype_of
+
+
+class Front:
+    """One body's elimination. Bodies around it are its boundary, its parent among them."""
+
+    body: Short
+    v: Short  # first rate of its joint
+    size: Short  # number of rates
+    first: Short  # of its boundary, in the lists of bodies and of places
+    count: Short  # bodies of the boundary
+    span: Short  # their coordinates
+    own: Short  # coordinates of the body beside its rates: none if it hangs from the world
+    parent: Short  # body, 0 for the world
+    up: Short  # where the parent's coordinates begin in those of the boundary
+    rise: Short  # number of them
+    lead: Short  # first rate of the parent if it hangs from the world, or -1
+    child: Short  # first front that leaves something to this one, or -1
+    sibling: Short  # next one that leaves something to the same front, or -1
+    join: Short  # first of the joins that are eliminated here
+    joins: Short
+    most: Short  # rows that the front can hold
+    keep: Short  # rows that it can pass on
+    row: Short  # start of its row numbers
+    left: Short  # start of what it leaves
+    factor: Short  # start of its factors
+    rows: Short  # rows in it now
+    pivots: Short  # eliminated rates and rows
+
+
+class Join:
+    """Rows between two bodies."""
+
+    loop: Short  # whose they are
+    row: Short
+    rows: Short
+    a: Short  # bodies, 0 for the world
+    b: Short
+    place_a: Short  # where their coordinates begin in those of the boundary, or OWN
+    place_b: Short
+    width_a: Short  # number of coordinates, 0 for the world
+    width_b: Short
+    own_a: Short  # the same, 0 for a body that hangs from the world
+    own_b: Short
+    first_a: Short  # first rate of such a body
+    first_b: Short
+
+
+OWN = -1
+"""Place of the coordinates of the body that a front eliminates."""
+
+
+FRONT, JOIN = dtype_of(Front), dtype_of(Join)
+
+
+class Elimination(NamedTuple):
+    """Plan, factors and scratch of an elimination; twists have k components, 3 or 6.
+
+    A body has at most k coordinates.
+    """
+
+    fronts: Records[Front]
+    around: Ints  # bodies of the boundaries
+    widths: Ints  # numbers of their coordinates
+    places: Ints  # where these begin in the boundary of the front that takes over, or OWN
+    joins: Records[Join]
+    numbers: Ints  # rows in each front, eliminated ones first
+    kept: Ints  # (nc,) whether a row is solved for
+    motion: Array  # (nv, k) twist of each rate
+    inertia: Array  # (nb, k, k) in the coordinates of each body, lower triangle
+    extra: Array  # (nv,) inertia of the rates themselves
+    wrench: Array  # (nc, 2, k) of each row on the coordinates of a and of b
+    left: Array  # what fronts leave, flat
+    factors: Array  # flat
+    W: Array  # (n, n) the front under way, lower triangle: rates, rows, boundary, own coordinates
+    column: Array  # (n,)
+    y: Array  # (n,)
+    push: Array  # (nb, k)
+    twist: Array  # (nb, k) coordinates of the bodies
+    right: Array  # (nc,)
+
+
+@helper
+def triangle(line: int) -> int:
+    """Where a line of a packed triangle begins."""
+    return line * (line + 1) // 2
+
+
+@helper
+def line_of_factors(front: Front, at: int, n: int) -> int:
+    """Where the factors of a pivot begin, minus its number."""
+    return front.factor + at * n - triangle(at)
+
+
+@helper
+def lifted(S: Array, lead: int, c: int, push: Array, first: int) -> float:
+    """What a wrench, from ``first`` on in push, is on coordinate c of a parent."""
+    if lead < 0:
+        return push[first + c]
+    total = 0.0
+    for m in range(S.shape[1]):
+        total += S[lead + c, m] * push[first + m]
+    return total

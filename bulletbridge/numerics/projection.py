@@ -1,0 +1,286 @@
+"""Split of velocity space into what constraints forbid and what they leave free.
+
+M = Lᵀ L with L lower triangular keeps the branches of the tree: zeros stay zeros. In whitened
+coordinates y = L v the metric is the identity, and the constraint rows Y = S J L⁻¹, S scaling every
+row to one unit, are orthonormalised by a pivoted Gram-Schmidt that reveals the rank:
+Y[pivot] = R Q. The projector on the free velocities is I - QᵀQ; neither it nor the weighted inverse
+is ever formed. The normal matrix J M⁻¹ Jᵀ would square the condition number: no rank is taken from
+it.
+
+Source: Kövecses and Piedbœuf 2003, eq. 31-33; Björck, Numerical Methods for Least Squares
+Problems.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
+
+
+class Row:
+    """One scalar constraint: g = 0, J v + g_t = 0, J v̇ + gamma = 0."""
+
+    unit: Real  # to one unit: 1/length for rows in metres
+    scale: Real  # the same, and to a length near one once whitened: what rank is decided on
+    g: Real
+    g_t: Real
+    gamma: Real
+    level: Int  # 0 if it holds a position, 1 if a velocity alone
+    pivot: Int  # number of the row that stands here after pivoting
+    left: Real  # its squared length that earlier rows do not explain
+    full: Real  # its squared length
+
+
+ROW = dtype_of(Row)
+WEAK, LAST = 2, 3
+"""Levels at which rows are taken that are weak: those that hold positions, then velocities."""
+
+
+@kernel
+def factor_mass(M: Array) -> None:
+    """In place M = Lᵀ L from the lower triangle (nv, nv).
+
+    Source: Featherstone, Rigid Body Dynamics Algorithms, table 8.1.
+    """
+    for k in range(M.shape[0] - 1, -1, -1):
+        root = math.sqrt(M[k, k])
+        M[k, k] = root
+        for j in range(k):
+            M[k, j] /= root
+        for i in range(k):
+            x = M[k, i]
+            if x != 0.0:
+                for j in range(i + 1):
+                    M[i, j] -= x * M[k, j]
+
+
+@helper
+def whiten_rows(L: Array, Y: Array) -> None:
+    """Rows into whitened coordinates: Y <- Y L⁻¹."""
+    for r in range(Y.shape[0]):
+        for k in range(L.shape[0] - 1, -1, -1):
+            x = Y[r, k]
+            if x != 0.0:
+                x /= L[k, k]
+                Y[r, k] = x
+                for j in range(k):
+                    Y[r, j] -= x * L[k, j]
+
+
+@helper
+def whiten_force(L: Array, f: Array) -> None:
+    """Forces into whitened coordinates: f <- L⁻ᵀ f."""
+    for k in range(L.shape[0] - 1, -1, -1):
+        x = f[k]
+        if x != 0.0:
+            x /= L[k, k]
+            f[k] = x
+            for j in range(k):
+                f[j] -= x * L[k, j]
+
+
+@helper
+def whiten_velocity(L: Array, y: Array) -> None:
+    """Velocities into whitened coordinates: y <- L y."""
+    for k in range(L.shape[0] - 1, -1, -1):
+        total = 0.0
+        for j in range(k + 1):
+            total += L[k, j] * y[j]
+        y[k] = total
+
+
+@helper
+def unwhiten(L: Array, y: Array) -> None:
+    """Whitened velocities or accelerations back: y <- L⁻¹ y."""
+    for k in range(L.shape[0]):
+        total = y[k]
+        for j in range(k):
+            total -= L[k, j] * y[j]
+        y[k] = total / L[k, k]
+
+
+@helper
+def square(Y: Array, i: int) -> float:
+    """Squared length of row i."""
+    total = 0.0
+    for j in range(Y.shape[1]):
+        total += Y[i, j] * Y[i, j]
+    return total
+
+
+@helper
+def inner(Y: Array, i: int, x: Array) -> float:
+    """Scalar product of row i with x."""
+    total = 0.0
+    for j in range(Y.shape[1]):
+        total += Y[i, j] * x[j]
+    return total
+
+
+@helper
+def add_row(x: Array, s: float, Y: Array, i: int) -> None:
+    """Add s times row i to x."""
+    for j in range(Y.shape[1]):
+        x[j] += s * Y[i, j]
+
+
+@helper
+def take_away(Y: Array, i: int, s: float, k: int) -> float:
+    """Row i <- row i - s times row k; its squared length then."""
+    total = 0.0
+    for j in range(Y.shape[1]):
+        x = Y[i, j] - s * Y[k, j]
+        Y[i, j] = x
+        total += x * x
+    return total
+
+
+@helper
+def exchange(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
+    """Exchange places i and k of the pivoting."""
+    for j in range(Y.shape[1]):
+        Y[i, j], Y[k, j] = Y[k, j], Y[i, j]
+    for j in range(min(i, k)):
+        R[i, j], R[k, j] = R[k, j], R[i, j]
+    a, b = rows[i], rows[k]
+    a.pivot, b.pivot = b.pivot, a.pivot
+    a.left, b.left = b.left, a.left
+    a.full, b.full = b.full, a.full
+
+
+class Caps(NamedTuple):
+    """How many rows may be independent, as decided at closed configurations."""
+
+    rows: int
+    positions: int  # of them, rows that hold positions
+
+
+class Cuts(NamedTuple):
+    """Lengths, relative to the longest row, below which a row is weak, and counts for nothing."""
+
+    weak: float
+    nothing: float
+
+
+@helper
+def orthogonalise(
+    Y: Array, R: Array, rows: Records[Row], caps: Caps, cuts: Cuts
+) -> tuple[int, int]:
+    """Orthonormalise the rows of Y (nc, nv) in place; return how many are strong, and all.
+
+    Rows are taken in the order in which they are differentiated, of each kind the longest first:
+    those that hold positions, those that hold velocities, then what is weak of each. So no position
+    is left to follow from velocities, whose integral it is not.
+
+    Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
+    R below belong to the dependent rows.
+    """
+    top, mixed = 0.0, 0
+    for i in range(Y.shape[0]):
+        row = rows[i]
+        row.full = square(Y, i)
+        row.left = row.full
+        row.pivot = i
+        top = max(top, row.full)
+        mixed += row.level
+    most = min(Y.shape[0], Y.shape[1], caps.rows)
+    level, cut, positions, strong, k = 0, cuts.weak * cuts.weak * top, 0, 0, 0
+    while k < most:
+        best, largest = -1, cut
+        for i in range(k, Y.shape[0]):
+            left = rows[i].left
+            if left > largest:
+                if mixed == 0 or may_follow(rows, i, level, positions < caps.positions):
+                    best, largest = i, left
+        if best < 0:
+            if level == LAST:
+                break
+            level = level + 1 if mixed > 0 else WEAK if level < WEAK else LAST
+            if level == WEAK:
+                strong, cut = k, cuts.nothing * cuts.nothing * top
+            continue
+        if best != k:
+            exchange(Y, R, rows, best, k)
+        length2 = rows[k].left
+        if length2 < 0.01 * rows[k].full:  # lost a digit: twice is enough
+            for i in range(k):
+                s = inner(Y, i, Y[k])
+                R[k, i] += s
+                add_row(Y[k], -s, Y, i)
+        length2 = square(Y, k)
+        if not length2 > cut:
+            rows[k].left = length2
+            continue
+        positions += 1 - rows[rows[k].pivot].level
+        length = math.sqrt(length2)
+        R[k, k] = length
+        for j in range(Y.shape[1]):
+            Y[k, j] /= length
+        for i in range(k + 1, Y.shape[0]):
+            s = inner(Y, k, Y[i])
+            R[i, k] = s
+            if s != 0.0:
+                rows[i].left = take_away(Y, i, s, k)
+        k += 1
+    return (k if level < WEAK else strong), k
+
+
+@helper
+def may_follow(rows: Records[Row], i: int, level: int, more_positions: bool) -> bool:
+    """Whether the row at place i may be taken now."""
+    own = rows[rows[i].pivot].level
+    return own == level % 2 and (own > 0 or more_positions)
+
+
+@helper
+def most_left(Y: Array, rows: Records[Row], rank: int) -> float:
+    """Length of the longest row that the kept ones do not explain, over the longest of all."""
+    left = top = 0.0
+    for i in range(Y.shape[0]):
+        top = max(top, rows[i].full)
+        if i >= rank:
+            left = max(left, rows[i].left)
+    return math.sqrt(left / top) if top > 0.0 else 0.0
+
+
+@helper
+def weakest(R: Array, rank: int) -> float:
+    """Shortest of the kept rows over the longest, each less what those before it explain."""
+    least, most = math.inf, 0.0
+    for i in range(rank):
+        least, most = min(least, R[i, i]), max(most, R[i, i])
+    return least / most if rank > 0 else 1.0
+
+
+@kernel
+def split_rows(
+    L: Array, Y: Array, R: Array, rows: Records[Row], cap: int, positions: int, rtol: float
+) -> int:
+    """Factor M, given in L, and orthonormalise the rows Y in its metric, in place; the rank.
+
+    cap, positions: as of ``Caps``. rtol: rows that are weaker count for nothing.
+    """
+    factor_mass(L)
+    whiten_rows(L, Y)
+    return orthogonalise(Y, R, rows, Caps(cap, positions), Cuts(rtol, rtol))[1]
+
+
+@helper
+def row_space_solution(Y: Array, R: Array, rank: int, y: Array, z: Array) -> None:
+    """Shortest solution z (nv,) of the kept rows; y holds their right sides, and is lost."""
+    for j in range(Y.shape[1]):
+        z[j] = 0.0
+    for i in range(rank):
+        total = y[i]
+        for k in range(i):
+            total -= R[i, k] * y[k]
+        y[i] = total / R[i, i]
+        add_row(z, y[i], Y, i)
+
+
+@helper
+def project_out(Y: Array, rank: int, x: Array) -> None:
+    """Take away from x what the kept rows forbid: x <- (I - QᵀQ) x."""
+    for i in range(rank):
+        add_row(x, -inner(Y, i, x), Y, i)

@@ -1,0 +1,130 @@
+"""Where the solution of Coulomb's law is looked for, and which is taken: rest after rest.
+
+Where the sharing of loads is not determined, all contacts may slide in one solution of a mixed
+problem and none in another. What rests has no reason to begin, if the same load can hold it: rest
+that takes more, squeezed out of rigid bodies by themselves, is not looked for.
+"""
+
+import math
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.numerics.complementarity import LIGHTEST, MOST_STAGES, Outcome, solve_mixed
+from bulletbridge.numerics.complementarity_rows import (
+    ROOM,
+    Bound,
+    Mixed,
+    mixed_problem,
+    relaxed_sweep,
+    velocities,
+)
+from bulletbridge.numerics.records import Array, Records
+
+AT_REST = 1e-3
+"""Slip [m/s or rad/s] up to which a contact counts as resting at the start of a step."""
+STARTS = 1e-9
+"""Slip above which it has begun to slide."""
+FROM_NOTHING, FROM_BEFORE, LONGEST = 32, 128, 512
+"""Sweeps of the relaxation from no impulses, from those of the last step, and from none again if
+nothing has solved."""
+JAMMED = 1e3
+"""Residual, in tolerances, above which a problem counts as unsolved; another solution of one that
+is all but solved may share loads in another way."""
+SAME_LOAD = 1e-6
+"""Share of the sum of all normal impulses by which rest may have more of them."""
+
+
+class Rest(NamedTuple):
+    """What is known of the start of a step, and room."""
+
+    start: Array  # (n,) velocities of the rows at the start
+    warm: Array  # (n,) impulses of the last step
+    found: Array  # (n,) impulses of the first solution
+
+
+@outlined
+def slip_after_rest(p: Mixed, rest: Rest, n: int) -> float:
+    """Largest slip at the end of a step among contacts that rested under load before it."""
+    most, i = 0.0, 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner < 0:
+            i += 1
+            continue
+        before, after = math.fabs(rest.start[i]), math.fabs(p.w[i])
+        if bound.count == 2:
+            before = math.hypot(before, rest.start[i + 1])
+            after = math.hypot(after, p.w[i + 1])
+        if before <= AT_REST and rest.warm[bound.owner] > 0.0:
+            most = max(most, after)
+        i += bound.count
+    return most
+
+
+@helper
+def load(p: Mixed, n: int) -> float:
+    """Sum of the normal impulses."""
+    total = 0.0
+    for i in range(n):
+        if p.bounds[i].owner >= 0 and p.bounds[i].owner == i - 1:
+            total += p.x[i - 1]
+    return total
+
+
+@outlined
+def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
+    """``solve_mixed``; where that fails, or resting contacts begin to slide, again from elsewhere.
+
+    The first attempt starts from x, others where the convex relaxation leads from no impulses, then
+    from those of the last step. Until one solves, the best counts; then those that solve as well,
+    if less begins to slide and the load is no greater. One that is not finite is none. Without any,
+    impulses are no numbers, and the step fails.
+    """
+    residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
+    jammed = JAMMED * tolerance
+    for attempt in range(4):
+        if attempt > 0:
+            count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
+            for i in range(n):
+                p.x[i] = rest.warm[i] if attempt == 2 else 0.0
+            for _ in range(count):
+                relaxed_sweep(p, n)
+            sweeps += count
+        outcome = solve_mixed(p, n, tolerance, MOST_STAGES)
+        sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
+        if outcome.residual == math.inf:
+            continue
+        slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
+        better = outcome.residual < residual
+        if residual <= jammed:
+            as_well = outcome.residual <= max(residual, tolerance)
+            better = as_well and slipping < 0.5 * slip and loaded <= most
+        if better:
+            residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
+            for i in range(n):
+                rest.found[i] = p.x[i]
+        if residual <= jammed and (slip <= STARTS or attempt == 2):
+            break
+    for i in range(n):
+        p.x[i] = rest.found[i] if residual < math.inf else math.nan
+    velocities(p, p.x, p.w, n)
+    return Outcome(residual, sweeps, newtons)
+
+
+@kernel
+def solve_resting_problem(
+    D: Array,
+    b: Array,
+    bounds: Records[Bound],
+    x: Array,
+    w: Array,
+    A: Array,
+    vectors: Array,
+    tolerance: float,
+) -> float:
+    """``solve_resting`` from x, all weighted alike; A (n, n), vectors (ROOM + 3, n) scratch."""
+    p = mixed_problem(D, b, bounds, x, w, A, vectors)
+    rest = Rest(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
+    for i in range(len(b)):
+        p.weights[i], p.centre[i], rest.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
+    return solve_resting(p, rest, len(b), tolerance).residual

@@ -1,0 +1,292 @@
+"""Vectors, matrices (three rows) and spatial pairs (angular, linear) as tuples of floats.
+
+Tuples live in registers: the compiler inlines every function here into the kernels that call it.
+"""
+
+import math
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.numerics.records import Array, Matrix, Vector
+
+Pair = tuple[Vector, Vector]
+"""A twist (angular, linear velocity) or a wrench (moment, force)."""
+Inertia = tuple[float, Vector, Matrix]
+"""Mass, mass times centre, second moment about the origin."""
+Quaternion = tuple[float, float, float, float]
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+@helper
+def copy_into(target: Array, source: Array) -> None:
+    """Copy a source, or as much of it as its target has room for."""
+    for k in range(min(len(target), len(source))):
+        target[k] = source[k]
+
+
+@helper
+def vec(x: Array) -> Vector:
+    """Read a vector from a record field."""
+    return x[0], x[1], x[2]
+
+
+@helper
+def mat(x: Array) -> Matrix:
+    """Read a matrix from a record field."""
+    return vec(x[0]), vec(x[1]), vec(x[2])
+
+
+@helper
+def put(x: Array, a: Vector) -> None:
+    """Write a vector into a record field."""
+    x[0], x[1], x[2] = a[0], a[1], a[2]
+
+
+@helper
+def put_mat(x: Array, A: Matrix) -> None:
+    """Write a matrix into a record field."""
+    put(x[0], A[0])
+    put(x[1], A[1])
+    put(x[2], A[2])
+
+
+@helper
+def add(a: Vector, b: Vector) -> Vector:
+    """Sum of vectors."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@helper
+def sub(a: Vector, b: Vector) -> Vector:
+    """Difference of vectors."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@helper
+def scale(s: float, a: Vector) -> Vector:
+    """Vector times a number."""
+    return s * a[0], s * a[1], s * a[2]
+
+
+@helper
+def dot(a: Vector, b: Vector) -> float:
+    """Scalar product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@helper
+def norm(a: Vector) -> float:
+    """Length."""
+    return math.sqrt(dot(a, a))
+
+
+@helper
+def cross(a: Vector, b: Vector) -> Vector:
+    """Vector product."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@helper
+def apply(A: Matrix, b: Vector) -> Vector:
+    """Matrix times vector."""
+    return dot(A[0], b), dot(A[1], b), dot(A[2], b)
+
+
+@helper
+def transpose(A: Matrix) -> Matrix:
+    """Rows and columns exchanged."""
+    return (
+        (A[0][0], A[1][0], A[2][0]),
+        (A[0][1], A[1][1], A[2][1]),
+        (A[0][2], A[1][2], A[2][2]),
+    )
+
+
+@helper
+def mul(A: Matrix, B: Matrix) -> Matrix:
+    """Matrix product."""
+    T = transpose(B)
+    return apply(T, A[0]), apply(T, A[1]), apply(T, A[2])
+
+
+@helper
+def add_mat(A: Matrix, B: Matrix) -> Matrix:
+    """Sum of matrices."""
+    return add(A[0], B[0]), add(A[1], B[1]), add(A[2], B[2])
+
+
+@helper
+def outer(a: Vector, b: Vector) -> Matrix:
+    """Dyadic product."""
+    return scale(a[0], b), scale(a[1], b), scale(a[2], b)
+
+
+@helper
+def diagonal(s: float) -> Matrix:
+    """Identity times a number."""
+    return (s, 0.0, 0.0), (0.0, s, 0.0), (0.0, 0.0, s)
+
+
+@helper
+def rotation(x: float, y: float, z: float, w: float) -> Matrix:
+    """Rotation of a unit quaternion."""
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+@helper
+def turn_z(R: Matrix, angle: float) -> Matrix:
+    """Rotation R followed, in its own axes, by a turn about z."""
+    c, s = math.cos(angle), math.sin(angle)
+    x, y, z = transpose(R)
+    return transpose((add(scale(c, x), scale(s, y)), sub(scale(c, y), scale(s, x)), z))
+
+
+@helper
+def quat_exp(a: Vector) -> Quaternion:
+    """Unit quaternion xyzw of the rotation vector a."""
+    half = 0.5 * norm(a)
+    # sin(h)/h to round-off by its series where the quotient would lose digits
+    s = 0.5 * (math.sin(half) / half if half > 1e-4 else 1.0 - half * half / 6.0)
+    return s * a[0], s * a[1], s * a[2], math.cos(half)
+
+
+@helper
+def quat_mul(a: Quaternion, b: Quaternion) -> Quaternion:
+    """Product of quaternions xyzw: first b, then a."""
+    return (
+        a[3] * b[0] + a[0] * b[3] + a[1] * b[2] - a[2] * b[1],
+        a[3] * b[1] + a[1] * b[3] + a[2] * b[0] - a[0] * b[2],
+        a[3] * b[2] + a[2] * b[3] + a[0] * b[1] - a[1] * b[0],
+        a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2],
+    )
+
+
+@helper
+def put_quat(x: Array, a: Quaternion) -> None:
+    """Write a quaternion, normalised."""
+    s = 1.0 / math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + a[3] * a[3])
+    x[0], x[1], x[2], x[3] = s * a[0], s * a[1], s * a[2], s * a[3]
+
+
+@helper
+def rotation_vector(R: Matrix) -> Vector:
+    """Rotation vector (logarithm) of a rotation matrix, through its quaternion.
+
+    Accurate for every angle up to pi: the quaternion's largest component is never divided away.
+    """
+    xx, yy, zz = R[0][0], R[1][1], R[2][2]
+    skew = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
+    trace = xx + yy + zz
+    if trace > 0.0:
+        w = 0.5 * math.sqrt(1.0 + trace)
+        v = scale(0.25 / w, skew)
+    elif xx >= yy and xx >= zz:
+        x = 0.5 * math.sqrt(1.0 + xx - yy - zz)
+        w = 0.25 * skew[0] / x
+        v = (x, 0.25 * (R[0][1] + R[1][0]) / x, 0.25 * (R[0][2] + R[2][0]) / x)
+    elif yy >= zz:
+        y = 0.5 * math.sqrt(1.0 + yy - xx - zz)
+        w = 0.25 * skew[1] / y
+        v = (0.25 * (R[0][1] + R[1][0]) / y, y, 0.25 * (R[1][2] + R[2][1]) / y)
+    else:
+        z = 0.5 * math.sqrt(1.0 + zz - xx - yy)
+        w = 0.25 * skew[2] / z
+        v = (0.25 * (R[0][2] + R[2][0]) / z, 0.25 * (R[1][2] + R[2][1]) / z, z)
+    if w < 0.0:
+        w, v = -w, scale(-1.0, v)
+    sine = norm(v)
+    if sine < 1e-8:  # angle/sine is 2 to round-off
+        return scale(2.0, v)
+    return scale(2.0 * math.atan2(sine, w) / sine, v)
+
+
+@helper
+def tilt(a: Vector, b: Vector) -> Vector:
+    """Smallest rotation vector that turns unit vector a into b; any axis when they are opposite."""
+    n = cross(a, b)
+    sine, cosine = norm(n), dot(a, b)
+    if sine < 1e-8:
+        if cosine > 0.0:
+            return n
+        side = (1.0, 0.0, 0.0) if abs(a[0]) < 0.7 else (0.0, 1.0, 0.0)
+        n = cross(a, side)
+        return scale(math.pi / norm(n), n)
+    return scale(math.atan2(sine, cosine) / sine, n)
+
+
+@helper
+def dexp_inverse(u: Vector, w: Vector, side: float) -> Vector:
+    """Rate of the rotation vector u of exp(u) R (side 1) or R exp(u) (side -1) turning at w.
+
+    w is in the axes outside the factor exp(u): world axes for side 1, body axes for side -1.
+    Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, III.4.
+    """
+    angle2 = dot(u, u)
+    if angle2 < 1e-4:
+        c = 1.0 / 12.0 + angle2 / 720.0 + angle2 * angle2 / 30240.0
+    else:
+        half = 0.5 * math.sqrt(angle2)
+        c = (1.0 - half / math.tan(half)) / angle2
+    uw = cross(u, w)
+    return add(add(w, scale(-0.5 * side, uw)), scale(c, cross(u, uw)))
+
+
+@helper
+def power(wrench: Pair, twist: Pair) -> float:
+    """Power of a wrench on a twist."""
+    return dot(wrench[0], twist[0]) + dot(wrench[1], twist[1])
+
+
+@helper
+def velocity_at(twist: Pair, point: Vector) -> Vector:
+    """Velocity of the point of a moving space that is at ``point``."""
+    return add(twist[1], cross(twist[0], point))
+
+
+@helper
+def add_inertia(A: Inertia, B: Inertia) -> Inertia:
+    """Inertia of two bodies that move as one."""
+    return A[0] + B[0], add(A[1], B[1]), add_mat(A[2], B[2])
+
+
+@helper
+def inertia_at(c: Vector, m: float, J: Matrix) -> Inertia:
+    """Inertia about the origin of a mass m at c with inertia J about c."""
+    moved = add_mat(diagonal(m * dot(c, c)), outer(scale(-m, c), c))
+    return m, scale(m, c), add_mat(J, moved)
+
+
+@helper
+def momentum(inertia: Inertia, twist: Pair) -> Pair:
+    """Angular momentum about the origin, linear momentum."""
+    m, h, J = inertia
+    w, v = twist
+    return add(apply(J, w), cross(h, v)), sub(scale(m, v), cross(h, w))
+
+
+@helper
+def motion_cross(a: Pair, b: Pair) -> Pair:
+    """Rate of the twist b that is carried along by the twist a."""
+    return cross(a[0], b[0]), add(cross(a[0], b[1]), cross(a[1], b[0]))
+
+
+@helper
+def force_cross(a: Pair, f: Pair) -> Pair:
+    """Rate of the wrench f that is carried along by the twist a."""
+    return add(cross(a[0], f[0]), cross(a[1], f[1])), cross(a[0], f[1])
+
+
+@helper
+def add_pair(a: Pair, b: Pair) -> Pair:
+    """Sum of two twists or wrenches."""
+    return add(a[0], b[0]), add(a[1], b[1])
+
+
+@helper
+def scale_pair(s: float, a: Pair) -> Pair:
+    """Twist or wrench times a number."""
+    return scale(s, a[0]), scale(s, a[1])

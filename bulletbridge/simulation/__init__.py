@@ -1,1 +1,0 @@
-"""Systems in time: assembly, redundancy, steps, integrators, evaluation."""

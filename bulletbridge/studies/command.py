@@ -1,0 +1,107 @@
+"""``bulletbridge sweep``."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from bulletbridge.errors import ModelError
+from bulletbridge.system.options import Integrator
+
+
+def sweep(
+    model: Annotated[str, typer.Argument(help="Bundled name or path of a loops file.")],
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUES",
+            help="LINK.mass, JOINT.damping, .stiffness, .torque, ELEMENT.FIELD of a spring, "
+            "start.JOINT, rate.JOINT, gravity.x, .y, .z, or dt; values as LOW:HIGH:COUNT, "
+            "VALUE,VALUE,..., or LOW:HIGH with --random; :log after them for equal factors. "
+            "Repeat for several.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Results, *.parquet.")],
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Every combination of values; the default.")
+    ] = False,
+    random: Annotated[
+        int | None,
+        typer.Option("--random", metavar="N", min=1, help="N runs, spread as a Latin hypercube."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of --random.")] = 0,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="gap, energy_drift, force.LOOP, torque.LOOP (largest over the run), final.JOINT, "
+            "min.JOINT, max.JOINT, speed.JOINT; repeat for several. Those without a joint unless "
+            "given.",
+        ),
+    ] = None,
+    duration: Annotated[float, typer.Option(help="Simulated time [s].")] = 1.0,
+    dt: Annotated[float, typer.Option("--dt", help="Step [s].")] = 1 / 240,
+    every: Annotated[int, typer.Option(min=1, help="Steps from one look to the next.")] = 1,
+    integrator: Annotated[str | None, typer.Option(help="As in compare.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as cores unless given.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers do the runs."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with results that are there.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the results: png, svg or pdf.")
+    ] = None,
+) -> None:
+    """Run a model for many parameters over processes or a cluster, and keep what is measured."""
+    from bulletbridge.console import progress_bars
+    from bulletbridge.models.urdf_file import is_file
+    from bulletbridge.studies import run
+    from bulletbridge.studies.figures import plot_study, require_figure
+    from bulletbridge.studies.measures import ModelRun
+    from bulletbridge.studies.parameters import require_known
+    from bulletbridge.studies.study import grid as combined
+    from bulletbridge.studies.study import grid_values, read_setting, sample
+    from bulletbridge.system.options import INTEGRATORS
+
+    if grid and random is not None:
+        raise ModelError("--grid and --random exclude each other; leave one out")
+    if integrator is not None:
+        require_known("integrator", integrator, list(INTEGRATORS))
+    if plot is not None:
+        require_figure(plot)
+    spreads = dict(map(read_setting, settings))
+    if len(spreads) < len(settings):
+        raise ModelError("a parameter is set twice; give all its values in one --set")
+    if random is None:
+        points = combined({name: grid_values(name, spread) for name, spread in spreads.items()})
+    else:
+        points = sample(spreads, random, seed)
+    measures = tuple(measure or ())
+    path = str(Path(model).absolute()) if is_file(Path(model)) else model
+    function = ModelRun(path, duration, measures, dt, every, cast(Integrator | None, integrator))
+    function.check(points[0])
+    with progress_bars() as progress:
+        task = progress.add_task(model, total=len(points))
+
+        def show(done: int, failed: int, everything: int) -> None:
+            text = f"{done}/{everything}" + (f", {failed} failed" if failed else "")
+            progress.update(task, completed=done, description=f"{model} {text}")
+
+        results = run.sweep(
+            function, points, output,
+            workers=workers, cluster=cluster, resume=resume, progress=show,
+        )  # fmt: skip
+    errors = [error for error in results.errors if error]
+    print(f"{len(results.runs)} runs, {len(errors)} failed: {output}")
+    if errors:
+        print(f"first failure: {errors[0]}")
+    if len(errors) == len(results.runs):
+        raise typer.Exit(1)
+    if plot is not None:
+        plot_study(results).savefig(plot)
+        print(f"plot: {plot}")

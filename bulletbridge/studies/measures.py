@@ -1,0 +1,162 @@
+"""One run of a model in a study, and what is measured of it."""
+
+import hashlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
+
+from bulletbridge.errors import ModelError
+from bulletbridge.models.bundled import find
+from bulletbridge.models.load import LoadedModel, load
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.studies.parameters import (
+    changed_mechanism,
+    changed_spec,
+    is_single,
+    names_of,
+    require_known,
+)
+from bulletbridge.system.options import Integrator
+from bulletbridge.system.system import System
+
+OF_JOINTS = ("final", "min", "max", "speed")
+OF_LOOPS = ("force", "torque")
+_bullet = Lock()  # threads of a cluster's worker share it
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """A function of parameters that runs a model; processes can receive it.
+
+    Attributes:
+        model: Bundled name or path of a loops file.
+        duration: Simulated time [s].
+        measures: ``gap`` [m] and ``energy_drift`` [J], the largest ones; ``force.LOOP`` [N] and
+            ``torque.LOOP`` [N m], the largest reactions; ``final``, ``min`` and ``max`` ``.JOINT``,
+            its position, and ``speed.JOINT``, its largest rate. All but those of joints, unless
+            given.
+        dt: Step [s], unless it is a parameter.
+        every: Steps from one look at the state to the next.
+        integrator: As in ``System``, its default unless given.
+    """
+
+    model: str
+    duration: float = 1.0
+    measures: tuple[str, ...] = ()
+    dt: float = 1 / 240
+    every: int = 1
+    integrator: Integrator | None = None
+
+    def __call__(self, parameters: Mapping[str, float]) -> dict[str, float]:
+        """What is measured of one run.
+
+        Raises:
+            ModelError: A parameter or measure does not exist.
+            BulletBridgeError: The run failed.
+        """
+        with self._loaded(parameters) as model:
+            measures = self.measures or standard(model)
+            return observe(model.system, measures, self._steps(parameters), self.every)
+
+    def check(self, parameters: Mapping[str, float]) -> tuple[str, ...]:
+        """The measures, found out before a long study.
+
+        Raises:
+            ModelError: A parameter or measure does not exist, or a number is impossible.
+        """
+        if not self.duration > 0.0 or self.every < 1:
+            raise ModelError(
+                f"a duration of {self.duration:g} s and a look every {self.every} steps are not"
+                " possible; give a positive duration, and one or more"
+            )
+        with load(self._spec()) as model:
+            known = names_of(model)
+            for name in parameters:
+                require_known("parameter", name, known)
+            available = measures_of(model)
+            for name in self.measures:
+                require_known("measure", name, available)
+            return self.measures or standard(model)
+
+    @property
+    def about(self) -> str:
+        """What is run: settings, and the contents of the files."""
+        spec = self._spec()
+        files = [spec.path, *(body.urdf for body in spec.bodies)]
+        digests = [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files]
+        return f"{asdict(self)} {digests}"
+
+    def _spec(self) -> ModelSpec:
+        return read_loops(find(self.model))
+
+    def _steps(self, parameters: Mapping[str, float]) -> int:
+        return max(1, round(self.duration / parameters.get("dt", self.dt)))
+
+    @contextmanager
+    def _loaded(self, parameters: Mapping[str, float]) -> Generator[LoadedModel, None, None]:
+        """The model with these parameters."""
+        spec = changed_spec(self._spec(), parameters)
+        with _bullet:
+            model = load(
+                spec,
+                adjust=lambda mechanism: changed_mechanism(mechanism, spec, parameters),
+                dt=parameters.get("dt", self.dt),
+                integrator=self.integrator,
+            )
+        try:
+            yield model
+        finally:
+            with _bullet:
+                model.close()
+
+
+def standard(model: LoadedModel) -> tuple[str, ...]:
+    """What is measured unless something is asked for."""
+    names = model.system.encoded.rows
+    return ("gap", "energy_drift", *(f"{field}.{name}" for name in names for field in OF_LOOPS))
+
+
+def measures_of(model: LoadedModel) -> list[str]:
+    """All that can be measured."""
+    joints = [n for n, joint in model.system.mechanism.joints.items() if is_single(joint)]
+    return [*standard(model), *(f"{what}.{joint}" for what in OF_JOINTS for joint in joints)]
+
+
+def observe(system: System, measures: tuple[str, ...], steps: int, every: int) -> dict[str, float]:
+    """Advance by steps and measure at the start and after every so many."""
+    found = dict.fromkeys(measures, 0.0)
+    start = system.evaluate().energy
+    look(system, found, start, True)
+    for done in range(0, steps, every):
+        part = min(every, steps - done)
+        system.rollout(part, part)
+        look(system, found, start, False)
+    return found
+
+
+def look(system: System, found: dict[str, float], start: float, first: bool) -> None:
+    """Take the present state into account."""
+    reactions = system.reactions() if any(m.split(".")[0] in OF_LOOPS for m in found) else {}
+    seen = system.evaluate() if "gap" in found or "energy_drift" in found else None
+    for measure, before in found.items():
+        what, _, name = measure.partition(".")
+        if what in OF_LOOPS:
+            force = reactions[name].force if what == "force" else reactions[name].torque
+            value = max(before, float((force @ force) ** 0.5))
+        elif what == "gap" and seen is not None:
+            value = max(before, seen.largest("metres"))
+        elif what == "energy_drift" and seen is not None:
+            value = max(before, abs(seen.energy - start))
+        else:
+            joint = system.mechanism.joint(name)
+            q, rate = float(system.q[joint.q.start]), abs(float(system.v[joint.v.start]))
+            if what == "speed":
+                value = max(before, rate)
+            elif what == "final" or first:
+                value = q
+            else:
+                value = min(before, q) if what == "min" else max(before, q)
+        found[measure] = value

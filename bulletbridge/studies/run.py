@@ -1,0 +1,100 @@
+"""Parameter studies from Python."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bulletbridge.errors import ModelError
+from bulletbridge.numerics.records import array_of
+from bulletbridge.studies.journal import COLUMNS, Journal, Results
+from bulletbridge.studies.measures import ModelRun
+from bulletbridge.studies.study import Parameters, Study, grid
+from bulletbridge.studies.workers import Function, on_cluster, on_this_machine
+
+Report = Callable[[int, int, int], None]
+"""Called with the runs done, those of them that failed, and all."""
+
+
+def nothing(_done: int, _failed: int, _all: int) -> None:
+    """Show nothing."""
+
+
+def sweep(
+    function: Function,
+    parameters: Mapping[str, Sequence[float]] | Sequence[Mapping[str, float]],
+    file: str | Path,
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+    resume: bool = False,
+    progress: Report = nothing,
+) -> Results:
+    """Run a function for many parameters over processes, and keep its results in one file.
+
+    Each result is on disk as soon as it is there. A run whose worker dies is repeated; one that
+    raises is kept with its error. A study whose client died goes on with ``resume``, with nothing
+    lost or done twice.
+
+    Args:
+        function: From parameters by name to numbers by name; ``ModelRun`` is one. Processes must be
+            able to import it: a function of a module, and not of an interactive session.
+        parameters: Values by name, for every combination of them; or the parameters of each run.
+        file: Where the results go: ``*.parquet``.
+        workers: Processes on this machine; as many as cores unless given.
+        cluster: Address of a Dask scheduler whose workers do the runs instead.
+        resume: Go on with a study that was begun, or show one that is done.
+        progress: Called after each run.
+
+    Raises:
+        ModelError: There are no runs, ``file`` has other results, or there is no such cluster.
+        BulletBridgeError: The disk is full or the cluster lost; what was done is kept.
+        MissingExtraError: pyarrow, or distributed for a cluster, is not installed.
+    """
+    runs = grid(parameters) if isinstance(parameters, Mapping) else list(parameters)
+    study = study_of(function, [dict(run) for run in runs])
+    if workers is not None and workers < 1:
+        raise ModelError(f"workers is {workers}; give one or more")
+    journal = Journal(Path(file), study, resume)
+    try:
+        missing = {n: study.parameters(n) for n in range(len(runs)) if n not in journal.done}
+        failed = sum(map(bool, journal.results().errors))
+        progress(len(journal.done), failed, len(runs))
+        if missing:
+            if cluster is not None:
+                outcomes = on_cluster(function, missing, cluster)
+            else:
+                outcomes = on_this_machine(function, missing, workers)
+            for run, outcome in outcomes:
+                journal.add(run, outcome)
+                failed += bool(outcome.error)
+                progress(len(journal.done), failed, len(runs))
+        return journal.finish()
+    finally:
+        journal.close()
+
+
+def study_of(function: Function, runs: Sequence[Parameters]) -> Study:
+    """The study of a function at these points.
+
+    Raises:
+        ModelError: There are none, they differ in their parameters, or some are no numbers.
+    """
+    if not runs or not runs[0]:
+        raise ModelError("a study needs parameters; give some values")
+    names = tuple(runs[0])
+    if any(set(run) != set(names) for run in runs):
+        raise ModelError("the runs of a study differ in the names of their parameters")
+    taken = [name for name in names if name in COLUMNS]
+    if taken:
+        raise ModelError(
+            f"a parameter is called '{taken[0]}', as a column of the results is; give it another"
+            " name"
+        )
+    points = array_of("parameters", [[run[name] for name in names] for run in runs])
+    if points.shape != (len(runs), len(names)):
+        raise ModelError(f"parameters have shape {points.shape}; give one number for each name")
+    if isinstance(function, ModelRun):
+        about = function.about
+    else:
+        kind = function if hasattr(function, "__qualname__") else type(function)
+        about = f"{kind.__module__}.{getattr(kind, '__qualname__', '')}"
+    return Study(names, points, about)

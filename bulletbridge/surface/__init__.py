@@ -1,1 +1,0 @@
-"""What users touch: loops files, comparison with Bullet, reports, the command line."""

@@ -1,0 +1,1 @@
+"""The system: its state, assembly, constraints that come and go, evaluation, rollouts."""

@@ -1,0 +1,187 @@
+"""Consistent configurations and velocities from inconsistent guesses.
+
+Levenberg-Marquardt in the metric of M with short steps: the configuration found is the one that
+continues the guess, not the other branch of the mechanism.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.engine.failures import owner
+from bulletbridge.engine.redundancy import column_lengths, whiten
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array, Mask, array_of
+
+Values = Mapping[str, float | Sequence[float]]
+LONGEST_MOVE = 0.3
+"""Of one iteration, in radians or mechanism lengths."""
+MOST_ITERATIONS = 300
+SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
+"""Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """What assembly did to one joint: coordinates before and after."""
+
+    joint: str
+    before: Array
+    after: Array
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Result of an assembly.
+
+    Attributes:
+        moved: Joints whose coordinates changed.
+        iterations: Needed for the configuration.
+        gap: Largest residual that stays in redundant rows [m or rad].
+    """
+
+    moved: tuple[Move, ...]
+    iterations: int
+    gap: float
+
+
+def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Mask:
+    """Write named joint values into q or v; return the mask (nv,) of the rates they belong to.
+
+    Raises:
+        ModelError: Unknown joint, wrong number of values, or a value that is not finite.
+    """
+    held = np.zeros(mechanism.nv, bool)
+    for name, value in values.items():
+        joint = mechanism.joint(name)
+        part = joint.q if coordinates == "q" else joint.v
+        numbers = np.atleast_1d(array_of(f"{coordinates} of joint '{name}'", value))
+        if numbers.shape != (part.stop - part.start,) or not np.all(np.isfinite(numbers)):
+            raise ModelError(
+                f"{coordinates} of joint '{name}' must be {part.stop - part.start} finite "
+                f"number(s), not {value}"
+            )
+        if coordinates == "q" and joint.kind in ("spherical", "free"):
+            length = float(np.linalg.norm(numbers[-4:]))
+            if not length > 1e-9:
+                raise ModelError(f"the quaternion xyzw of joint '{name}' is zero")
+            numbers[-4:] /= length
+        x[part] = numbers
+        held[joint.v] = True
+    return held
+
+
+def close(
+    solver: Solver, q: Array, t: float, held: Mask, enough: float = 1e-12
+) -> tuple[Array, int]:
+    """Configuration nearest to q whose rows all vanish, with the held rates not moved.
+
+    A guess that leads nowhere, such as a stretched chain, is shaken with growing force, and the
+    nearest of what is then found is taken.
+
+    Returns:
+        The configuration, which is closed as far as its rows allow, and the iterations needed.
+    """
+    found, iterations = descend(solver, q, t, held)
+    if open_by(solver, found, t) <= enough:
+        return found, iterations
+    rng = np.random.default_rng(0)
+    lengths = column_lengths(solver.mechanism, solver.encoded.length)
+    shaken = np.empty_like(q)
+    for force in SHAKES:
+        closed: list[tuple[float, Array]] = []
+        for _ in range(SHAKES_EACH):
+            move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
+            displace(solver.bodies, q, move, 1.0, shaken)
+            candidate, more = descend(solver, shaken, t, held)
+            iterations += more
+            if open_by(solver, candidate, t) <= enough:
+                closed.append((float(np.abs(candidate - q).sum()), candidate))
+        if closed:
+            return min(closed, key=lambda pair: pair[0])[1], iterations
+    return found, iterations
+
+
+def round_off(solver: Solver, q: Array, t: float) -> float:
+    """Residual, divided by its unit, that double precision may leave: 1e-12 of sizes above one."""
+    poses = solver.terms(q, np.zeros(solver.mechanism.nv), t).poses
+    distance = float(np.abs(poses["p"]).max()) / solver.encoded.length
+    return 1e-12 * max(1.0, distance, float(np.abs(q).max(initial=0.0)))
+
+
+def open_by(solver: Solver, q: Array, t: float) -> float:
+    """Largest residual of all rows, divided by its unit."""
+    terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
+    return float(np.abs(solver.encoded.scale * terms.g).max(initial=0.0))
+
+
+def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]:
+    """Least residual downhill from q; configuration and iterations."""
+    q = q.copy()
+    positions = solver.encoded.has_position  # what only rolls may slip into its place
+    unit, free = np.where(positions, solver.encoded.scale, 0.0), ~held
+    reach = LONGEST_MOVE * column_lengths(solver.mechanism, solver.encoded.length)
+    damping, best = 1e-4, np.inf
+    zero, trial = np.zeros(solver.mechanism.nv), q.copy()
+    terms = solver.terms(q, zero, t)
+    for iteration in range(MOST_ITERATIONS):
+        g = unit * terms.g
+        best = float(g @ g)
+        if np.abs(g).max(initial=0.0) < 1e-15 or not free.any():
+            return q, iteration
+        M = terms.M[np.ix_(free, free)]
+        Y = whiten(M, unit[:, None] * terms.J[:, free])
+        if not np.all(np.isfinite(Y)):  # the ends of a rod coincide, and it has no direction
+            return q, iteration
+        U, s, Vt = np.linalg.svd(Y, full_matrices=False)
+        weights = s / (s * s + damping * s[0] ** 2) if s.size and s[0] > 0 else s
+        move = zero.copy()
+        y = Vt.T @ (weights * (U.T @ g))
+        move[free] = -np.linalg.solve(np.linalg.cholesky(M).T, y)
+        move /= max(1.0, float(np.abs(move / reach).max()))
+        displace(solver.bodies, q, move, 1.0, trial)
+        new_terms = solver.terms(trial, zero, t)
+        new = unit * new_terms.g
+        if float(new @ new) < best:
+            q, terms = trial.copy(), new_terms
+            if best - float(new @ new) < 1e-3 * best and damping <= 1e-20:
+                return q, iteration
+            damping = max(0.01 * damping, 1e-20)
+        elif damping > 1e6 or np.abs(move / reach).max() < 1e-15:
+            return q, iteration
+        else:
+            damping = max(100.0 * damping, 1e-18)
+    return q, MOST_ITERATIONS
+
+
+def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Mask) -> Array:
+    """Velocity nearest to v in the metric of M that the rows allow, with held rates kept.
+
+    Raises:
+        AssemblyError: The rows and the held rates contradict each other.
+    """
+    terms = solver.terms(q, v, t)
+    unit, free = solver.encoded.scale, ~held
+    cap = int(solver.control[0]["cap"])
+    missing = unit * (terms.J @ v + terms.g_t)
+    result = v.copy()
+    if len(missing) and free.any():
+        M = terms.M[np.ix_(free, free)]
+        Y = whiten(M, unit[:, None] * terms.J[:, free])
+        U, s, Vt = np.linalg.svd(Y, full_matrices=False)
+        rank = min(cap, int(np.count_nonzero(s > 1e-10 * s[0])) if s.size else 0)
+        y = Vt[:rank].T @ ((U[:, :rank].T @ missing) / s[:rank])
+        result[free] -= np.linalg.solve(np.linalg.cholesky(M).T, y)
+    left = np.abs(unit * (terms.J @ result + terms.g_t)) / unit
+    allowed = 1e-9 * (1.0 + float(np.abs(result).max(initial=0.0)))
+    if left.max(initial=0.0) > max(allowed, 10 * solver.control[0]["mismatch"]):
+        name = owner(solver.encoded, int(np.argmax(left)))
+        raise AssemblyError(
+            f"start velocities contradict the constraint '{name}': {left.max():.3g} m/s or rad/s "
+            f"remain (limit {allowed:.1g}); name fewer joints in v, or consistent rates"
+        )
+    return result

@@ -1,0 +1,198 @@
+"""What motors, limits, contacts and constraints exerted in the last step with bounded forces."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.engine.redundancy import Redundancy
+from bulletbridge.engine.workspace import Terms
+from bulletbridge.formulations.system_dynamics import split_here
+from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.inequalities.impulse_step import STICKING
+from bulletbridge.inequalities.motors import Motors
+from bulletbridge.inequalities.step_kernel import APART, MOVING, PULLED, ROWS, X
+from bulletbridge.inequalities.stepper import BoundedStep
+from bulletbridge.mechanism.model import WORLD, Mechanism
+from bulletbridge.mechanism.records import (
+    TOUCH_A,
+    TOUCH_B,
+    TOUCH_DIRECTION,
+    TOUCH_FRICTION,
+    TOUCH_GAP,
+    TOUCH_NORMAL,
+    TOUCH_POINT,
+    TOUCH_ROLLING,
+    TOUCH_SECOND,
+    TOUCH_SPINNING,
+)
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.evaluation import Reaction, reactions
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A contact that collision detection found in the last step.
+
+    Attributes:
+        a, b: Links that touch, each the first one of its rigid body; ``world`` for what is not part
+            of the system.
+        point: (3,) on b [m], world axes, at the configuration that was predicted.
+        normal: (3,) unit vector from a to b.
+        gap: Distance of b from a at the end of the step, to first order in the step [m].
+        force: (3,) on b [N], world axes, the mean over the step.
+        moment: (3,) on b, of rolling and spinning resistance [N m].
+        state: What it does: ``open`` without force, ``sticking``, ``sliding``, or ``held``: its
+            bodies are held to one another by loops, so that it has no part in the motion.
+    """
+
+    a: str
+    b: str
+    point: Array
+    normal: Array
+    gap: float
+    force: Array
+    moment: Array
+    state: Literal["open", "sticking", "sliding", "held"]
+
+    @property
+    def normal_force(self) -> float:
+        """Along the normal [N]."""
+        return float(self.force @ self.normal)
+
+    @property
+    def friction(self) -> Array:
+        """Force on b at right angles to the normal (3,) [N]."""
+        return self.force - self.normal_force * self.normal
+
+
+@dataclass(frozen=True)
+class JointLoad:
+    """Forces along a joint's motion in the last step [N m or N]: of motor, friction and limit."""
+
+    motor: float
+    friction: float
+    limit: float
+
+
+def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
+    """All contacts of the last step."""
+    names = {0: WORLD}
+    for link in mechanism.links.values():
+        names.setdefault(link.body, link.name)
+    found: list[Contact] = []
+    rows, dt = int(step.report[ROWS]), step.dt
+    x, moving = step.impulses[X], np.zeros(step.C.shape[2])
+    if step.report[APART]:
+        moving = step.impulses[MOVING, : len(moving)]
+    for touch, first in zip(step.touches, step.first, strict=False):
+        n = int(first)
+        normal = touch[TOUCH_NORMAL : TOUCH_NORMAL + 3].copy()
+        t1, t2 = map(np.array, tangents(tuple(normal), tuple(touch[TOUCH_DIRECTION:])))
+        force, moment = x[n] / dt * normal, np.zeros(3)
+        used, k = 0.0, n + 1
+        semi = np.array([touch[TOUCH_FRICTION], touch[TOUCH_SECOND]])
+        if semi.max() > 0.0:
+            force = force + (x[k] * t1 + x[k + 1] * t2) / dt
+            part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
+            used = float(np.linalg.norm(part))
+            k += 2
+        if touch[TOUCH_SPINNING] > 0.0:
+            moment = moment + x[k] / dt * normal
+            k += 1
+        if touch[TOUCH_ROLLING] > 0.0:
+            moment = moment + (x[k] * t1 + x[k + 1] * t2) / dt
+        slides = used >= STICKING * x[n]
+        gained = step.D[0, n, :rows] @ x[:rows] + step.C[1, n] @ moving
+        state: Literal["open", "sticking", "sliding", "held"] = "open"
+        if not step.D[0, n, n] > 0.0:
+            state = "held"
+        elif x[n] > 0.0:
+            state = "sliding" if slides else "sticking"
+        found.append(
+            Contact(
+                names[int(touch[TOUCH_A])],
+                names[int(touch[TOUCH_B])],
+                touch[TOUCH_POINT : TOUCH_POINT + 3].copy(),
+                normal,
+                float(touch[TOUCH_GAP] + dt * gained),
+                force,
+                moment,
+                state,
+            )
+        )
+    return tuple(found)
+
+
+def joint_loads(step: BoundedStep, motors: Motors) -> dict[str, JointLoad]:
+    """Motor, friction and limit of every joint that can have them."""
+    x, dt = step.impulses[X], step.dt
+    limits: dict[int, float] = {}
+    for stop in step.stops:
+        if stop["row"] >= 0:
+            limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
+    exerted = motors.names, motors.forces, motors.frictions
+    return {
+        name: JointLoad(float(motor), float(friction), limits.get(motors.axis(name), 0.0))
+        for name, motor, friction in zip(*exerted, strict=True)
+    }
+
+
+def bounded_force(step: BoundedStep) -> Array:
+    """Forces (nv,) on the rates of all bounded rows of the last step [N m or N]."""
+    n = int(step.report[ROWS])
+    return np.asarray(step.impulses[X, :n] @ step.C[1, :n] / step.dt, np.float64)
+
+
+def loaded_reactions(
+    step: BoundedStep, redundancy: Mapping[str, Redundancy]
+) -> dict[str, Reaction]:
+    """Reactions of all constraints with the bounded forces of the last step, at its start."""
+    solver = step.solver
+    q, v, t = step.start
+    tau = step.tau + bounded_force(step)
+    terms = solver.terms(q, v, t)
+    split = split_here(solver, terms)
+    push = split.whiten_force(tau + terms.forces - terms.h)
+    vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
+    found = reactions(solver, redundancy, q, v, t, vdot, tau)
+    found |= _pulls(step, terms, t)
+    return _with_guides(step, terms, t, found)
+
+
+def _pulls(step: BoundedStep, terms: Terms, t: float) -> dict[str, Reaction]:
+    """Reactions of the constraints that give way."""
+    soft, first = step.bounds.soft, int(step.report[PULLED])
+    lam = step.impulses[X, first : first + soft.nc] / step.dt
+    found: dict[str, Reaction] = {}
+    for index, (name, part) in enumerate(soft.rows.items()):
+        point, force, torque = np.zeros((3, 3))
+        if index < len(soft.loops):
+            point, rows = step.solver.wrench_rows(terms, index, t, soft)
+            if step.bounds.pulls[index]["loop"] >= 0:
+                rows[:3] = rows[:3, 3:].T @ rows[:3]
+            torque, force = np.split(lam[part] @ rows, 2)
+        found[name] = Reaction(name, point, force, torque, lam[part], True)
+    return found
+
+
+def _with_guides(
+    step: BoundedStep, terms: Terms, t: float, found: dict[str, Reaction]
+) -> dict[str, Reaction]:
+    """Reactions with what acts along the free motions of their loops."""
+    guided: Encoded = step.bounds.guides.encoded
+    for index, name in enumerate(guided.rows):
+        records = [r for table in (step.drives, step.stops) for r in table]
+        impulse = sum(
+            float(step.impulses[X, r["row"]])
+            for r in records
+            if r["axis"] == -1 - index and r["row"] >= 0
+        )
+        loop = name if name in found else name.rpartition("/")[0]
+        _, rows = step.solver.wrench_rows(terms, index, t, guided)
+        torque, force = np.split(impulse / step.dt * rows[0], 2)
+        old = found[loop]
+        found[loop] = replace(old, force=old.force + force, torque=old.torque + torque)
+    return found

@@ -1,0 +1,310 @@
+"""What a state is worth: gaps, energy, momentum and reactions, from the definitions alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bulletbridge.engine.redundancy import Redundancy, whiten
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import Terms
+from bulletbridge.errors import ModelError
+from bulletbridge.formulations.system_dynamics import shortest_multipliers
+from bulletbridge.mechanism.force_elements import measure
+from bulletbridge.mechanism.records import BUSHING, SPRING
+from bulletbridge.numerics.records import Array, Mask
+
+FOLLOWS = 0.01
+"""Part of a row in a dependency, against the largest of any, from which on it follows from others.
+
+Where a row enters with less, what is left of the others would be nearly dependent without it.
+"""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one constraint is open, over all its rows as written and over the kept ones."""
+
+    name: str
+    metres: float
+    radians: float
+    rate_metres: float  # [m/s]
+    rate_radians: float  # [rad/s]
+    kept_metres: float
+    kept_radians: float
+    kept_rate_metres: float
+    kept_rate_radians: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A state seen from outside, whoever produced it.
+
+    Attributes:
+        gaps: One for each constraint.
+        kinetic, potential: Energies [J]; potential has gravity and springs.
+        momentum: (6,) angular about the world origin [kg m²/s], linear [kg m/s].
+        rates: Rates of all rows as written [m/s or rad/s].
+        in_metres: Which of them are in metres.
+    """
+
+    gaps: tuple[Gap, ...]
+    kinetic: float
+    potential: float
+    momentum: Array
+    rates: Array
+    in_metres: Mask
+
+    @property
+    def energy(self) -> float:
+        """Kinetic and potential [J]."""
+        return self.kinetic + self.potential
+
+    def largest(self, field: str) -> float:
+        """Largest of one field of the gaps; 0 without constraints."""
+        return max((float(getattr(gap, field)) for gap in self.gaps), default=0.0)
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What a constraint does to the link of its frame b; the opposite acts on the link of frame a.
+
+    Attributes:
+        name: The constraint.
+        point: (3,) origin of frame b in the world [m], where the force acts.
+        force: (3,) [N], world axes.
+        torque: (3,) [N m] about the point, world axes.
+        multipliers: (nc,) of the kept rows; for couplings and users' rows all there is.
+        unique: Whether the constraints determine it. If not, it is the shortest multiplier
+            vector, rows in metres measured in units of the mechanism's length.
+    """
+
+    name: str
+    point: Array
+    force: Array
+    torque: Array
+    multipliers: Array
+    unique: bool
+
+
+@dataclass(frozen=True)
+class SpringForce:
+    """What a force element does.
+
+    Attributes:
+        name: The element, or the loop joint along whose free motion it acts.
+        kind: Of ``mechanism.records``.
+        position: Length [m], turn [rad] or travel [m]; (6,) turns, then ways, of a bushing.
+        rate: [m/s or rad/s]
+        force: Along the position [N or N m]: pushes the ends of a spring apart.
+        point_a, point_b: (3,) origins of its frames in the world [m].
+    """
+
+    name: str
+    kind: int
+    position: float | Array
+    rate: float | Array
+    force: float | Array
+    point_a: Array
+    point_b: Array
+
+
+def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evaluation:
+    """Evaluate a state with the rows as written (``full``) and as kept."""
+    terms = full.terms(q, v, t)
+    reduced = terms if kept is full else kept.terms(q, v, t)
+    kept_rates = reduced.J @ v + reduced.g_t
+    residual, kept_rate = keep(kept, reduced, np.array([reduced.g, kept_rates]))
+    gaps: list[Gap] = []
+    rate = terms.J @ v + terms.g_t
+    for name, part in full.encoded.rows.items():
+        metres = full.encoded.in_metres[part]
+        kept_part = kept.encoded.rows[name]
+        kept_metres = kept.encoded.in_metres[kept_part]
+        gaps.append(
+            Gap(
+                name,
+                _length(terms.g[part][metres]),
+                _length(terms.g[part][~metres]),
+                _length(rate[part][metres]),
+                _length(rate[part][~metres]),
+                _length(residual[kept_part][kept_metres]),
+                _length(residual[kept_part][~kept_metres]),
+                _length(kept_rate[kept_part][kept_metres]),
+                _length(kept_rate[kept_part][~kept_metres]),
+            )
+        )
+    kinetic = 0.5 * float(v @ terms.M @ v)
+    return Evaluation(
+        tuple(gaps),
+        kinetic,
+        potential(full, terms, q),
+        momentum(full, terms, v),
+        rate,
+        full.encoded.in_metres,
+    )
+
+
+def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[Array, Array]]:
+    """Origin of frame b (3,) [m] of each loop, and its way there from where it should be (3,) [m].
+
+    The rows in metres measure that way along the forces of their unit multipliers.
+    """
+    terms = full.terms(q, v, t)
+    found: dict[str, tuple[Array, Array]] = {}
+    for index, (name, part) in enumerate(full.encoded.rows.items()):
+        if index < len(full.encoded.loops):
+            point, rows = full.wrench_rows(terms, index, t)
+            metres = full.encoded.in_metres[part]
+            found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
+    return found
+
+
+def keep(solver: Solver, terms: Terms, values: Array) -> Array:
+    """Row values (n, nc) with zero for as many rows as are redundant among loops.
+
+    Which of them are left out is a matter of choice, and each solver has its own: here, line by
+    line, those with the largest values that follow from what stays. So a solver that closes any
+    independent rows has closed the kept ones, and no choice makes their largest value smaller: they
+    are the basis of a matroid that a greedy search finds.
+    """
+    cap, scale = int(solver.control[0]["cap"]), solver.rows[0]["scale"]
+    if cap >= len(terms.g):
+        return values
+    U = np.linalg.svd(whiten(terms.M, scale[:, None] * terms.J))[0]
+    found = values.copy()
+    for line in found:
+        dependencies = U[:, cap:]
+        for row in np.argsort(-np.abs(line * solver.encoded.scale)):
+            part = dependencies[row]
+            size = float(np.linalg.norm(part))
+            if size > FOLLOWS * np.linalg.norm(dependencies, axis=1).max(initial=0.0):
+                line[row] = 0.0
+                turned = np.linalg.svd(part[None])[2]  # the first along part, the others across
+                dependencies = dependencies @ turned[1:].T
+            if not dependencies.shape[1]:
+                break
+    return found
+
+
+def potential(solver: Solver, terms: Terms, q: Array) -> float:
+    """Potential energy [J] of gravity and springs."""
+    energy = -float(terms.poses["mc"].sum(axis=0) @ solver.control[0]["gravity"])
+    for axis in solver.axes:
+        if axis["stiffness"] != 0.0:
+            energy += 0.5 * float(axis["stiffness"] * (q[axis["q"]] - axis["rest"]) ** 2)
+    elements = solver.encoded.elements
+    stretched = measured(elements, terms)[:, 0] - elements["rest"][:, None]
+    return energy + 0.5 * float(np.sum(elements["stiffness"] * stretched**2))
+
+
+def measured(elements: np.ndarray, terms: Terms) -> Array:
+    """(elements, 3, 6): positions, rates and forces of force elements."""
+    found = np.zeros((len(elements), 3, 6))
+    measure(elements, terms.poses, found)
+    return found
+
+
+def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, SpringForce]:
+    """What each force element does at a state."""
+    terms, encoded = solver.terms(q, v, t), solver.encoded
+    efforts, found = solver.efforts_at(encoded.targets(np.array([t]))[0]), dict[str, SpringForce]()
+    elements = efforts[len(efforts) - len(encoded.elements) :]
+    for name, element, (x, rate, force) in zip(
+        encoded.element_names, elements, measured(elements, terms), strict=True
+    ):
+        kind = int(element["kind"])
+        bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
+        ends = [pose["p"] + pose["R"] @ p for pose, p in bodies]
+        if kind == BUSHING:
+            found[name] = SpringForce(name, kind, x, rate, force, *ends)
+        else:
+            said = float(x[0]), float(rate[0]), float(force[0])
+            found[name] = SpringForce(name, kind, *said, *ends)
+    return found
+
+
+def require_lengths(solver: Solver, q: Array, t: float) -> None:
+    """Refuse springs whose force has no direction.
+
+    Raises:
+        ModelError: The ends of one coincide, and it pushes or pulls them there.
+    """
+    for spring in spring_forces(solver, q, np.zeros(len(solver.v)), t).values():
+        if spring.kind == SPRING and spring.position == 0.0 and spring.force != 0.0:
+            raise ModelError(
+                f"spring '{spring.name}' has ends in one place, and a force of {spring.force:g} N "
+                "has no direction there; start elsewhere, or use a bushing"
+            )
+
+
+def momentum(solver: Solver, terms: Terms, v: Array) -> Array:
+    """Angular momentum about the world origin and linear momentum, (6,)."""
+    pose = terms.poses[1:]
+    w, u, mc = pose["w"], pose["v"], pose["mc"]
+    angular = np.einsum("nij,nj->ni", pose["J"], w) + np.cross(mc, u)
+    linear = pose["m"][:, None] * u - np.cross(mc, w)
+    total = np.concatenate([angular.sum(axis=0), linear.sum(axis=0)])
+    for beam in solver.beams:  # what bending adds to stations that move with the root
+        body = solver.bodies[beam["body"]]
+        rates = v[body["v"] : body["axis"] + 1]
+        own = terms.stations[beam["first"] : beam["tip"]]
+        bending = own["mass"][:, None] * np.einsum("k,nki->ni", rates, own["D"][:, : len(rates)])
+        total += np.concatenate([np.cross(own["p"], bending), bending], axis=1).sum(axis=0)
+    return total
+
+
+def reactions(
+    solver: Solver,
+    redundancy: Mapping[str, Redundancy],
+    q: Array,
+    v: Array,
+    t: float,
+    vdot: Array,
+    tau: Array,
+) -> dict[str, Reaction]:
+    """Reactions of all constraints that go with an acceleration vdot (nv,) at a state.
+
+    Args:
+        solver: The system.
+        redundancy: Of its constraints.
+        q: (nq,)
+        v: (nv,)
+        t: Time [s].
+        vdot: (nv,)
+        tau: (nv,) forces on the rates [N m or N].
+    """
+    terms = solver.terms(q, v, t)
+    needed: Array = terms.M @ vdot + terms.h - terms.forces - tau
+    return wrenches(solver, redundancy, terms, needed, t)
+
+
+def wrenches(
+    solver: Solver,
+    redundancy: Mapping[str, Redundancy],
+    terms: Terms,
+    needed: Array,
+    t: float,
+    rtol: float | None = None,
+) -> dict[str, Reaction]:
+    """How all constraints together supply generalised forces or impulses ``needed`` (nv,).
+
+    Rows that are weaker than ``rtol``, relative to the strongest, supply none; unless given, those
+    that the step takes for weak. The split is the step's.
+    """
+    lam, shared = shortest_multipliers(solver, terms, needed, rtol)
+    found: dict[str, Reaction] = {}
+    for index, (name, part) in enumerate(solver.encoded.rows.items()):
+        decided = redundancy[name].kept == redundancy[name].rows
+        unique = decided and not bool(shared[part].any())
+        point, force, torque = np.zeros((3, 3))
+        if index < len(solver.encoded.loops):
+            point, rows = solver.wrench_rows(terms, index, t)
+            moment_force = lam[part] @ rows
+            torque, force = moment_force[:3], moment_force[3:]
+        found[name] = Reaction(name, point, force, torque, lam[part], unique)
+    return found
+
+
+def _length(x: Array) -> float:
+    return float(np.linalg.norm(x))

@@ -1,0 +1,249 @@
+"""What a system has that exerts bounded forces, and what it exerted in the last step."""
+
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.constraints.encode import encode_places
+from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.formulations.adaptive import Adaptive
+from bulletbridge.formulations.python_stepper import PythonStep
+from bulletbridge.inequalities.bounds import Complementarity, bounds_of, stops_of
+from bulletbridge.inequalities.motors import Motors
+from bulletbridge.inequalities.stepper import BoundedStep
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.cone_program import ReferenceSolver
+from bulletbridge.numerics.memory import Remembered
+from bulletbridge.system.connecting import Reconfigurable
+from bulletbridge.system.contact_report import (
+    Contact,
+    JointLoad,
+    contacts_of,
+    joint_loads,
+    loaded_reactions,
+)
+from bulletbridge.system.evaluation import Reaction
+from bulletbridge.system.options import BOUNDED, BoundedSolver, Integrator, World
+
+NEED_EULER = (
+    "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
+    " the projector with the integrator semi_implicit_euler; leave integrator, formulation and"
+    " velocity_filter out"
+)
+
+
+class BoundedState(Reconfigurable):
+    """A closed state with motors, joint friction, limits, contacts and constraints that give way.
+
+    Attributes:
+        motors: Motors of the joints, all off at first but those of loop joints, and friction.
+    """
+
+    _python: Adaptive | PythonStep | None
+    _given_integrator: Integrator | None
+
+    def _set_bounded(
+        self, world: World | None, contacts: bool, limits: bool, bounded_solver: BoundedSolver
+    ) -> None:
+        """Take the options of ``System``.
+
+        Raises:
+            ModelError: A name or number is impossible.
+        """
+        self._world, self._write = world, None if world is None else world.write
+        self._world_memory: bytes | None = None  # for a world that is still to be given
+        beams = [name for name, joint in self.mechanism.joints.items() if joint.kind == "beam"]
+        if contacts and beams:
+            raise ModelError(
+                f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
+                " the chain of segments without 'beams'"
+            )
+        self._touching, self._limits = contacts, limits
+        self._bounds = bounds_of(self.mechanism, self.constraints)
+        self._always_bounded = contacts or limits or self._bounds.any
+        self.motors = Motors(self.mechanism, self._bounds.guides)
+        soft, guided = self._bounds.soft, self._bounds.guides.encoded
+        self._given = Remembered(  # what may be set of them
+            [self.motors.records, self._bounds.pulls, soft.loops, soft.couplings, guided.loops]
+        )
+        self._bounded: BoundedStep | None = None
+        self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
+
+    @property
+    def world(self) -> World | None:
+        """Where contacts are found and states are shown; copies have none until one is given.
+
+        A new world is shown the state, and takes over what the old one remembered of contacts.
+
+        Raises:
+            ModelError: Its bodies do not have the coordinates of this mechanism.
+            WorldError: Its bodies are not those of the old one, or are gone.
+        """
+        return self._world
+
+    @world.setter
+    def world(self, world: World | None) -> None:
+        if world is not None:
+            q, v = world.state()
+            if (len(q), len(v)) != (self.mechanism.nq, self.mechanism.nv):
+                raise ModelError(
+                    f"the bodies of this world have {len(q)} positions and {len(v)} rates, the"
+                    f" mechanism {self.mechanism.nq} and {self.mechanism.nv}; read those that the"
+                    " system was made of"
+                )
+            if self._world_memory is not None:
+                world.restore(self._world_memory)
+            else:
+                world.write(self._solver.q, self._solver.v)
+        self._world, self._write = world, None if world is None else world.write
+        self._world_memory = None
+
+    def forget(self) -> None:
+        """Forget impulses to start from, loads and turns."""
+        super().forget()
+        if self._bounded is not None:
+            self._bounded.forget()
+
+    def _save_parts(self) -> dict[str, Any]:
+        """Memories of what has bounded forces."""
+        bounded = None if self._bounded is None else self._bounded.memory()
+        return {"bounded": bounded, "limits": self._given.copy()}
+
+    def _restore_parts(self, parts: dict[str, Any]) -> None:
+        """Go on from memories."""
+        self._given.put_back(parts["limits"])
+        self.motors.recall()
+        self._bounded, before = None, self._bounded
+        self.motors.exerted = None
+        if parts["bounded"] is not None:
+            fits = before is not None and before.solver is self._solver
+            step = before if before is not None and fits else self._make_bounded()
+            step.recall(parts["bounded"])
+            self._bounded, self.motors.exerted = step, step.motor_forces
+
+    def _make_bounded(self) -> BoundedStep:
+        stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
+        return BoundedStep(self._solver, self.motors.records, stops, self._bounds, self._reference)
+
+    @property
+    def _has_bounded(self) -> bool:
+        """Whether anything has bounded forces."""
+        return self._always_bounded or self.motors.any_on
+
+    @property
+    def complementarity(self) -> Complementarity | None:
+        """How motors, limits and contacts of the last step were solved; None without any."""
+        return None if self._bounded is None else self._bounded.complementarity
+
+    def contacts(self) -> tuple[Contact, ...]:
+        """Contacts of the last step and their forces, also those that carry nothing.
+
+        None are told after the state was set.
+        """
+        step = self._last_bounded
+        return () if step is None else contacts_of(step, self.mechanism)
+
+    @property
+    def joint_loads(self) -> dict[str, JointLoad]:
+        """Forces of motors, friction and limits in the last step, by joint."""
+        step = self._last_bounded
+        if step is None:
+            return {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
+        return joint_loads(step, self.motors)
+
+    def reactions(self) -> dict[str, Reaction]:
+        """What each constraint does, by name.
+
+        After a step with motors, limits or contacts: at its start, with their forces in that step,
+        and with what acts along the free motions of loop joints. Otherwise at the state.
+        """
+        step = self._last_bounded
+        if step is None:
+            return super().reactions()
+        return loaded_reactions(step, self.decision.by_name)
+
+    @property
+    def _last_bounded(self) -> BoundedStep | None:
+        """The last step if it had bounded forces and the state is still that after it."""
+        step = self._bounded
+        return step if step is not None and step.current else None
+
+    def _bounded_step(self) -> int:
+        """One step with motors, limits and contacts; the failure that stopped it, or DONE.
+
+        Raises:
+            ModelError: Not with this integrator.
+        """
+        solver = self._solver
+        self._require_euler()
+        if self._bounded is None or self._bounded.solver is not solver:
+            new, before = self._make_bounded(), self._bounded
+            if before is not None:  # turns are counted on when constraints come and go
+                new.positions[:] = before.positions
+            self._bounded, self.motors.exerted = new, new.motor_forces
+        if not self._touching:
+            return self._bounded.advance(None)
+        if self._world is None:
+            raise WorldError(
+                "contacts are found in a world, and this copy has none; set system.world to bodies"
+                " that were read where the same ones are loaded"
+            )
+        try:
+            return self._bounded.advance(self._world.touches)
+        except BaseException:
+            self.write()
+            raise
+
+    def _require_euler(self) -> None:
+        """Refuse bounded forces under an integrator or formulation that does not have them.
+
+        Raises:
+            ModelError: Another integrator was given, or another formulation.
+        """
+        if self._python is not None or self._given_integrator not in (None, BOUNDED):
+            raise ModelError(NEED_EULER)
+
+    def set_max_force(self, name: str, force: float) -> None:
+        """Give a constraint that gives way another largest force [N or N m].
+
+        Raises:
+            ModelError: There is no such constraint, or it was made without a force limit.
+        """
+        index = list(self._bounds.soft.rows).index(name) if name in self._bounds.soft.rows else -1
+        if index < 0 or not 0.0 <= force < np.inf:
+            raise ModelError(
+                f"max_force {force} of '{name}' is not possible; name a constraint that was made"
+                " with a max_force, and give a finite number that is not negative"
+            )
+        self._bounds.pulls[index]["force"] = force
+
+    def place(self, name: str, frame: np.ndarray) -> None:
+        """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
+        for part in (self._bounds.soft, self._bounds.guides.encoded):
+            for row in part.rows:
+                if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
+                    part.place(row, frame)
+        if name in self.encoded.rows:
+            super().place(name, frame)
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""
+        super().rebase(mechanism)
+        for part in (self._bounds.soft, self._bounds.guides.encoded):
+            encode_places(part, mechanism, self.constraints)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        if name in self._bounds.soft.rows:
+            self._bounds.soft.set_offset(name, offset)
+        else:
+            super().set_offset(name, offset)
+
+    def write(self) -> None:
+        """Show the state in the world.
+
+        Raises:
+            WorldError: The bodies are not there any more.
+        """
+        if self._write is not None:
+            self._write(self._solver.q, self._solver.v)

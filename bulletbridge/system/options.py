@@ -1,0 +1,191 @@
+"""What a system is told, and what it tells about its last step."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+
+from bulletbridge.engine.backend import SolverName
+from bulletbridge.engine.records import DOP8, EULER, RADAU, RK4, VERLET, Directions
+from bulletbridge.errors import ModelError
+from bulletbridge.numerics.records import Array, are_numbers
+
+Integrator = Literal[
+    "semi_implicit_euler",
+    "verlet",
+    "rk4",
+    "dop853",
+    "radau",
+    "euler",
+    "heun",
+    "nystrom4",
+    "trapezoidal",
+    "symmetric",
+]
+COMPILED = {
+    "semi_implicit_euler": EULER,
+    "verlet": VERLET,
+    "rk4": RK4,
+    "dop853": DOP8,
+    "radau": RADAU,
+}
+"""Integrators that are compiled with the projector."""
+BOUNDED: Integrator = "semi_implicit_euler"
+"""The one that has bounded forces, and springs at the end of a step."""
+CONTROLLED = ("dop853", "radau")
+"""Those with error control."""
+INTEGRATORS: tuple[str, ...] = get_args(Integrator)
+Springs = Literal["implicit", "explicit"]
+BoundedSolver = Literal["compiled", "clarabel"]
+
+
+class World(Protocol):
+    """Where states are shown: the bodies of a Bullet world."""
+
+    def state(self) -> tuple[Array, Array]:
+        """q and v as they are there."""
+        ...
+
+    def write(self, q: Array, v: Array) -> None:
+        """Show a state."""
+        ...
+
+    def touches(self, q: Array, v: Array) -> Array:
+        """Contacts (n, 17) at a state, which may be shown; columns as in ``mechanism.records``."""
+        ...
+
+    def save(self) -> bytes:
+        """All that decides which contacts it finds from now on."""
+        ...
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from what ``save`` returned, of this world or one with the same bodies."""
+        ...
+
+    def check(self) -> None:
+        """Raise WorldError if the bodies are not there any more; now and then, if they changed."""
+        ...
+
+    def check_properties(self) -> None:
+        """Raise WorldError if masses and the like are not those of the mechanism any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the last step went.
+
+    Attributes:
+        rows, rank: Rows in use and how many are independent now.
+        margin: Weakest independent row over the strongest; small near a singular position.
+        passes: Correction passes.
+        guarded: Whether the correction fell back to full Newton.
+        gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
+        sub_steps, rejected: Sub-steps of the last call under error control, and those tried in
+            vain.
+    """
+
+    rows: int
+    rank: int
+    margin: float
+    passes: int
+    guarded: bool
+    gap_kept: float
+    sub_steps: int
+    rejected: int
+
+
+def chosen(given: Integrator | None, bounded: bool) -> Integrator:
+    """The integrator of a step: the one given, or else the one that is best for its cost.
+
+    That is ``verlet``, by measurement (``benchmarks/default_integrator.py``), and where forces are
+    ``bounded``, or springs act at the end of the step, the one that has them.
+    """
+    return given or (BOUNDED if bounded else "verlet")
+
+
+def check_step(dt: float) -> None:
+    """Refuse steps that lead nowhere.
+
+    Raises:
+        ModelError: Not positive, or not finite.
+    """
+    if not (are_numbers(dt) and dt > 0.0):
+        raise ModelError(f"dt is {dt!r} s; give a positive step")
+
+
+def check_options(
+    dt: float,
+    integrator: str | None,
+    correction: str,
+    passes: int | None,
+    velocity_filter: bool,
+    springs: str | None,
+    bounded_solver: str,
+    tolerances: tuple[float | None, float],
+) -> None:
+    """Refuse options that mean nothing; ``tolerances`` are rtol and atol, None the default.
+
+    Raises:
+        ModelError: It says which, and what there is.
+    """
+    check_step(dt)
+    for what, given, known in (
+        ("integrator", integrator, INTEGRATORS),
+        ("correction", correction, get_args(Directions)),
+        ("springs", springs, get_args(Springs)),
+        ("bounded_solver", bounded_solver, get_args(BoundedSolver)),
+    ):
+        if given is not None and given not in known:
+            raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
+    if springs == "implicit" and integrator not in (None, BOUNDED):
+        raise ModelError(
+            f"springs='implicit' is for {BOUNDED}, and {integrator} takes them as they are; leave"
+            " springs or integrator out"
+        )
+    if passes is not None and not (is_count(passes) and passes >= 0):
+        raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")
+    if integrator in CONTROLLED and not (passes is None and velocity_filter):
+        raise ModelError(
+            f"{integrator} always corrects and filters; leave passes and velocity_filter out"
+        )
+    rtol, atol = tolerances
+    if rtol is not None and not (are_numbers(rtol) and 0.0 < rtol < 1.0):
+        raise ModelError(
+            f"rtol is {rtol!r}; give a positive number below 1, or None for fixed steps"
+        )
+    if not (are_numbers(atol) and atol >= 0.0):
+        raise ModelError(f"atol is {atol!r}; give a number that is not negative")
+
+
+def check_solver(solver: str, compiled: bool) -> None:
+    """Validate the name of the linear algebra of a step, and that the step has a choice of it.
+
+    Raises:
+        ModelError: There is no such solver, or steps that are not ``compiled``, or that have
+            inequalities, know but the dense one.
+    """
+    known = get_args(SolverName)
+    if solver not in known:
+        raise ModelError(f"unknown solver '{solver}'; there are {', '.join(known)}")
+    if solver in ("sparse", "islands") and not compiled:
+        raise ModelError(
+            f"solver='{solver}' is for compiled steps without contacts, limits, joint friction and"
+            " force limits; leave solver out"
+        )
+
+
+def check_counts(steps: int, every: int) -> None:
+    """Refuse counts of steps that mean nothing.
+
+    Raises:
+        ModelError: It says which.
+    """
+    for name, count in (("steps", steps), ("every", every)):
+        if not (is_count(count) and count >= 1):
+            raise ModelError(f"{name} is {count!r}; give a whole number from one on")
+
+
+def is_count(given: object) -> bool:
+    """Whether something is a whole number."""
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)
