@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from loops_files import DOCS, GOOD
+from support.loops_files import DOCS, GOOD
 
 from bulletbridge.constraints.loop import (
     Distance,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge.surface.describe import direction, plainly
 from bulletbridge.surface.load import load

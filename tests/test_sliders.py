@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge.errors import ModelError
 from bulletbridge.surface.load import load

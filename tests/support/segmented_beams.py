@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-from urdf_builder import inertial, joint, link, robot
 
 import bulletbridge as bb
 from bulletbridge.surface.flexible import Flexibility, make_flexible
 from bulletbridge.surface.loops_file import read_loops
+from support.urdf_builder import inertial, joint, link, robot
 
 EI, RHO, LENGTH = 3.73333, 0.448, 1.0  # System 1: N m², kg/m, m
 AREA = 1e-5  # squared radius of gyration of the section [m²]

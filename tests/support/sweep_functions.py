@@ -34,9 +34,8 @@ def refuse(parameters):
 if __name__ == "__main__":
     import sys
 
-    from sweep_functions import logged as function
-
     from bulletbridge.surface.sweep.run import sweep
+    from support.sweep_functions import logged as function
 
     values = [{"x": float(k)} for k in range(RUNS)]
     sweep(function, values, Path(sys.argv[1]), workers=1)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from ruamel.yaml import YAML
 from scipy.optimize import least_squares
 
-URDF = Path(__file__).resolve().parent.parent / "urdf"
+URDF = Path(__file__).resolve().parents[2] / "urdf"
 WEAK = 1e-3
 
 
