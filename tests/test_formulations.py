@@ -3,9 +3,9 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from _mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
 from numpy.testing import assert_allclose
 from scipy.linalg import block_diag
 from support.closed_mechanisms import closed_system, decided

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from _mechanisms import random_mechanism, random_state
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import random_mechanism, random_state
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import decided
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from mechanisms import REVOLUTE, SPHERICAL
+from _mechanisms import REVOLUTE, SPHERICAL
 from numpy.testing import assert_allclose, assert_array_equal
 from support.closed_mechanisms import closed_system
 from support.planar import four_bar, hanging, planar_chain

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
-from mechanisms import REVOLUTE, random_mechanism
+from _mechanisms import REVOLUTE, random_mechanism
 from support import hoppers
 from support.hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
 from support.users_constraints import PointOnSphere

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
+from _mechanisms import oracle
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from mechanisms import oracle
 from numpy.testing import assert_allclose
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation

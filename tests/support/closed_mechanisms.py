@@ -1,7 +1,7 @@
 """Random mechanisms with a loop, and whether thresholds matter to them."""
 
 import numpy as np
-from mechanisms import random_mechanism, random_state
+from _mechanisms import random_mechanism, random_state
 from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
