@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from _campaign_judge import ROLLING, WEAK, Closing, Judge
-from mechanisms import RATES, closed_loop_joint, random_mechanism, random_state
+from _mechanisms import RATES, closed_loop_joint, random_mechanism, random_state
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import ROUND, Triple, Twist

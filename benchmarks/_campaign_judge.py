@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mechanisms import oracle
+from _mechanisms import oracle
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation

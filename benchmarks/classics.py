@@ -14,10 +14,10 @@ from typing import Literal
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are smaller than a thread
 
 import numpy as np
-from classics_errata import Printed, PrintedSign, UncorrectedTerms
-from classics_singular import show_singular
-from classics_tables import REFERENCE, beside, keep, precise, sizes, title, worst
-from classics_top import top_run
+from _classics_errata import Printed, PrintedSign, UncorrectedTerms
+from _classics_singular import show_singular
+from _classics_tables import REFERENCE, beside, keep, precise, sizes, title, worst
+from _classics_top import top_run
 
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.chart import Iterations

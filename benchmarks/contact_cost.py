@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from minitaur_worlds import minitaur
+from _minitaur_worlds import minitaur
 from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pybullet
 import pybullet_data
-from minitaur_worlds import LEGS, MOTOR, minitaur
+from _minitaur_worlds import LEGS, MOTOR, minitaur
 from programs import compare
 from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pybullet
-from drop_models import KINDS, spec_of
+from _drop_models import KINDS, spec_of
 from rich.console import Console
 from rich.table import Table
 

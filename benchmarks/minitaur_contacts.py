@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from minitaur_worlds import STANDING, Gait, drive, minitaur
+from _minitaur_worlds import STANDING, Gait, drive, minitaur
 from pybullet_utils.bullet_client import BulletClient as Native
 from rich.console import Console
 from rich.table import Table

@@ -12,12 +12,16 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 from _drawn import plotted, run
-from _edge import DT, LEAN, MU, Array, drive, loads, wanted
 from _show import play, window
+from numpy.typing import NDArray
 
 import bulletbridge as bb
 
+Array = NDArray[np.float64]
 MODEL = Path(__file__).parent / "edge" / "edge.loops.yaml"
+MU, G, DT = 0.3, 9.81, 1 / 240  # [m/s²], [s]
+REACH, ARM = 0.3, (0.3 + 0.3) * 0.15 + 0.5 * 0.3  # of the bars [m]; mass times arm [kg m]
+LEAN, SPEED, DOWN = 12.0, 0.3, 0.4  # on the side [N]; along the edge [m/s], from when on [s]
 SLIDING, END = 0.8, 3.2  # from when on it slides steadily, until when it runs [s]
 STEP, OFF = 1.33, 2.67  # when the hand leaves the near table, and the far one [s]
 
@@ -31,6 +35,32 @@ class Measured(NamedTuple):
     drawn: float  # of the force that draws the hand along, over friction [1]
     gap: float  # of the loop, all the way [m]
     after: float  # load once the hand is off the table [N]
+
+
+def wanted(t: float) -> float:
+    """Load on the top [N]."""
+    return 25.0 + 8.0 * math.sin(2 * math.pi * t)
+
+
+def drive(system: bb.System) -> None:
+    """Come down, then draw along; the crank presses by its torque."""
+    t, angle = system.t, float(system.q[system.mechanism.joint("arm/crank").q][0])
+    friction = MU * (wanted(t + DT) + LEAN) if t > DOWN else 0.0
+    torque = wanted(t + DT) * REACH * math.cos(angle) - friction * REACH * math.sin(angle)
+    torque -= ARM * G * math.cos(angle)
+    system.motors.set("arm/crank", force=torque, velocity=0.1 if t < DOWN else 1.0)
+    system.motors.set("arm/press", force=LEAN, velocity=0.02)
+    system.motors.set("arm/slide", force=1000.0, velocity=SPEED if t >= DOWN - DT / 2 else 0.0)
+
+
+def loads(system: bb.System) -> tuple[Array, Array]:
+    """Forces of the table's top and side on the hand, (3,) each [N]."""
+    top, side = np.zeros(3), np.zeros(3)
+    for contact in system.contacts():
+        force = contact.force if contact.b == "arm/hand" else -contact.force
+        on = top if abs(contact.normal[2]) > abs(contact.normal[1]) else side
+        on += force
+    return top, side
 
 
 def measure(gui: bool = False, plot: Path | None = None) -> Measured:

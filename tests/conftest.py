@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pybullet
 import pytest
-from bullet_worlds import BulletWorld
-from fake_window import Window
 from hypothesis import HealthCheck, settings
-from loops_files import ROBOT
-from solid_worlds import SolidWorld
+from support.bullet_worlds import BulletWorld
+from support.fake_window import Window
+from support.loops_files import ROBOT
+from support.solid_worlds import SolidWorld
 
 import bulletbridge
 

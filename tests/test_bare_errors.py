@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from planar import planar_chain
-from users_constraints import PointOnSphere
+from support.planar import planar_chain
+from support.users_constraints import PointOnSphere
 
 import bulletbridge as bb
 from bulletbridge.constraints.user import Rows

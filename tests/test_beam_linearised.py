@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from beam_trees import LONG, SHORT, PlanarLink, planar_arm
 from numpy.testing import assert_allclose
+from support.beam_trees import LONG, SHORT, PlanarLink, planar_arm
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, UnsupportedError

@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from beam_trees import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.spatial.transform import Rotation
+from support.beam_trees import (
     LONG,
     SHORT,
     Oracle,
@@ -13,10 +17,6 @@ from beam_trees import (
     random_beam_state,
     random_beam_tree,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose
-from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planar import PIN, assembled, four_bar, hinged, planar_chain
+from support.planar import PIN, assembled, four_bar, hinged, planar_chain
 
 import bulletbridge as bb
 from bulletbridge import Freedom, Motor

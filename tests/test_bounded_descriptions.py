@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from planar import PIN, assembled, four_bar, hinged
+from support.planar import PIN, assembled, four_bar, hinged
 
 import bulletbridge as bb
 from bulletbridge import Freedom, Motor

@@ -5,7 +5,7 @@ import pybullet
 import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from urdf_builder import ARM, inertial, joint, link, random_tree, robot
+from support.urdf_builder import ARM, inertial, joint, link, random_tree, robot
 
 
 def test_link_frames_are_float32_and_inertial_frames_are_not(world, rng):

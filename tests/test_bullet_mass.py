@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pybullet
 import pytest
-from bullet_worlds import quiet, seeds
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from urdf_builder import ARM, ONE_DOF, inertial, joint, link, one_joint, random_tree, robot
+from support.bullet_worlds import quiet, seeds
+from support.urdf_builder import ARM, ONE_DOF, inertial, joint, link, one_joint, random_tree, robot
 
 from bulletbridge.bullet.checks import check_mass_matrix, mass_matrix_at
 from bulletbridge.bullet.reader import read_bullet

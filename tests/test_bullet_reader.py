@@ -3,12 +3,12 @@
 import numpy as np
 import pinocchio as pin
 import pybullet
-from bullet_worlds import quiet, seeds
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from urdf_builder import ONE_DOF, inertial, joint, link, random_tree, robot
+from support.bullet_worlds import quiet, seeds
+from support.urdf_builder import ONE_DOF, inertial, joint, link, random_tree, robot
 
 from bulletbridge.bullet.checks import mass_matrix_at
 from bulletbridge.bullet.mass_matrix import live_mass_matrix

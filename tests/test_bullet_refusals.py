@@ -4,7 +4,7 @@ import numpy as np
 import pybullet
 import pytest
 from numpy.testing import assert_allclose
-from urdf_builder import ARM, inertial, joint, link, one_joint, robot
+from support.urdf_builder import ARM, inertial, joint, link, one_joint, robot
 
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.errors import ModelError, WorldError

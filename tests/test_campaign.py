@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import campaign
-import campaign_jobs
 import numpy as np
 import pytest
 from _campaign_cases import MAKERS, kind_of, make_case
@@ -12,6 +11,7 @@ from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
 from numpy.testing import assert_allclose
+from support import campaign_jobs
 from test_constraints import SAMPLES, closed_world
 
 from bulletbridge.constraints.encode import encode

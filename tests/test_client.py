@@ -6,7 +6,7 @@ import pybullet_data
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of

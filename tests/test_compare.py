@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from small_models import four_bar, geared
+from support.small_models import four_bar, geared
 
 from bulletbridge.cli import run
 from bulletbridge.comparison.compare import compare_model, worst

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from planar import PIN, assembled, four_bar
+from support.planar import PIN, assembled, four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
-from mechanisms import REVOLUTE, random_mechanism, random_state
+from _mechanisms import REVOLUTE, random_mechanism, random_state
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bulletbridge as bb

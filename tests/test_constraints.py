@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _mechanisms import closed_loop_joint, random_mechanism, random_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mechanisms import closed_loop_joint, random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
-from users_constraints import PointOnSphere
+from support.users_constraints import PointOnSphere
 
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joint_geometry import VARIABLE

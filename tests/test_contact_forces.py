@@ -6,9 +6,9 @@ import numpy as np
 import pybullet
 import pybullet_data
 import pytest
-from planar import planar_chain
 from pybullet_utils.bullet_client import BulletClient as Native
-from touching import Touching
+from support.planar import planar_chain
+from support.touching import Touching
 
 import bulletbridge as bb
 from bulletbridge.drop_in.session import session_of

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from planar import four_bar, planar_chain
-from small_trees import GRAVITY, free_body, slider
+from support.planar import four_bar, planar_chain
+from support.small_trees import GRAVITY, free_body, slider
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError

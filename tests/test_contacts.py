@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from solid_worlds import BLOCK, DT, G
+from support.solid_worlds import BLOCK, DT, G
 
 ROUND_OFF = 1e-12
 

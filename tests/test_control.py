@@ -6,7 +6,7 @@ circle, m = 2 and 3 kg, R = 0.5 m.
 
 import numpy as np
 import pytest
-from mechanisms import random_mechanism, random_state
+from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 

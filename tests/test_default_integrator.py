@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from planar import assembled, four_bar, planar_chain
+from support.planar import assembled, four_bar, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.comparison.compare import compare_model

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from planar import four_bar, planar_chain
+from support.planar import four_bar, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.errors import (

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
+from _mechanisms import oracle, random_mechanism, random_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mechanisms import oracle, random_mechanism, random_state
 from numpy.testing import assert_allclose
 
 from bulletbridge.constraints.encode import encode

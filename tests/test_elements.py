@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mechanisms import random_mechanism, random_state
+from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
-from planar import four_bar, planar_chain
+from support.planar import four_bar, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError

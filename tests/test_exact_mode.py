@@ -6,10 +6,10 @@ import numpy as np
 import pybullet
 import pybullet_data
 import pytest
-from bullet_worlds import quat
 from pybullet_utils.bullet_client import BulletClient as Native
+from support.bullet_worlds import quat
+from support.urdf_builder import random_tree
 from test_client import FLAGS, TIPS, linkage, tips
-from urdf_builder import random_tree
 
 from bulletbridge import Frame, JointModel, LoopJoint, attach
 from bulletbridge.drop_in.client import BulletClient

@@ -4,7 +4,7 @@ import numpy as np
 import pybullet
 import pybullet_data
 import pytest
-from mechanisms import random_mechanism, random_state
+from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation

@@ -6,8 +6,8 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from segmented_beams import BEAM, arm, uniform
-from urdf_builder import inertial, joint, link
+from support.segmented_beams import BEAM, arm, uniform
+from support.urdf_builder import inertial, joint, link
 
 from bulletbridge.cli import run
 from bulletbridge.errors import ModelError

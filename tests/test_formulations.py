@@ -3,13 +3,13 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from closed_mechanisms import closed_system, decided
+from _mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, Oracle, oracle
 from numpy.testing import assert_allclose
-from planar import four_bar
 from scipy.linalg import block_diag
+from support.closed_mechanisms import closed_system, decided
+from support.planar import four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, OverconstrainedError, StepError, UnsupportedError

@@ -3,8 +3,8 @@
 import numpy as np
 import pybullet
 import pytest
-from planar import planar_chain
 from pybullet_utils.bullet_client import BulletClient as Native
+from support.planar import planar_chain
 from test_client import BOX, FLAGS, linkage, tips
 
 import bulletbridge as bb

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from small_trees import GRAVITY, free_body, slider
+from support.small_trees import GRAVITY, free_body, slider
 
 import bulletbridge as bb
 

@@ -4,7 +4,7 @@ import numpy as np
 import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
-from solid_worlds import BLOCK, DT, G
+from support.solid_worlds import BLOCK, DT, G
 
 ROUND_OFF = 1e-12
 

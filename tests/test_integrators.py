@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from closed_mechanisms import closed_system
 from numpy.testing import assert_allclose, assert_array_equal
-from planar import four_bar, hanging, planar_chain, windows
 from scipy.integrate import quad
+from support.closed_mechanisms import closed_system
+from support.planar import four_bar, hanging, planar_chain, windows
+from support.users_constraints import Failing
 from test_methods import SPATIAL
-from users_constraints import Failing
 
 import bulletbridge as bb
 from bulletbridge.compilation.jit import kernel

@@ -5,7 +5,7 @@ Bound of the accelerations: the promise of 1e-9; measured 1e-12 and less.
 
 import numpy as np
 import pytest
-from mechanisms import oracle
+from _mechanisms import oracle
 from numpy.testing import assert_allclose
 from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from closed_mechanisms import closed_system
 from numpy.testing import assert_array_equal
-from planar import assembled, four_bar, planar_chain
+from support.closed_mechanisms import closed_system
+from support.planar import assembled, four_bar, planar_chain
 from test_islands import both
 from test_links import row
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from planar import windows
+from support.planar import windows
 from test_links import both, decidedly_alike, ladder, row, several_loops
 
 import bulletbridge as bb

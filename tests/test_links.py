@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from closed_mechanisms import decided
+from _mechanisms import random_mechanism, random_state
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mechanisms import random_mechanism, random_state
 from scipy.spatial.transform import Rotation
+from support.closed_mechanisms import decided
 
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pybullet
 import pytest
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.errors import AssemblyError, BulletBridgeError, ModelError, WorldError

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from loops_files import DOCS, GOOD
+from support.loops_files import DOCS, GOOD
 
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.bullet.worlds import connect_direct, disconnect, readable

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loops_files import DOCS, GOOD
+from support.loops_files import DOCS, GOOD
 
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.models.bundled import bundled

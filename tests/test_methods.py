@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from closed_mechanisms import closed_system
-from mechanisms import REVOLUTE, SPHERICAL
+from _mechanisms import REVOLUTE, SPHERICAL
 from numpy.testing import assert_allclose, assert_array_equal
-from planar import four_bar, hanging, planar_chain
-from small_models import four_bar as four_bar_model
-from users_constraints import Failing
+from support.closed_mechanisms import closed_system
+from support.planar import four_bar, hanging, planar_chain
+from support.small_models import four_bar as four_bar_model
+from support.users_constraints import Failing
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError, UnsupportedError

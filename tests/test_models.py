@@ -13,7 +13,7 @@ import pinocchio as pin
 import pytest
 import trimesh
 from numpy.testing import assert_allclose
-from pinocchio_models import URDF, WEAK, Closed, load, numbers, pose, tensor
+from support.pinocchio_models import URDF, WEAK, Closed, load, numbers, pose, tensor
 
 NAMES = sorted(path.name.removesuffix(".loops.yaml") for path in URDF.glob("*.loops.yaml"))
 OWN = [name for name in NAMES if (URDF / f"{name}.urdf").exists()]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mechanisms import random_mechanism, random_state
+from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb

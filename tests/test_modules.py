@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, random_mechanism, random_state
+from _mechanisms import PRISMATIC, REVOLUTE, SPHERICAL, random_mechanism, random_state
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import block_diag
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pybullet
 import pytest
-from solid_worlds import FLAGS, G
-from urdf_builder import random_tree
+from support.solid_worlds import FLAGS, G
+from support.urdf_builder import random_tree
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
@@ -13,7 +13,7 @@ ROUND_OFF = 1e-12
 
 
 def test_a_limit_stops_a_closed_loop(solids, tmp_path):
-    from small_models import four_bar
+    from support.small_models import four_bar
 
     urdf = four_bar(tmp_path).parent / "four_bar.urdf"
     text = urdf.read_text().replace(

@@ -7,7 +7,7 @@ import numpy as np
 import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
-from small_models import four_bar, geared
+from support.small_models import four_bar, geared
 
 from bulletbridge.comparison.native import TUNED, NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from small_models import four_bar
+from support.small_models import four_bar
 
 import bulletbridge as bb
 from bulletbridge.cli import run

@@ -6,7 +6,7 @@ import numpy as np
 import pybullet
 import pytest
 from numpy.testing import assert_allclose
-from small_models import four_bar, geared
+from support.small_models import four_bar, geared
 
 from bulletbridge.comparison.window.overlay import (
     PERIOD,

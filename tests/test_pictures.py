@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
 from bulletbridge.comparison.pictures import SIZE, find_camera, photograph, take

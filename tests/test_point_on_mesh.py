@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import trimesh
-from mechanisms import random_mechanism, random_state
+from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
-from small_trees import GRAVITY, slider
+from support.small_trees import GRAVITY, slider
 from test_constraints import FD_ATOL, FD_STEP, KINDS
 
 import bulletbridge as bb

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planar import four_bar, parallelogram, planar_chain
+from support.planar import four_bar, parallelogram, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.engine.choose import copy_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from mechanisms import random_mechanism
+from _mechanisms import random_mechanism
 from numpy.testing import assert_allclose
 
 import bulletbridge as bb

@@ -59,3 +59,11 @@ def test_every_file_that_a_page_links_to_exists(page):
     links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text())
     files = [link for link in links if not link.startswith("https://")]
     assert all((page.parent / file).exists() for file in files), files
+
+
+def test_the_list_of_benchmarks_is_that_of_the_files():
+    folder = ROOT / "benchmarks"
+    listed = re.findall(r"^\| `(\w+)` \|", (folder / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(file.stem for file in folder.glob("[!_]*.py"))
+    asked = [file for file in folder.glob("_*.py") if "__main__" in file.read_text()]
+    assert not asked, "a program whose name says that it is a part of another"

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
-from planar import planar_chain
-from touching import Touching
+from support.planar import planar_chain
+from support.touching import Touching
 
 import bulletbridge as bb
 from bulletbridge.drop_in.client import BulletClient

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _campaign_cases import free_twists
 from _campaign_judge import Judge
-from mechanisms import closed_loop_joint
+from _mechanisms import closed_loop_joint
 
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode

@@ -9,7 +9,7 @@ import time
 
 import pybullet
 import pytest
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge import cli
 from bulletbridge.compilation.cache import KernelCache

@@ -8,15 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hoppers
 import numpy as np
 import pybullet
 import pytest
-from hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
-from mechanisms import REVOLUTE, random_mechanism
+from _mechanisms import REVOLUTE, random_mechanism
+from support import hoppers
+from support.hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
+from support.users_constraints import PointOnSphere
 from test_islands import several
 from test_links import row
-from users_constraints import PointOnSphere
 
 import bulletbridge as bb
 from bulletbridge.bullet.reader import read_bullet

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 from scipy.optimize import root
-from segmented_beams import AREA, BEAM, EI, LENGTH, RHO, arm, loaded, stiffness
-from urdf_builder import inertial
+from support.segmented_beams import AREA, BEAM, EI, LENGTH, RHO, arm, loaded, stiffness
+from support.urdf_builder import inertial
 
 import bulletbridge as bb
 from bulletbridge.mechanism.segments import Beam, Lump, divide, rod

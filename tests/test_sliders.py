@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from small_models import four_bar
+from support.small_models import four_bar
 
 from bulletbridge.comparison.window.sliders import Sliders, Switch, round_up
 from bulletbridge.errors import ModelError

@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-from planar import planar_chain
+from support.planar import planar_chain
+from support.touching import Touching
 from test_islands import several
 from test_links import row
-from touching import Touching
 
 import bulletbridge as bb
 from bulletbridge.engine.islands import Islands

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from planar import four_bar, planar_chain
 from scipy.linalg import eigh
+from support.planar import four_bar, planar_chain
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError

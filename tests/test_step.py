@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from closed_mechanisms import closed_system, decided
+from _mechanisms import oracle
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from mechanisms import oracle
 from numpy.testing import assert_allclose
-from planar import four_bar, hanging, parallelogram
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
+from support.closed_mechanisms import closed_system, decided
+from support.planar import four_bar, hanging, parallelogram
 
 import bulletbridge as bb
 from bulletbridge.errors import (

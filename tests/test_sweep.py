@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sweep_functions as functions
 from pytest import approx
+from support import sweep_functions as functions
 
 import bulletbridge as bb
 from bulletbridge.cli import run
@@ -65,7 +65,7 @@ def test_nothing_is_lost_or_doubled_when_a_worker_and_the_client_are_killed(tmp_
     gate.write_text("5")  # so that no kill comes too late, however busy the machine is
     monkeypatch.setenv("SWEEP_LOG", str(log))
     monkeypatch.setenv("SWEEP_GATE", str(gate))
-    tests = Path(functions.__file__).parent
+    tests = Path(functions.__file__).parents[1]
     path = os.pathsep.join([str(tests), str(tests.parent)])
     client = subprocess.Popen(
         [sys.executable, functions.__file__, str(file)], env=os.environ | {"PYTHONPATH": path}

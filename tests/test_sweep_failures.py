@@ -2,9 +2,9 @@
 
 import sqlite3
 
-import failing_functions as functions
 import numpy as np
 import pytest
+from support import failing_functions as functions
 
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError, ModelError

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from small_models import four_bar
+from support.small_models import four_bar
 
 import bulletbridge as bb
 from bulletbridge.errors import LoopFileError, ModelError

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from planar import planar_chain
-from users_constraints import Failing, PointOnSphere
+from support.planar import planar_chain
+from support.users_constraints import Failing, PointOnSphere
 
 import bulletbridge as bb
 

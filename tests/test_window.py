@@ -84,7 +84,7 @@ def main(path: str) -> None:
 
 
 def test_arrows_are_seen_take_each_others_place_and_go(tmp_path):
-    from small_models import four_bar
+    from support.small_models import four_bar
 
     command = ["xvfb-run", "-a", "-s", "-screen 0 640x480x24", sys.executable, str(__file__)]
     for _ in range(2):  # now and then Bullet loses the id of a new item, which is then left behind

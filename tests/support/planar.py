@@ -1,10 +1,16 @@
 """Planar linkages in closed form, built without files."""
 
+# a guess that is not closed yet, and rows that were left out, are not for users
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 import bulletbridge as bb
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.mechanism.records import FREE, REVOLUTE
 
@@ -13,12 +19,19 @@ PIN = bb.Frame("world", (1.0, 0, 0))
 TURN_DOWN = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # joint angle pi/2 hangs down
 
 
-def planar_chain(lengths, masses, metre=1.0, gram=1.0, floating=0.0) -> Mechanism:
+def planar_chain(
+    lengths: Sequence[float],
+    masses: Sequence[float],
+    metre: float = 1.0,
+    gram: float = 1.0,
+    floating: float = 0.0,
+) -> Mechanism:
     """Slender rods l0, l1, ... on joints j0, j1, ... in the x-z plane, on a free body if wanted."""
     n = len(lengths) + (floating > 0)
     bodies, axes = empty_arrays(n + 1, len(lengths) + 6 * (floating > 0))
     links = {"world": Link("world", 0, np.eye(3), np.zeros(3))}
-    joints, body, q, v = {}, 0, 0, 0
+    joints = dict[str, Joint]()
+    body = q = v = 0
     if floating:
         base = bodies[1]
         base["joint"], base["axis"], base["mass"], base["J"] = FREE, 5, floating, np.eye(3)
@@ -44,7 +57,14 @@ def planar_chain(lengths, masses, metre=1.0, gram=1.0, floating=0.0) -> Mechanis
     return Mechanism(bodies, axes, links, joints, np.array([0, 0, -9.81 * metre]))
 
 
-def four_bar(times=1, ground=1.0, metre=1.0, gram=1.0, extra=(), **options) -> bb.System:
+def four_bar(
+    times: int = 1,
+    ground: float = 1.0,
+    metre: float = 1.0,
+    gram: float = 1.0,
+    extra: Sequence[Constraint] = (),
+    **options: Any,
+) -> bb.System:
     """Rods of 0.4, 0.9, 0.7 m, 2 kg/m, whose end is pinned to the ground."""
     mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4], metre, gram)
     tip, pin = bb.Frame("l2", (0.7 * metre, 0, 0)), bb.Frame("world", (ground * metre, 0, 0))
@@ -53,7 +73,7 @@ def four_bar(times=1, ground=1.0, metre=1.0, gram=1.0, extra=(), **options) -> b
     return bb.System(mechanism, [*loops, *extra], **options)
 
 
-def parallelogram(**options) -> tuple[bb.System, float, float]:
+def parallelogram(**options: Any) -> tuple[bb.System, float, float]:
     """Cranks 0.5 m 1 kg, coupler 1 m 2 kg, ready to hang; inertia [kg m²], gravity torque [N m]."""
     system = bb.System(
         planar_chain([0.5, 1.0, 0.5], [1.0, 2.0, 1.0]),
@@ -71,7 +91,7 @@ def parallelogram(**options) -> tuple[bb.System, float, float]:
     return system, (2 / 3 * 1.0 + 2.0) * 0.5**2, (1.0 + 2.0) * 9.81 * 0.5
 
 
-def hanging(gravity=9.81, **options) -> bb.System:
+def hanging(gravity: float = 9.81, **options: Any) -> bb.System:
     """A floating body with a chain whose end is pinned back to it."""
     mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4], floating=5.0)
     mechanism = replace(mechanism, gravity=np.array([0, 0, -gravity]))
@@ -82,7 +102,7 @@ def hanging(gravity=9.81, **options) -> bb.System:
     return system
 
 
-def windows(count=1, last=1.0, **options) -> bb.System:
+def windows(count: int = 1, last: float = 1.0, **options: Any) -> bb.System:
     """Cranks of 1 m and 1 kg, the last of ``last`` kg, with level bars between their tips.
 
     It starts upright, tips at 1 m/s, and is singular whenever the cranks are level (IFToMM A02).
@@ -90,7 +110,7 @@ def windows(count=1, last=1.0, **options) -> bb.System:
     number = 2 * count + 1
     bodies, axes = empty_arrays(number + 1, number)
     links = {"world": Link("world", 0, np.eye(3), np.zeros(3))}
-    joints = {}
+    joints = dict[str, Joint]()
     for i in range(number):
         level, body, axis = i % 2 == 1, bodies[i + 1], axes[i]
         body["parent"], body["joint"] = i if level else 0, REVOLUTE
@@ -120,7 +140,7 @@ def windows(count=1, last=1.0, **options) -> bb.System:
     return system
 
 
-def hinged(dt=1 / 240, **options) -> bb.System:
+def hinged(dt: float = 1 / 240, **options: Any) -> bb.System:
     """``four_bar`` with a hinge for its last pin, about the linkage's normal."""
     tip = bb.Frame("l2", (0.7, 0, 0))
     pin = bb.Frame("world", (1.0, 0, 0), (-np.pi / 2, 0, 0))  # z along y, as the joints
@@ -128,7 +148,7 @@ def hinged(dt=1 / 240, **options) -> bb.System:
     return bb.System(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]), [joint], dt=dt)
 
 
-def assembled(system: bb.System, angle=1.0) -> bb.System:
+def assembled(system: bb.System, angle: float = 1.0) -> bb.System:
     """A four-bar, closed at an angle of its first crank [rad]."""
     system.assemble({"j0": angle}, guess={"j0": angle, "j1": -1.0, "j2": -1.5})
     return system

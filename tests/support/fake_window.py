@@ -1,30 +1,47 @@
 """Bullet's window as far as it is drawn on, without a window."""
 
+from collections.abc import Collection
+from typing import Any
+
 import numpy as np
 import pybullet
+import pytest
+from numpy.typing import ArrayLike
+from typing_extensions import Self
 
 from bulletbridge.comparison.window import overlay as overlay_module
 from bulletbridge.comparison.window import sliders as sliders_module
+from bulletbridge.numerics.records import Array
 
 
 class Window:
     """Bullet's window as far as it is drawn on: items by id, sliders by label."""
 
-    def __init__(self):
-        self.items, self.made, self.rendered, self.sliders, self.labels = {}, 0, True, [], []
-        self.answers, self.lost = 0, ()
+    def __init__(self) -> None:
+        self.items: dict[int, tuple[Any, Array]] = {}
+        self.made, self.rendered = 0, True
+        self.sliders: list[float] = []
+        self.labels: list[tuple[str, float, float]] = []
+        self.answers = 0
+        self.lost: Collection[int] = ()
 
-    def install(self, monkeypatch):
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> Self:
+        def has_one(client: int) -> bool:
+            return True
+
+        def read(number: int, **_: object) -> float:
+            return self.sliders[number]
+
         for module in (overlay_module, sliders_module):
-            monkeypatch.setattr(module, "has_window", lambda _: True)
+            monkeypatch.setattr(module, "has_window", has_one)
         for name in ("addUserDebugLine", "addUserDebugText", "removeUserDebugItem"):
             monkeypatch.setattr(pybullet, name, getattr(self, name))
         monkeypatch.setattr(pybullet, "configureDebugVisualizer", self.configure)
         monkeypatch.setattr(pybullet, "addUserDebugParameter", self.slider)
-        monkeypatch.setattr(pybullet, "readUserDebugParameter", lambda k, **_: self.sliders[k])
+        monkeypatch.setattr(pybullet, "readUserDebugParameter", read)
         return self
 
-    def put(self, item, replaced):
+    def put(self, item: tuple[Any, Array], replaced: int) -> int:
         assert not self.rendered
         if replaced not in self.items:
             self.made, replaced = self.made + 1, self.made
@@ -32,28 +49,32 @@ class Window:
         self.answers += 1
         return -1 if self.answers in self.lost else replaced
 
-    def addUserDebugLine(self, start, end, replaceItemUniqueId, **_):  # noqa: N802, N803
+    def addUserDebugLine(
+        self, start: ArrayLike, end: ArrayLike, replaceItemUniqueId: int, **_: object
+    ) -> int:
         return self.put((np.array(start), np.array(end)), replaceItemUniqueId)
 
-    def addUserDebugText(self, text, at, replaceItemUniqueId, **_):  # noqa: N802, N803
+    def addUserDebugText(
+        self, text: str, at: ArrayLike, replaceItemUniqueId: int, **_: object
+    ) -> int:
         return self.put((text, np.array(at)), replaceItemUniqueId)
 
-    def removeUserDebugItem(self, item, **_):  # noqa: N802
+    def removeUserDebugItem(self, item: int, **_: object) -> None:
         del self.items[item]
 
-    def configure(self, flag, value, **_):
+    def configure(self, flag: int, value: int, **_: object) -> None:
         if flag == pybullet.COV_ENABLE_RENDERING:
             self.rendered = bool(value)
 
-    def slider(self, label, lower, upper, start, **_):
+    def slider(self, label: str, lower: float, upper: float, start: float, **_: object) -> int:
         self.labels.append((label, lower, upper))
         self.sliders.append(float(np.float32(start)))  # as Bullet keeps it
         return len(self.sliders) - 1
 
     @property
-    def texts(self):
+    def texts(self) -> list[str]:
         return [item[0] for item in self.items.values() if isinstance(item[0], str)]
 
     @property
-    def lines(self):
+    def lines(self) -> list[tuple[Array, Array]]:
         return [item for item in self.items.values() if not isinstance(item[0], str)]

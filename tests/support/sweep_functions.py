@@ -2,16 +2,17 @@
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 RUNS = 40
 
 
-def power(parameters):
+def power(parameters: Mapping[str, float]) -> dict[str, float]:
     return {"power": parameters["x"] ** parameters["n"]}
 
 
-def logged(parameters):
+def logged(parameters: Mapping[str, float]) -> dict[str, float]:
     """Leave the run's number and its process in a log, and stay at the gate if there is one.
 
     It is a file with the number of lines in the log from which on runs wait.
@@ -25,7 +26,7 @@ def logged(parameters):
     return {"square": parameters["x"] ** 2}
 
 
-def refuse(parameters):
+def refuse(parameters: Mapping[str, float]) -> dict[str, float]:
     if parameters["x"] == 1.0:
         raise ValueError("one is not possible")
     return {"y": parameters["x"]}
@@ -34,9 +35,8 @@ def refuse(parameters):
 if __name__ == "__main__":
     import sys
 
-    from sweep_functions import logged as function
-
     from bulletbridge.studies.run import sweep
+    from support.sweep_functions import logged as function
 
     values = [{"x": float(k)} for k in range(RUNS)]
     sweep(function, values, Path(sys.argv[1]), workers=1)

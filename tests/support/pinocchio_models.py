@@ -2,17 +2,22 @@
 
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from numpy.testing import assert_allclose
+from numpy.typing import NDArray
 from ruamel.yaml import YAML
 from scipy.optimize import least_squares
 
-URDF = Path(__file__).resolve().parent.parent / "urdf"
+pin: Any = import_module("pinocchio")
+Array = NDArray[np.float64]
+Pose = Any
+"""``pin.SE3``, whose module is made at run time."""
+URDF = Path(__file__).resolve().parents[2] / "urdf"
 WEAK = 1e-3
 
 
@@ -20,13 +25,13 @@ WEAK = 1e-3
 class Closed:
     """A model in Pinocchio, with its loops and its start."""
 
-    model: pin.Model
-    data: pin.Data
-    places: dict[str, tuple[int, pin.SE3]]
+    model: Any
+    data: Any
+    places: dict[str, tuple[int, Pose]]
     content: dict[str, Any]
-    q: np.ndarray
+    q: Array
 
-    def frame(self, q: np.ndarray, spec: dict[str, Any]) -> tuple[pin.SE3, np.ndarray]:
+    def frame(self, q: Array, spec: dict[str, Any]) -> tuple[Pose, Array]:
         """Pose of a loop frame and its Jacobian (6, nv), linear first, in world axes."""
         joint, place = self.places[spec["link"]]
         R = pin.rpy.rpyToMatrix(np.array(spec.get("rpy", [0, 0, 0]), float))
@@ -37,9 +42,9 @@ class Closed:
         J[:3] -= pin.skew(self.data.oMi[joint].rotation @ place.translation) @ J[3:]
         return pose, J
 
-    def rows(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, q: Array) -> tuple[Array, Array]:
         """Residual and Jacobian of all loops; the Jacobian holds where they are closed."""
-        g, rows = [], []
+        g, rows = list[Any](), list[Array]()
         for loop in self.content["loops"]:
             if loop["type"] == "gear":
                 row = np.zeros(self.model.nv)
@@ -70,7 +75,7 @@ class Closed:
                 assert loop["type"] == "ball"
         return np.concatenate(g), np.vstack(rows)
 
-    def closed_near(self, q: np.ndarray) -> np.ndarray:
+    def closed_near(self, q: Array) -> Array:
         """A closed configuration near q."""
         result = least_squares(
             lambda dv: self.rows(pin.integrate(self.model, q, dv))[0],
@@ -82,16 +87,16 @@ class Closed:
         )
         return pin.integrate(self.model, q, result.x)
 
-    def rank(self, q: np.ndarray) -> int:
+    def rank(self, q: Array) -> int:
         """Independent rows."""
         s = np.linalg.svd(self.rows(q)[1])[1]
         return int(np.count_nonzero(s > WEAK * s[0]))
 
-    def joint(self, name: str) -> pin.JointModel:
+    def joint(self, name: str) -> Any:
         """Joint by name."""
         return self.model.joints[self.model.getJointId(name)]
 
-    def start_rates(self) -> np.ndarray:
+    def start_rates(self) -> Array:
         """Start velocity: named rates held, the others from the rows."""
         v, named = np.zeros(self.model.nv), np.zeros(self.model.nv, bool)
         for name, value in self.content["start"].get("v", {}).items():
@@ -102,20 +107,27 @@ class Closed:
         v[~named] = -np.linalg.lstsq(J[:, ~named], J @ v, rcond=WEAK)[0]
         return v
 
-    def kinetic(self, v: np.ndarray) -> float:
+    def kinetic(self, v: Array) -> float:
         """Kinetic energy at the start [J]."""
         return pin.computeKineticEnergy(self.model, self.data, self.q, v)
 
 
-def numbers(element: ElementTree.Element | None, key: str) -> np.ndarray:
+def within(element: ElementTree.Element, path: str) -> ElementTree.Element:
+    """An element that has to be there."""
+    found = element.find(path)
+    assert found is not None
+    return found
+
+
+def numbers(element: ElementTree.Element | None, key: str) -> Array:
     """Three numbers of an attribute, zero when missing."""
     text = None if element is None else element.get(key)
     return np.array([float(x) for x in (text or "0 0 0").split()])
 
 
-def tensor(link: ElementTree.Element) -> np.ndarray:
+def tensor(link: ElementTree.Element) -> Array:
     """Inertia of a link (3, 3) as written."""
-    t = {key: float(x) for key, x in link.find("inertial/inertia").attrib.items()}
+    t = {key: float(x) for key, x in within(link, "inertial/inertia").attrib.items()}
     return np.array(
         [
             [t["ixx"], t["ixy"], t["ixz"]],
@@ -125,7 +137,7 @@ def tensor(link: ElementTree.Element) -> np.ndarray:
     )
 
 
-def pose(origin: ElementTree.Element | None) -> pin.SE3:
+def pose(origin: ElementTree.Element | None) -> Pose:
     """Pose of an origin element."""
     return pin.SE3(pin.rpy.rpyToMatrix(numbers(origin, "rpy")), numbers(origin, "xyz"))
 
@@ -144,22 +156,22 @@ def load(name: str) -> Closed:
     content = YAML(typ="safe", pure=True).load(text)
     root = ElementTree.parse(file_of(content["urdf"])).getroot()
     links = {str(link.get("name")): link for link in root.findall("link")}
-    joints = {j.find("child").get("link"): j for j in root.findall("joint")}
-    model, places = pin.Model(), {}
+    joints = {within(j, "child").attrib["link"]: j for j in root.findall("joint")}
+    model, places = pin.Model(), dict[str, tuple[int, Pose]]()
     model.gravity.linear = np.array(content["gravity"], float)
 
-    def add(link: str, joint: int, place: pin.SE3) -> None:
+    def add(link: str, joint: int, place: Pose) -> None:
         places[link] = joint, place
         inertial = links[link].find("inertial")
         if joint and inertial is not None:
-            mass = float(inertial.find("mass").get("value"))
+            mass = float(within(inertial, "mass").attrib["value"])
             body = pin.Inertia(mass, np.zeros(3), tensor(links[link]))
             at = place * pose(inertial.find("origin"))
             model.appendBodyToJoint(joint, at.act(body), pin.SE3.Identity())
         for child, element in joints.items():
-            if element.find("parent").get("link") != link:
+            if within(element, "parent").attrib["link"] != link:
                 continue
-            kind, at = element.get("type"), place * pose(element.find("origin"))
+            kind, at = element.attrib["type"], place * pose(element.find("origin"))
             if kind == "fixed":
                 add(child, joint, at)
                 continue

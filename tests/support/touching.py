@@ -1,8 +1,10 @@
 """A world that says where a free body touches, without Bullet."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bulletbridge.mechanism.records import TOUCH_COLUMNS
+from bulletbridge.numerics.records import Array
 
 
 class Touching:
@@ -16,7 +18,7 @@ class Touching:
         first: (3,) the first direction.
     """
 
-    def __init__(self, normals, friction, first):
+    def __init__(self, normals: ArrayLike, friction: tuple[float, float], first: ArrayLike) -> None:
         self.normals = np.array(normals, float)
         self.touch = np.zeros((len(self.normals), TOUCH_COLUMNS))
         self.touch[:, :2] = 0, 1
@@ -24,18 +26,18 @@ class Touching:
         self.touch[:, 9], self.touch[:, 13] = friction
         self.touch[:, 14:17] = first
 
-    def state(self):
+    def state(self) -> tuple[Array, Array]:
         return np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)
 
-    def write(self, q, v):
+    def write(self, q: Array, v: Array) -> None:
         pass
 
-    def check(self):
+    def check(self) -> None:
         pass
 
-    def check_properties(self):
+    def check_properties(self) -> None:
         pass
 
-    def touches(self, q, v):
+    def touches(self, q: Array, v: Array) -> Array:
         self.touch[:, 2:5], self.touch[:, 8] = q[:3], self.normals @ q[:3]
         return self.touch

@@ -5,6 +5,7 @@ import numpy as np
 from bulletbridge.mechanism.model import Joint, Link, Mechanism, empty_arrays
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE
 
+Vector = tuple[float, float, float]
 GRAVITY = 9.81
 TO_Z = {
     "x": np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]),
@@ -14,7 +15,9 @@ TO_Z = {
 """Rotations whose third column is the axis."""
 
 
-def free_body(mass=1.0, moments=(0.1, 0.1, 0.1), gravity=(0, 0, -GRAVITY)) -> Mechanism:
+def free_body(
+    mass: float = 1.0, moments: Vector = (0.1, 0.1, 0.1), gravity: Vector = (0, 0, -GRAVITY)
+) -> Mechanism:
     """The link ``body``, which may move as it likes."""
     bodies, axes = empty_arrays(2, 6)
     bodies[1]["joint"], bodies[1]["axis"], bodies[1]["mass"] = FREE, 5, mass
@@ -28,11 +31,13 @@ def free_body(mass=1.0, moments=(0.1, 0.1, 0.1), gravity=(0, 0, -GRAVITY)) -> Me
     return Mechanism(bodies, axes, links, joints, np.array(gravity, float))
 
 
-def slider(ways: str, mass=1.0, moment=0.0, gravity=(0, 0, -GRAVITY)) -> Mechanism:
+def slider(
+    ways: str, mass: float = 1.0, moment: float = 0.0, gravity: Vector = (0, 0, -GRAVITY)
+) -> Mechanism:
     """The link ``body`` on sliders along the axes, then turning about y if it has a moment."""
     n = len(ways) + (moment > 0)
     bodies, axes = empty_arrays(n + 1, n)
-    links, joints = {"world": Link("world", 0, np.eye(3), np.zeros(3))}, {}
+    links, joints = {"world": Link("world", 0, np.eye(3), np.zeros(3))}, dict[str, Joint]()
     up = np.eye(3)
     for k, way in enumerate(ways + "y" * (moment > 0)):
         body, turns = bodies[k + 1], k == len(ways)

@@ -4,7 +4,7 @@ import os
 import time
 
 
-def perform(job):
+def perform(job: str) -> dict[str, str]:
     """What a job does, by its name."""
     if job == "stall":
         time.sleep(3600)
@@ -13,6 +13,6 @@ def perform(job):
     return {"job": job, "end": "done"}
 
 
-def lost(job, end, message):
+def lost(job: str, end: str, message: str) -> dict[str, str]:
     """What is said of a job that never came back."""
     return {"job": job, "end": end, "message": message}

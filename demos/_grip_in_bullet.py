@@ -1,4 +1,4 @@
-"""The hand of demos/gripper.py: what a torque does by its linkage, and the same in Bullet alone."""
+"""The hand of demos/gripper.py in Bullet alone, closed by Bullet's own constraints."""
 
 import math
 
@@ -6,7 +6,6 @@ import numpy as np
 import pybullet
 from numpy.typing import NDArray
 
-import bulletbridge as bb
 from bulletbridge.models.load import LoadedModel
 
 Array = NDArray[np.float64]
@@ -26,61 +25,6 @@ def links_of(body: int, client: int) -> dict[str, int]:
     """Bullet's numbers of links by name."""
     count = pybullet.getNumJoints(body, client)
     return {pybullet.getJointInfo(body, k, client)[12].decode(): k for k in range(count)}
-
-
-def leverage(hand: int, load: float, client: int) -> tuple[float, float]:
-    """Torque [N m] that holds the links and a load [N] at the pads, and by how much a pad closes.
-
-    The principle of virtual work, at Bullet's link states: what turns about a pin goes up by the
-    horizontal distance from it, fingers go where their cranks go.
-
-    Returns:
-        Torque of the weights on the driver, and way of each pad per angle [m/rad].
-    """
-    names, torque, closing = links_of(hand, client), 0.0, 0.0
-    for side, sign in (("left", 1), ("right", -1)):
-
-        def state(name: str, side: str = side) -> tuple[float, Array, Array]:
-            k = names[f"{side}_{name}"]
-            found = pybullet.getLinkState(
-                hand, k, computeForwardKinematics=True, physicsClientId=client
-            )
-            mass: float = pybullet.getDynamicsInfo(hand, k, client)[0]
-            return mass, np.array(found[0]), np.array(found[4])
-
-        finger, _, tip = state("finger")
-        crank = tip - state("driver")[2]
-        closing -= crank[2] / 2
-        torque += sign * (finger * G + load / 2) * crank[0]
-        for name, about in (("driver",) * 2, ("coupler", "driver"), ("spring_link",) * 2):
-            mass, centre, _ = state(name)
-            torque += sign * mass * G * (centre - state(about)[2])[0]
-    return float(torque), float(closing)
-
-
-def press(system: bb.System) -> tuple[float, float]:
-    """Horizontal forces of the left and right pad on the bolt [N]."""
-    found = {"left": 0.0, "right": 0.0}
-    for contact in system.contacts():
-        for side, sign in (("left", 1.0), ("right", -1.0)):
-            if "bolt/bolt" in (contact.a, contact.b) and side in contact.a + contact.b:
-                on_b = sign if contact.b == "bolt/bolt" else -sign
-                found[side] += on_b * float(contact.force[0])
-    return found["left"], found["right"]
-
-
-def tilt(hand: int, client: int) -> float:
-    """Largest angle of a finger against the hand [rad]."""
-    base = np.reshape(
-        pybullet.getMatrixFromQuaternion(pybullet.getBasePositionAndOrientation(hand, client)[1]),
-        (3, 3),
-    )
-    names, angles = links_of(hand, client), list[float]()
-    for side, sign in (("left", 1.0), ("right", -1.0)):
-        turn = pybullet.getLinkState(hand, names[f"{side}_finger"], physicsClientId=client)[5]
-        R = base.T @ np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))
-        angles.append(abs(math.atan2(sign * R[0, 2], R[2, 2])))
-    return max(angles)
 
 
 def creep_in_bullet(

@@ -9,7 +9,7 @@ ROBOT = (
     + "<joint name='knee' type='spherical'/><joint name='bolt' type='fixed'/>"
     "<joint name='raft' type='floating'/></robot>"
 )
-DOCS = Path(__file__).parents[1] / "docs" / "loops-file.md"
+DOCS = Path(__file__).parents[2] / "docs" / "loops-file.md"
 GOOD = """\
 bulletbridge: 1
 urdf: robot.urdf

@@ -1,6 +1,8 @@
 """Functions of a study that end in every way but the usual one."""
 
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 
 class Mute(Exception):
@@ -10,7 +12,7 @@ class Mute(Exception):
         raise RuntimeError("no words")
 
 
-def give_up(parameters):
+def give_up(parameters: Mapping[str, float]) -> Any:
     """Another ending for each number; from 6 on a result."""
     match int(parameters["x"]):
         case 0:

@@ -8,7 +8,7 @@ equations in the crank's angle and in the angle a of q1 = 2 sin a, q4 = 2 cos a,
 from typing import Literal, NamedTuple
 
 import numpy as np
-from classics_tables import keep
+from _classics_tables import keep
 from scipy.integrate import solve_ivp
 
 from bulletbridge.errors import StepError

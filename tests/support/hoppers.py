@@ -8,13 +8,16 @@ goes on with the system in ``FOLDER/system.pickle``; of several, ``bridge,system
 import hashlib
 import pickle
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pybullet
 
 import bulletbridge as bb
 from bulletbridge.bullet.reader import read_bullet
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.drop_in.client import BulletClient
 
 UPPER, LOWER, HALF = 0.2, 0.3, 0.1  # lengths of the links, half of the distance of the hips [m]
@@ -58,8 +61,8 @@ def urdf() -> str:
     return f'<robot name="hopper">{"".join(parts)}</robot>'
 
 
-def fill(client, folder: Path) -> int:
-    """Put floor and hopper into a client's world; the hopper's id."""
+def fill(client: Any, folder: Path) -> int:
+    """Put floor and hopper into the world of a client, ours or PyBullet's; the hopper's id."""
     for name, text in (("floor", FLOOR), ("hopper", urdf())):
         if not (folder / f"{name}.urdf").exists():
             (folder / f"{name}.urdf").write_text(text)
@@ -88,9 +91,9 @@ def wanted(step: int) -> float:
     return OUT + 0.4 * np.sin(0.07 * step)
 
 
-def drive(client, body: int, first: int, steps: int) -> tuple[str, list[str]]:
+def drive(client: BulletClient, body: int, first: int, steps: int) -> tuple[str, list[str]]:
     """Step and command; a hash of all states, and what was met: contacts, limits."""
-    found, met = hashlib.sha256(), set()
+    found, met = hashlib.sha256(), set[str]()
     for n in range(first, first + steps):
         for joint, sign in ((0, 1), (2, -1)):
             client.setJointMotorControl2(
@@ -123,13 +126,13 @@ def client_of(folder: Path) -> tuple[int, int]:
     """A client of PyBullet's own with floor and hopper, and the hopper's id."""
     from pybullet_utils.bullet_client import BulletClient as Native
 
-    native = Native(pybullet.DIRECT)
+    native: Any = Native(pybullet.DIRECT)
     body, number = fill(native, folder), native._client
     native._client = -1  # whose destructor would close it
     return number, body
 
 
-def system(folder: Path, constraints=(LOOP,), **options) -> bb.System:
+def system(folder: Path, constraints: Sequence[Constraint] = (LOOP,), **options: Any) -> bb.System:
     """The hopper as a system, in a world of its own."""
     client, body = client_of(folder)
     options = {"contacts": True, "limits": True, **options}

@@ -1,19 +1,29 @@
 """URDF text for tests: links and joints written by hand, or random trees of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from bulletbridge.numerics.records import Array
+
+Vector = Sequence[float] | Array
 ALL_KINDS = ("revolute", "continuous", "prismatic", "spherical", "fixed")
 ONE_DOF = tuple(kind for kind in ALL_KINDS if kind != "spherical")
 
 
-def numbers(values) -> str:
+def numbers(values: Vector) -> str:
     """As URDF wants them, with all digits."""
     return " ".join(repr(float(value)) for value in values)
 
 
-def inertial(mass=1.0, moments=(1.0, 1.0, 1.0), xyz=(0, 0, 0), rpy=(0, 0, 0), products=(0, 0, 0)):
+def inertial(
+    mass: float = 1.0,
+    moments: Sequence[float] = (1.0, 1.0, 1.0),
+    xyz: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    products: Sequence[float] = (0, 0, 0),
+) -> str:
     """<inertial> with ixx iyy izz and ixy ixz iyz."""
     entries = zip(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), (*moments, *products), strict=True)
     tensor = " ".join(f'{key}="{value!r}"' for key, value in entries)
@@ -33,11 +43,11 @@ def joint(
     kind: str,
     parent: str,
     child: str,
-    xyz=(0, 0, 0),
-    rpy=(0, 0, 0),
-    axis="0 0 1",
-    limits=(-1.0, 1.0),
-    damping=0.0,
+    xyz: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    axis: str = "0 0 1",
+    limits: tuple[float, float] = (-1.0, 1.0),
+    damping: float = 0.0,
 ) -> str:
     """<joint>."""
     lower, upper = limits
@@ -56,7 +66,7 @@ def robot(*elements: str, name: str = "robot") -> str:
     return f'<?xml version="1.0"?>\n<robot name="{name}">\n' + "\n".join(elements) + "\n</robot>\n"
 
 
-def one_joint(kind="continuous", child=None, **options) -> str:
+def one_joint(kind: str = "continuous", child: str | None = None, **options: Any) -> str:
     """A base that carries one link, ``child`` of which is its content, on joint ``j``."""
     return robot(link("base"), link("a", child), joint("j", kind, "base", "a", **options))
 

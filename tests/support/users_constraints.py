@@ -3,7 +3,7 @@
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame
-from bulletbridge.constraints.user import Rows
+from bulletbridge.constraints.user import Kinematics, Rows
 
 
 class PointOnSphere:
@@ -14,7 +14,7 @@ class PointOnSphere:
     def __init__(self, frame: Frame, radius: float) -> None:
         self.frame, self.radius = frame, radius
 
-    def rows(self, kinematics) -> Rows:
+    def rows(self, kinematics: Kinematics) -> Rows:
         point = kinematics.point(self.frame)
         r = float(np.linalg.norm(point.p_W))
         n, u = point.p_W / r, point.J @ kinematics.v
@@ -27,7 +27,7 @@ class Failing(PointOnSphere):
 
     broken = False
 
-    def rows(self, kinematics) -> Rows:
+    def rows(self, kinematics: Kinematics) -> Rows:
         if self.broken:
             raise ZeroDivisionError("mine")
         return super().rows(kinematics)

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -25,18 +26,18 @@ class BulletWorld:
 
     directory: Path
     client: int = field(default_factory=lambda: pybullet.connect(pybullet.DIRECT))
-    count: itertools.count = field(default_factory=itertools.count)
+    count: "itertools.count[int]" = field(default_factory=itertools.count)
 
-    def load(self, text: str, flags: int = INERTIA, **options) -> int:
+    def load(self, text: str, flags: int = INERTIA, **options: Any) -> int:
         """Load URDF text; each time a new file, because Bullet caches files by name."""
         path = self.directory / f"robot{next(self.count)}.urdf"
         path.write_text(text)
         return pybullet.loadURDF(str(path), flags=flags, physicsClientId=self.client, **options)
 
-    def snapshot(self) -> list:
+    def snapshot(self) -> list[Any]:
         """State and constants of every body, exactly."""
         c = self.client
-        found = []
+        found = list[Any]()
         for index in range(pybullet.getNumBodies(c)):
             b = pybullet.getBodyUniqueId(index, c)
             joints = range(pybullet.getNumJoints(b, c))
@@ -85,9 +86,11 @@ class BulletWorld:
     def shake(self, body: int, rng: np.random.Generator) -> None:
         """Random state of all joints and of the base, fixed (pose only) or floating."""
         c = self.client
-        pybullet.resetBasePositionAndOrientation(body, rng.normal(0, 1, 3), quat(rng), c)
+        pybullet.resetBasePositionAndOrientation(body, rng.normal(0, 1, 3).tolist(), quat(rng), c)
         if pybullet.getDynamicsInfo(body, -1, c)[0] > 0:
-            pybullet.resetBaseVelocity(body, rng.normal(size=3), rng.normal(size=3), c)
+            pybullet.resetBaseVelocity(
+                body, rng.normal(size=3).tolist(), rng.normal(size=3).tolist(), c
+            )
         for i in range(pybullet.getNumJoints(body, c)):
             kind = pybullet.getJointInfo(body, i, c)[2]
             if kind == pybullet.JOINT_SPHERICAL:

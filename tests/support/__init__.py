@@ -1,0 +1,1 @@
+"""What several tests share: models, worlds, and functions that other processes import."""
