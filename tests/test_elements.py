@@ -234,8 +234,8 @@ def test_islands_with_springs_move_as_one_solver_moves_them(integrator):
         system._trim()
         system.rollout(100)
         runs.append(system)
-    found = runs[0]._solver.parts
-    assert found is not None and found.count == 3 and runs[1]._solver.parts is None
+    found = runs[0]._solver.stepper
+    assert found is not None and found.count == 3 and runs[1]._solver.stepper is None
     assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
 
 

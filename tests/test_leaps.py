@@ -13,10 +13,10 @@ from test_links import row
 
 import bulletbridge as bb
 from bulletbridge.engine import stepper
-from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.islands import IslandStepper
 from bulletbridge.engine.plausible import COARSE
 from bulletbridge.engine.records import DONE, LEAPT, ONE_OVER_UNITS
-from bulletbridge.engine.sparse_plan import Links
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import TOO_LONG, Solver
 from bulletbridge.errors import StepError
 from bulletbridge.inequalities.stepper import MOST_HALVINGS, BoundedStep
@@ -99,20 +99,20 @@ def whole(integrator):
 def in_islands(integrator):
     """Four-bars and chains with nothing between them, and the factors of the first island."""
     system, _ = both(integrator=integrator)
-    assert isinstance(system._solver.parts, Islands)
-    return system, system._solver.parts._solvers[0].factors[0]
+    assert isinstance(system._solver.stepper, IslandStepper)
+    return system, system._solver.stepper._solvers[0].factors[0]
 
 
 def in_links(integrator):
     """Four-bars in a row and their factors in link coordinates."""
     system = bb.System(*row(3), integrator=integrator, solver="sparse")
     system.assemble({"rod0": 1.0}, {"rod0": 1.0})
-    assert isinstance(system._solver.parts, Links)
-    return system, system._solver.parts.arrays[FACTORS]
+    assert isinstance(system._solver.stepper, SparseStepper)
+    return system, system._solver.stepper.arrays[FACTORS]
 
 
 FACTORS = 13
-"""Place of the factors among the arrays of ``sparse_kernel.run_links``."""
+"""Place of the factors among the arrays of ``sparse_kernel.run_sparse``."""
 
 
 @pytest.mark.parametrize("made", [whole, in_islands, in_links])

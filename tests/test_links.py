@@ -11,8 +11,8 @@ from support.closed_mechanisms import decided
 import bulletbridge as bb
 from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.motion import Motion, Sine
-from bulletbridge.engine.islands import Islands
-from bulletbridge.engine.sparse_plan import Links, lay_out, make_plan
+from bulletbridge.engine.islands import IslandStepper
+from bulletbridge.engine.sparse_plan import SparseStepper, lay_out, minimum_degree_order
 from bulletbridge.errors import AssemblyError, OverconstrainedError, StepError
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
@@ -79,8 +79,8 @@ def ladder(n):
 def both(make):
     """A system that steps link by link, and the same in joint coordinates."""
     systems = [make(solver=solver) for solver in ("sparse", "dense")]
-    assert isinstance(systems[0]._solver.parts, Links)
-    assert not isinstance(systems[1]._solver.parts, Links)
+    assert isinstance(systems[0]._solver.stepper, SparseStepper)
+    assert not isinstance(systems[1]._solver.stepper, SparseStepper)
     return systems
 
 
@@ -202,10 +202,10 @@ def test_fronts_do_not_grow_with_the_number_of_loops(make):
     for n in (10, 60):
         mechanism, joints = make(n)
         encoded = encode(mechanism, joints)
-        plan = make_plan(mechanism, encoded)
+        plan = minimum_degree_order(mechanism, encoded)
         fronts = lay_out(mechanism, encoded, plan, 0)[0]
         assert len(plan.basis) == 3  # plane motion
-        widest.append(int((fronts["size"] + fronts["own"] + fronts["span"]).max()))
+        widest.append(int((fronts["size"] + fronts["own_size"] + fronts["boundary_size"]).max()))
         assert len(fronts) == len(mechanism.bodies) - 1
     assert widest[0] == widest[1]
 
@@ -217,8 +217,8 @@ def test_the_path_is_chosen_by_cost():
         system = bb.System(mechanism, joints)
         rods = {f"rod{k}": 0.9 for k in range(n + 1)}
         system.assemble(rods, guess={f"coupler{k}": -0.9 for k in range(1, n + 1)})
-        ways.append(type(system._solver.parts))
-    assert ways == [type(None), Links]
+        ways.append(type(system._solver.stepper))
+    assert ways == [type(None), SparseStepper]
 
 
 def test_settings_and_failures_reach_link_coordinates():
@@ -237,4 +237,4 @@ def test_settings_and_failures_reach_link_coordinates():
         s.gravity = (1.0, -3.0, 0.0)
         s.rollout(100)
     np.testing.assert_allclose(one.q, other.q, atol=1e-10)
-    assert not isinstance(one._solver.parts, Islands)
+    assert not isinstance(one._solver.stepper, IslandStepper)

@@ -10,9 +10,9 @@ from test_islands import several
 
 import bulletbridge as bb
 from bulletbridge.constraints.motion import Sine
-from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.islands import IslandStepper
 from bulletbridge.engine.rollout_kernel import NONE_LEFT
-from bulletbridge.engine.sparse_plan import Links
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.system import rollout_workers, rollouts
 
@@ -82,13 +82,13 @@ def test_worlds_are_those_of_the_system_one_by_one(model, options, threads):
                               worlds.q[2, :, 0])  # fmt: skip
 
 
-SOLVERS = {Islands: "islands", Links: "sparse", type(None): "dense"}
+SOLVERS = {IslandStepper: "islands", SparseStepper: "sparse", type(None): "dense"}
 
 
 def in_parts(kind, integrator="semi_implicit_euler"):
     """A system with forces and motions that are functions of time, stepped in this way."""
     mechanism, constraints = several()
-    if kind is Links:  # which has no place for couplings and beams
+    if kind is SparseStepper:  # which has no place for couplings and beams
         with bb.load(
             "four_bar", dt=DT, solver="sparse", forces={"crank": Sine(0.4, 0.7)}
         ) as loaded:
@@ -98,14 +98,14 @@ def in_parts(kind, integrator="semi_implicit_euler"):
         options = dict(forces=forces, integrator=integrator, solver=SOLVERS[kind])
         system = bb.System(mechanism, constraints, dt=DT, **options)
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
-    assert isinstance(system._solver.parts, kind)
+    assert isinstance(system._solver.stepper, kind)
     return system
 
 
 @pytest.mark.parametrize(
     "kind, integrator",
-    [(Islands, "semi_implicit_euler"), (Islands, "rk4"), (type(None), "rk4"),
-     (Links, "semi_implicit_euler")],
+    [(IslandStepper, "semi_implicit_euler"), (IslandStepper, "rk4"), (type(None), "rk4"),
+     (SparseStepper, "semi_implicit_euler")],
 )  # fmt: skip
 def test_every_way_of_stepping_with_functions_of_time(kind, integrator):
     system = in_parts(kind, integrator)
@@ -116,8 +116,8 @@ def test_every_way_of_stepping_with_functions_of_time(kind, integrator):
 
 @pytest.mark.parametrize(
     "kind, integrator",
-    [(type(None), "semi_implicit_euler"), (type(None), "rk4"), (Islands, "rk4"),
-     (Links, "semi_implicit_euler")],
+    [(type(None), "semi_implicit_euler"), (type(None), "rk4"), (IslandStepper, "rk4"),
+     (SparseStepper, "semi_implicit_euler")],
 )  # fmt: skip
 def test_controls_are_held_over_each_step(rng, kind, integrator):
     """As if the forces were set before each step, which is how a controller acts on a plant."""

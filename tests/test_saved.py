@@ -21,9 +21,9 @@ from test_links import row
 import bulletbridge as bb
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.constraints.motion import Motion, Sine
-from bulletbridge.engine.islands import Islands
+from bulletbridge.engine.islands import IslandStepper
 from bulletbridge.engine.redundancy import FEWEST_POSES, MOST_POSES, number_of_poses
-from bulletbridge.engine.sparse_plan import Links
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.errors import ModelError, WorldError
 
 RESTORES = 10
@@ -233,7 +233,7 @@ def by_links(_folder):
     """Twenty-four four-bars side by side, in link coordinates."""
     system = bb.System(*row(24), solver="sparse")
     system.assemble()
-    assert isinstance(system._solver.parts, Links)
+    assert isinstance(system._solver.stepper, SparseStepper)
     return system
 
 
@@ -241,7 +241,7 @@ def by_islands(_folder):
     """Systems that nothing joins, driven, with springs and a beam."""
     system = bb.System(*several(), solver="islands")
     system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
-    assert isinstance(system._solver.parts, Islands)
+    assert isinstance(system._solver.stepper, IslandStepper)
     return system
 
 

@@ -118,7 +118,7 @@ def test_a_step_that_fails_in_its_parts_leaves_no_trace(failure, monkeypatch):
     assert calls == [*REFINEMENTS, *others] if failure in TOO_LONG else calls == [REFINEMENTS[0]]
     assert_allclose(solver.state, before, rtol=0.0)
     assert system.dt == 1 / 240
-    assert not solver.control[0]["fresh"]
+    assert not solver.control[0]["factored"]
 
 
 @pytest.mark.parametrize("integrator", ["dop853", "radau"])

@@ -157,13 +157,13 @@ def _carry(target: np.ndarray, turn: Array, height: float) -> None:
         height: [m] of the frame along z over the point.
     """
     arm = np.array([0.0, 0.0, height])
-    ahead = np.cross(turn, arm)
-    inward = np.cross(turn, ahead)
+    forward = np.cross(turn, arm)
+    inward = np.cross(turn, forward)
     angle, rate, acceleration = (
         target[name][:, None] for name in ("angle", "rate", "acceleration")
     )
     sine, cosine = np.sin(angle), np.cos(angle)
-    along, across = cosine * ahead + sine * inward, cosine * inward - sine * ahead
-    target["p"] += sine * ahead + (1.0 - cosine) * inward
+    along, across = cosine * forward + sine * inward, cosine * inward - sine * forward
+    target["p"] += sine * forward + (1.0 - cosine) * inward
     target["v"] += rate * along
     target["a"] += acceleration * along + rate**2 * across

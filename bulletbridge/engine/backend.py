@@ -1,4 +1,4 @@
-"""Kinds of factors that steps can be done with."""
+"""Linear algebra that steps can be done with: dense or sparse factors of the KKT matrix."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
@@ -6,34 +6,36 @@ from typing import Any, Literal, NamedTuple, Protocol
 SolverName = Literal["auto", "dense", "sparse", "islands"]
 
 
-class Way(NamedTuple):
-    """The functions that take factors of one kind; what is given a way is compiled for it.
+class KktBackend(NamedTuple):
+    """The functions that take factors of one kind; what is given a backend is compiled for it.
 
     Args of all: a, the system; f, factors, or s, a pair of them; moment, the time and what is
     prescribed then; q, v; forces tau (nv,). Failures go into ``control.failure``.
 
     Attributes:
-        fresh: What ``control.fresh`` is while s.f are the factors at the present configuration.
-        refresh: (a, f, moment, q, v) makes factors.
-        respond: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors that are fresh.
+        factored: What ``control.factored`` is while s.f are the factors at the present
+            configuration.
+        factor_at: (a, f, moment, q, v) makes factors.
+        admissible_acceleration: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors of
+            this configuration.
         accelerate: (a, f, moment, q, v, tau, vdot) writes vdot (nv,), likewise.
         accelerate_at: (a, f, moment, q, v, tau, vdot) makes factors too.
         explicit_stages: (accelerate_at, a, stage, t, w, q, v, targets, tau, first), see
             ``explicit.explicit_stages``.
         implicit_stages: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
-        finish: (a, f, end, q, v) corrects, makes factors, filters.
-        energy_of: (a, f, v) kinetic energy [J], with factors that are fresh.
-        find_least: (a, f), see ``plausible.find_least``, with factors that are fresh.
+        stabilise_step: (a, f, end, q, v) corrects, makes factors, filters.
+        energy_of: (a, f, v) kinetic energy [J], with factors of this configuration.
+        find_least: (a, f), see ``plausible.find_least``, with factors of this configuration.
     """
 
-    fresh: int
-    refresh: Callable[..., None]
-    respond: Callable[..., None]
+    factored: int
+    factor_at: Callable[..., None]
+    admissible_acceleration: Callable[..., None]
     accelerate: Callable[..., None]
     accelerate_at: Callable[..., None]
     explicit_stages: Callable[..., tuple[float, float]]
     implicit_stages: Callable[..., tuple[float, float]]
-    finish: Callable[..., None]
+    stabilise_step: Callable[..., None]
     energy_of: Callable[..., float]
     find_least: Callable[..., None]
 

@@ -2,11 +2,16 @@
 
 import numpy as np
 
-from bulletbridge.engine.islands import Islands, find_parts, work
+from bulletbridge.engine.islands import IslandStepper, find_islands, work
 from bulletbridge.engine.records import DOP8, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
-from bulletbridge.engine.sparse_plan import Links, Plan, lay_out, make_plan
-from bulletbridge.engine.stepper import Parts, Solver
+from bulletbridge.engine.sparse_plan import (
+    EliminationOrder,
+    SparseStepper,
+    lay_out,
+    minimum_degree_order,
+)
+from bulletbridge.engine.stepper import CompiledStepper, Solver
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.records import DRAG
 
@@ -20,7 +25,7 @@ STAGED = 0.9
 """What steps with several stages cost of that, if a step in joint coordinates is the measure."""
 
 
-def parts_of(whole: Solver, decision: Decision) -> Parts | None:
+def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     """The way to step a system that was asked for, else the cheapest; None: as one, dense.
 
     Estimates of what each costs were measured on ladders of four-bars: link coordinates win from
@@ -32,30 +37,30 @@ def parts_of(whole: Solver, decision: Decision) -> Parts | None:
     """
     if whole.backend == "dense":
         return None
-    obstacle = obstacle_to_links(whole, decision)
+    obstacle = obstacle_to_sparse(whole, decision)
     if whole.backend == "sparse":
         if obstacle:
             raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
-        return Links(whole, make_plan(whole.mechanism, whole.encoded))
-    parts = find_parts(whole.mechanism, whole.encoded)
-    several = len(parts) > 1 and not whole.user_size  # a user's rows may join anything
+        return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded))
+    islands = find_islands(whole.mechanism, whole.encoded)
+    several = len(islands) > 1 and not whole.user_size  # a user's rows may join anything
     if whole.backend == "islands":
-        return Islands(whole, decision, parts) if several else None
-    sizes = [(len(part.v), len(part.rows)) for part in parts]
+        return IslandStepper(whole, decision, islands) if several else None
+    sizes = [(len(island.v), len(island.rows)) for island in islands]
     at_once = work(whole.mechanism.nv, whole.encoded.nc)
     one_by_one = sum(work(*size) for size in sizes)
-    islands = None
-    if several and at_once - one_by_one > LEAST_GAIN * len(parts):
-        islands = Islands(whole, decision, parts)
+    stepper = None
+    if several and at_once - one_by_one > LEAST_GAIN * len(islands):
+        stepper = IslandStepper(whole, decision, islands)
     if obstacle:
-        return islands
-    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * (one_by_one if islands else at_once)
-    plan = make_plan(whole.mechanism, whole.encoded)
+        return stepper
+    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * (one_by_one if stepper else at_once)
+    plan = minimum_degree_order(whole.mechanism, whole.encoded)
     share = STAGED if whole.control[0]["integrator"] in (RK4, DOP8) else 1.0
-    return Links(whole, plan) if share * cost_in_links(whole, plan) < dense else islands
+    return SparseStepper(whole, plan) if share * cost_of_sparse(whole, plan) < dense else stepper
 
 
-def obstacle_to_links(whole: Solver, decision: Decision) -> str:
+def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     """What a system has that link coordinates do not know; empty where there is nothing."""
     encoded = whole.encoded
     rates = encoded.nc - int(encoded.has_position.sum())
@@ -79,15 +84,15 @@ def copy_of(settings: Solver, decision: Decision) -> Solver:
     solver.decide_rank(decision.caps, decision.scale, mismatch, decision.most_left)
     solver.apply_settings(settings)
     solver.state[:] = settings.state
-    solver.parts = parts_of(solver, decision)
+    solver.stepper = choose_stepper(solver, decision)
     return solver
 
 
-def cost_in_links(whole: Solver, plan: Plan) -> float:
+def cost_of_sparse(whole: Solver, plan: EliminationOrder) -> float:
     """Cost of a step in link coordinates [µs], with one row passed on by each front."""
     fronts, joins, _, _ = lay_out(whole.mechanism, whole.encoded, plan, 0)
     entries = 0.0
     for front in fronts:
         rows = joins["rows"][front["join"] : front["join"] + front["joins"]].sum() + 1
-        entries += float(front["size"] + front["own"] + front["span"] + rows) ** 2
+        entries += float(front["size"] + front["own_size"] + front["boundary_size"] + rows) ** 2
     return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries

@@ -16,7 +16,7 @@ from bulletbridge.constraints.left_out import (
     leaves_out_rates,
     widest_left_out,
 )
-from bulletbridge.engine.dense import close_up, refresh
+from bulletbridge.engine.dense import factor_at, update_positions
 from bulletbridge.engine.records import (
     CONTRADICTED,
     CORRECTION,
@@ -26,7 +26,7 @@ from bulletbridge.engine.records import (
     START,
     Arrays,
     Factors,
-    Moment,
+    Instant,
 )
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.projection import (
@@ -148,12 +148,12 @@ def travelled(a: Arrays, f: Factors, v: Array) -> float:
 
 @helper
 def chord_passes(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
+    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, limit: float, enough: float
 ) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
     last = math.inf
     for n in range(MOST_CHORD_PASSES + 1):
-        close_up(a, f, moment, q, v)
+        update_positions(a, f, moment, q, v)
         gap = kept_gap(a, f, a.control.rank)
         if gap <= enough:
             return n
@@ -179,7 +179,7 @@ def name_widest(a: Arrays, f: Factors, first: int) -> None:
 
 @outlined
 def newton_passes(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, limit: float, enough: float
+    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, limit: float, enough: float
 ) -> int:
     """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
 
@@ -189,7 +189,7 @@ def newton_passes(
     """
     c, last = a.control, math.inf
     for n in range(MOST_NEWTON_PASSES + 1):
-        refresh(a, f, moment, q, v)
+        factor_at(a, f, moment, q, v)
         rank = c.rank
         gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
         if n == 0:
@@ -214,7 +214,7 @@ def newton_passes(
 
 @helper
 def judge_left_out(
-    a: Arrays, f: Factors, moment: Moment, v: Array, enough: float, led_here: bool
+    a: Arrays, f: Factors, moment: Instant, v: Array, enough: float, led_here: bool
 ) -> None:
     """Refuse an end at which what is left out as redundant is open, or moves.
 
@@ -243,7 +243,7 @@ def unexplained(a: Arrays, f: Factors) -> bool:
 
 
 @outlined
-def name_left_out(a: Arrays, moment: Moment) -> None:
+def name_left_out(a: Arrays, moment: Instant) -> None:
     """Keep which loop is furthest open in a direction left out, and how far."""
     c = a.control
     loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
@@ -251,7 +251,7 @@ def name_left_out(a: Arrays, moment: Moment) -> None:
 
 
 @outlined
-def judge_rates(a: Arrays, moment: Moment, v: Array, rates_alone: bool) -> None:
+def judge_rates(a: Arrays, moment: Instant, v: Array, rates_alone: bool) -> None:
     """Refuse velocities along directions left out of loops."""
     c = a.control
     loop, rate = fastest_left_out(
@@ -262,18 +262,18 @@ def judge_rates(a: Arrays, moment: Moment, v: Array, rates_alone: bool) -> None:
 
 
 @outlined
-def fixed_passes(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> int:
+def fixed_passes(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> int:
     """The number of passes asked for, no more and no less, without a guard.
 
     Leaves the factors at the corrected configuration.
     """
     for _ in range(a.control.passes):
         if a.control.directions == START:
-            close_up(a, f, moment, q, v)
+            update_positions(a, f, moment, q, v)
         else:
-            refresh(a, f, moment, q, v)
+            factor_at(a, f, moment, q, v)
         correction_step(a, f, a.control.rank)
         move_back(a, f, q)
-    refresh(a, f, moment, q, v)
+    factor_at(a, f, moment, q, v)
     kept_gap(a, f, a.control.rank)
     return a.control.passes

@@ -20,7 +20,7 @@ from bulletbridge.engine.records import (
     Arrays,
     Control,
     Factors,
-    Moment,
+    Instant,
 )
 from bulletbridge.mechanism.dynamics import (
     add_impedance,
@@ -60,7 +60,7 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 
 
 @helper
-def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
+def update_positions(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     if a.control.driven > 0:
@@ -76,7 +76,7 @@ def close_up(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
 
 
 @helper
-def script_elements(a: Arrays, moment: Moment) -> None:
+def script_elements(a: Arrays, moment: Instant) -> None:
     """Forces of elements that are functions of time."""
     for i in range(len(a.efforts)):
         effort = a.efforts[i]
@@ -85,8 +85,8 @@ def script_elements(a: Arrays, moment: Moment) -> None:
 
 
 @helper
-def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
-    """Split velocity space at the configuration that ``close_up`` saw last."""
+def factorise(a: Arrays, f: Factors, moment: Instant) -> None:
+    """Split velocity space at the configuration that ``update_positions`` saw last."""
     control = a.control
     mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
     jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, f.Y, f.rows)
@@ -99,10 +99,18 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
         scale = f.rows[i].scale
         for k in range(f.Y.shape[1]):
             f.Y[i, k] *= scale
-    if control.ahead > 0.0:
-        ahead, nv = control.ahead, len(a.axes)
-        add_impedance(a.axes, ahead, f.L)
-        add_compliance(a.efforts, a.poses, a.axes, ahead, ahead * ahead, a.vectors[CHART, :nv], f.L)
+    if control.implicit_dt > 0.0:
+        implicit_dt, nv = control.implicit_dt, len(a.axes)
+        add_impedance(a.axes, implicit_dt, f.L)
+        add_compliance(
+            a.efforts,
+            a.poses,
+            a.axes,
+            implicit_dt,
+            implicit_dt * implicit_dt,
+            a.vectors[CHART, :nv],
+            f.L,
+        )
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     caps = Caps(control.cap, control.held_cap)
@@ -112,11 +120,11 @@ def factorise(a: Arrays, f: Factors, moment: Moment) -> None:
 
 
 @helper
-def take_springs(control: Control, ahead: float) -> None:
-    """Have joint springs and dampers act ``ahead`` [s] in the factors, which are made again."""
-    if control.ahead != ahead:
-        control.ahead = ahead
-        control.fresh = 0
+def set_implicit_horizon(control: Control, implicit_dt: float) -> None:
+    """Have joint springs and dampers act ``implicit_dt`` [s] in factors, which are made again."""
+    if control.implicit_dt != implicit_dt:
+        control.implicit_dt = implicit_dt
+        control.factored = 0
 
 
 @helper
@@ -125,15 +133,15 @@ def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> 
     h = a.vectors[BIAS]
     bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
     joint_forces(a.axes, q, v, tau, forces)
-    if a.control.ahead > 0.0:
-        look_ahead(a.axes, a.control.ahead, v, forces)
-        look_ahead_of_elements(a.efforts, a.poses, a.axes, a.control.ahead, forces)
+    if a.control.implicit_dt > 0.0:
+        look_ahead(a.axes, a.control.implicit_dt, v, forces)
+        look_ahead_of_elements(a.efforts, a.poses, a.axes, a.control.implicit_dt, forces)
     for k in range(len(forces)):
         forces[k] -= h[k]
 
 
 @helper
-def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
     applied_forces(a, q, v, tau, vdot)
     whiten_force(f.L, vdot)
@@ -142,12 +150,12 @@ def push(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> 
 
 @helper
 def accelerate(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     control = a.control
     y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
-    push(a, f, q, v, tau, vdot)
+    project_force(a, f, q, v, tau, vdot)
     drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
     if control.user_rows > 0:
         ask_user(a, DRIFT_PHASE, moment.t, q, v)
@@ -184,16 +192,16 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 
 
 @outlined
-def refresh(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
+def factor_at(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q; not inlined, since all but one use of it are rare."""
-    close_up(a, f, moment, q, v)
+    update_positions(a, f, moment, q, v)
     factorise(a, f, moment)
 
 
 @outlined
 def accelerate_at(
-    a: Arrays, f: Factors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration at a state whose factors are not yet known."""
-    refresh(a, f, moment, q, v)
+    factor_at(a, f, moment, q, v)
     accelerate(a, f, moment, q, v, tau, vdot)

@@ -27,7 +27,7 @@ from bulletbridge.engine.records import (
     START_Q,
     START_V,
     Arrays,
-    Moment,
+    Instant,
 )
 from bulletbridge.engine.stages import distance, prescribe, tolerated
 from bulletbridge.mechanism.kinematics import chart_rate, displace
@@ -45,7 +45,7 @@ C4 = np.array([0.0, 0.5, 0.5, 1.0])
 
 @helper
 def semi_implicit_euler(
-    respond: Callable[..., None], a: Arrays, f: Any, q: Array, v: Array, tau: Array
+    admissible_acceleration: Callable[..., None], a: Arrays, f: Any, q: Array, v: Array, tau: Array
 ) -> None:
     """Velocity level, as Bullet does: v <- v + dt P M⁻¹ (tau - h), then q by the new v.
 
@@ -55,13 +55,13 @@ def semi_implicit_euler(
     than the implicit Euler method has taken from the springs, ½ |dt v₁|² in the metric of K.
 
     The curvature of the constraints is not evaluated. What the correction moves q by is an impulse
-    too: ``finish`` adds it, over dt, to the velocity before the filter. So q moves along the chord
-    between two closed configurations, which makes equal angles with the constraints at both ends,
-    and no energy is lost or gained to first order (SHAKE; Hairer, Lubich, Wanner, VII.1.4). Near
-    singular positions nothing grows without bound.
+    too: ``stabilise_step`` adds it, over dt, to the velocity before the filter. So q moves along
+    the chord between two closed configurations, which makes equal angles with the constraints at
+    both ends, and no energy is lost or gained to first order (SHAKE; Hairer, Lubich, Wanner,
+    VII.1.4). Near singular positions nothing grows without bound.
     """
     dt, vdot = a.control.dt, a.vectors[ACCELERATION, : len(v)]
-    respond(a, f, q, v, tau, vdot)
+    admissible_acceleration(a, f, q, v, tau, vdot)
     for k in range(len(v)):
         v[k] += dt * vdot[k]
     displace(a.bodies, q, v, dt, q)
@@ -100,7 +100,7 @@ def explicit_stages(
         displace(a.bodies, q0, u, 1.0, qs)
         time, line = t + C[s] * dt, int(2.0 * C[s])
         prescribe(a, time)
-        moment = Moment(time, targets[min(first + line, len(targets) - 1)])
+        moment = Instant(time, targets[min(first + line, len(targets) - 1)])
         accelerate_at(a, stage, moment, qs, vs, tau[min(line, len(tau) - 1)], vdot)
         if c.failure != DONE:
             return math.inf, weakest

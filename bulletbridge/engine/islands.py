@@ -18,7 +18,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints
 
 
-class Part(NamedTuple):
+class IslandMembers(NamedTuple):
     """An island: numbers, in the whole, of what belongs to it, each ascending."""
 
     bodies: Ints  # the world, then its own
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     rows: Ints
 
 
-def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
+def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
     """Trees that hang from the world, those joined by constraints or force elements together.
 
     Bodies that nothing moves are part of every island. What is moved by nothing but forces makes an
@@ -66,14 +66,14 @@ def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
         of_q[joint.q] = of_axis[joint.v.start]
     of_constraint = [next(t for t in map(tree_of, members) if t is not None) for members in joined]
     loops, couplings = len(encoded.loops), len(encoded.couplings)
-    parts: list[Part] = []
+    islands: list[IslandMembers] = []
     for leader in leaders:
         mine = np.array([t == leader for t in of_constraint], bool)
         own = np.flatnonzero(mine[:loops]), np.flatnonzero(mine[loops:])
         rows = [rows_of(int(n["row"]), int(n["rows"])) for n in encoded.loops[own[0]]]
         rows += [rows_of(int(n["row"]), 1) for n in encoded.couplings[own[1]]]
-        parts.append(
-            Part(
+        islands.append(
+            IslandMembers(
                 np.flatnonzero((of_body == leader) | (of_body == -1)),
                 np.flatnonzero(of_axis == leader),
                 np.flatnonzero(of_q == leader),
@@ -81,8 +81,8 @@ def find_parts(mechanism: Mechanism, encoded: Encoded) -> list[Part]:
                 np.sort(np.concatenate([np.zeros(0, int), *rows])),
             )
         )
-    assert sum(len(part.couplings) for part in parts) == couplings
-    return parts
+    assert sum(len(island.couplings) for island in islands) == couplings
+    return islands
 
 
 def rows_of(first: int, count: int) -> Ints:
@@ -111,10 +111,11 @@ class SharedArrays(NamedTuple):
     state: Array
     control: np.ndarray
 
-    def of(self, index: int, parts: list[Part]) -> "SharedArrays":
+    def of(self, index: int, members: list[IslandMembers]) -> "SharedArrays":
         """The part of an island."""
         sizes = [
-            (len(p.loops), len(p.couplings), len(p.q) + len(p.v) + 1, 1) for p in parts[: index + 1]
+            (len(p.loops), len(p.couplings), len(p.q) + len(p.v) + 1, 1)
+            for p in members[: index + 1]
         ]
         ends = np.sum(sizes, axis=0)
         return SharedArrays(
@@ -122,25 +123,25 @@ class SharedArrays(NamedTuple):
         )
 
 
-def in_a_row(whole: Solver, parts: list[Part]) -> SharedArrays:
+def in_a_row(whole: Solver, members: list[IslandMembers]) -> SharedArrays:
     """Room for all islands, of the very dtypes of the whole: kernels are compiled for those."""
-    encoded, count = whole.encoded, len(parts)
+    encoded, count = whole.encoded, len(members)
     return SharedArrays(
-        encoded.loops[np.concatenate([part.loops for part in parts])],
-        encoded.couplings[np.concatenate([part.couplings for part in parts])],
+        encoded.loops[np.concatenate([island.loops for island in members])],
+        encoded.couplings[np.concatenate([island.couplings for island in members])],
         np.zeros(len(whole.state) - 1 + count),
         np.zeros(count, CONTROL),
     )
 
 
-def cut(whole: Solver, decision: Decision, part: Part, shared: SharedArrays) -> Solver:
+def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: SharedArrays) -> Solver:
     """The solver of an island alone, on its part of what kernels take of all at once."""
     mechanism, encoded = whole.mechanism, whole.encoded
-    body_at = places(part.bodies, len(mechanism.bodies))
-    axis_at, q_at = places(part.v, mechanism.nv), places(part.q, mechanism.nq)
-    row_at = places(part.rows, encoded.nc)
+    body_at = places(island.bodies, len(mechanism.bodies))
+    axis_at, q_at = places(island.v, mechanism.nv), places(island.q, mechanism.nq)
+    row_at = places(island.rows, encoded.nc)
 
-    bodies, axes = whole.bodies[part.bodies].copy(), mechanism.axes[part.v].copy()
+    bodies, axes = whole.bodies[island.bodies].copy(), mechanism.axes[island.v].copy()
     bodies["parent"], bodies["axis"] = body_at[bodies["parent"]], axis_at[bodies["axis"]]
     moved = bodies["axis"] >= 0
     bodies["q"][moved] = q_at[bodies["q"][moved]]
@@ -184,7 +185,8 @@ def cut(whole: Solver, decision: Decision, part: Part, shared: SharedArrays) -> 
     all_terms = np.concatenate([encoded.terms[:0], *terms])
     all_terms["axis"] = axis_at[all_terms["axis"]]
     elements = encoded.elements[
-        np.isin(encoded.elements["axis_a"], part.v) | np.isin(encoded.elements["axis_b"], part.v)
+        np.isin(encoded.elements["axis_a"], island.v)
+        | np.isin(encoded.elements["axis_b"], island.v)
     ].copy()
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
@@ -196,38 +198,40 @@ def cut(whole: Solver, decision: Decision, part: Part, shared: SharedArrays) -> 
         couplings=couplings,
         terms=all_terms,
         rows={},
-        in_metres=encoded.in_metres[part.rows],
-        scale=encoded.scale[part.rows],
+        in_metres=encoded.in_metres[island.rows],
+        scale=encoded.scale[island.rows],
         elements=elements,
     )
     solver = Solver(own, rows, whole.tolerances, shared.state, shared.control)
-    caps, control = decision.caps_of(part.rows, part.v), whole.control[0]
+    caps, control = decision.caps_of(island.rows, island.v), whole.control[0]
     rest = float(control["mismatch"]), float(control["most_left"])
-    solver.decide_rank(caps, decision.scale[part.rows], *rest)
+    solver.decide_rank(caps, decision.scale[island.rows], *rest)
     return solver
 
 
-class Islands:
+class IslandStepper:
     """Runs the compiled step on each island of a solver.
 
     Args:
         whole: The solver whose state they make up.
         decision: Its rank.
-        parts: Its islands.
+        members: Its islands.
     """
 
     by_call = False
 
-    def __init__(self, whole: Solver, decision: Decision, parts: list[Part]) -> None:
-        shared = in_a_row(whole, parts)
-        solvers = [cut(whole, decision, part, shared.of(i, parts)) for i, part in enumerate(parts)]
+    def __init__(self, whole: Solver, decision: Decision, members: list[IslandMembers]) -> None:
+        shared = in_a_row(whole, members)
+        solvers = [
+            cut(whole, decision, island, shared.of(i, members)) for i, island in enumerate(members)
+        ]
         self._solvers = solvers
         counts = [(s.mechanism.nv, s.mechanism.nq, len(s.state)) for s in solvers]
         starts = np.vstack([np.zeros(len(counts[0]), int), np.cumsum(counts, axis=0)])
         islands = np.array([tuple(row) for row in starts], ISLAND)
         shared.control["callback"] = 0  # no user's rows
-        order_q = np.concatenate([part.q for part in parts])
-        order_v = np.concatenate([part.v for part in parts])
+        order_q = np.concatenate([island.q for island in members])
+        order_v = np.concatenate([island.v for island in members])
         pushes, before = np.zeros(3 * len(order_v)), np.zeros(len(shared.state))
         self._fixed = (
             *shared,
@@ -236,27 +240,27 @@ class Islands:
             NO_RECORD,
             order_q,
             order_v,
-            np.concatenate([part.loops for part in parts]),
-            np.concatenate([part.couplings for part in parts]),
+            np.concatenate([island.loops for island in members]),
+            np.concatenate([island.couplings for island in members]),
             whole.encoded.loops,
             whole.encoded.couplings,
             whole.state,
             whole.control,
         )
-        self._islands, self._whole, self._parts = islands, whole, parts
+        self._islands, self._whole, self._members = islands, whole, members
         own = [cast(tuple[np.ndarray, ...], solver.arrays) for solver in solvers]
         self.arrays: tuple[np.ndarray, ...] = *shared, pushes, before, *(x for s in own for x in s)
-        self.count = len(parts)
+        self.count = len(members)
         self._bound: StoredCall | None = None
         self._kernel: Any = None
 
     def rebase(self) -> None:
         """Take over where the links that stand still, and loops on them, are in the whole."""
-        for part, solver in zip(self._parts, self._solvers, strict=True):
+        for island, solver in zip(self._members, self._solvers, strict=True):
             for name in ("R", "p"):
-                solver.bodies[name] = self._whole.bodies[name][part.bodies]
+                solver.bodies[name] = self._whole.bodies[name][island.bodies]
             for name in ("R_a", "p_a", "R_b", "p_b"):
-                solver.encoded.loops[name] = self._whole.encoded.loops[name][part.loops]
+                solver.encoded.loops[name] = self._whole.encoded.loops[name][island.loops]
             for name in ("round_off", "lever"):
                 solver.control[0][name] = self._whole.control[0][name]
 

@@ -9,9 +9,9 @@ from bulletbridge.compilation.bound_calls import call_stored
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.records import Coupling, Loop
 from bulletbridge.engine.records import (
+    BY_ISLANDS,
     DONE,
     EULER,
-    OF_ISLANDS,
     RK4,
     VERLET,
     Control,
@@ -89,7 +89,7 @@ def run_islands(
             if failure != DONE:
                 copy_into(state, before)
                 scatter(islands, state, order_q, order_v, whole)
-                c.failure, c.fresh = failure, 0
+                c.failure, c.factored = failure, 0
                 return failure
         whole[nq + nv] = t0 + (n + 1) * c.dt
         for i in range(count):
@@ -101,7 +101,7 @@ def run_islands(
             put_record(record[(n + 1) // every - 1], whole, c)
     scatter(islands, state, order_q, order_v, whole)
     report(controls, count, c)
-    c.fresh = OF_ISLANDS
+    c.factored = BY_ISLANDS
     return DONE
 
 
@@ -134,8 +134,8 @@ def take_settings(c: Control, given: Control) -> None:
     c.dt, c.integrator, c.implicit = given.dt, given.integrator, given.implicit
     c.directions, c.passes = given.directions, given.passes
     c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
-    if given.fresh != OF_ISLANDS:
-        c.fresh = 0
+    if given.factored != BY_ISLANDS:
+        c.factored = 0
 
 
 @helper

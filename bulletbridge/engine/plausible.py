@@ -29,7 +29,7 @@ from bulletbridge.engine.records import (
     STILL,
     Arrays,
     Factors,
-    Moment,
+    Instant,
 )
 from bulletbridge.mechanism.bending import rates_of
 from bulletbridge.mechanism.dynamics import bias, composite_inertias, joint_forces
@@ -178,7 +178,7 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
 
 
 @helper
-def pose_all(a: Arrays, moment: Moment, q: Array) -> None:
+def pose_all(a: Arrays, moment: Instant, q: Array) -> None:
     """Poses and inertias at q, and what elements are prescribed then."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     if a.control.driven > 0:
@@ -188,7 +188,7 @@ def pose_all(a: Arrays, moment: Moment, q: Array) -> None:
 
 @helper
 def find_least(filter_velocity: Callable[..., None], a: Arrays, f: Any) -> None:
-    """The slowest rates at which prescribed motions are met, with factors that are fresh.
+    """The slowest rates at which prescribed motions are met, with factors of this configuration.
 
     They are left in ``vectors[LEAST]``.
     """
@@ -200,7 +200,7 @@ def find_least(filter_velocity: Callable[..., None], a: Arrays, f: Any) -> None:
 
 
 @outlined
-def find_least_of_whole(a: Arrays, f: Factors) -> None:
+def find_least_dense(a: Arrays, f: Factors) -> None:
     """``find_least`` with factors in joint coordinates."""
     find_least(filter_velocity, a, f)
 
@@ -208,8 +208,8 @@ def find_least_of_whole(a: Arrays, f: Factors) -> None:
 @outlined
 def judge_leap(
     a: Arrays,
-    start: Moment,
-    end: Moment,
+    start: Instant,
+    end: Instant,
     q0: Array,
     v0: Array,
     q: Array,

@@ -8,7 +8,7 @@ Source: Hairer and Wanner, Solving Ordinary Differential Equations II, IV.8.
 import math
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.engine.dense import accelerate, accelerate_at, refresh
+from bulletbridge.engine.dense import accelerate, accelerate_at, factor_at
 from bulletbridge.engine.radau_system import (
     A_Q,
     A_V,
@@ -39,7 +39,7 @@ from bulletbridge.engine.records import (
     Arrays,
     FactorPair,
     Factors,
-    Moment,
+    Instant,
 )
 from bulletbridge.engine.stages import distance, prescribe, tolerated, unit_of
 from bulletbridge.mechanism.kinematics import chart_rate, displace
@@ -77,7 +77,7 @@ def radau_stages(
     while iterations == 0:
         if c.slope == 0:
             prescribe(a, t)
-            differentiate(a, stage, L, Moment(t, targets[0]), w, tau[0], len(q), nv)
+            differentiate(a, stage, L, Instant(t, targets[0]), w, tau[0], len(q), nv)
             c.slope, new = 1, True
         factor(a, L, nv)
         iterations, weakest = iterate(a, stage, L, t, w, targets, tau, len(q), nv)
@@ -115,7 +115,7 @@ def derivative(
         vs[k] = a.vectors[START_V, k] + a.vectors[STAGE_VDOTS + move, k]
     displace(a.bodies, a.vectors[START_Q, :nq], u, 1.0, qs)
     prescribe(a, t)
-    accelerate_at(a, stage, Moment(t, targets[0]), qs, vs, tau[0], vdot)
+    accelerate_at(a, stage, Instant(t, targets[0]), qs, vs, tau[0], vdot)
     chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + out, :nv])
     for k in range(nv):
         a.vectors[STAGE_VDOTS + out, k] = vdot[k]
@@ -124,12 +124,12 @@ def derivative(
 
 @helper
 def differentiate(
-    a: Arrays, stage: Factors, L: Array, moment: Moment, w: float, tau: Array, nq: int, nv: int
+    a: Arrays, stage: Factors, L: Array, moment: Instant, w: float, tau: Array, nq: int, nv: int
 ) -> None:
     """A_q and A_v at the start by forward differences."""
     q0, qs = a.vectors[START_Q, :nq], a.vectors[STAGE_Q, :nq]
     vs, u, vdot = a.vectors[STAGE_V, :nv], a.vectors[CHART, :nv], a.vectors[ACCELERATION, :nv]
-    refresh(a, stage, moment, q0, a.vectors[START_V, :nv])
+    factor_at(a, stage, moment, q0, a.vectors[START_V, :nv])
     for k in range(nv):
         u[k] = 0.0
         vs[k] = a.vectors[START_V, k]

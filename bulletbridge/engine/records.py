@@ -44,8 +44,8 @@ class Control:
     excess: Real  # share of the kinetic energy that a step may have too much
     t: Real  # time of the evaluation under way
 
-    ahead: Real  # [s] how far ahead the factors take joint springs: the step, or 0
-    fresh: Int  # which factors belong to the present configuration
+    implicit_dt: Real  # [s] how far ahead the factors take joint springs: the step, or 0
+    factored: Int  # which factors belong to the present configuration
     rank: Int
     filter_rank: Int
     margin: Real  # weakest kept row over the strongest
@@ -67,7 +67,7 @@ class Control:
     next_dt: Real  # [s] of the next sub-step, as the error control would have it; 0: unknown
     reach: Real  # the last sub-step away from singular positions times the pace there
     clear: Real  # the largest margin met
-    judged: Int  # of which factors it is one, as in fresh
+    judged: Int  # of which factors it is one, as in factored
     slope: Int  # whether an implicit method has derivatives that may do
     taken: Int  # sub-steps of the last call
     rejected: Int  # and those tried in vain
@@ -82,12 +82,12 @@ START, CURRENT = 0, 1
 Directions = Literal["start", "current"]
 """Of the configuration correction: those at the start of the step, guarded, or Newton's."""
 (
-    DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, HANDED_OVER, LEFT_OPEN,
-    LEAPT,
+    DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
+    LEFT_OPEN, LEAPT,
 ) = range(9)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
-OF_NOTHING, OF_THE_WHOLE, OF_ISLANDS, OF_LINKS = range(4)
-"""Whose factors are fresh."""
+NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE = range(4)
+"""By which backend the present configuration is factored."""
 
 (
     BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,
@@ -166,7 +166,7 @@ class FactorPair(NamedTuple):
     L: Array  # (matrices, nv, nv): what the factors have, and those of an implicit method
 
 
-class Moment(NamedTuple):
+class Instant(NamedTuple):
     """What is prescribed at one time."""
 
     t: float

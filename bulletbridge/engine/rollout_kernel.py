@@ -83,5 +83,5 @@ def roll_worlds(
 @helper
 def forget(c: Control) -> None:
     """What ``Solver.put`` does besides taking the state."""
-    c.fresh, c.next_dt, c.reach, c.clear, c.slope, c.opened = 0, 0.0, 0.0, 0.0, 0, 0.0
+    c.factored, c.next_dt, c.reach, c.clear, c.slope, c.opened = 0, 0.0, 0.0, 0.0, 0, 0.0
     c.kinetic = 0.0

@@ -54,7 +54,7 @@ def on_singular(a: Arrays, v: Array, whole: float) -> bool:
 
 
 @helper
-def longest(a: Arrays, v: Array, whole: float, parts: bool, fresh: bool) -> float:
+def longest(a: Arrays, v: Array, whole: float, parts: bool, factored: bool) -> float:
     """Of the first sub-step of a step of length ``whole`` [s].
 
     Args:
@@ -62,9 +62,9 @@ def longest(a: Arrays, v: Array, whole: float, parts: bool, fresh: bool) -> floa
         v: (nv,)
         whole: [s]
         parts: Whether there may be any.
-        fresh: Whether the last factors are those at the start.
+        factored: Whether the last factors are those at the start.
     """
-    if parts and fresh and on_singular(a, v, whole):
+    if parts and factored and on_singular(a, v, whole):
         return NEAREST * whole
     return whole
 

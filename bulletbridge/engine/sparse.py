@@ -20,12 +20,12 @@ from bulletbridge.constraints.relative_pose import (
 from bulletbridge.constraints.rows import residuals
 from bulletbridge.engine.dense import applied_forces
 from bulletbridge.engine.records import (
+    DENSE_REQUIRED,
     DONE,
     FORCE,
-    HANDED_OVER,
     RIGHT_SIDE,
     Arrays,
-    Moment,
+    Instant,
 )
 from bulletbridge.mechanism.dynamics import own_inertias
 from bulletbridge.mechanism.inertias import own_inertia
@@ -49,7 +49,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 
-class LinkFactors(NamedTuple):
+class SparseFactors(NamedTuple):
     """An elimination of the links of a system at one configuration."""
 
     e: Elimination
@@ -58,14 +58,14 @@ class LinkFactors(NamedTuple):
 
 
 @helper
-def refresh(a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array) -> None:
+def factor_at(a: Arrays, f: SparseFactors, moment: Instant, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q."""
     poses_and_gaps(a, f.rows, moment, q)
     prepare(a, f, moment)
 
 
 @helper
-def poses_and_gaps(a: Arrays, rows: Records[Row], moment: Moment, q: Array) -> None:
+def poses_and_gaps(a: Arrays, rows: Records[Row], moment: Instant, q: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     a.control.left = residuals(
@@ -75,17 +75,17 @@ def poses_and_gaps(a: Arrays, rows: Records[Row], moment: Moment, q: Array) -> N
 
 @helper
 def accelerate_at(
-    a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: SparseFactors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration at a state whose factors are not yet known."""
-    refresh(a, f, moment, q, v)
+    factor_at(a, f, moment, q, v)
     if a.control.failure == DONE:
         accelerate(a, f, moment, q, v, tau, vdot)
 
 
 @helper
 def accelerate(
-    a: Arrays, f: LinkFactors, moment: Moment, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: SparseFactors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     force, b = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
@@ -97,7 +97,9 @@ def accelerate(
 
 
 @helper
-def respond(a: Arrays, f: LinkFactors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+def admissible_acceleration(
+    a: Arrays, f: SparseFactors, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
     force, none = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
     applied_forces(a, q, v, tau, force)
@@ -107,7 +109,7 @@ def respond(a: Arrays, f: LinkFactors, q: Array, v: Array, tau: Array, vdot: Arr
 
 
 @helper
-def prepare(a: Arrays, f: LinkFactors, moment: Moment) -> None:
+def prepare(a: Arrays, f: SparseFactors, moment: Instant) -> None:
     """Factors at the poses; HANDED_OVER for a rank that is not what it should be."""
     c, e, basis, rows, k = a.control, f.e, f.basis, f.rows, f.basis.shape[0]
     own_inertias(a.bodies, a.beams, a.stations, a.poses)
@@ -118,7 +120,7 @@ def prepare(a: Arrays, f: LinkFactors, moment: Moment) -> None:
             e.motion[i, m] = power((vec(basis[m]), vec(basis[m, 3:])), twist)
         e.extra[i] = 0.0
         if axis.stiffness != 0.0:
-            e.extra[i] = c.ahead * (axis.damping + c.ahead * axis.stiffness)
+            e.extra[i] = c.implicit_dt * (axis.damping + c.implicit_dt * axis.stiffness)
     for i in range(len(e.fronts)):
         put_inertia(a, e, basis, e.fronts[i])
     for i in range(len(e.joins)):
@@ -131,7 +133,7 @@ def prepare(a: Arrays, f: LinkFactors, moment: Moment) -> None:
         rank += e.kept[i]
     c.rank, c.filter_rank = rank, rank
     if least < 0.0 or rank != c.cap:
-        c.failure = HANDED_OVER
+        c.failure = DENSE_REQUIRED
         return
     c.margin = math.sqrt(least)
 
@@ -140,17 +142,17 @@ def prepare(a: Arrays, f: LinkFactors, moment: Moment) -> None:
 def put_inertia(a: Arrays, e: Elimination, basis: Array, front: Front) -> None:
     """Inertia of a body in its coordinates: its rates if it hangs from the world, or its twist."""
     inertia = own_inertia(a.poses[front.body])
-    for m in range(front.own if front.own > 0 else front.size):
-        push = momentum(inertia, unit_twist(a, basis, front.own, front.v, m))
+    for m in range(front.own_size if front.own_size > 0 else front.size):
+        push = momentum(inertia, unit_twist(a, basis, front.own_size, front.v, m))
         for n in range(m + 1):
-            along = unit_twist(a, basis, front.own, front.v, n)
+            along = unit_twist(a, basis, front.own_size, front.v, n)
             e.inertia[front.body, m, n] = power(push, along)
 
 
 @helper
-def unit_twist(a: Arrays, basis: Array, own: int, first: int, m: int) -> Pair:
+def unit_twist(a: Arrays, basis: Array, own_size: int, first: int, m: int) -> Pair:
     """Twist of a body when coordinate m of its own is one."""
-    if own > 0:
+    if own_size > 0:
         return vec(basis[m]), vec(basis[m, 3:])
     return axis_twist(a.axes[first + m])
 

@@ -1,7 +1,7 @@
 """What ends every step, with factors in link coordinates.
 
-The equations, tolerances and guards are those of ``correction`` and ``finish``. What needs a
-decision, as a correction that gains too little, is HANDED_OVER.
+The equations, tolerances and guards are those of ``correction`` and ``stabilise_step``. What needs
+a decision, as a correction that gains too little, is HANDED_OVER.
 """
 
 import math
@@ -17,19 +17,19 @@ from bulletbridge.engine.correction import (
 )
 from bulletbridge.engine.plausible import find_least
 from bulletbridge.engine.records import (
+    BY_SPARSE,
     CORRECTION,
+    DENSE_REQUIRED,
     DONE,
     EULER,
     FORCE,
-    HANDED_OVER,
-    OF_LINKS,
     RIGHT_SIDE,
     SOLUTION,
     VERLET,
     Arrays,
-    Moment,
+    Instant,
 )
-from bulletbridge.engine.sparse import LinkFactors, accelerate, poses_and_gaps, prepare
+from bulletbridge.engine.sparse import SparseFactors, accelerate, poses_and_gaps, prepare
 from bulletbridge.engine.verlet import second_half
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.multifrontal import Elimination
@@ -44,7 +44,7 @@ from bulletbridge.numerics.records import Array, Records
 
 
 @helper
-def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
+def stabilise_step(a: Arrays, f: SparseFactors, end: Instant, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
     c = a.control
     correction = a.vectors[CORRECTION, : len(v)]
@@ -54,7 +54,7 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     enough = tolerance(a, q)
     c.correction_passes = correct(a, f.e, f.rows, end, q, v, enough)
     if c.correction_passes == FAILED or not finite(v) or not finite(q):
-        c.failure = HANDED_OVER
+        c.failure = DENSE_REQUIRED
         return
     prepare(a, f, end)
     if c.failure != DONE:
@@ -65,19 +65,19 @@ def finish(a: Arrays, f: LinkFactors, end: Moment, q: Array, v: Array) -> None:
     if c.integrator == VERLET:
         second_half(accelerate, filter_velocity, a, f, end, q, v)
     filter_velocity(a, f, v)
-    c.fresh = OF_LINKS
+    c.factored = BY_SPARSE
     loose = PROMISED * enough
     open = c.left > loose or dependent_gap(f.e, f.rows) > c.mismatch + loose
     if leaves_out_rates(a.loops):
         moving, _ = fastest_left_out(a.loops, a.poses, a.axes, end.targets, c.length, v, True)
         open = open or moving >= 0
     if open or not finite(v):
-        c.failure = HANDED_OVER
+        c.failure = DENSE_REQUIRED
 
 
 @helper
 def correct(
-    a: Arrays, e: Elimination, rows: Records[Row], end: Moment, q: Array, v: Array, enough: float
+    a: Arrays, e: Elimination, rows: Records[Row], end: Instant, q: Array, v: Array, enough: float
 ) -> int:
     """``correction.chord_passes`` with the factors of an elimination."""
     nv = len(a.axes)
@@ -133,7 +133,7 @@ def dependent_gap(e: Elimination, rows: Records[Row]) -> float:
 
 
 @helper
-def filter_velocity(a: Arrays, f: LinkFactors, v: Array) -> None:
+def filter_velocity(a: Arrays, f: SparseFactors, v: Array) -> None:
     """The nearest velocity in the metric of M that the constraints allow: v <- P v - J⁺ g_t."""
     nv, e, rows = len(v), f.e, f.rows
     none, x, y = a.vectors[FORCE, :nv], a.vectors[SOLUTION, :nv], a.vectors[RIGHT_SIDE]
@@ -149,12 +149,12 @@ def filter_velocity(a: Arrays, f: LinkFactors, v: Array) -> None:
 
 
 @outlined
-def find_least_of_links(a: Arrays, f: LinkFactors) -> None:
+def find_least_sparse(a: Arrays, f: SparseFactors) -> None:
     """``plausible.find_least`` with factors in link coordinates."""
     find_least(filter_velocity, a, f)
 
 
 @outlined
-def energy_of(a: Arrays, f: LinkFactors, v: Array) -> float:
+def energy_of(a: Arrays, f: SparseFactors, v: Array) -> float:
     """Kinetic energy [J] at the configuration of the factors, in their metric."""
     return 0.5 * twice_kinetic_energy(f.e, v)

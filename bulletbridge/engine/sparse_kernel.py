@@ -9,25 +9,25 @@ from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.records import Coupling, Loop, Term
-from bulletbridge.engine.backend import Way
+from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.explicit import explicit_stages
 from bulletbridge.engine.records import (
+    BY_SPARSE,
+    DENSE_REQUIRED,
     DOP8,
-    HANDED_OVER,
-    OF_LINKS,
     RADAU,
     START,
     Arrays,
     Control,
 )
 from bulletbridge.engine.sparse import (
-    LinkFactors,
+    SparseFactors,
     accelerate,
     accelerate_at,
-    refresh,
-    respond,
+    admissible_acceleration,
+    factor_at,
 )
-from bulletbridge.engine.sparse_correction import energy_of, find_least_of_links, finish
+from bulletbridge.engine.sparse_correction import energy_of, find_least_sparse, stabilise_step
 from bulletbridge.engine.stages import no_stages
 from bulletbridge.engine.substeps import stepping
 from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
@@ -35,39 +35,39 @@ from bulletbridge.numerics.multifrontal import Elimination, Join
 from bulletbridge.numerics.records import Array, Ints, Records
 
 
-class LinkPair(NamedTuple):
+class SparsePair(NamedTuple):
     """Factors at the start and at the stages of a step."""
 
-    f: LinkFactors
-    stage: LinkFactors
+    f: SparseFactors
+    stage: SparseFactors
 
 
 @helper
-def left_to_joints(c: Control) -> bool:
+def dense_required(c: Control) -> bool:
     """Implicit methods, whose matrices are full, and ways to correct that ask for ranks."""
     return c.integrator == RADAU or c.passes >= 0 or c.directions != START
 
 
 advance = stepping(
-    Way(
-        OF_LINKS,
-        refresh,
-        respond,
+    KktBackend(
+        BY_SPARSE,
+        factor_at,
+        admissible_acceleration,
         accelerate,
         accelerate_at,
         explicit_stages,
         no_stages,
-        finish,
+        stabilise_step,
         energy_of,
-        find_least_of_links,
+        find_least_sparse,
     )
 )
 
 
 @kernel
-def run_links(
+def run_sparse(
     fronts: Array,
-    around: Ints,
+    boundary: Ints,
     widths: Ints,
     places: Ints,
     joins: Records[Join],
@@ -78,7 +78,7 @@ def run_links(
     inertia: Array,
     extra: Array,
     wrench: Array,
-    left: Array,
+    update: Array,
     factors: Array,
     W: Array,
     column: Array,
@@ -113,27 +113,27 @@ def run_links(
     of ``step_kernel.run``.
     """
     c = control[0]
-    if left_to_joints(c):
+    if dense_required(c):
         c.done, c.taken, c.rejected = first, 0, 0
-        return HANDED_OVER
+        return DENSE_REQUIRED
     a = Arrays(
         bodies, beams, stations, efforts, poses, axes, loops, couplings, terms, user_jacobian,
         rows[2], vectors, c,
     )  # fmt: skip
-    f = LinkFactors(
+    f = SparseFactors(
         Elimination(
-            fronts[0], around, widths, places, joins, numbers[0], kept[0], motion[0], inertia[0],
-            extra[0], wrench[0], left, factors[0], W, column, y, twists[0], twists[1], right,
+            fronts[0], boundary, widths, places, joins, numbers[0], kept[0], motion[0], inertia[0],
+            extra[0], wrench[0], update, factors[0], W, column, y, twists[0], twists[1], right,
         ),
         basis, rows[0],
     )  # fmt: skip
     m = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
-    stage = LinkFactors(
+    stage = SparseFactors(
         Elimination(
-            fronts[m], around, widths, places, joins, numbers[m], kept[m], motion[m], inertia[m],
-            extra[m], wrench[m], left, factors[m], W, column, y, twists[0], twists[1], right,
+            fronts[m], boundary, widths, places, joins, numbers[m], kept[m], motion[m], inertia[m],
+            extra[m], wrench[m], update, factors[m], W, column, y, twists[0], twists[1], right,
         ),
         basis, rows[m],
     )  # fmt: skip
-    s = LinkPair(f, stage)
+    s = SparsePair(f, stage)
     return advance(a, s, state, targets, tau, record, first, steps)

@@ -9,16 +9,16 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.bound_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.records import (
+    DENSE_REQUIRED,
     DONE,
     EULER,
-    HANDED_OVER,
     LEAPT,
     NOT_FINITE,
     NOT_RESOLVED,
     RK4,
     VERLET,
 )
-from bulletbridge.engine.sparse_kernel import run_links
+from bulletbridge.engine.sparse_kernel import run_sparse
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
@@ -29,11 +29,11 @@ from bulletbridge.numerics.records import Array, Ints
 PARALLEL = 1e-12
 """Sine of the angle up to which axes count as parallel."""
 
-LEFT_TO_JOINTS = (HANDED_OVER, NOT_FINITE, NOT_RESOLVED, LEAPT)
+LEFT_TO_DENSE = (DENSE_REQUIRED, NOT_FINITE, NOT_RESOLVED, LEAPT)
 """Failures of a step that is then tried in joint coordinates."""
 
 
-class Plan(NamedTuple):
+class EliminationOrder(NamedTuple):
     """Who is eliminated when.
 
     Attributes:
@@ -44,11 +44,11 @@ class Plan(NamedTuple):
     """
 
     order: list[int]
-    around: list[list[int]]
+    boundary: list[list[int]]
     basis: Array
 
 
-def make_plan(mechanism: Mechanism, encoded: Encoded) -> Plan:
+def minimum_degree_order(mechanism: Mechanism, encoded: Encoded) -> EliminationOrder:
     """Bodies with the smallest boundary first, among those on which nothing hangs any more."""
     parents = [int(p) for p in mechanism.bodies["parent"]]
     near: list[set[int]] = [set() for _ in parents]
@@ -62,12 +62,12 @@ def make_plan(mechanism: Mechanism, encoded: Encoded) -> Plan:
     hanging = np.bincount([p for i, p in enumerate(parents) if i], minlength=len(parents))
     ready = {i for i in range(1, len(parents)) if hanging[i] == 0}
     order: list[int] = []
-    around: list[set[int]] = []
+    boundary: list[set[int]] = []
     while ready:
         body = min(ready, key=lambda i: (len(near[i]), -i))
         ready.remove(body)
         order.append(body)
-        around.append(near[body])
+        boundary.append(near[body])
         for one in near[body]:
             near[one] |= near[body] - {one}
             near[one].discard(body)
@@ -75,7 +75,9 @@ def make_plan(mechanism: Mechanism, encoded: Encoded) -> Plan:
         if parents[body] and hanging[parents[body]] == 0:
             ready.add(parents[body])
     at = {body: n for n, body in enumerate(order)}
-    return Plan(order, [sorted(bodies, key=at.__getitem__) for bodies in around], twists(mechanism))
+    return EliminationOrder(
+        order, [sorted(bodies, key=at.__getitem__) for bodies in boundary], twists(mechanism)
+    )
 
 
 def twists(mechanism: Mechanism) -> Array:
@@ -105,7 +107,7 @@ def twists(mechanism: Mechanism) -> Array:
     return basis
 
 
-class Links:
+class SparseStepper:
     """Runs the compiled step by elimination in link coordinates.
 
     Args:
@@ -115,28 +117,28 @@ class Links:
 
     by_call = True
 
-    def __init__(self, whole: Solver, plan: Plan) -> None:
+    def __init__(self, whole: Solver, plan: EliminationOrder) -> None:
         self._whole = whole
         mechanism, encoded, k = whole.mechanism, whole.encoded, len(plan.basis)
         nb, nv, nc = len(mechanism.bodies), mechanism.nv, encoded.nc
         dropped = nc - int(whole.control[0]["cap"])
         fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
         last = fronts[-1]
-        widest = int((fronts["size"] + fronts["most"] + fronts["span"] + k).max())
+        widest = int((fronts["size"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
         arrays = (
             np.array([fronts, fronts]),
-            np.array([body for bodies in plan.around for body in bodies], np.int64),
+            np.array([body for bodies in plan.boundary for body in bodies], np.int64),
             widths,
             places,
             joins,
-            np.zeros((2, int(last["row"] + last["most"])), np.int64),
+            np.zeros((2, int(last["row"] + last["max_rows"])), np.int64),
             np.ones((2, nc), np.int64),
             plan.basis,
             np.zeros((2, nv, k)),
             np.zeros((2, nb, k, k)),
             np.zeros((2, nv)),
             np.zeros((2, nc, 2, k)),
-            np.zeros(int(last["left"]) + left_size(last)),
+            np.zeros(int(last["update"]) + update_size(last)),
             np.zeros((2, int(last["factor"]) + factor_size(last))),
             np.zeros((widest, widest)),
             np.zeros(max(widest, k)),
@@ -158,8 +160,8 @@ class Links:
             whole.state,
             whole.control,
         )
-        with announce_compilation(run_links):
-            self._bound = StoredCall(run_links, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0))
+        with announce_compilation(run_sparse):
+            self._bound = StoredCall(run_sparse, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0))
         self.arrays, self._run = self._bound.arrays, self._bound.call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
@@ -171,7 +173,7 @@ class Links:
             failure = self._run((targets, tau, record, first, steps))
             first = int(c["done"])
             count(c, taken)
-            if failure in LEFT_TO_JOINTS:
+            if failure in LEFT_TO_DENSE:
                 due = len(record) > 0 and (first + 1) % every == 0
                 line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
                 now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
@@ -192,7 +194,7 @@ class Links:
 
         def call(nothing: tuple[()]) -> int:
             failure = step(nothing)
-            if failure in LEFT_TO_JOINTS:
+            if failure in LEFT_TO_DENSE:
                 failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
             return failure
 
@@ -212,33 +214,33 @@ def part(lines: np.ndarray, first: int, count: int) -> np.ndarray:
 
 
 def lay_out(
-    mechanism: Mechanism, encoded: Encoded, plan: Plan, dropped: int
+    mechanism: Mechanism, encoded: Encoded, plan: EliminationOrder, dropped: int
 ) -> tuple[np.ndarray, np.ndarray, Ints, Ints]:
     """Fronts and joins of a plan, and of the bodies around each the widths and the next places."""
     at, bodies = {body: n for n, body in enumerate(plan.order)}, mechanism.bodies
     sizes = bodies["axis"] - bodies["v"] + 1
     hangs = {body for body in at if int(bodies[body]["parent"]) not in at}
     width = {body: int(sizes[body]) if body in hangs else len(plan.basis) for body in at}
-    begins = [offsets(around, width) for around in plan.around]
-    own: list[list[int]] = [[] for _ in plan.order]
+    begins = [offsets(boundary, width) for boundary in plan.boundary]
+    own_joins: list[list[int]] = [[] for _ in plan.order]
     for i, loop in enumerate(encoded.loops):
-        own[min(at[b] for b in loop_bodies(loop) if b in at)].append(i)
+        own_joins[min(at[b] for b in loop_bodies(loop) if b in at)].append(i)
     fronts, joins = np.zeros(len(plan.order), FRONT), np.zeros(len(encoded.loops), JOIN)
-    fronts["child"] = fronts["sibling"] = fronts["lead"] = -1
+    fronts["child"] = fronts["sibling"] = fronts["parent_rate"] = -1
     widths: list[int] = []
     places: list[int] = []
     totals = np.zeros(5, int)  # boundary bodies, joins, row numbers, what is left, factors
-    for n, (body, around) in enumerate(zip(plan.order, plan.around, strict=True)):
+    for n, (body, boundary) in enumerate(zip(plan.order, plan.boundary, strict=True)):
         front, parent = fronts[n], int(bodies[body]["parent"])
         front["body"], front["v"], front["size"] = body, bodies[body]["v"], sizes[body]
-        front["first"], front["join"], front["row"], front["left"], front["factor"] = totals
-        front["count"], front["joins"] = len(around), len(own[n])
-        front["span"] = sum(width[b] for b in around)
+        front["first"], front["join"], front["row"], front["update"], front["factor"] = totals
+        front["count"], front["joins"] = len(boundary), len(own_joins[n])
+        front["boundary_size"] = sum(width[b] for b in boundary)
         if body not in hangs:
-            front["own"], front["parent"] = width[body], parent
-            front["up"], front["rise"] = begins[n][parent], width[parent]
-            front["lead"] = bodies[parent]["v"] if parent in hangs else -1
-        for j, i in enumerate(own[n]):
+            front["own_size"], front["parent"] = width[body], parent
+            front["parent_start"], front["parent_size"] = begins[n][parent], width[parent]
+            front["parent_rate"] = bodies[parent]["v"] if parent in hangs else -1
+        for j, i in enumerate(own_joins[n]):
             loop, join = encoded.loops[i], joins[totals[1] + j]
             join["loop"], join["row"], join["rows"] = i, loop["row"], loop["rows"]
             for end, b in zip("ab", loop_bodies(loop), strict=True):
@@ -246,16 +248,18 @@ def lay_out(
                 join[f"place_{end}"] = begins[n].get(b, OWN)
                 join[f"width_{end}"] = width.get(b, 0)
                 join[f"own_{end}"] = 0 if b in hangs else width.get(b, 0)
-        front["most"] += sum(int(encoded.loops[i]["rows"]) for i in own[n])
-        front["keep"] = min(int(front["most"]), int(front["span"]) + dropped) if around else 0
-        if around:
-            m = at[around[0]]
-            places += [begins[m].get(b, OWN) for b in around]
-            widths += [width[b] for b in around]
+        front["max_rows"] += sum(int(encoded.loops[i]["rows"]) for i in own_joins[n])
+        front["max_delayed"] = (
+            min(int(front["max_rows"]), int(front["boundary_size"]) + dropped) if boundary else 0
+        )
+        if boundary:
+            m = at[boundary[0]]
+            places += [begins[m].get(b, OWN) for b in boundary]
+            widths += [width[b] for b in boundary]
             front["sibling"], fronts[m]["child"] = fronts[m]["child"], n
-            fronts[m]["most"] += front["keep"]
-        sizes_here = int(front["most"]), left_size(front), factor_size(front)
-        totals += [len(around), len(own[n]), *sizes_here]
+            fronts[m]["max_rows"] += front["max_delayed"]
+        sizes_here = int(front["max_rows"]), update_size(front), factor_size(front)
+        totals += [len(boundary), len(own_joins[n]), *sizes_here]
     assert mechanism.nv == int(fronts["size"].sum())
     return fronts, joins, np.array(widths, np.int64), np.array(places, np.int64)
 
@@ -271,13 +275,13 @@ def loop_bodies(loop: np.void) -> tuple[int, int]:
     return int(loop["body_a"]), int(loop["body_b"])
 
 
-def left_size(front: np.void) -> int:
+def update_size(front: np.void) -> int:
     """Numbers that a front leaves to the next, at most: a packed triangle."""
-    n = int(front["span"] + front["keep"])
+    n = int(front["boundary_size"] + front["max_delayed"])
     return n * (n + 1) // 2
 
 
 def factor_size(front: np.void) -> int:
     """Numbers that a front's factors take, at most."""
-    pivots = int(front["size"] + front["most"])
-    return pivots * (pivots + int(front["span"]))
+    pivots = int(front["size"] + front["max_rows"])
+    return pivots * (pivots + int(front["boundary_size"]))

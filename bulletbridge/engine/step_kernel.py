@@ -11,24 +11,23 @@ from collections.abc import Callable
 from typing import Any
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.engine.backend import Way
+from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.correction import kinetic_energy
 from bulletbridge.engine.dense import (
     accelerate,
     accelerate_at,
-    push,
-    refresh,
-    take_springs,
+    factor_at,
+    project_force,
+    set_implicit_horizon,
 )
 from bulletbridge.engine.explicit import explicit_stages
-from bulletbridge.engine.finish import finish, project
-from bulletbridge.engine.plausible import find_least_of_whole, judge_leap
+from bulletbridge.engine.plausible import find_least_dense, judge_leap
 from bulletbridge.engine.radau import radau_stages
 from bulletbridge.engine.records import (
     ACCELERATION,
+    BY_DENSE,
     DONE,
     DOP8,
-    OF_THE_WHOLE,
     RADAU,
     RK4,
     START_Q,
@@ -36,10 +35,11 @@ from bulletbridge.engine.records import (
     Arrays,
     FactorPair,
     Factors,
-    Moment,
+    Instant,
     SystemArrays,
 )
 from bulletbridge.engine.stages import no_stages
+from bulletbridge.engine.step_end import project, stabilise_step
 from bulletbridge.engine.substeps import stepping
 from bulletbridge.numerics.projection import unwhiten
 from bulletbridge.numerics.records import Array
@@ -50,9 +50,11 @@ judge the step that has led here from vectors[START_Q] and vectors[START_V]."""
 
 
 @helper
-def respond(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
+def admissible_acceleration(
+    a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
     """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
-    push(a, f, q, v, tau, vdot)
+    project_force(a, f, q, v, tau, vdot)
     unwhiten(f.L, vdot)
 
 
@@ -67,19 +69,19 @@ def no_response(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Arr
     """None: a kernel without Euler's method."""
 
 
-WHOLE = Way(
-    OF_THE_WHOLE,
-    refresh,
-    respond,
+WHOLE = KktBackend(
+    BY_DENSE,
+    factor_at,
+    admissible_acceleration,
     accelerate,
     accelerate_at,
     no_stages,
     no_stages,
-    finish,
+    stabilise_step,
     energy_of,
-    find_least_of_whole,
+    find_least_dense,
 )
-STAGED = WHOLE._replace(respond=no_response, explicit_stages=explicit_stages)
+STAGED = WHOLE._replace(admissible_acceleration=no_response, explicit_stages=explicit_stages)
 advance = stepping(WHOLE)
 advance_by_stages = stepping(STAGED)
 advance_implicitly = stepping(STAGED._replace(implicit_stages=radau_stages))
@@ -135,12 +137,12 @@ def do_task(
         return advance(a, s, state, targets, tau, record, 0, steps)
     c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
     q, v = state[:nq], state[nq : nq + nv]
-    now = Moment(state[nq + nv], targets[0])
+    now = Instant(state[nq + nv], targets[0])
     c.failure, c.done = DONE, 0
-    take_springs(c, 0.0)
+    set_implicit_horizon(c, 0.0)
     if task == ACCELERATE:
         accelerate_at(a, s.f, now, q, v, tau[0], a.vectors[ACCELERATION, :nv])
-        c.fresh = OF_THE_WHOLE
+        c.factored = BY_DENSE
     elif task == JUDGE:
         judge(a, s.f, now, q, v, tau)
     else:
@@ -149,11 +151,11 @@ def do_task(
 
 
 @outlined
-def judge(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, tau: Array) -> None:
+def judge(a: Arrays, f: Factors, end: Instant, q: Array, v: Array, tau: Array) -> None:
     """Refuse the end of a step that forces cannot have led to; both ends are prescribed alike."""
     q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
-    refresh(a, f, end, q, v)
-    find_least_of_whole(a, f)
+    factor_at(a, f, end, q, v)
+    find_least_dense(a, f)
     judge_leap(a, end, end, q0, v0, q, v, tau, 0.0, a.control.excess)
 
 

@@ -59,7 +59,7 @@ SETTINGS = (
 """What a solver is told, in its control."""
 
 
-class Parts(Protocol):
+class CompiledStepper(Protocol):
     """Steps of a system part by part: island by island, or link by link.
 
     Attributes:
@@ -97,7 +97,7 @@ class Solver(SolverArrays):
         super().__init__(mechanism, encoded, tolerances, state, control)
         self._by_call = False  # whether the last call had it ask
         self.backend: SolverName = "auto"  # as asked for
-        self.parts: Parts | None = None  # in which it steps, where that costs less
+        self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
@@ -121,11 +121,11 @@ class Solver(SolverArrays):
         c["callback"] = address
 
     def _remembered(self) -> Remembered:
-        parts = self.parts.arrays if self.parts is not None else ()
+        others = self.stepper.arrays if self.stepper is not None else ()
         if self._recalled is None or self._recalled[0] is not self.tau:
             self._recalled = (
                 self.tau,
-                Remembered([*cast(tuple[np.ndarray, ...], self.arrays), self.tau, *parts]),
+                Remembered([*cast(tuple[np.ndarray, ...], self.arrays), self.tau, *others]),
             )
         return self._recalled[1]
 
@@ -144,9 +144,9 @@ class Solver(SolverArrays):
             self.bodies[name] = mechanism.bodies[name]
         c = self.control[0]
         c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
-        c["fresh"] = 0
-        if self.parts is not None:
-            self.parts.rebase()
+        c["factored"] = 0
+        if self.stepper is not None:
+            self.stepper.rebase()
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.
@@ -154,17 +154,17 @@ class Solver(SolverArrays):
         Raises:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
-        parts = self.parts if task == STEP else None
+        stepper = self.stepper if task == STEP else None
         if task == STEP and self._prescribe_by_call():
             targets, forces = self._now, self._pushed
-            parts = parts if parts is not None and parts.by_call else None
+            stepper = stepper if stepper is not None and stepper.by_call else None
         else:
             targets = self._targets(steps) if self.encoded.motions else self.still
             forces = self.forces(steps)
-        if parts is None:
+        if stepper is None:
             call = self.stored_call(task).call
             return self.finish_call(call((targets, forces, record, task, steps)))
-        return self.finish_call(parts.run(targets, forces, record, steps))
+        return self.finish_call(stepper.run(targets, forces, record, steps))
 
     def step(self) -> int:
         """``advance(1)``; in a call that takes nothing where all that acts is tau."""
@@ -172,14 +172,14 @@ class Solver(SolverArrays):
             return self.advance(1)
         step = self._step
         if step is None or self._step_tau is not self.tau:
-            parts, rest = self.parts, (self.still, self.tau, NO_RECORD, STEP, 1)
+            stepper, rest = self.stepper, (self.still, self.tau, NO_RECORD, STEP, 1)
             stored = self.stored_call(STEP)
-            step = parts.one_step(self.tau) if parts else stored.with_rest(rest)
+            step = stepper.one_step(self.tau) if stepper else stored.with_rest(rest)
             self._step, self._step_tau = step, self.tau
         return step(()) and self.advance(1)
 
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
-        """Advance by steps in joint coordinates, without parts."""
+        """Advance by steps by the dense backend."""
         return self.stored_call(STEP).call((targets, forces, record, STEP, steps))
 
     def _prescribe_by_call(self) -> bool:
@@ -282,16 +282,16 @@ class Solver(SolverArrays):
             DONE, or how the coarsest parts failed, which says more than the finest; LEFT_OPEN comes
             before others, since it asks for another decision about redundancy.
         """
-        c, failure, by_parts = self.control[0], whole, self.parts
+        c, failure, stepper = self.control[0], whole, self.stepper
         dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
         own, v = int(c["integrator"]), self.v
         found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
-        again = ((own, 1),) if by_parts is not None else ()
+        again = ((own, 1),) if stepper is not None else ()
         pushed = self.forces(0).copy()
-        self.parts = None
+        self.stepper = None
         try:
             for method, parts in (*again, *((own, parts) for parts in REFINEMENTS), *OTHERS):
-                self.state[:], c["fresh"], c["kinetic"] = before, 0, kinetic
+                self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
                 c["dt"], c["integrator"], c["excess"] = dt / parts, method, EXCESS
                 failure = self.run(STEP, parts)
                 c["dt"], c["integrator"] = dt, own
@@ -309,10 +309,10 @@ class Solver(SolverArrays):
                 if found[0] == LEFT_OPEN and last:
                     break
         finally:  # a user's constraint may raise
-            self.parts = by_parts
+            self.stepper = stepper
             c["dt"], c["guarded"], c["excess"], c["integrator"] = dt, 1, EXCESS, own
             if failure != DONE:
-                self.state[:], c["fresh"] = before, 0
+                self.state[:], c["factored"] = before, 0
         c["kinetic"] = kinetic if failure else c["kinetic_after"]
         if failure in TOO_LONG:
             failure = found[0]

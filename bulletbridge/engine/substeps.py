@@ -4,24 +4,24 @@ import math
 from collections.abc import Callable
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.engine.backend import Pair, Way
+from bulletbridge.engine.backend import KktBackend, Pair
 from bulletbridge.engine.correction import finite
-from bulletbridge.engine.dense import take_springs
+from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.explicit import semi_implicit_euler
 from bulletbridge.engine.plausible import COARSE, judge_leap, leaps, ways_squared
 from bulletbridge.engine.records import (
     BEFORE_Q,
     BEFORE_V,
+    BY_DENSE,
+    BY_SPARSE,
+    DENSE_REQUIRED,
     DONE,
     DOP8,
     EULER,
-    HANDED_OVER,
     NOT_CLOSED,
+    NOT_FACTORED,
     NOT_FINITE,
     NOT_RESOLVED,
-    OF_LINKS,
-    OF_NOTHING,
-    OF_THE_WHOLE,
     RADAU,
     RK4,
     STAGE_RATES,
@@ -31,7 +31,7 @@ from bulletbridge.engine.records import (
     VERLET,
     Arrays,
     Control,
-    Moment,
+    Instant,
 )
 from bulletbridge.engine.singular_passage import (
     LANDING,
@@ -64,13 +64,23 @@ MOST_ATTEMPTS = 20_000
 """Sub-steps of a step, with those in vain: a chain that whirls at its reach takes some 6000."""
 
 
-def stepping(way: Way) -> Callable[..., int]:
+def stepping(backend: KktBackend) -> Callable[..., int]:
     """The helper that does steps with factors of one kind.
 
     numba resolves the functions that it closes over when it compiles it; as arguments they would
     keep a kernel from being kept on disk.
     """
-    fresh, refresh, respond, accelerate, accelerate_at, *stages, finish, energy_of, find_least = way
+    (
+        factored,
+        factor_at,
+        admissible_acceleration,
+        accelerate,
+        accelerate_at,
+        *stages,
+        stabilise_step,
+        energy_of,
+        find_least,
+    ) = backend
     explicit_stages, implicit_stages = stages
 
     @helper
@@ -101,8 +111,8 @@ def stepping(way: Way) -> Callable[..., int]:
         lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
         every = steps // len(record) if len(record) > 0 else 0
         whole, t0 = c.dt, state[nq + nv] - first * c.dt
-        take_springs(c, whole if c.integrator == EULER and c.implicit else 0.0)
-        judged, other = c.judged, take_control(c, fresh)
+        set_implicit_horizon(c, whole if c.integrator == EULER and c.implicit else 0.0)
+        judged, other = c.judged, take_control(c, factored)
         parts = divisible(c, targets, tau)
         c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
         for n in range(first, steps):
@@ -114,10 +124,10 @@ def stepping(way: Way) -> Callable[..., int]:
             # margin and energy at the start of the step, sub-steps tried
             known, kinetic, attempts = -1.0, c.kinetic, 0
             rest, landing, stuck = whole, 0, False  # stuck: an implicit method out of its depth
-            most = longest(a, v, whole, parts, c.fresh == fresh)
+            most = longest(a, v, whole, parts, c.factored == factored)
             while last == 0:
                 last = 1
-                start = Moment(t, targets[line])
+                start = Instant(t, targets[line])
                 attempts += 1
                 if attempts > MOST_ATTEMPTS and c.controlled:
                     c.failure = NOT_RESOLVED
@@ -126,8 +136,8 @@ def stepping(way: Way) -> Callable[..., int]:
                     copy_into(q0, q)
                     copy_into(v0, v)
                     prescribe(a, t)
-                    if c.fresh != fresh:
-                        refresh(a, s.f, start, q, v)
+                    if c.factored != factored:
+                        factor_at(a, s.f, start, q, v)
                     if c.failure != DONE:
                         break
                     if other > 0.0:
@@ -138,7 +148,7 @@ def stepping(way: Way) -> Callable[..., int]:
                     c.dt = min(most, fixed_length(whole, rest, landing))
                     last = 1 if c.dt == rest else 0
                 if c.integrator == EULER:
-                    semi_implicit_euler(respond, a, s.f, q, v, force[0])
+                    semi_implicit_euler(admissible_acceleration, a, s.f, q, v, force[0])
                 else:
                     if again == 0:
                         accelerate(a, s.f, start, q, v, force[0], vdot)
@@ -183,11 +193,11 @@ def stepping(way: Way) -> Callable[..., int]:
                     if c.integrator != DOP8:
                         c.rank, c.filter_rank = rank, filter_rank
                 middle = t + c.dt
-                end = Moment(
+                end = Instant(
                     ended if last == 1 else middle, targets[min(line + each, len(targets) - 1)]
                 )
                 prescribe(a, end.t)
-                finish(a, s.f, end, q, v)
+                stabilise_step(a, s.f, end, q, v)
                 again = 0
                 open = c.failure == NOT_CLOSED
                 on_it = last == 0 and landed < 3 and distance(c) < LANDING * c.clear
@@ -195,7 +205,7 @@ def stepping(way: Way) -> Callable[..., int]:
                 if c.controlled and retry and c.dt > SMALLEST * whole:
                     copy_into(q, q0)
                     copy_into(v, v0)
-                    c.failure, c.fresh, last = DONE, 0, 0
+                    c.failure, c.factored, last = DONE, 0, 0
                     c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
                     c.rejected += 1
                     landed += 1
@@ -215,7 +225,7 @@ def stepping(way: Way) -> Callable[..., int]:
                     if last == 1 and landing == 0 and parts and on_singular(a, v, whole):
                         copy_into(q, q0)
                         copy_into(v, v0)
-                        c.fresh, last, landing = OF_NOTHING, 0, 1
+                        c.factored, last, landing = NOT_FACTORED, 0, 1
                         continue
                     rest -= c.dt
                     if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
@@ -227,11 +237,13 @@ def stepping(way: Way) -> Callable[..., int]:
                 c.t = t
                 copy_into(q, a.vectors[BEFORE_Q])
                 copy_into(v, a.vectors[BEFORE_V])
-                c.fresh, c.kinetic = OF_NOTHING, kinetic
-                if c.failure == HANDED_OVER and other > 0.0:  # what is known holds for who was here
-                    c.fresh, c.judged = fresh, judged
-                elif c.failure == HANDED_OVER and known > 0.0:
-                    c.fresh, c.filter_rank, c.margin = fresh, c.cap, known
+                c.factored, c.kinetic = NOT_FACTORED, kinetic
+                if (
+                    c.failure == DENSE_REQUIRED and other > 0.0
+                ):  # what is known holds for who was here
+                    c.factored, c.judged = factored, judged
+                elif c.failure == DENSE_REQUIRED and known > 0.0:
+                    c.factored, c.filter_rank, c.margin = factored, c.cap, known
                 return c.failure
             state[nq + nv] = ended
             c.done = n + 1
@@ -243,17 +255,17 @@ def stepping(way: Way) -> Callable[..., int]:
 
 
 @helper
-def take_control(c: Control, fresh: int) -> float:
+def take_control(c: Control, factored: int) -> float:
     """Keep what the error control knows of earlier steps, if they led here.
 
     Margins by other factors differ by some number. If the largest one met was by such, return the
     margin by them here, for a comparison, or else 0.
     """
-    here = c.fresh == OF_THE_WHOLE or c.fresh == OF_LINKS
-    other = distance(c) if here and c.fresh == c.judged and c.judged != fresh else 0.0
-    if not here or (c.judged != fresh and other == 0.0):
+    here = c.factored == BY_DENSE or c.factored == BY_SPARSE
+    other = distance(c) if here and c.factored == c.judged and c.judged != factored else 0.0
+    if not here or (c.judged != factored and other == 0.0):
         c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0
-    c.judged = fresh
+    c.judged = factored
     return other
 
 

@@ -2,8 +2,8 @@
 
     v½ = v + h/2 a(q, v),  q₁ = q displaced by h v½,  v₁ = v½ + h/2 a(q₁, v₁)
 
-Between the halves q₁ is corrected and what moves it goes, over h, into v½ (``finish``), so that q
-moves along the chord between two closed configurations; at the end v₁ is filtered. Each half
+Between the halves q₁ is corrected and what moves it goes, over h, into v½ (``stabilise_step``), so
+that q moves along the chord between two closed configurations; at the end v₁ is filtered. Each half
 has the curvature of the constraints at its own end. Accelerations that depend on v make the second
 half implicit: it is iterated once from v½ + h/2 a, which keeps the order, and each evaluation takes
 the factors that are there. Nothing is remembered from step to step.
@@ -21,7 +21,7 @@ from bulletbridge.engine.records import (
     STAGE_V,
     STAGE_VDOTS,
     Arrays,
-    Moment,
+    Instant,
 )
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
@@ -49,7 +49,7 @@ def second_half(
     filter_velocity: Callable[..., None],
     a: Arrays,
     f: Any,
-    end: Moment,
+    end: Instant,
     q: Array,
     v: Array,
 ) -> None:

@@ -190,7 +190,7 @@ class SolverArrays:
         """Take a state, and forget what was known at another: factors, lengths of sub-steps."""
         c = self.control[0]
         self.q[:], self.v[:], self.state[-1] = q, v, t
-        c["fresh"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
+        c["factored"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
         c["kinetic"] = 0.0
 
     def terms(self, q: Array, v: Array, t: float) -> Terms:

@@ -50,7 +50,7 @@ class Adaptive:
             failure = self._advance(solver, before, dt)
         finally:  # formulations and users' constraints may raise
             if failure != DONE:
-                solver.state[:], solver.control[0]["fresh"] = before, 0
+                solver.state[:], solver.control[0]["factored"] = before, 0
         return failure
 
     def _advance(self, solver: Solver, before: Array, dt: float) -> int:

@@ -153,5 +153,5 @@ class PythonStep:
                 return LEFT_OPEN
         solver.q[:], solver.v[:], solver.state[-1] = end.q, end.v, t
         c["rank"], c["margin"], c["gap"] = end.rank, end.margin, end.gap
-        c["correction_passes"], c["guarded"], c["fresh"] = end.passes, 0, 0
+        c["correction_passes"], c["guarded"], c["factored"] = end.passes, 0, 0
         return DONE

@@ -92,7 +92,7 @@ def contact_rows(
     bodies: Records[Body],
     axes: Records[Axis],
     v: Array,
-    ahead: Array,
+    predicted_v: Array,
     before: Array,
     dt: float,
     n: int,
@@ -114,7 +114,7 @@ def contact_rows(
         bodies: Of the mechanism.
         axes: Theirs.
         v: (nv,) velocities that forces alone would give.
-        ahead: (nv,) velocities that lead to those poses.
+        predicted_v: (nv,) velocities that lead to those poses.
         before: (nv,) velocities at the start of the step.
         dt: Step [s].
         n: Rows so far.
@@ -134,7 +134,7 @@ def contact_rows(
         first[i] = n
         relative_row(bodies, axes, touch, (ZERO, normal), C, n)
         rate = rate_along(C, n, v)
-        room = touch[TOUCH_GAP] - dt * rate_along(C, n, ahead)  # at the start of the step
+        room = touch[TOUCH_GAP] - dt * rate_along(C, n, predicted_v)  # at the start of the step
         approach = rate_along(C, n, before)
         asked.start[n] = approach
         asked.room[n] = max(room, 0.0) / dt

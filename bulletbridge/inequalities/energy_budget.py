@@ -32,7 +32,7 @@ should, and what the account of impulses within a step is off by."""
 def accountable(a: Arrays) -> bool:
     """Whether all that does work is known here: no driven loop, spring or beam."""
     c = a.control
-    if c.driven > 0 or c.ahead > 0.0 or c.user_rows > 0 or len(a.beams) > 0:
+    if c.driven > 0 or c.implicit_dt > 0.0 or c.user_rows > 0 or len(a.beams) > 0:
         return False
     for i in range(len(a.efforts)):
         if a.efforts[i].kind != DRAG:

@@ -330,7 +330,7 @@ class Filter:
             solver.rows[0][field] = self._sizes[field]
         solver.encoded.loops["allowed"] = self._allowed
         solver.take_caps(self._decision.caps)
-        solver.control[0]["fresh"] = 0
+        solver.control[0]["factored"] = 0
 
 
 class Filters:

@@ -5,8 +5,8 @@ from typing import Any
 from bulletbridge.compilation.bound_calls import call_stored
 from bulletbridge.compilation.jit import kernel
 from bulletbridge.constraints.records import Coupling, Loop, Term
-from bulletbridge.engine.dense import take_springs
-from bulletbridge.engine.records import DONE, Arrays, Control, Factors, Moment
+from bulletbridge.engine.dense import set_implicit_horizon
+from bulletbridge.engine.records import DONE, Arrays, Control, Factors, Instant
 from bulletbridge.inequalities.state_filter import filter_state
 from bulletbridge.inequalities.sticking import Held
 from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Spot, Station
@@ -62,7 +62,7 @@ def run_filter(
     for k in range(nq + nv):
         state[k] = numbers[k]
     state[nq + nv] += c.dt
-    take_springs(c, 0.0)  # an impulse leaves no time for springs to give way
+    set_implicit_horizon(c, 0.0)  # an impulse leaves no time for springs to give way
     a = Arrays(
         bodies,
         beams,
@@ -85,11 +85,11 @@ def run_filter(
             multipliers[n, i] = 0.0
         for i in range(3 * count):
             points[n, i] = 0.0
-    moment = Moment(state[nq + nv], targets[0])
+    moment = Instant(state[nq + nv], targets[0])
     filter_state(a, f, h, moment, state[:nq], state[nq : nq + nv], multipliers, points, 0.0, free)
     if c.failure != DONE:
         copy_into(state, before)
-        c.fresh = 0
+        c.factored = 0
         return c.failure
     for k in range(nq + nv):
         numbers[k] = state[k]

@@ -3,7 +3,7 @@
 import math
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import push
+from bulletbridge.engine.dense import project_force
 from bulletbridge.engine.records import (
     ACCELERATION,
     SOLUTION,
@@ -61,10 +61,10 @@ def largest_work(h: Bounded, skip: int, before: Array, after: Array) -> float:
 
 
 @outlined
-def push_freely(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
+def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
     """Velocities that forces and constraints alone would give at the end of the step."""
     vdot = a.vectors[ACCELERATION, : len(v)]
-    push(a, f, q, v, tau, vdot)
+    project_force(a, f, q, v, tau, vdot)
     unwhiten(f.L, vdot)
     for k in range(len(v)):
         v[k] += a.control.dt * vdot[k]

@@ -22,7 +22,7 @@ from bulletbridge.engine.correction import (
     tolerance,
     travelled,
 )
-from bulletbridge.engine.dense import close_up, factorise
+from bulletbridge.engine.dense import factorise, update_positions
 from bulletbridge.engine.records import (
     CORRECTION,
     DONE,
@@ -33,7 +33,7 @@ from bulletbridge.engine.records import (
     STAGE_V,
     Arrays,
     Factors,
-    Moment,
+    Instant,
 )
 from bulletbridge.inequalities.momentum import give_back, total_momentum
 from bulletbridge.inequalities.sticking import (
@@ -66,7 +66,7 @@ def filter_state(
     a: Arrays,
     f: Factors,
     h: Held,
-    moment: Moment,
+    moment: Instant,
     q: Array,
     v: Array,
     loops: Array,
@@ -85,9 +85,9 @@ def filter_state(
     correction = a.vectors[CORRECTION, : len(v)]
     for k in range(len(v)):
         correction[k] = 0.0
-    c.failure, c.guarded, c.fresh, passes = DONE, 0, 0, 0
+    c.failure, c.guarded, c.factored, passes = DONE, 0, 0, 0
     last, stale = math.inf, False
-    close_up(a, f, moment, q, v)
+    update_positions(a, f, moment, q, v)
     enough = tolerance(a, q)
     count = place(a, h)
     if count < 0:
@@ -126,7 +126,7 @@ def filter_state(
         correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
         passes += 1
         stale = True
-        close_up(a, f, moment, q, v)
+        update_positions(a, f, moment, q, v)
     c.correction_passes = passes
     if share > 0.0:
         for k in range(len(v)):
@@ -134,7 +134,7 @@ def filter_state(
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
     if free > 0 and count == 0:
         give_back(a, before, v)
-    c.fresh = 1
+    c.factored = 1
     judge_left_out(a, f, moment, v, enough, share > 0.0)
     if not finite(q) or not finite(v):
         c.failure = NOT_FINITE

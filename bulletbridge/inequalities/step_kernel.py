@@ -11,19 +11,18 @@ from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.constraints.records import Coupling, Drive, Loop, Pull, Stop, Target, Term
 from bulletbridge.engine.correction import kinetic_energy
-from bulletbridge.engine.dense import filter_velocity, refresh, take_springs
-from bulletbridge.engine.finish import finish_after
+from bulletbridge.engine.dense import factor_at, filter_velocity, set_implicit_horizon
 from bulletbridge.engine.plausible import (
     BOUNDED_EXCESS,
-    find_least_of_whole,
+    find_least_dense,
     judge_leap,
     kinetic_energy_of_bodies,
     leaps,
     ways_squared,
 )
 from bulletbridge.engine.records import (
+    BY_DENSE,
     DONE,
-    OF_THE_WHOLE,
     PREDICTED_Q,
     RATE,
     START_Q,
@@ -31,8 +30,9 @@ from bulletbridge.engine.records import (
     Arrays,
     Control,
     Factors,
-    Moment,
+    Instant,
 )
+from bulletbridge.engine.step_end import finish_after
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     keep_budget,
@@ -44,7 +44,7 @@ from bulletbridge.inequalities.impulse_step import (
     impulsive_work,
     largest_work,
     list_sticking,
-    push_freely,
+    predict_velocity,
 )
 from bulletbridge.inequalities.impulses import Along, Bounded, Soft, bound, solve_bounded
 from bulletbridge.inequalities.motor_limit_rows import Asked
@@ -210,29 +210,29 @@ def run_bounded(
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
-    take_springs(c, c.dt if c.implicit else 0.0)
+    set_implicit_horizon(c, c.dt if c.implicit else 0.0)
     if task == PREDICT:
-        if c.fresh != OF_THE_WHOLE:
-            refresh(a, f, Moment(t0, targets[0]), q, v)
+        if c.factored != BY_DENSE:
+            factor_at(a, f, Instant(t0, targets[0]), q, v)
         for j in range(nv):
             vectors[START_V, j] = v[j]
-        push_freely(a, f, q, vectors[START_V, :nv], tau[0])
+        predict_velocity(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
         copy_into(moving, vectors[START_V, :nv])
-        c.fresh = OF_THE_WHOLE
+        c.factored = BY_DENSE
         return c.failure
     for n in range(steps):
-        start = Moment(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
-        end = Moment(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
-        if c.fresh != OF_THE_WHOLE:
-            refresh(a, f, start, q, v)
+        start = Instant(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
+        end = Instant(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
+        if c.factored != BY_DENSE:
+            factor_at(a, f, start, q, v)
         for j in range(nq):
             vectors[START_Q, j] = q[j]
         for j in range(nv):
             vectors[START_V, j] = v[j]
         copy_into(impulses[RATES], v)
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
-        push_freely(a, f, q, v, force)
+        predict_velocity(a, f, q, v, force)
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
             filter_velocity(a, f, v)
@@ -263,7 +263,7 @@ def run_bounded(
                 copy_into(q, vectors[PREDICTED_Q, :nq])
                 copy_into(v, vectors[RATE, :nv])
                 c.failure = DONE
-                refresh(a, f, end, q, v)
+                factor_at(a, f, end, q, v)
         if not closed:
             finish_after(a, f, end, q, v, moved if report[APART] > 0.0 else v)
         pushed, began = impulses[PUSHED, :nv], vectors[START_V, :nv]
@@ -276,7 +276,7 @@ def run_bounded(
                 q[j] = vectors[START_Q, j]
             for j in range(nv):
                 v[j] = vectors[START_V, j]
-            c.fresh = 0
+            c.factored = 0
             return c.failure
         report[TAKEN] = 0.0
         if accounted and math.isnan(report[BUDGET]):
@@ -295,8 +295,8 @@ def judge_bounded(
     a: Arrays,
     f: Factors,
     h: Bounded,
-    start: Moment,
-    end: Moment,
+    start: Instant,
+    end: Instant,
     q: Array,
     v: Array,
     pushed: Array,
@@ -310,7 +310,7 @@ def judge_bounded(
     given = max(largest_work(h, skip, v0, pushed), largest_work(h, skip, v0, v))
     if report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
         given += kinetic_energy_of_bodies(a, h.moving)
-    find_least_of_whole(a, f)
+    find_least_dense(a, f)
     judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
     if a.control.failure == DONE:
         judge_leap(a, start, end, q0, v0, q, v, lines, given, BOUNDED_EXCESS)

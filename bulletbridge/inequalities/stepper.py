@@ -282,7 +282,7 @@ class BoundedStep:
             drives["position_gain"] = gains
             if failure:  # the second half's finder may raise too
                 solver.state[:] = before
-                control["fresh"] = 0
+                control["factored"] = 0
         if failure in TOO_LONG and (failure != LEFT_OPEN or whole == LEFT_OPEN):
             failure = whole  # which says more than that of the finest part
             for name, value in zip(TOLD, told, strict=True):
@@ -306,7 +306,7 @@ class BoundedStep:
             pressing = int(self.report[PULLED]) + self.bounds.soft.nc
             exerted = REMEMBERED * self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
         self.solver.state[:], self.solver.control[:] = before, control
-        self.solver.control[0]["fresh"] = 0
+        self.solver.control[0]["factored"] = 0
         positions = self.positions.copy()
         self.forget()
         self.positions[:], self._exerted[:] = positions, exerted

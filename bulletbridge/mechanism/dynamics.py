@@ -224,18 +224,18 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
 
 
 @helper
-def add_impedance(axes: Records[Axis], ahead: float, M: Array) -> None:
-    """M <- M + ahead D + ahead² K, what an implicit step of ``ahead`` [s] moves; D beside springs.
+def add_impedance(axes: Records[Axis], implicit_dt: float, M: Array) -> None:
+    """M <- M + dt D + dt² K, what an implicit step of ``implicit_dt`` [s] moves; D beside springs.
 
     A damper alone acts at the start of a step, as Bullet's do.
     """
     for k in range(len(axes)):
         if axes[k].stiffness != 0.0:
-            M[k, k] += ahead * (axes[k].damping + ahead * axes[k].stiffness)
+            M[k, k] += implicit_dt * (axes[k].damping + implicit_dt * axes[k].stiffness)
 
 
 @helper
-def look_ahead(axes: Records[Axis], ahead: float, v: Array, forces: Array) -> None:
-    """Take springs where the present rates lead in ``ahead`` [s]."""
+def look_ahead(axes: Records[Axis], implicit_dt: float, v: Array, forces: Array) -> None:
+    """Take springs where the present rates lead in ``implicit_dt`` [s]."""
     for k in range(len(axes)):
-        forces[k] -= ahead * axes[k].stiffness * v[k]
+        forces[k] -= implicit_dt * axes[k].stiffness * v[k]

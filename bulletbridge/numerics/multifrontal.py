@@ -30,20 +30,20 @@ class Front:
     size: Short  # number of rates
     first: Short  # of its boundary, in the lists of bodies and of places
     count: Short  # bodies of the boundary
-    span: Short  # their coordinates
-    own: Short  # coordinates of the body beside its rates: none if it hangs from the world
+    boundary_size: Short  # their coordinates
+    own_size: Short  # coordinates of the body beside its rates: none if it hangs from the world
     parent: Short  # body, 0 for the world
-    up: Short  # where the parent's coordinates begin in those of the boundary
-    rise: Short  # number of them
-    lead: Short  # first rate of the parent if it hangs from the world, or -1
+    parent_start: Short  # where the parent's coordinates begin in those of the boundary
+    parent_size: Short  # number of them
+    parent_rate: Short  # first rate of the parent if it hangs from the world, or -1
     child: Short  # first front that leaves something to this one, or -1
     sibling: Short  # next one that leaves something to the same front, or -1
     join: Short  # first of the joins that are eliminated here
     joins: Short
-    most: Short  # rows that the front can hold
-    keep: Short  # rows that it can pass on
+    max_rows: Short  # rows that the front can hold
+    max_delayed: Short  # rows that it can pass on
     row: Short  # start of its row numbers
-    left: Short  # start of what it leaves
+    update: Short  # start of what it leaves
     factor: Short  # start of its factors
     rows: Short  # rows in it now
     pivots: Short  # eliminated rates and rows
@@ -81,7 +81,7 @@ class Elimination(NamedTuple):
     """
 
     fronts: Records[Front]
-    around: Ints  # bodies of the boundaries
+    boundary: Ints  # bodies of the boundaries
     widths: Ints  # numbers of their coordinates
     places: Ints  # where these begin in the boundary of the front that takes over, or OWN
     joins: Records[Join]
@@ -91,7 +91,7 @@ class Elimination(NamedTuple):
     inertia: Array  # (nb, k, k) in the coordinates of each body, lower triangle
     extra: Array  # (nv,) inertia of the rates themselves
     wrench: Array  # (nc, 2, k) of each row on the coordinates of a and of b
-    left: Array  # what fronts leave, flat
+    update: Array  # what fronts leave, flat
     factors: Array  # flat
     W: Array  # (n, n) the front under way, lower triangle: rates, rows, boundary, own coordinates
     column: Array  # (n,)
@@ -114,11 +114,11 @@ def line_of_factors(front: Front, at: int, n: int) -> int:
 
 
 @helper
-def lifted(S: Array, lead: int, c: int, push: Array, first: int) -> float:
+def lifted(S: Array, parent_rate: int, c: int, push: Array, first: int) -> float:
     """What a wrench, from ``first`` on in push, is on coordinate c of a parent."""
-    if lead < 0:
+    if parent_rate < 0:
         return push[first + c]
     total = 0.0
     for m in range(S.shape[1]):
-        total += S[lead + c, m] * push[first + m]
+        total += S[parent_rate + c, m] * push[first + m]
     return total

@@ -28,7 +28,7 @@ def factorise(e: Elimination) -> float:
         weakest, strongest = eliminate(e, front, weakest, strongest)
         if weakest < 0.0:
             return -1.0
-        leave(e, front)
+        store_update(e, front)
     return weakest / strongest if strongest > 0.0 else 1.0
 
 
@@ -37,93 +37,95 @@ def assemble(e: Elimination, front: Front) -> None:
     """Own inertia, own rows and what earlier fronts have left, into the lower triangle of W."""
     W, rows, child = e.W, 0, front.child
     while child >= 0:
-        rows += passed_on(e.fronts[child])
+        rows += delayed_rows(e.fronts[child])
         child = e.fronts[child].sibling
     for j in range(front.join, front.join + front.joins):
         rows += e.joins[j].rows
     front.rows = rows
     start = front.size + rows  # of the boundary
-    own = start + front.span if front.own > 0 else 0
-    for a in range(start + front.span + front.own):
+    own_start = start + front.boundary_size if front.own_size > 0 else 0
+    for a in range(start + front.boundary_size + front.own_size):
         for b in range(a + 1):
             W[a, b] = 0.0
-    for a in range(front.own if front.own > 0 else front.size):
+    for a in range(front.own_size if front.own_size > 0 else front.size):
         for b in range(a + 1):
-            W[own + a, own + b] = e.inertia[front.body, a, b]
+            W[own_start + a, own_start + b] = e.inertia[front.body, a, b]
     row, child = 0, front.child
     while child >= 0:
-        row = take_over(e, front, e.fronts[child], row, start, own)
+        row = extend_add(e, front, e.fronts[child], row, start, own_start)
         child = e.fronts[child].sibling
     for j in range(front.join, front.join + front.joins):
         join = e.joins[j]
         for r in range(join.row, join.row + join.rows):
             e.numbers[front.row + row] = r
             at = front.size + row
-            add_row(W, join.place_a, start, own, at, e.wrench[r, 0], 0, join.width_a)
-            add_row(W, join.place_b, start, own, at, e.wrench[r, 1], 0, join.width_b)
+            add_row(W, join.place_a, start, own_start, at, e.wrench[r, 0], 0, join.width_a)
+            add_row(W, join.place_b, start, own_start, at, e.wrench[r, 1], 0, join.width_b)
             row += 1
 
 
 @helper
-def passed_on(front: Front) -> int:
+def delayed_rows(front: Front) -> int:
     """Rows that a front leaves to the next."""
     return front.size + front.rows - front.pivots
 
 
 @helper
 def add_row(
-    W: Array, place: int, start: int, own: int, at: int, x: Array, first: int, width: int
+    W: Array, place: int, start: int, own_start: int, at: int, x: Array, first: int, width: int
 ) -> None:
     """Add what row ``at`` has on a body's coordinates, from ``first`` on in x."""
-    if place == OWN and own == 0:  # the body's rates, which come before the rows
+    if place == OWN and own_start == 0:  # the body's rates, which come before the rows
         for c in range(width):
             W[at, c] += x[first + c]
         return
-    base = own if place == OWN else start + place
+    base = own_start if place == OWN else start + place
     for c in range(width):
         W[base + c, at] += x[first + c]
 
 
 @helper
-def take_over(e: Elimination, front: Front, child: Front, row: int, start: int, own: int) -> int:
+def extend_add(
+    e: Elimination, front: Front, child: Front, row: int, start: int, own_start: int
+) -> int:
     """Add what an earlier front has left; number of the next row of this one.
 
     The first body of its boundary is the one that this front eliminates; the others are in the same
     order here as there.
     """
-    W, line = e.W, child.left
-    lead = e.widths[child.first]
-    for a in range(lead):
+    W, line = e.W, child.update
+    parent_rate = e.widths[child.first]
+    for a in range(parent_rate):
         for b in range(a + 1):
-            W[own + a, own + b] += e.left[line]
+            W[own_start + a, own_start + b] += e.update[line]
             line += 1
     for j in range(child.first + 1, child.first + child.count):
         base = start + e.places[j]
         for a in range(base, base + e.widths[j]):
-            if own == 0:
-                for b in range(lead):
-                    W[a, b] += e.left[line + b]
+            if own_start == 0:
+                for b in range(parent_rate):
+                    W[a, b] += e.update[line + b]
             else:
-                for b in range(lead):
-                    W[own + b, a] += e.left[line + b]
-            line += lead
+                for b in range(parent_rate):
+                    W[own_start + b, a] += e.update[line + b]
+            line += parent_rate
             for i in range(child.first + 1, j):
                 other = start + e.places[i]
                 for b in range(e.widths[i]):
-                    W[a, other + b] += e.left[line + b]
+                    W[a, other + b] += e.update[line + b]
                 line += e.widths[i]
             for b in range(base, a + 1):
-                W[a, b] += e.left[line]
+                W[a, b] += e.update[line]
                 line += 1
     first = row
-    for r in range(passed_on(child)):
+    for r in range(delayed_rows(child)):
         e.numbers[front.row + row] = e.numbers[child.row + child.pivots - child.size + r]
         at = front.size + row
         for j in range(child.first, child.first + child.count):
-            add_row(W, e.places[j], start, own, at, e.left, line, e.widths[j])
+            add_row(W, e.places[j], start, own_start, at, e.update, line, e.widths[j])
             line += e.widths[j]
         for other in range(first, row + 1):
-            W[at, front.size + other] += e.left[line]
+            W[at, front.size + other] += e.update[line]
             line += 1
         row += 1
     return row
@@ -132,23 +134,25 @@ def take_over(e: Elimination, front: Front, child: Front, row: int, start: int, 
 @helper
 def take_joint(e: Elimination, front: Front) -> None:
     """Put the parent's coordinates and the rates of the joint in the place of own coordinates."""
-    W, S, k = e.W, e.motion, front.own
+    W, S, k = e.W, e.motion, front.own_size
     start = front.size + front.rows
-    own, up = start + front.span, start + front.up
+    own_start, parent_start = start + front.boundary_size, start + front.parent_start
     for j in range(front.size if k > 0 else 0):
         v = front.v + j
-        for a in range(front.size, own):
+        for a in range(front.size, own_start):
             total = 0.0
             for c in range(k):
-                total += S[v, c] * W[own + c, a]
+                total += S[v, c] * W[own_start + c, a]
             W[a, j] = total
         for c in range(k):
             total = 0.0
             for b in range(k):
-                total += S[v, b] * (W[own + c, own + b] if b <= c else W[own + b, own + c])
+                total += S[v, b] * (
+                    W[own_start + c, own_start + b] if b <= c else W[own_start + b, own_start + c]
+                )
             e.column[c] = total
-        for c in range(front.rise):
-            W[up + c, j] += lifted(S, front.lead, c, e.column, 0)
+        for c in range(front.parent_size):
+            W[parent_start + c, j] += lifted(S, front.parent_rate, c, e.column, 0)
         for i in range(j + 1):
             total = 0.0
             for c in range(k):
@@ -157,47 +161,49 @@ def take_joint(e: Elimination, front: Front) -> None:
     for j in range(front.size):
         W[j, j] += e.extra[front.v + j]
     if k > 0:
-        lift(e, front, own, up)
+        lift(e, front, own_start, parent_start)
 
 
 @helper
-def lift(e: Elimination, front: Front, own: int, up: int) -> None:
+def lift(e: Elimination, front: Front, own_start: int, parent_start: int) -> None:
     """Add own coordinates to those of the parent."""
-    W, S, k = e.W, e.motion, front.own
-    for c in range(front.rise):
-        for a in range(front.size, own):
-            if front.lead < 0:
-                total = W[own + c, a]
+    W, S, k = e.W, e.motion, front.own_size
+    for c in range(front.parent_size):
+        for a in range(front.size, own_start):
+            if front.parent_rate < 0:
+                total = W[own_start + c, a]
             else:
                 total = 0.0
                 for m in range(k):
-                    total += S[front.lead + c, m] * W[own + m, a]
-            if a < up:
-                W[up + c, a] += total
-            elif a >= up + front.rise:
-                W[a, up + c] += total
+                    total += S[front.parent_rate + c, m] * W[own_start + m, a]
+            if a < parent_start:
+                W[parent_start + c, a] += total
+            elif a >= parent_start + front.parent_size:
+                W[a, parent_start + c] += total
             else:
-                e.column[a - up] = total
+                e.column[a - parent_start] = total
         # twice the coupling of own and parent's coordinates, once the block of its own
-        for b in range(front.rise):
+        for b in range(front.parent_size):
             if b <= c:
-                W[up + c, up + b] += e.column[b]
+                W[parent_start + c, parent_start + b] += e.column[b]
             if b >= c:
-                W[up + b, up + c] += e.column[b]
+                W[parent_start + b, parent_start + c] += e.column[b]
         for b in range(c + 1):
-            W[up + c, up + b] += between(W, S, front.lead, k, own, c, b)
+            W[parent_start + c, parent_start + b] += between(
+                W, S, front.parent_rate, k, own_start, c, b
+            )
 
 
 @helper
-def between(W: Array, S: Array, lead: int, k: int, own: int, c: int, b: int) -> float:
+def between(W: Array, S: Array, parent_rate: int, k: int, own_start: int, c: int, b: int) -> float:
     """Own block on coordinates c and b of the parent, b at most c."""
-    if lead < 0:
-        return W[own + c, own + b]
+    if parent_rate < 0:
+        return W[own_start + c, own_start + b]
     total = 0.0
     for m in range(k):
         for n in range(k):
-            x = W[own + m, own + n] if n <= m else W[own + n, own + m]
-            total += S[lead + c, m] * x * S[lead + b, n]
+            x = W[own_start + m, own_start + n] if n <= m else W[own_start + n, own_start + m]
+            total += S[parent_rate + c, m] * x * S[parent_rate + b, n]
     return total
 
 
@@ -208,7 +214,7 @@ def eliminate(
     """Rates, then rows by their compliance; smallest and largest row pivot so far, -1 for doubt."""
     W = e.W
     end = front.size + front.rows
-    n = end + front.span
+    n = end + front.boundary_size
     for at in range(front.size):
         pivot(e, front, at, n)
     at = front.size
@@ -232,7 +238,7 @@ def eliminate(
     front.pivots = at
     for i in range(at, end):
         e.kept[e.numbers[front.row + i - front.size]] = 0
-    if front.count > 0 and end - at > front.keep:
+    if front.count > 0 and end - at > front.max_delayed:
         return -1.0, strongest
     return weakest, strongest
 
@@ -273,20 +279,20 @@ def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
 
 
 @helper
-def leave(e: Elimination, front: Front) -> None:
+def store_update(e: Elimination, front: Front) -> None:
     """Keep what is left for the next front: boundary, then rows passed on, packed."""
-    W, line = e.W, front.left
+    W, line = e.W, front.update
     start = front.size + front.rows
-    for a in range(start, start + front.span):
+    for a in range(start, start + front.boundary_size):
         for b in range(start, a + 1):
-            e.left[line] = W[a, b]
+            e.update[line] = W[a, b]
             line += 1
-    if front.span == 0:
+    if front.boundary_size == 0:
         return
     for at in range(front.pivots, start):
-        for b in range(start, start + front.span):
-            e.left[line] = W[b, at]
+        for b in range(start, start + front.boundary_size):
+            e.update[line] = W[b, at]
             line += 1
         for other in range(front.pivots, at + 1):
-            e.left[line] = W[at, other]
+            e.update[line] = W[at, other]
             line += 1

@@ -28,11 +28,11 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
     """Eliminate one front's right sides; its pivots' values into x and y."""
     t, push, S = e.y, e.push, e.motion
     start = front.size + front.rows
-    n = start + front.span
+    n = start + front.boundary_size
     for j in range(front.size):
         total = f[front.v + j]
-        if front.own > 0:
-            for c in range(front.own):
+        if front.own_size > 0:
+            for c in range(front.own_size):
                 total += S[front.v + j, c] * push[front.body, c]
         else:
             total += push[front.body, j]
@@ -58,10 +58,10 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
     at = start
     for j in range(front.first, front.first + front.count):
         for c in range(e.widths[j]):
-            push[e.around[j], c] += t[at]
+            push[e.boundary[j], c] += t[at]
             at += 1
-    for c in range(front.rise):
-        push[front.parent, c] += lifted(S, front.lead, c, push[front.body], 0)
+    for c in range(front.parent_size):
+        push[front.parent, c] += lifted(S, front.parent_rate, c, push[front.body], 0)
 
 
 @helper
@@ -69,7 +69,7 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     """Values of one front's pivots from those around it, and its body's coordinates."""
     t = e.y
     start = front.size + front.rows
-    n = start + front.span
+    n = start + front.boundary_size
     for j in range(front.size):
         t[j] = x[front.v + j]
     for i in range(front.rows):
@@ -77,7 +77,7 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     at = start
     for j in range(front.first, front.first + front.count):
         for c in range(e.widths[j]):
-            t[at] = e.twist[e.around[j], c]
+            t[at] = e.twist[e.boundary[j], c]
             at += 1
     for at in range(front.pivots - 1, -1, -1):
         line, total = line_of_factors(front, at, n), t[at]
@@ -95,17 +95,17 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
 def move(e: Elimination, front: Front, x: Array) -> None:
     """A body's coordinates from those of its parent and the rates x."""
     S, twist = e.motion, e.twist
-    if front.own == 0:
+    if front.own_size == 0:
         for j in range(front.size):
             twist[front.body, j] = x[front.v + j]
         return
-    for c in range(front.own):
+    for c in range(front.own_size):
         total = 0.0
-        if front.lead < 0:
+        if front.parent_rate < 0:
             total = twist[front.parent, c]
         else:
-            for j in range(front.rise):
-                total += S[front.lead + j, c] * twist[front.parent, j]
+            for j in range(front.parent_size):
+                total += S[front.parent_rate + j, c] * twist[front.parent, j]
         for j in range(front.v, front.v + front.size):
             total += S[j, c] * x[j]
         twist[front.body, c] = total
@@ -140,7 +140,7 @@ def twice_kinetic_energy(e: Elimination, v: Array) -> float:
     for i in range(len(e.fronts)):
         front = e.fronts[i]
         body = front.body
-        for m in range(front.own if front.own > 0 else front.size):
+        for m in range(front.own_size if front.own_size > 0 else front.size):
             x = e.twist[body, m]
             total += e.inertia[body, m, m] * x * x
             for n in range(m):

@@ -53,7 +53,7 @@ def takers(
     Before it returns, compiled code has done all worlds up to there that need no Python.
     """
     solver = workers[0].solver
-    if solver.parts is not None or solver.user_size or solver.is_prescribed:
+    if solver.stepper is not None or solver.user_size or solver.is_prescribed:
         numbers = count()
 
         def take() -> int:

@@ -262,7 +262,7 @@ class ClosedState:
         """
         for solver in self._solvers:
             solver.encoded.place(name, frame)
-            solver.control["fresh"] = 0
+            solver.control["factored"] = 0
 
     def link_pose(self, name: str) -> tuple[Array, Array]:
         """Rotation (3, 3) and position (3,) [m] of a link in the world.

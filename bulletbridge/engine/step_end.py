@@ -29,14 +29,14 @@ from bulletbridge.engine.records import (
     VERLET,
     Arrays,
     Factors,
-    Moment,
+    Instant,
 )
 from bulletbridge.engine.verlet import second_half
 from bulletbridge.numerics.records import Array
 
 
 @helper
-def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
+def stabilise_step(a: Arrays, f: Factors, end: Instant, q: Array, v: Array) -> None:
     """Correct the configuration, make the factors there, filter the velocity; report failures."""
     c = a.control
     enough = correct(a, f, end, q, v, v)
@@ -50,7 +50,7 @@ def finish(a: Arrays, f: Factors, end: Moment, q: Array, v: Array) -> None:
 
 
 @helper
-def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array) -> None:
+def finish_after(a: Arrays, f: Factors, end: Instant, q: Array, v: Array, moved: Array) -> None:
     """The end of a step of Euler's method that displaced q by ``moved`` (nv,), not by v alone."""
     enough = correct(a, f, end, q, v, moved)
     if a.control.failure != DONE:
@@ -60,7 +60,7 @@ def finish_after(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: 
 
 
 @helper
-def correct(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array) -> float:
+def correct(a: Arrays, f: Factors, end: Instant, q: Array, v: Array, moved: Array) -> float:
     """Correct the configuration and make the factors there; the gap that counts as closed."""
     c = a.control
     if not finite(v) or not finite(q):
@@ -86,11 +86,11 @@ def add_correction(a: Arrays, v: Array) -> None:
 
 
 @helper
-def end_step(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, enough: float) -> None:
+def end_step(a: Arrays, f: Factors, end: Instant, q: Array, v: Array, enough: float) -> None:
     """Filter the velocity, and look at what is left out."""
     c = a.control
     filter_velocity(a, f, v)
-    c.fresh = 1
+    c.factored = 1
     if c.passes < 0:
         judge_left_out(a, f, end, v, enough, True)
     if not finite(v) or not finite(q):
@@ -99,7 +99,7 @@ def end_step(a: Arrays, f: Factors, end: Moment, q: Array, v: Array, enough: flo
 
 @helper
 def correct_to_round_off(
-    a: Arrays, f: Factors, end: Moment, q: Array, v: Array, moved: Array, enough: float
+    a: Arrays, f: Factors, end: Instant, q: Array, v: Array, moved: Array, enough: float
 ) -> None:
     """Chord passes while they do well, full Newton when the guard trips or when asked for.
 
@@ -144,15 +144,15 @@ def settled(a: Arrays, f: Factors, enough: float) -> bool:
 
 
 @outlined
-def project(a: Arrays, f: Factors, moment: Moment, q: Array, v: Array) -> None:
+def project(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
     """Newton onto the loops from wherever q is, then the velocity filter."""
     c = a.control
-    c.fresh = 0
+    c.factored = 0
     enough = tolerance(a, q)
     c.correction_passes = newton_passes(a, f, moment, q, v, math.inf, enough)
     if c.correction_passes == FAILED:
         c.failure = NOT_CLOSED
         return
     filter_velocity(a, f, v)
-    c.fresh = 1
+    c.factored = 1
     judge_left_out(a, f, moment, v, enough, False)
