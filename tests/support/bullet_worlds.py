@@ -26,7 +26,7 @@ class BulletWorld:
 
     directory: Path
     client: int = field(default_factory=lambda: pybullet.connect(pybullet.DIRECT))
-    count: itertools.count[int] = field(default_factory=itertools.count)
+    count: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def load(self, text: str, flags: int = INERTIA, **options: Any) -> int:
         """Load URDF text; each time a new file, because Bullet caches files by name."""
