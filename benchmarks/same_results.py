@@ -39,7 +39,7 @@ STEPPERS: dict[str, dict[str, object]] = {
     "islands": {"solver": "islands"},
     "sparse": {"solver": "sparse"},
     "limits": {"limits": True},
-    "clarabel": {"limits": True, "bounded_solver": "clarabel"},
+    "clarabel": {"limits": True, "impulse_solver": "clarabel"},
 }
 MODES = "filter", "exact"
 

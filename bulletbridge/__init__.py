@@ -8,8 +8,8 @@ from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
-    Freedom,
     JointModel,
+    LoopAxis,
     LoopJoint,
     Motor,
 )
@@ -51,7 +51,7 @@ __all__ = [
     "Desired",
     "Distance",
     "Frame",
-    "Freedom",
+    "LoopAxis",
     "Friction",
     "JointModel",
     "Kinematics",

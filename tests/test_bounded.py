@@ -7,7 +7,7 @@ import pytest
 from support.planar import PIN, assembled, four_bar, hinged, planar_chain
 
 import bulletbridge as bb
-from bulletbridge import Freedom, Motor
+from bulletbridge import LoopAxis, Motor
 from bulletbridge.inequalities.step_kernel import PUSHED
 
 G = 9.81
@@ -22,7 +22,7 @@ def pendulum(**options) -> bb.System:
 
 def test_the_motor_of_a_loop_joint_holds_by_the_moment_of_virtual_work():
     """At rest, along the one free motion: gravity's work and the motor's add up to nothing."""
-    system = assembled(hinged(turn=Freedom(motor=Motor(1e3, velocity_gain=1.0))))
+    system = assembled(hinged(turn=LoopAxis(motor=Motor(1e3, velocity_gain=1.0))))
     for _ in range(20):
         system.step()
     assert np.abs(system.v).max() < 1e-13
@@ -39,7 +39,7 @@ def test_a_motor_of_a_loop_joint_turns_it_at_its_rate():
     """The rate is that at the end of the step but for its curvature, an error of order one."""
     errors = []
     for dt in (1 / 240, 1 / 2400):
-        system = assembled(hinged(dt=dt, turn=Freedom(motor=Motor(1e4, 0.7))))
+        system = assembled(hinged(dt=dt, turn=LoopAxis(motor=Motor(1e4, 0.7))))
         for _ in range(round(0.2 / dt)):
             system.step()
         errors.append(abs(abs(sum(system.v)) - 0.7))
@@ -50,16 +50,16 @@ def test_a_motor_of_a_loop_joint_turns_it_at_its_rate():
 
 def test_limits_of_a_loop_joint_stop_the_linkage():
     """The linkage swings down until the pin's limit; then it rests, held by the limit's moment."""
-    free = assembled(hinged(turn=Freedom()))
+    free = assembled(hinged(turn=LoopAxis()))
     free.motors.set("pin", force=1e-9)
     free.step()
-    start = free._bounded.positions["g"][0]
+    start = free._inequality_stepper.positions["g"][0]
     for side in (-1, 1):
         limits = (start - 0.05, np.inf) if side < 0 else (-np.inf, start + 0.05)
-        system = assembled(hinged(turn=Freedom(limits=limits)))
+        system = assembled(hinged(turn=LoopAxis(limits=limits)))
         for _ in range(480):
             system.step()
-        at = system._bounded.positions["g"][0]
+        at = system._inequality_stepper.positions["g"][0]
         if abs(at - start) < 0.2:  # this is the side to which it swings
             assert abs(at - start) == pytest.approx(0.05, abs=1e-4)
             assert np.abs(system.v).max() < 1e-3
@@ -87,7 +87,7 @@ def test_joint_friction_sticks_below_its_torque_and_slides_above(where):
                 bb.Frame("world"),
                 bb.Frame("base"),
                 axis=Y_UP,
-                turn=Freedom(friction=share * moment),
+                turn=LoopAxis(friction=share * moment),
             )
             system = bb.System(replace(mechanism, bodies=bodies), [joint])
             q = np.array([0, 0, 0, 0, 0, 0, 1.0])
@@ -114,7 +114,7 @@ def test_impulses_and_reactions_balance_momentum():
         q, v, t = system.q, system.v, system.t
         terms = system.terms()
         system.step()
-        step = system._bounded
+        step = system._inequality_stepper
         reactions = system.reactions()
         # pulls, by their own force on b and the opposite on a
         push = np.zeros(3)
@@ -140,7 +140,7 @@ def test_travel_and_turn_are_counted_and_stopped(model):
     """A nut on a fixed spindle that is driven: it stops at its limit, turns or travel."""
     travel, pitch = model != "screw", 0.5 if model == "screw" else 0.0
     limit = 0.7 if travel else 9.0  # beyond one turn
-    freedom = Freedom((-1.0, limit), motor=Motor(5.0, 2.0))
+    freedom = LoopAxis((-1.0, limit), motor=Motor(5.0, 2.0))
     joint = bb.LoopJoint(
         "nut",
         bb.JointModel(model),

@@ -5,7 +5,7 @@ import pytest
 from support.planar import PIN, assembled, four_bar, hinged
 
 import bulletbridge as bb
-from bulletbridge import Freedom, Motor
+from bulletbridge import LoopAxis, Motor
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.comparison.describe import loop_reports
 from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
@@ -41,11 +41,11 @@ def test_motors_refuse_what_means_nothing(call, match):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (dict(turn=Freedom(limits=(1.0, -1.0))), "limits of 'pin' are 1.0 and -1.0"),
-        (dict(turn=Freedom(limits=(NAN, 1.0))), "limits of 'pin'"),
-        (dict(turn=Freedom(friction=-1.0)), "friction of 'pin' is -1.0"),
-        (dict(turn=Freedom(motor=Motor(-1.0))), "motor of 'pin'"),
-        (dict(travel=Freedom()), "is revolute and has no free travel; it has turn"),
+        (dict(turn=LoopAxis(limits=(1.0, -1.0))), "limits of 'pin' are 1.0 and -1.0"),
+        (dict(turn=LoopAxis(limits=(NAN, 1.0))), "limits of 'pin'"),
+        (dict(turn=LoopAxis(friction=-1.0)), "friction of 'pin' is -1.0"),
+        (dict(turn=LoopAxis(motor=Motor(-1.0))), "motor of 'pin'"),
+        (dict(travel=LoopAxis()), "is revolute and has no free travel; it has turn"),
         (dict(max_force=-1.0), "constraint 'pin' has max_force -1.0"),
         (dict(max_force=NAN), "constraint 'pin' has max_force nan"),
         (dict(max_force=1.0, erp=2.0), "constraint 'pin' has erp 2.0"),
@@ -106,8 +106,8 @@ def test_loops_files_hold_all_of_it(tmp_path):
     spec = read_loops(path)
     string, pin = spec.constraints
     assert (string.max_force, string.erp) == (20.0, 0.5)
-    assert pin.turn == Freedom((-0.3, 0.5), 0.1, Motor(2.0, 1.0))
-    assert pin.travel == Freedom(friction=0.2)
+    assert pin.turn == LoopAxis((-0.3, 0.5), 0.1, Motor(2.0, 1.0))
+    assert pin.travel == LoopAxis(friction=0.2)
     write_loops(spec, tmp_path / "again.loops.yaml")
     assert read_loops(tmp_path / "again.loops.yaml") == spec
     with bb.load(path) as model:

@@ -1,4 +1,4 @@
-"""The compiled solver of bounded forces against an established cone solver, in its place too."""
+"""The compiled solver of inequalities against an established cone solver, in its place too."""
 
 import sys
 
@@ -9,14 +9,14 @@ from support.planar import PIN, assembled, four_bar
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.complementarity import solve_mixed_problem
-from bulletbridge.numerics.complementarity_rows import BOUND, ROOM
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 
 
 def random_problem(rng, contacts, boxes, nv):
     """Contacts with elliptic friction, spinning resistance, and motors, of unit masses."""
     rows = 4 * contacts + boxes
     C = rng.normal(size=(rows, nv))
-    bounds = np.zeros(rows, BOUND)
+    bounds = np.zeros(rows, ROW_BOUNDS)
     for i in range(0, 4 * contacts, 4):
         bounds[i] = 0, np.inf, -1, 1, 1, 0
         bounds[i + 1] = 0, 0, i, 1, 2, rng.uniform(0.1, 0.8)
@@ -51,7 +51,7 @@ def test_a_step_by_the_cone_solver_is_the_compiled_one():
     runs = []
     for solver in ("compiled", "clarabel"):
         pull = bb.Distance("string", PIN, bb.Frame("l1", (0.5, 0, 0)), 0.3, max_force=3.0)
-        system = assembled(four_bar(extra=[pull], bounded_solver=solver))
+        system = assembled(four_bar(extra=[pull], impulse_solver=solver))
         system.motors.set("j0", force=2.0, velocity=3.0)
         system.motors.set_friction("j1", 0.5)
         for _ in range(20):
@@ -64,14 +64,14 @@ def test_a_step_by_the_cone_solver_is_the_compiled_one():
 def test_without_the_cone_solver_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     with pytest.raises(ModelError, match=r"pip install 'bulletbridge\[conic\]'"):
-        four_bar(bounded_solver="clarabel")
-    with pytest.raises(ModelError, match="unknown bounded_solver 'exact'; there are compiled"):
-        four_bar(bounded_solver="exact")
+        four_bar(impulse_solver="clarabel")
+    with pytest.raises(ModelError, match="unknown impulse_solver 'exact'; there are compiled"):
+        four_bar(impulse_solver="exact")
 
 
 def test_what_the_cone_solver_raises_undoes_the_step(monkeypatch):
     pytest.importorskip("clarabel")
-    system = assembled(four_bar(bounded_solver="clarabel"))
+    system = assembled(four_bar(impulse_solver="clarabel"))
     system.motors.set("j0", force=2.0, velocity=3.0)
     system.step()
     before = system.q, system.v
@@ -82,7 +82,7 @@ def test_what_the_cone_solver_raises_undoes_the_step(monkeypatch):
     def fail(*_):
         raise Broken
 
-    monkeypatch.setattr(system._bounded, "_reference", fail)
+    monkeypatch.setattr(system._inequality_stepper, "_reference", fail)
     with pytest.raises(Broken):
         system.step()
     assert np.array_equal(before, (system.q, system.v))

@@ -34,7 +34,7 @@ def test_files_hold_elements_and_are_written_back(tmp_path):
     assert spec.elements[0] == bb.Spring(
         "s", bb.Frame("crank"), bb.Frame("rocker"), 3.0, 0.5, 0.2, 1.0
     )
-    assert spec.constraints[0].turn == bb.Freedom(stiffness=2.0, rest=0.5, force=bb.Sine(1.0, 2.0))
+    assert spec.constraints[0].turn == bb.LoopAxis(stiffness=2.0, rest=0.5, force=bb.Sine(1.0, 2.0))
     write_loops(spec, tmp_path / "again.loops.yaml")
     assert read_loops(tmp_path / "again.loops.yaml") == spec
     with bb.load(spec) as model:

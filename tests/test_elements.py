@@ -177,7 +177,7 @@ def test_springs_along_free_motions_of_loop_joints(limits):
     how = {"stiffness": 3.0, "damping": 0.2, "rest": 0.3, "force": bb.Sine(1.0, 2.0)}
     mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
     runs = []
-    for turn in (bb.Freedom(**how, limits=(-9.0, 9.0) if limits else None), None):
+    for turn in (bb.LoopAxis(**how, limits=(-9.0, 9.0) if limits else None), None):
         loop = bb.LoopJoint("loop", bb.JointModel.REVOLUTE, end, pin, axis=(0, 0, 1), turn=turn)
         force = how["force"]
         beside = bb.TorsionSpring("t", end, pin, stiffness=3.0, damping=0.2, rest=0.3, torque=force)
@@ -194,7 +194,7 @@ def test_springs_along_free_motions_of_loop_joints(limits):
 def test_springs_of_loop_joints_leave_all_integrators_open():
     joint = bb.JointModel.REVOLUTE
     end, pin = bb.Frame("l2", (0.7, 0, 0)), bb.Frame("world", (1.0, 0, 0), (-np.pi / 2, 0, 0))
-    loop = bb.LoopJoint("loop", joint, end, pin, turn=bb.Freedom(stiffness=3.0))
+    loop = bb.LoopJoint("loop", joint, end, pin, turn=bb.LoopAxis(stiffness=3.0))
     mechanism = planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4])
     system = bb.System(mechanism, [loop], integrator="rk4", dt=1e-3)
     system.assemble({"j0": 1.0}, {"j0": 2.0})

@@ -1,4 +1,4 @@
-"""Constraints that give way at a force, and are pulled shut again."""
+"""Constraints with a force limit at a force, and are pulled shut again."""
 
 import numpy as np
 import pybullet

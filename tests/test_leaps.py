@@ -19,7 +19,7 @@ from bulletbridge.engine.records import DONE, LEAPT, ONE_OVER_UNITS
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import TOO_LONG, Solver
 from bulletbridge.errors import StepError
-from bulletbridge.inequalities.stepper import MOST_HALVINGS, BoundedStep
+from bulletbridge.inequalities.stepper import MOST_HALVINGS, InequalityStepper
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
 FIXED = ["semi_implicit_euler", "verlet", "rk4", "dop853"]
@@ -207,8 +207,8 @@ def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
         tried.append(float(self.solver.control[0]["dt"]))
         return failure
 
-    monkeypatch.setattr(BoundedStep, "step", step)
+    monkeypatch.setattr(InequalityStepper, "step", step)
     before = system._solver.state.copy()
-    assert system._bounded.advance(None) == failure
+    assert system._inequality_stepper.advance(None) == failure
     assert_array_equal(system._solver.state, before)
     assert tried == [system.dt / 2**n for n in range(MOST_HALVINGS + 1)]

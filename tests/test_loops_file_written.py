@@ -11,8 +11,8 @@ from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
-    Freedom,
     JointModel,
+    LoopAxis,
     LoopJoint,
     Motor,
 )
@@ -46,7 +46,7 @@ shifts = st.one_of(st.none(), st.builds(Motion, z=signals))
 nonzero = numbers.filter(bool)
 limits = st.none() | lengths
 freedoms = st.builds(
-    Freedom,
+    LoopAxis,
     st.none() | st.tuples(numbers, numbers).map(lambda pair: tuple(sorted(pair))),
     lengths,
     st.none() | st.builds(Motor, lengths, numbers, st.none() | numbers, numbers, numbers),

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from bulletbridge.numerics.complementarity import LIGHTEST, solve_mixed_problem
-from bulletbridge.numerics.complementarity_rows import BOUND, ROOM
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 from bulletbridge.numerics.solution_selection import solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
@@ -25,7 +25,7 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH):
 
 def bounds_of(contacts, mu, boxes=0, limit=0.3):
     """Rows of contacts with round cones, then of motors."""
-    bounds = np.zeros(3 * contacts + boxes, BOUND)
+    bounds = np.zeros(3 * contacts + boxes, ROW_BOUNDS)
     for i in range(0, 3 * contacts, 3):
         bounds[i] = (0, np.inf, -1, 1, 1, 0)
         bounds[i + 1] = (0, 0, i, 1, 2, mu)
@@ -124,7 +124,7 @@ def test_without_friction_it_is_the_bounded_least_squares_problem(seed):
     rng = np.random.default_rng(seed)
     n, nv = int(rng.integers(3, 12)), 14
     C, v = rng.normal(size=(n, nv)), rng.normal(size=nv)
-    bounds = np.zeros(n, BOUND)
+    bounds = np.zeros(n, ROW_BOUNDS)
     bounds[:] = (0, np.inf, -1, 1, 1, 0)
     bounds[: n // 2] = (-0.05, 0.05, -1, 1, 1, 0)
     other = lsq_linear(C.T, -v, (bounds["lower"], bounds["upper"]), method="bvls", tol=1e-15)
@@ -176,7 +176,7 @@ def test_redundant_rows_share_one_load(seed):
 
 def test_rows_that_contradict_each_other_say_so():
     """Two stops that ask for opposite velocities of one coordinate: the residual is half of it."""
-    bounds = np.zeros(2, BOUND)
+    bounds = np.zeros(2, ROW_BOUNDS)
     bounds[:] = (0, np.inf, -1, 1, 1, 0)
     D = np.array([[1.0, -1.0], [-1.0, 1.0]])
     x, _, residual = solve(D, np.array([-1.0, -1.0]), bounds)

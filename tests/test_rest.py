@@ -20,7 +20,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DT = 1 / 240
 
 
-@pytest.mark.parametrize("lead", [prediction.LEAD, 2e-4, 1e-3])
+@pytest.mark.parametrize("lead", [prediction.PREDICTION_LIMIT, 2e-4, 1e-3])
 def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     """28 rows of rank 10: from some of their solutions of a step all contacts slide.
 
@@ -30,7 +30,7 @@ def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
     sys.modules.pop("contact_cost", None)
     import contact_cost
 
-    monkeypatch.setattr(prediction, "LEAD", lead)
+    monkeypatch.setattr(prediction, "PREDICTION_LIMIT", lead)
     client = BulletClient(pybullet.DIRECT)
     try:
         box = contact_cost.holding(client)
@@ -73,7 +73,7 @@ def resting():
 def test_a_search_that_starts_from_no_numbers_is_replaced():
     """The first attempt goes on from the last impulses; without a solution it is never the best."""
     system, _ = resting()
-    system._bounded.impulses[X] = np.nan
+    system._inequality_stepper.impulses[X] = np.nan
     system.step()
     assert np.abs(system.v).max() < 1e-14
     assert system.contacts()[0].normal_force == pytest.approx(10.0, rel=1e-12)

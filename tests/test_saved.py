@@ -248,7 +248,7 @@ def by_islands(_folder):
 WAYS = {
     "euler": plain(limits=False),
     "limits": plain(),
-    "clarabel": plain(bounded_solver="clarabel"),
+    "clarabel": plain(impulse_solver="clarabel"),
     **{
         name: plain(limits=False, integrator=name)
         for name in ("verlet", "rk4", "dop853", "radau", "heun")
@@ -403,7 +403,7 @@ def test_states_of_other_systems_are_refused(tmp_path):
     weak = bb.LoopJoint("foot", bb.JointModel.BALL, LOOP.a, LOOP.b, max_force=9.0)
     soft = hoppers.system(tmp_path, [weak], limits=False, contacts=False)
     before = soft.save()
-    with pytest.raises(ModelError, match=r"bounded forces \[\], this system has \['foot'\]"):
+    with pytest.raises(ModelError, match=r"forces within bounds \[\], this system has \['foot'\]"):
         soft.restore(kept)
     assert soft.save() == before
     client, body = hoppers.client_of(tmp_path)

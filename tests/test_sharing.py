@@ -15,7 +15,7 @@ from bulletbridge.compilation.jit import kernel
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.numerics.complementarity import LIGHTEST
-from bulletbridge.numerics.complementarity_rows import BOUND, ROOM, mixed_problem
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS, mixed_problem
 from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
 
 
@@ -53,7 +53,7 @@ def solve_complying(D, b, bounds, A, vectors, motors, tolerance):
 
 def motors_of(rng, count, freedoms):
     """More motors than freedoms: rows (count, freedoms) and their bounds."""
-    bounds = np.zeros(count, BOUND)
+    bounds = np.zeros(count, ROW_BOUNDS)
     upper = rng.uniform(1.0, 30.0, count)
     for i in range(count):
         bounds[i] = (-upper[i], upper[i], -1, 1, 1, 0)
@@ -111,7 +111,7 @@ def test_motors_give_way_to_what_holds_and_to_nothing_else(seed):
     C = rng.normal(size=(n, freedoms)) * rng.uniform(0.5, 3.0, (n, 1))
     v, asked = rng.normal(size=freedoms), rng.normal(size=n)
     asked[motors:] = C[motors:] @ v
-    bounds = np.zeros(n, BOUND)
+    bounds = np.zeros(n, ROW_BOUNDS)
     bounds[:] = (-1e6, 1e6, -1, 1, 1, 0)
     D, b = C @ C.T, asked.copy()
     room = np.zeros((ROOM + 7, n))
@@ -161,7 +161,7 @@ def test_a_quadruped_stands_at_ease():
 def test_bounds_are_kept_and_the_rest_takes_over():
     """Three equal motors on one freedom, one of them weak: by scipy's bounded least squares."""
     C = np.ones((3, 1))
-    bounds = np.zeros(3, BOUND)
+    bounds = np.zeros(3, ROW_BOUNDS)
     for i, most in enumerate((0.1, 10.0, 10.0)):
         bounds[i] = (-most, most, -1, 1, 1, 0)
     x, _, residual = solve(C @ C.T, np.full(3, -2.0), bounds)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pybullet
 
-from bulletbridge.inequalities.bounds import beyond_limits
+from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import BodySpec
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bulletbridge.constraints.joint_models import gives_way
+from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
 from bulletbridge.models.force_entries import ELEMENTS
 from bulletbridge.models.load import LoadedModel
@@ -45,7 +45,7 @@ def loop_reports(loaded: LoadedModel) -> tuple[LoopReport, ...]:
     gaps = {gap.name: gap for gap in loaded.system.evaluate().gaps}
     found: list[LoopReport] = []
     for constraint in loaded.spec.constraints:
-        if gives_way(constraint):
+        if has_force_limit(constraint):
             continue
         decided, gap = decision.by_name[constraint.name], gaps[constraint.name]
         found.append(

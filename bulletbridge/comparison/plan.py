@@ -12,10 +12,10 @@ from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.system.options import (
-    BOUNDED,
     COMPILED,
     CONTROLLED,
     INTEGRATORS,
+    WITH_INEQUALITIES,
     Integrator,
     chosen,
 )
@@ -101,7 +101,7 @@ def blank(
     """A result without numbers."""
     if solver in NATIVE:
         s = NATIVE[solver]
-        mode, integrator = "native", BOUNDED
+        mode, integrator = "native", WITH_INEQUALITIES
         settings = (
             f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
             f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"

@@ -204,7 +204,7 @@ def encode_frames(
             f"{what} '{loop.name}' joins '{loop.a.link}' and '{loop.b.link}', which are one rigid "
             f"body; name links that can move against each other"
         )
-    record["stop"] = next(k for k in chains[0] if k in chains[1])
+    record["common_axis"] = next(k for k in chains[0] if k in chains[1])
 
 
 def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, Array]:

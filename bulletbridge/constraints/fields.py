@@ -11,8 +11,8 @@ from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
-    Freedom,
     JointModel,
+    LoopAxis,
     LoopJoint,
 )
 from bulletbridge.constraints.motion import Motion
@@ -62,7 +62,7 @@ NUMBER: Check = "a number", is_real
 MAYBE: Check = "a number or None", lambda x: x is None or is_real(x)
 EFFORT: Check = "a number or a function of time", lambda x: callable(x) or is_real(x)
 TRIPLE: Check = "three numbers", lambda x: is_real(x, (3,))
-FREEDOM: Check = "a Freedom or None", lambda x: x is None or isinstance(x, Freedom)
+FREEDOM: Check = "a LoopAxis or None", lambda x: x is None or isinstance(x, LoopAxis)
 EXPECTED: dict[str, Check] = {
     "name": ("a string", lambda x: isinstance(x, str)),
     "model": ("a JointModel", lambda x: isinstance(x, JointModel)),
@@ -101,7 +101,7 @@ def require_fields(constraint: object) -> None:
     for field in fields(constraint):
         value: object = getattr(constraint, field.name)
         _require(owner, field.name, value, expected[field.name])
-        if isinstance(value, Freedom):
+        if isinstance(value, LoopAxis):
             for name, check in OF_FREEDOM.items():
                 _require(f"{field.name} of {owner}", name, getattr(value, name), check)
 

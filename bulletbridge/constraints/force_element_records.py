@@ -8,7 +8,7 @@ import numpy as np
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint, encode, encode_frames
 from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
-from bulletbridge.constraints.joint_models import TRAVEL, TURN, free_motion_name, gives_way
+from bulletbridge.constraints.joint_models import TRAVEL, TURN, has_force_limit, loop_axis_name
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion, Signal
 from bulletbridge.errors import ModelError
@@ -44,7 +44,7 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
     rows = [
         c
         for c in constraints
-        if not (isinstance(c, Spring | TorsionSpring | Bushing) or gives_way(c))
+        if not (isinstance(c, Spring | TorsionSpring | Bushing) or has_force_limit(c))
     ]
     encoded = encode(mechanism, rows)
     elements = list(elements_of(constraints))
@@ -88,7 +88,7 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
         elif isinstance(c, LoopJoint):
             for kind, freedom in ((TURN, c.turn), (TRAVEL, c.travel)):
                 if freedom is not None and freedom.springs:
-                    name = free_motion_name(c, kind)
+                    name = loop_axis_name(c, kind)
                     how = [freedom.stiffness], [freedom.damping], freedom.rest, freedom.force
                     yield Element(name, KINDS[kind], c.a, c.b, *how, c.axis, c.axis_b)
 

@@ -133,12 +133,12 @@ def rotation_measure(model: JointModel, free: Array) -> int:
     return {0: FULL, 1: AXIAL}.get(int(free_turns), FREE_ROTATION)
 
 
-def gives_way(constraint: object) -> bool:
+def has_force_limit(constraint: object) -> bool:
     """Whether a constraint has a force limit."""
     return isinstance(constraint, LIMITABLE) and constraint.max_force is not None
 
 
-def free_motion_name(joint: LoopJoint, kind: str) -> str:
+def loop_axis_name(joint: LoopJoint, kind: str) -> str:
     """What a free motion is called: like its joint if it has but one.
 
     Raises:

@@ -68,7 +68,7 @@ class Motor:
 
 
 @dataclass(frozen=True)
-class Freedom:
+class LoopAxis:
     """What acts along a free motion of a loop joint: of b against a, zero where they coincide.
 
     Besides limits, friction and motor, which are bounded, force - damping * rate - stiffness *
@@ -149,8 +149,8 @@ class LoopJoint:
     free: tuple[Twist, ...] = ()
     max_force: float | None = None
     erp: float = SOFTNESS
-    turn: Freedom | None = None
-    travel: Freedom | None = None
+    turn: LoopAxis | None = None
+    travel: LoopAxis | None = None
     radius: float = 0.0
 
 

@@ -82,7 +82,7 @@ def fastest_left_out(
         w, u, pace = ZERO, ZERO, 0.0
         for end in range(2):
             k = loop.axis_b if end == 1 else loop.axis_a
-            while k != loop.stop:
+            while k != loop.common_axis:
                 rate = v[k] if end == 1 else -v[k]
                 twist = axis_twist(axes[k])
                 linear = velocity_at(twist, b[1])

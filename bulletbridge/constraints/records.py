@@ -30,7 +30,7 @@ class Loop:
     body_b: Int
     axis_a: Int  # last axis that moves each
     axis_b: Int
-    stop: Int  # last axis that moves both bodies alike, or -1
+    common_axis: Int  # last axis that moves both bodies alike, or -1
     R_a: Mat3  # frames in their bodies, z the free axis
     p_a: Vec3
     R_b: Mat3
@@ -79,7 +79,7 @@ class Target:
     acceleration: Real
 
 
-class Drive:
+class MotorRow:
     """A motor or friction along one joint's motion, with a bounded force."""
 
     axis: Int  # of the tree, or -1 - n for guide n
@@ -92,7 +92,7 @@ class Drive:
     force: Real  # largest force or torque; zero switches it off
 
 
-class Stop:
+class JointLimit:
     """Limits of one joint position."""
 
     axis: Int  # as of a drive
@@ -102,8 +102,8 @@ class Stop:
     fastest: Real  # at which it is taken back from beyond them
 
 
-class Pull:
-    """A constraint that gives way: its rows have bounded forces and close it by and by."""
+class ForceLimit:
+    """A constraint with a force limit: its rows are within bounds and close it by and by."""
 
     row: Int  # first of its rows
     rows: Int
@@ -112,6 +112,6 @@ class Pull:
     erp: Real  # share of the gap that a step takes back
 
 
-LOOP, COUPLING, TERM, TARGET, DRIVE, STOP, PULL = (
-    dtype_of(kind) for kind in (Loop, Coupling, Term, Target, Drive, Stop, Pull)
+LOOP, COUPLING, TERM, TARGET, MOTOR_ROW, JOINT_LIMIT, FORCE_LIMIT = (
+    dtype_of(kind) for kind in (Loop, Coupling, Term, Target, MotorRow, JointLimit, ForceLimit)
 )

@@ -54,7 +54,7 @@ def accuracy_of(mechanism: Mechanism, encoded: Encoded) -> Accuracy:
     turned, moved, misplaced = 0, 0.0, 0.0
     bodies: list[int] = mechanism.axes["body"].tolist()
     ends = (_ends(encoded, "a"), _ends(encoded, "b"))
-    stops: list[int] = encoded.loops["stop"].tolist()
+    stops: list[int] = encoded.loops["common_axis"].tolist()
     for stop, a, b in zip(stops, *ends, strict=True):
         common = bodies[stop] if stop >= 0 else 0
         chains = [_chain(parents, offsets, body, common, arm) for body, arm in (a, b)]

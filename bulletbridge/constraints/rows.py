@@ -156,7 +156,7 @@ def add_columns(
     up = transpose(a[0])
     constant = constant_rows(loop)
     k = last
-    while k != loop.stop:
+    while k != loop.common_axis:
         twist = axis_twist(axes[k])
         linear = apply(up, scale(sign, velocity_at(twist, b[1])))
         for i in range(constant):
@@ -185,7 +185,7 @@ def add_variable_columns(
     moment, force = variable_direction(loop, mul(transpose(a[0]), b[0]), position_in(a, b))
     moment, force = apply(a[0], scale(sign, moment)), apply(a[0], scale(sign, force))
     k = last
-    while k != loop.stop:
+    while k != loop.common_axis:
         twist = axis_twist(axes[k])
         linear = velocity_at(twist, b[1])
         J[loop.row + loop.rows - 1, k - shift] += dot(moment, twist[0]) + dot(force, linear)

@@ -38,7 +38,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.system.evaluation import Gap
-from bulletbridge.system.options import BOUNDED
+from bulletbridge.system.options import WITH_INEQUALITIES
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 
@@ -129,7 +129,7 @@ class Group:
             list(self._models.values()),
             world=self._world,
             dt=dt,
-            integrator=BOUNDED,  # Bullet's
+            integrator=WITH_INEQUALITIES,  # Bullet's
             allow_structure=True,
             contacts=self._has_contacts(),
             limits=self.whole,

@@ -178,7 +178,7 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Shared
     for end in "ab":
         loops[f"body_{end}"] = body_at[loops[f"body_{end}"]]
         loops[f"axis_{end}"] = axis_at[loops[f"axis_{end}"]]
-    loops["stop"], loops["row"] = axis_at[loops["stop"]], row_at[loops["row"]]
+    loops["common_axis"], loops["row"] = axis_at[loops["common_axis"]], row_at[loops["row"]]
     terms = [encoded.terms[c["first"] : c["first"] + c["count"]].copy() for c in couplings]
     couplings["first"] = np.cumsum([0, *map(len, terms)])[: len(couplings)]
     couplings["row"] = row_at[couplings["row"]]
@@ -191,7 +191,7 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Shared
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
         elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]
-    elements["stop"] = axis_at[elements["stop"]]
+    elements["common_axis"] = axis_at[elements["common_axis"]]
     rows = replace(
         encoded,
         loops=loops,

@@ -56,7 +56,7 @@ it is given up. What a resolved step adds without cause goes with the square of 
 turns by: inertial forces and the correction of steps of order 1 stand for a whole step where they
 are at its start. For a sixth of a radian that is 0.03; with a tenth, mechanisms that turn by half
 a radian a step still gained at every step. A quarter is more than the finest parts can add."""
-BOUNDED_EXCESS = 15.0
+EXCESS_WITH_INEQUALITIES = 15.0
 """The same of steps with motors, limits and contacts, which are Bullet's as long as they can be:
 turns of a radian, the longest that mean anything, let rates grow by less than 1 + 1 + 1/2 without
 cause, and inertias meanwhile by some two."""
@@ -232,7 +232,7 @@ def judge_leap(
         q: (nq,) at the end.
         v: (nv,) at the end.
         tau: (lines, nv) applied forces.
-        given: What bounded forces have done [J].
+        given: What forces within bounds have done [J].
         excess: Share of the kinetic energy that may be too much.
     """
     c, nv = a.control, len(v)

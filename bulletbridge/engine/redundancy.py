@@ -376,7 +376,7 @@ def bodies_between(mechanism: Mechanism, loop: np.void) -> Mask:
     found = np.zeros(len(mechanism.bodies), bool)
     for end in "ab":
         k = int(loop[f"axis_{end}"])
-        while k != int(loop["stop"]):
+        while k != int(loop["common_axis"]):
             found[int(mechanism.axes[k]["body"])] = True
             k = int(mechanism.axes[k]["below"])
     return found

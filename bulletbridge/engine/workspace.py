@@ -259,7 +259,7 @@ class SolverArrays:
         axes["below"] = np.arange(-1, 5)
         axes["w"][:3] = axes["v"][3:] = np.eye(3)
         axes["v"][:3] = np.cross(point, np.eye(3))
-        loops["row"], loops["axis_a"], loops["stop"], loops["axis_b"] = 0, -1, -1, 5
+        loops["row"], loops["axis_a"], loops["common_axis"], loops["axis_b"] = 0, -1, -1, 5
         J, rows = np.zeros((int(loops[0]["rows"]), 6)), np.zeros(int(loops[0]["rows"]), ROW)
         targets = encoded.targets(np.array([t]))[0]
         nothing = encoded.couplings[:0]

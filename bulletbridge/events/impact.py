@@ -14,7 +14,7 @@ from bulletbridge.errors import StepError
 from bulletbridge.events.contact import Contact, Touch
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Equations
 from bulletbridge.formulations.stabilise import FILTER_RTOL
-from bulletbridge.numerics.complementarity_rows import BOUND, ROOM
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.solution_selection import solve_resting_problem
 
@@ -54,7 +54,7 @@ def impact(
     G = np.vstack([np.vstack([at.normal, at.tangents]) @ at.jacobian for _, at in touches])
     free = np.array([split.free(split.whiten_force(row)) for row in G])
     D, b = free @ free.T, G @ v
-    bounds = np.zeros(len(b), BOUND)
+    bounds = np.zeros(len(b), ROW_BOUNDS)
     back = np.zeros(len(b))
     for k, (contact, _) in enumerate(touches):
         i = 3 * k

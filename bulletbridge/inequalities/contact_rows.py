@@ -6,7 +6,7 @@ from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.inequalities.motor_limit_rows import (
     SHALLOW,
     SLOWEST_BOUNCE,
-    Asked,
+    RowTargets,
     put_bounded,
     put_cone,
     rate_along,
@@ -27,7 +27,7 @@ from bulletbridge.mechanism.records import (
     Axis,
     Body,
 )
-from bulletbridge.numerics.complementarity_rows import Bound
+from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
 
@@ -87,7 +87,7 @@ def tangents(normal: Vector, direction: Vector) -> tuple[Vector, Vector]:
 
 
 @outlined
-def contact_rows(
+def put_contact_rows(
     touches: Array,
     bodies: Records[Body],
     axes: Records[Axis],
@@ -98,11 +98,11 @@ def contact_rows(
     n: int,
     C: Array,
     b: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
     first: Array,
     recovery: float,
     fastest: float,
-    asked: Asked,
+    row_targets: RowTargets,
 ) -> int:
     """Rows of all contacts at the poses that the axes belong to; rows so far.
 
@@ -124,7 +124,7 @@ def contact_rows(
         first: (contacts,) the number of each contact's normal row,
         recovery: share of a penetration that the step takes back,
         fastest: at most at this speed [m/s],
-        asked: what else is asked of the rows.
+        row_targets: what else is asked of the rows.
     """
     for i in range(len(touches)):
         touch = touches[i]
@@ -136,13 +136,15 @@ def contact_rows(
         rate = rate_along(C, n, v)
         room = touch[TOUCH_GAP] - dt * rate_along(C, n, predicted_v)  # at the start of the step
         approach = rate_along(C, n, before)
-        asked.start[n] = approach
-        asked.room[n] = max(room, 0.0) / dt
+        row_targets.initial[n] = approach
+        row_targets.gap[n] = max(room, 0.0) / dt
         hits = touch[TOUCH_GAP] <= 0.0 and approach < -SLOWEST_BOUNCE
         bounce = touch[TOUCH_RESTITUTION] * approach if hits else 0.0
-        asked.bounce[n] = min(bounce - asked.room[n], 0.0) if bounce < 0.0 else 0.0
-        asked.recover[n] = max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
-        b[n] = rate + asked.room[n]
+        row_targets.restitution[n] = min(bounce - row_targets.gap[n], 0.0) if bounce < 0.0 else 0.0
+        row_targets.stabilisation[n] = (
+            max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
+        )
+        b[n] = rate + row_targets.gap[n]
         put_bounded(bounds[n], 0.0, math.inf)
         n += 1
         if max(touch[TOUCH_FRICTION], touch[TOUCH_SECOND]) > 0.0:
@@ -160,6 +162,6 @@ def contact_rows(
             put_cone(bounds, n, 2, owner, touch[TOUCH_ROLLING], touch[TOUCH_ROLLING])
             n += 2
         for k in range(owner + 1, n):
-            b[k], asked.start[k] = rate_along(C, k, v), rate_along(C, k, before)
-            asked.room[k] = asked.bounce[k] = asked.recover[k] = 0.0
+            b[k], row_targets.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
+            row_targets.gap[k] = row_targets.restitution[k] = row_targets.stabilisation[k] = 0.0
     return n

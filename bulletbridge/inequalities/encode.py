@@ -1,4 +1,4 @@
-"""Constraints that give way, and free motions of loop joints, as records for the kernels."""
+"""Constraints with a force limit, and free motions of loop joints, as records for the kernels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from bulletbridge.constraints.joint_models import (
     LIMITABLE,
     TRAVEL,
     TURN,
-    free_motion_name,
-    gives_way,
+    has_force_limit,
+    loop_axis_name,
 )
-from bulletbridge.constraints.joints import Coupling, Distance, Freedom, JointModel, LoopJoint
-from bulletbridge.constraints.records import NO_VARIABLE_ROW, PULL
+from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
+from bulletbridge.constraints.records import FORCE_LIMIT, NO_VARIABLE_ROW
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 
@@ -24,7 +24,7 @@ HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 
 
 @dataclass(frozen=True)
-class Guides:
+class LoopAxes:
     """Free motions of loop joints that something acts along.
 
     Attributes:
@@ -34,24 +34,24 @@ class Guides:
     """
 
     names: tuple[str, ...]
-    freedoms: tuple[Freedom, ...]
+    freedoms: tuple[LoopAxis, ...]
     encoded: Encoded
 
 
-def encode_pulls(
+def encode_force_limited(
     mechanism: Mechanism, constraints: Sequence[Constraint]
 ) -> tuple[np.ndarray, Encoded]:
-    """Records (n,) of the constraints that give way, and their rows.
+    """Records (n,) of the constraints with a force limit, and their rows.
 
     Raises:
         ModelError: A force limit is negative or not finite, or an erp is not between 0 and 1.
     """
-    soft = [c for c in constraints if isinstance(c, LIMITABLE) and gives_way(c)]
-    encoded = encode(mechanism, soft)
-    pulls = np.zeros(len(soft), PULL)
+    force_limited = [c for c in constraints if isinstance(c, LIMITABLE) and has_force_limit(c)]
+    encoded = encode(mechanism, force_limited)
+    force_limits = np.zeros(len(force_limited), FORCE_LIMIT)
     loops = list(encoded.rows)[: len(encoded.loops)]
-    by_name = {c.name: c for c in soft}
-    for pull, (name, rows) in zip(pulls, encoded.rows.items(), strict=True):
+    by_name = {c.name: c for c in force_limited}
+    for pull, (name, rows) in zip(force_limits, encoded.rows.items(), strict=True):
         constraint = by_name[name]
         assert isinstance(constraint, LoopJoint | Distance | Coupling)
         force = constraint.max_force
@@ -68,10 +68,10 @@ def encode_pulls(
         pull["force"], pull["erp"], pull["loop"] = force, constraint.erp, -1
         if isinstance(constraint, LoopJoint) and constraint.model in HOLD_A_POINT:
             pull["loop"] = loops.index(name)
-    return pulls, encoded
+    return force_limits, encoded
 
 
-def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Guides:
+def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) -> LoopAxes:
     """One row along each free motion that something is said of.
 
     Raises:
@@ -79,7 +79,7 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
     """
     joints: list[LoopJoint] = []
     names: list[str] = []
-    freedoms: list[Freedom] = []
+    freedoms: list[LoopAxis] = []
     kinds: list[str] = []
     for joint in constraints:
         if not isinstance(joint, LoopJoint):
@@ -87,7 +87,7 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
         for kind, freedom in ((TURN, joint.turn), (TRAVEL, joint.travel)):
             if freedom is None or not freedom.bounded:
                 continue
-            name = free_motion_name(joint, kind)
+            name = loop_axis_name(joint, kind)
             if name in mechanism.joints:
                 raise ModelError(
                     f"loop '{name}' is called like a joint; give it its own name, by which its"
@@ -118,10 +118,10 @@ def encode_guides(mechanism: Mechanism, constraints: Iterable[Constraint]) -> Gu
         (),
         encoded.length,
     )
-    return Guides(tuple(names), tuple(freedoms), one)
+    return LoopAxes(tuple(names), tuple(freedoms), one)
 
 
-def _check(name: str, freedom: Freedom) -> None:
+def _check(name: str, freedom: LoopAxis) -> None:
     if freedom.limits is not None:
         lower, upper = freedom.limits
         if not lower <= upper:

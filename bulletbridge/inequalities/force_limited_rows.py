@@ -1,18 +1,18 @@
-"""Rows along free motions of loop joints, and of constraints that give way.
+"""Rows along free motions of loop joints, and of constraints with a force limit.
 
 Both come from the kernels of the rigid loops. A guide is a loop record with one row along the
 motion; drives and stops refer to it as they do to the axes of the tree. A pull is a constraint
-whose rows have bounded forces, as Bullet's ``changeConstraint(maxForce=)`` defines them: each row
-by itself, along the axes of the world where it holds a point.
+whose rows have forces within bounds, as Bullet's ``changeConstraint(maxForce=)`` defines them: each
+row by itself, along the axes of the world where it holds a point.
 """
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.constraints.records import Coupling, Loop, Pull, Target, Term
+from bulletbridge.constraints.records import Coupling, ForceLimit, Loop, Target, Term
 from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.inequalities.motor_limit_rows import put_bounded, rate_along
 from bulletbridge.mechanism.records import Axis, Pose
-from bulletbridge.numerics.complementarity_rows import Bound
+from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import add, apply, cross, dot, mul, sub, transpose, vec
@@ -30,8 +30,8 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
 
 
 @outlined
-def guide_rows(
-    guides: Records[Loop],
+def put_loop_axis_rows(
+    loop_axes: Records[Loop],
     no_couplings: Records[Coupling],
     no_terms: Records[Term],
     poses: Records[Pose],
@@ -41,14 +41,14 @@ def guide_rows(
     rows: Records[Row],
 ) -> None:
     """Rows G (guides, nv), positions into rows .g, rates of prescribed motions into rows .g_t."""
-    jacobian(guides, no_couplings, no_terms, poses, axes, targets, G, rows)
-    for i in range(len(guides)):
-        rows[i].g = free_position(guides[i], poses, targets, rows[i].g)
+    jacobian(loop_axes, no_couplings, no_terms, poses, axes, targets, G, rows)
+    for i in range(len(loop_axes)):
+        rows[i].g = free_position(loop_axes[i], poses, targets, rows[i].g)
 
 
 @outlined
-def pull_rows(
-    pulls: Records[Pull],
+def put_force_limited_rows(
+    force_limits: Records[ForceLimit],
     loops: Records[Loop],
     couplings: Records[Coupling],
     terms: Records[Term],
@@ -62,19 +62,19 @@ def pull_rows(
     n: int,
     C: Array,
     b: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
 ) -> int:
-    """Rows of the constraints that give way; v are the velocities without them. Rows so far."""
+    """Rows of constraints with a force limit; v are the velocities without them. Rows so far."""
     J = C[n : n + len(rows)]
     residuals(loops, couplings, terms, poses, axes, targets, q, rows)
     jacobian(loops, couplings, terms, poses, axes, targets, J, rows)
-    for i in range(len(pulls)):
-        pull = pulls[i]
+    for i in range(len(force_limits)):
+        pull = force_limits[i]
         if pull.loop >= 0:
             hold_point(loops[pull.loop], pull.row, poses, axes, targets, J, rows)
         for k in range(pull.row, pull.row + pull.rows):
-            asked = rows[k].g_t + pull.erp * rows[k].g / dt
-            b[n + k] = rate_along(C, n + k, v) + asked
+            row_targets = rows[k].g_t + pull.erp * rows[k].g / dt
+            b[n + k] = rate_along(C, n + k, v) + row_targets
             put_bounded(bounds[n + k], -pull.force * dt, pull.force * dt)
     return n + len(rows)
 

@@ -10,7 +10,7 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
-from bulletbridge.inequalities.impulses import Bounded
+from bulletbridge.inequalities.impulses import InequalityProblem
 from bulletbridge.mechanism.records import (
     HELD_A,
     HELD_B,
@@ -33,9 +33,9 @@ STICKING = 0.999
 
 @outlined
 def impulsive_work(
-    a: Arrays, f: Factors, h: Bounded, first: int, last: int, before: Array, after: Array
+    a: Arrays, f: Factors, h: InequalityProblem, first: int, last: int, before: Array, after: Array
 ) -> float:
-    """Of bounded rows up to ``last`` [J]: impulses along the mean of the velocities of the step."""
+    """Work [J] of inequality rows up to ``last``: impulses along the mean of both velocities."""
     y, total = a.vectors[SOLUTION, : len(after)], 0.0
     for k in range(len(after)):
         y[k] = 0.5 * (before[k] + after[k])
@@ -46,13 +46,13 @@ def impulsive_work(
 
 
 @outlined
-def largest_work(h: Bounded, skip: int, before: Array, after: Array) -> float:
-    """What motors and constraints that give way can have added at most [J], within their bounds.
+def largest_work(h: InequalityProblem, first_unilateral: int, before: Array, after: Array) -> float:
+    """Largest work [J] of motors and constraints with a force limit, within their bounds.
 
-    Rows up to ``skip`` are theirs, as ``bound`` has left them.
+    Rows up to ``first_unilateral`` are theirs, as ``build_rows`` has left them.
     """
     total = 0.0
-    for i in range(skip):
+    for i in range(first_unilateral):
         bound, rate = h.problem.bounds[i], 0.0
         for k in range(len(after)):
             rate += 0.5 * h.raw[i, k] * (before[k] + after[k])
@@ -71,7 +71,7 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
 
 
 @helper
-def list_sticking(h: Bounded, held: Array) -> int:
+def list_sticking(h: InequalityProblem, held: Array) -> int:
     """Contacts that carry load and do not slide, as points that the filter holds; their number."""
     count = 0
     x = h.problem.x

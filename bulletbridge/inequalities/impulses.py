@@ -8,7 +8,15 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import call_back, helper, outlined
-from bulletbridge.constraints.records import Coupling, Drive, Loop, Pull, Stop, Target, Term
+from bulletbridge.constraints.records import (
+    Coupling,
+    ForceLimit,
+    JointLimit,
+    Loop,
+    MotorRow,
+    Target,
+    Term,
+)
 from bulletbridge.engine.records import (
     ONE_OVER_UNITS,
     PREDICTED_Q,
@@ -16,13 +24,13 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
-from bulletbridge.inequalities.contact_rows import contact_rows
-from bulletbridge.inequalities.force_limited_rows import guide_rows, pull_rows
+from bulletbridge.inequalities.contact_rows import put_contact_rows
+from bulletbridge.inequalities.force_limited_rows import put_force_limited_rows, put_loop_axis_rows
 from bulletbridge.inequalities.motor_limit_rows import (
     FASTEST_RECOVERY,
-    Asked,
-    drive_rows,
-    stop_rows,
+    RowTargets,
+    put_limit_rows,
+    put_motor_rows,
 )
 from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
 from bulletbridge.mechanism.kinematics import displace, kinematics
@@ -33,8 +41,8 @@ from bulletbridge.mechanism.records import (
     TOUCH_NORMAL,
     TOUCH_POINT,
 )
-from bulletbridge.numerics.complementarity import Outcome, solve_mixed
-from bulletbridge.numerics.complementarity_rows import Mixed, put_within
+from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
+from bulletbridge.numerics.complementarity_rows import ComplementarityProblem, put_within
 from bulletbridge.numerics.projection import (
     Row,
     add_row,
@@ -46,7 +54,7 @@ from bulletbridge.numerics.projection import (
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import Sharing, agree, comply, push_softly, weigh
-from bulletbridge.numerics.solution_selection import Rest, solve_resting
+from bulletbridge.numerics.solution_selection import Selection, select_solution
 from bulletbridge.numerics.spatial import add, apply, copy_into, mat, put, sub, transpose, vec
 
 DEAD = 1e-18
@@ -71,7 +79,7 @@ back the slower: a step of Bullet's length then turns nothing by more than a fif
 """
 
 
-class Along(NamedTuple):
+class LoopAxisRows(NamedTuple):
     """Free motions of loop joints."""
 
     loops: Records[Loop]  # one row each
@@ -82,10 +90,10 @@ class Along(NamedTuple):
     targets: Records[Target]
 
 
-class Soft(NamedTuple):
-    """Constraints that give way."""
+class ForceLimitedRows(NamedTuple):
+    """Constraints with a force limit."""
 
-    pulls: Records[Pull]
+    force_limits: Records[ForceLimit]
     loops: Records[Loop]
     couplings: Records[Coupling]
     terms: Records[Term]
@@ -93,25 +101,25 @@ class Soft(NamedTuple):
     targets: Records[Target]
 
 
-class Bounded(NamedTuple):
-    """Bounded rows of a system, and the room to solve for their impulses."""
+class InequalityProblem(NamedTuple):
+    """Inequality rows of a system, and the room to solve for their impulses."""
 
-    drives: Records[Drive]
-    stops: Records[Stop]
-    along: Along
-    soft: Soft
+    motor_rows: Records[MotorRow]
+    joint_limits: Records[JointLimit]
+    axis_rows: LoopAxisRows
+    force_limited: ForceLimitedRows
     touches: Array  # (contacts, columns) as in mechanism.records
     first: Array  # (contacts,) row of each normal
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
-    gained: Array  # (nv,) velocity that the impulses gave
+    delta_v: Array  # (nv,) velocity that the impulses gave
     local: Array  # (contacts, columns) contacts carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
     lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
-    asked: Asked
-    problem: Mixed
-    rest: Rest
+    row_targets: RowTargets
+    problem: ComplementarityProblem
+    rest: Selection
     sharing: Sharing
     complied: Array  # (1,) whether motors gave way in the last problem
     callback: int  # address of what solves in place of the compiled solver, or 0
@@ -119,11 +127,13 @@ class Bounded(NamedTuple):
 
 
 class RowCounts(NamedTuple):
-    """How many bounded rows there are, in their order."""
+    """How many inequality rows there are, in their order."""
 
     motors: int
-    pulled: int  # with joint friction
-    loaded: int  # with constraints that give way; limits and contacts, which only push, follow
+    with_friction: int  # with joint friction
+    first_unilateral: (
+        int  # with constraints with a force limit; limits and contacts, which only push, follow
+    )
     all: int
 
 
@@ -138,35 +148,37 @@ class Solved(NamedTuple):
 
 
 @outlined
-def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts:
-    """All bounded rows of this step; v are the velocities without them.
+def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Array) -> RowCounts:
+    """All inequality rows of this step; v are the velocities without them.
 
     h.moving holds the velocities of the prediction at which contacts were found.
     """
-    dt, p, along, soft = a.control.dt, h.problem, h.along, h.soft
-    if len(along.loops) > 0:
-        guide_rows(
-            along.loops,
-            along.couplings,
-            along.terms,
+    dt, p, axis_rows, force_limited = a.control.dt, h.problem, h.axis_rows, h.force_limited
+    if len(axis_rows.loops) > 0:
+        put_loop_axis_rows(
+            axis_rows.loops,
+            axis_rows.couplings,
+            axis_rows.terms,
             a.poses,
             a.axes,
-            along.targets,
-            along.G,
-            along.rows,
+            axis_rows.targets,
+            axis_rows.G,
+            axis_rows.rows,
         )
-    motors, pulled = drive_rows(h.drives, along.rows, along.G, a.axes, q, v, dt, h.C, p.b, p.bounds)
-    n = pulled
-    if len(soft.pulls) > 0:
-        n = pull_rows(
-            soft.pulls,
-            soft.loops,
-            soft.couplings,
-            soft.terms,
+    motors, with_friction = put_motor_rows(
+        h.motor_rows, axis_rows.rows, axis_rows.G, a.axes, q, v, dt, h.C, p.b, p.bounds
+    )
+    n = with_friction
+    if len(force_limited.force_limits) > 0:
+        n = put_force_limited_rows(
+            force_limited.force_limits,
+            force_limited.loops,
+            force_limited.couplings,
+            force_limited.terms,
             a.poses,
             a.axes,
-            soft.targets,
-            soft.rows,
+            force_limited.targets,
+            force_limited.rows,
             q,
             v,
             dt,
@@ -175,11 +187,11 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
             p.b,
             p.bounds,
         )
-    skip = n
-    n = stop_rows(
-        h.stops,
-        along.rows,
-        along.G,
+    first_unilateral = n
+    n = put_limit_rows(
+        h.joint_limits,
+        axis_rows.rows,
+        axis_rows.G,
         a.axes,
         q,
         v,
@@ -190,13 +202,13 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
         p.b,
         p.bounds,
         a.control.recovery,
-        h.asked,
+        h.row_targets,
     )
     if len(h.touches) > 0:
         predicted = a.vectors[PREDICTED_Q, : len(q)]
         displace(a.bodies, q, h.moving, dt, predicted)
         kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
-        n = contact_rows(
+        n = put_contact_rows(
             h.touches,
             a.bodies,
             a.axes,
@@ -211,13 +223,13 @@ def bound(a: Arrays, h: Bounded, q: Array, v: Array, before: Array) -> RowCounts
             h.first,
             a.control.recovery,
             FASTEST_RECOVERY * a.control.length,
-            h.asked,
+            h.row_targets,
         )
-    return RowCounts(motors, pulled, skip, n)
+    return RowCounts(motors, with_friction, first_unilateral, n)
 
 
 @outlined
-def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
+def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     """Solve the mixed problem, here or in Python.
 
     Motors are rigid as long as such a problem has a solution that is found; from then on they give
@@ -231,15 +243,15 @@ def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
         return Outcome(h.report[0], 0, 0)
     if not shared:
         h.complied[0] = 0.0
-        return solve_resting(p, h.rest, n, tolerance)
+        return select_solution(p, h.rest, n, tolerance)
     before = Outcome(math.inf, 0, 0)
     if h.complied[0] == 0.0:
-        before = solve_mixed(p, n, tolerance, 0)
+        before = solve_complementarity(p, n, tolerance, 0)
         if before.residual <= tolerance:
-            return solve_resting(p, h.rest, n, tolerance)
+            return select_solution(p, h.rest, n, tolerance)
         for i in range(n):
             p.x[i] = h.rest.warm[i]
-    outcome = comply(p, h.sharing, rows.motors, rows.loaded, n, tolerance)
+    outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
     most, left = 0.0, 0.0
     for i in range(n):
         h.sharing.gave[i] = p.b[i] - h.sharing.asked[i]
@@ -250,12 +262,12 @@ def solve(h: Bounded, rows: RowCounts, tolerance: float) -> Outcome:
     if outcome.residual == math.inf:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
-        outcome = solve_resting(p, h.rest, n, tolerance)
+        outcome = select_solution(p, h.rest, n, tolerance)
     return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
 
 
 @outlined
-def hold(p: Mixed, first: int, last: int, n: int, tolerance: float) -> None:
+def hold(p: ComplementarityProblem, first: int, last: int, n: int, tolerance: float) -> None:
     """Let constraints with force limits hold, as far as these allow, whatever the rest came to.
 
     A problem that is solved to a part only leaves its residual to motors, limits and contacts.
@@ -271,7 +283,7 @@ def hold(p: Mixed, first: int, last: int, n: int, tolerance: float) -> None:
 
 
 @outlined
-def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
+def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int) -> None:
     """Whiten rows and take away what the constraints forbid; h.lengths: their squares before.
 
     Rows of which nothing is left can be neither met nor violated: they become zero, and so do
@@ -293,7 +305,7 @@ def restrict(f: Factors, h: Bounded, rank: int, first: int, last: int) -> None:
 
 
 @helper
-def kill(h: Bounded, i: int) -> None:
+def kill(h: InequalityProblem, i: int) -> None:
     """Leave nothing of a row."""
     h.problem.x[i] = 0.0
     for k in range(h.C.shape[1]):
@@ -302,7 +314,7 @@ def kill(h: Bounded, i: int) -> None:
 
 @outlined
 def recall_contacts(
-    a: Arrays, f: Factors, h: Bounded, rank: int, q: Array, v: Array, rows: RowCounts
+    a: Arrays, f: Factors, h: InequalityProblem, rank: int, q: Array, v: Array, rows: RowCounts
 ) -> None:
     """Take contacts that the constraints all but forbid where these are known: at the start.
 
@@ -325,7 +337,7 @@ def recall_contacts(
         row = int(h.first[i])
         if is_doubtful(h, row, rows.all):
             carry(a, h.local[i], h.local[i], True)
-            contact_rows(
+            put_contact_rows(
                 h.local[i : i + 1],
                 a.bodies,
                 a.axes,
@@ -340,22 +352,22 @@ def recall_contacts(
                 h.first[i : i + 1],
                 a.control.recovery,
                 FASTEST_RECOVERY * a.control.length,
-                h.asked,
+                h.row_targets,
             )
             restrict(f, h, rank, row, last)
             left = square(h.C, row)
             least = max(HELD * h.lengths[row], WEDGE * across(h, row, last))
             # what moves other things the faster is taken back the slower
-            h.asked.recover[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
+            h.row_targets.stabilisation[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
             if not left >= least:
-                h.asked.recover[row] = h.asked.bounce[row] = 0.0
+                h.row_targets.stabilisation[row] = h.row_targets.restitution[row] = 0.0
                 for k in range(row, last):
                     kill(h, k)
         last = row
 
 
 @helper
-def across(h: Bounded, row: int, n: int) -> float:
+def across(h: InequalityProblem, row: int, n: int) -> float:
     """Larger square of the tangents of the contact whose normal is a row; zero without friction."""
     most = 0.0
     for k in range(row + 1, min(row + 3, n)):
@@ -365,7 +377,7 @@ def across(h: Bounded, row: int, n: int) -> float:
 
 
 @helper
-def is_doubtful(h: Bounded, row: int, n: int) -> bool:
+def is_doubtful(h: InequalityProblem, row: int, n: int) -> bool:
     """Whether little is left of a normal, by what it was or by what its tangents are.
 
     Links that turn about one axis, and lie on each other along it, have no way apart to begin with.
@@ -391,22 +403,28 @@ def carry(a: Arrays, touch: Array, to: Array, into_world: bool) -> None:
 
 
 @outlined
-def solve_bounded(
-    a: Arrays, f: Factors, h: Bounded, q: Array, rows: RowCounts, tolerance: float, v: Array
+def solve_inequalities(
+    a: Arrays,
+    f: Factors,
+    h: InequalityProblem,
+    q: Array,
+    rows: RowCounts,
+    tolerance: float,
+    v: Array,
 ) -> Solved:
-    """Add the impulses of the bounded rows to the velocities, in place.
+    """Add the impulses of the inequality rows to the velocities, in place.
 
     Args:
         a: Arrays, poses where contacts were found,
         f: factors at the start of the step, whose leading ``filter_rank`` rows are forbidden.
-        h: Rows as ``bound`` has left them; ``moving`` is what moves bodies out of each other, and
-            is not part of their velocity.
+        h: Rows as ``build_rows`` has left them; ``moving`` is what moves bodies out of each other,
+            and is not part of their velocity.
         q: (nq,) at the start.
         rows: Numbers of rows.
         tolerance: Residual [m/s or rad/s].
         v: (nv,)
     """
-    n, skip, rank = rows.all, rows.loaded, a.control.filter_rank
+    n, first_unilateral, rank = rows.all, rows.first_unilateral, a.control.filter_rank
     C, p = h.C[:n], h.problem
     restrict(f, h, rank, 0, n)
     recall_contacts(a, f, h, rank, q, v, rows)
@@ -418,54 +436,56 @@ def solve_bounded(
         row = int(h.first[i])
         if p.D[row, row] > 0.0:
             p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
-    weigh(p, skip, n)
+    weigh(p, first_unilateral, n)
     if rank > 0 and rows.motors > 1:
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0
         agree(p, h.sharing, rows.motors, rows.motors, rows.motors)
     follow_slowly(a, f, h)
     bounces, apart, gentle = 0, 0, 0.0
-    for i in range(skip, n):
-        bounces += h.asked.bounce[i] != 0.0
-        if h.asked.recover[i] != 0.0:
+    for i in range(first_unilateral, n):
+        bounces += h.row_targets.restitution[i] != 0.0
+        if h.row_targets.stabilisation[i] != 0.0:
             apart += 1
-            gentle += GENTLE * h.asked.recover[i] ** 2 / h.lengths[i]
+            gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
     outcome = solve(h, rows, tolerance)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
     if bounces > 0:
         for i in range(n):
             h.resting[i] = p.x[i]
-        for i in range(skip, n):
-            p.b[i] += h.asked.bounce[i]
+        for i in range(first_unilateral, n):
+            p.b[i] += h.row_targets.restitution[i]
         outcome = solve(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-        for i in range(skip, n):
-            p.b[i] -= h.asked.bounce[i]
-        if is_usable(outcome.residual, tolerance, h.asked.bounce, skip, n):
+        for i in range(first_unilateral, n):
+            p.b[i] -= h.row_targets.restitution[i]
+        if is_usable(outcome.residual, tolerance, h.row_targets.restitution, first_unilateral, n):
             residual = max(residual, outcome.residual)
-            share = bounce_share(p, h.asked, h.resting, skip, n)
+            share = bounce_share(p, h.row_targets, h.resting, first_unilateral, n)
         for i in range(n):
             p.x[i] = h.resting[i] + share * (p.x[i] - h.resting[i])
     if residual > tolerance:
-        hold(p, rows.pulled, skip, n, tolerance)
-    work = work_of(p, h.asked, h.resting, skip, n, 0.0, True)
-    add_impulses(f, C, p.x, n, math.inf, h.gained)
+        hold(p, rows.with_friction, first_unilateral, n, tolerance)
+    work = work_of(p, h.row_targets, h.resting, first_unilateral, n, 0.0, True)
+    add_impulses(f, C, p.x, n, math.inf, h.delta_v)
     for k in range(len(v)):
-        v[k] += h.gained[k]
+        v[k] += h.delta_v[k]
     if apart > 0:
         for i in range(n):
             h.resting[i] = p.x[i]
-        for i in range(skip, n):
-            p.b[i] += outermost(share * h.asked.bounce[i], h.asked.recover[i])
+        for i in range(first_unilateral, n):
+            p.b[i] += outermost(
+                share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
+            )
         if h.complied[0] > 0.0:
             for i in range(n):
                 p.b[i] += h.sharing.gave[i]
-            outcome = push_softly(p, rows.motors, rows.loaded, n, tolerance)
+            outcome = push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
         else:
             outcome = solve(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-        if is_usable(outcome.residual, tolerance, h.asked.recover, skip, n):
+        if is_usable(outcome.residual, tolerance, h.row_targets.stabilisation, first_unilateral, n):
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]
@@ -479,30 +499,30 @@ def solve_bounded(
 
 
 @outlined
-def follow_slowly(a: Arrays, f: Factors, h: Bounded) -> None:
+def follow_slowly(a: Arrays, f: Factors, h: InequalityProblem) -> None:
     """Take limits back the slower, the faster other joints have to follow.
 
     Next to a turning point a joint hardly moves whatever the others do: where its limit is beyond,
     they would be thrown from one side of it to the other. Slowed down by the square of their speed,
     they come to rest there, as near to the limit as loops let the joint come.
     """
-    y = h.gained
-    for i in range(len(h.stops)):
-        row = h.stops[i].row
-        if row < 0 or h.asked.recover[row] == 0.0:
+    y = h.delta_v
+    for i in range(len(h.joint_limits)):
+        row = h.joint_limits[i].row
+        if row < 0 or h.row_targets.stabilisation[row] == 0.0:
             continue
         size, fastest = square(h.C, row), 0.0
         if size == 0.0:  # nothing that is free moves it
-            h.asked.recover[row] = 0.0
+            h.row_targets.stabilisation[row] = 0.0
             continue
         for k in range(len(y)):
             y[k] = h.C[row, k]
         unwhiten(f.L, y)
         for k in range(len(y)):
             fastest = max(fastest, abs(a.vectors[ONE_OVER_UNITS, k] * y[k]))
-        fastest *= abs(h.asked.recover[row]) / size
+        fastest *= abs(h.row_targets.stabilisation[row]) / size
         if fastest > FASTEST_FOLLOWING:
-            h.asked.recover[row] *= (FASTEST_FOLLOWING / fastest) ** 2
+            h.row_targets.stabilisation[row] *= (FASTEST_FOLLOWING / fastest) ** 2
 
 
 @outlined
@@ -526,19 +546,19 @@ def outermost(a: float, b: float) -> float:
 
 
 @helper
-def add_impulses(f: Factors, C: Array, x: Array, n: int, most: float, gained: Array) -> None:
+def add_impulses(f: Factors, C: Array, x: Array, n: int, most: float, delta_v: Array) -> None:
     """Velocity (nv,) that the impulses of the first n rows give, C whitened.
 
     Its length in whitened coordinates, the root of twice its energy, is brought down to ``most``.
     """
     total = 0.0
-    for k in range(len(gained)):
-        gained[k] = 0.0
+    for k in range(len(delta_v)):
+        delta_v[k] = 0.0
     for i in range(n):
-        add_row(gained, x[i], C, i)
-    for k in range(len(gained)):
-        total += gained[k] * gained[k]
+        add_row(delta_v, x[i], C, i)
+    for k in range(len(delta_v)):
+        total += delta_v[k] * delta_v[k]
     if total > most * most:
-        for k in range(len(gained)):
-            gained[k] *= most / math.sqrt(total)
-    unwhiten(f.L, gained)
+        for k in range(len(delta_v)):
+            delta_v[k] *= most / math.sqrt(total)
+    unwhiten(f.L, delta_v)

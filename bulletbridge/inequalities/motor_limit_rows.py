@@ -1,7 +1,7 @@
-"""Rows whose forces are bounded: motors and stops of joints; those of ``contact_rows`` are too.
+"""Rows whose forces are bounded: motors and stops of joints; those of ``put_contact_rows`` are too.
 
 Each row is a relative velocity w = C v and the impulse that works against it; what is asked of w
-stands in ``complementarity_rows.Bound`` and the right side b. Contacts are those that collision
+stands in ``complementarity_rows.RowBounds`` and the right side b. Contacts are those that collision
 detection finds where the bodies would be at the end of the step if nothing stopped them: whatever
 rests on something is then found in every step, which it is not where the bodies just touch.
 
@@ -13,11 +13,11 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.constraints.records import Drive, Stop
+from bulletbridge.constraints.records import JointLimit, MotorRow
 from bulletbridge.mechanism.records import (
     Axis,
 )
-from bulletbridge.numerics.complementarity_rows import Bound
+from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records
 
@@ -30,17 +30,17 @@ SLOWEST_BOUNCE = 0.02
 """Approach [m/s] below which contacts do not bounce: less than gravity gives within a few steps."""
 
 
-class Asked(NamedTuple):
+class RowTargets(NamedTuple):
     """What is asked of rows beyond their velocity at the end of the step not being negative."""
 
-    start: Array  # (rows,) velocity at the start of the step
-    room: Array  # (rows,) what may be approached still, over the step; negative at upper limits
-    bounce: Array  # (rows,) how much more restitution asks for, not positive
-    recover: Array  # (rows,) velocity at which the bodies are moved apart, likewise
+    initial: Array  # (rows,) velocity at the start of the step
+    gap: Array  # (rows,) what may be approached still, over the step; negative at upper limits
+    restitution: Array  # (rows,) how much more restitution asks for, not positive
+    stabilisation: Array  # (rows,) velocity at which the bodies are moved apart, likewise
 
 
 @helper
-def put_bounded(bound: Bound, lower: float, upper: float) -> None:
+def put_bounded(bound: RowBounds, lower: float, upper: float) -> None:
     """A row of no cone."""
     bound.lower, bound.upper = lower, upper
     bound.owner, bound.first, bound.count, bound.mu = -1, 1, 1, 0.0
@@ -48,7 +48,7 @@ def put_bounded(bound: Bound, lower: float, upper: float) -> None:
 
 @helper
 def put_cone(
-    bounds: Records[Bound], n: int, count: int, owner: int, mu: float, second: float
+    bounds: Records[RowBounds], n: int, count: int, owner: int, mu: float, second: float
 ) -> None:
     """Rows of a cone with semi-axes mu and, across it, ``second``."""
     for k in range(count):
@@ -82,21 +82,21 @@ def motion_state(
     C: Array,
     n: int,
     axes: Records[Axis],
-    guides: Records[Row],
+    loop_axes: Records[Row],
     q: Array,
     v: Array,
 ) -> tuple[float, float]:
     """Position and rate along a joint's motion, whose row is C[n]."""
     if axis < 0:
-        guide = guides[-1 - axis]
+        guide = loop_axes[-1 - axis]
         return guide.g, rate_along(C, n, v) + guide.g_t
     return q[axes[axis].q], v[axis]
 
 
 @outlined
-def drive_rows(
-    drives: Records[Drive],
-    guides: Records[Row],
+def put_motor_rows(
+    motor_rows: Records[MotorRow],
+    loop_axes: Records[Row],
     G: Array,
     axes: Records[Axis],
     q: Array,
@@ -104,13 +104,13 @@ def drive_rows(
     dt: float,
     C: Array,
     b: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
 ) -> tuple[int, int]:
     """One row for every motor and every friction in a joint; rows of motors, and of both.
 
     Args:
-        drives: Motors, then as many frictions; those without force have no row.
-        guides: Positions of loop joints along their free motions, as ``force_limited_rows`` left
+        motor_rows: Motors, then as many frictions; those without force have no row.
+        loop_axes: Positions of loop joints along their free motions, as ``force_limited_rows`` left
             them,
         G: (guides, nv) and their rows.
         axes: Of the mechanism.
@@ -122,13 +122,13 @@ def drive_rows(
         bounds: (rows,) the bounds.
     """
     motors, n = 0, 0
-    for i in range(len(drives)):
-        drive = drives[i]
+    for i in range(len(motor_rows)):
+        drive = motor_rows[i]
         drive.row = -1
         if not drive.force > 0.0:
             continue
         motion_row(C, n, drive.axis, G)
-        position, rate = motion_state(drive.axis, C, n, axes, guides, q, v)
+        position, rate = motion_state(drive.axis, C, n, axes, loop_axes, q, v)
         wanted = rate + drive.velocity_gain * (drive.velocity - rate)
         if drive.position_gain != 0.0:
             wanted += drive.position_gain * (drive.position - position) / dt
@@ -137,14 +137,14 @@ def drive_rows(
         put_bounded(bounds[n], -drive.force * dt, drive.force * dt)
         drive.row = n
         n += 1
-        motors += 2 * i < len(drives)
+        motors += 2 * i < len(motor_rows)
     return motors, n
 
 
 @outlined
-def stop_rows(
-    stops: Records[Stop],
-    guides: Records[Row],
+def put_limit_rows(
+    joint_limits: Records[JointLimit],
+    loop_axes: Records[Row],
     G: Array,
     axes: Records[Axis],
     q: Array,
@@ -154,33 +154,35 @@ def stop_rows(
     n: int,
     C: Array,
     b: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
     recovery: float,
-    asked: Asked,
+    row_targets: RowTargets,
 ) -> int:
     """One row for every joint that would be beyond a limit at the end of the step; rows so far.
 
-    Arguments are those of ``drive_rows`` and ``contact_rows``.
+    Arguments are those of ``put_motor_rows`` and ``put_contact_rows``.
     """
-    for i in range(len(stops)):
-        stop = stops[i]
-        stop.row = -1
-        motion_row(C, n, stop.axis, G)
-        position, rate = motion_state(stop.axis, C, n, axes, guides, q, v)
+    for i in range(len(joint_limits)):
+        limit = joint_limits[i]
+        limit.row = -1
+        motion_row(C, n, limit.axis, G)
+        position, rate = motion_state(limit.axis, C, n, axes, loop_axes, q, v)
         end = position + dt * rate
-        if stop.lower < end < stop.upper:
+        if limit.lower < end < limit.upper:
             continue
-        below = end <= stop.lower
-        room = position - stop.lower if below else position - stop.upper
+        below = end <= limit.lower
+        room = position - limit.lower if below else position - limit.upper
         inside = room >= 0.0 if below else room <= 0.0
-        _, asked.start[n] = motion_state(stop.axis, C, n, axes, guides, q, before)
-        asked.bounce[n] = 0.0
-        asked.room[n] = room / dt if inside else 0.0
-        asked.recover[n] = 0.0
+        _, row_targets.initial[n] = motion_state(limit.axis, C, n, axes, loop_axes, q, before)
+        row_targets.restitution[n] = 0.0
+        row_targets.gap[n] = room / dt if inside else 0.0
+        row_targets.stabilisation[n] = 0.0
         if not inside and math.fabs(room) >= SHALLOW:
-            asked.recover[n] = min(max(recovery * room / dt, -stop.fastest), stop.fastest)
-        b[n] = rate + asked.room[n]
+            row_targets.stabilisation[n] = min(
+                max(recovery * room / dt, -limit.fastest), limit.fastest
+            )
+        b[n] = rate + row_targets.gap[n]
         put_bounded(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
-        stop.row = n
+        limit.row = n
         n += 1
     return n

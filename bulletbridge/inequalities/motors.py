@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bulletbridge.constraints.records import DRIVE
+from bulletbridge.constraints.records import MOTOR_ROW
 from bulletbridge.errors import ModelError
-from bulletbridge.inequalities.encode import Guides
+from bulletbridge.inequalities.encode import LoopAxes
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -24,18 +24,18 @@ class Motors:
     a motor that asks for rest. Spherical joints have three, ``joint/x``, ``joint/y`` and
     ``joint/z``, which hold rates [rad/s] about the axes of the link. Loop joints have both along
     the free motions that their ``turn`` and ``travel`` describe; their names are those of
-    ``Guides``.
+    ``LoopAxes``.
 
     Args:
         mechanism: Whose joints they drive.
-        guides: Free motions of loop joints.
+        loop_axes: Free motions of loop joints.
 
     Attributes:
-        records: (2 n,) of ``constraints.records.Drive``: motors, then frictions.
+        records: (2 n,) of ``constraints.records.MotorRow``: motors, then frictions.
         on: Numbers of those that have a force.
     """
 
-    def __init__(self, mechanism: Mechanism, guides: Guides) -> None:
+    def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
         self._mechanism = mechanism
         joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}
         axes = {name: joint.v.start for name, joint in joints.items()}
@@ -43,9 +43,9 @@ class Motors:
             if joint.kind == "spherical":
                 axes |= {f"{name}/{x}": joint.v.start + k for k, x in enumerate(ALONG)}
         self._turning = {i for i, name in enumerate(axes) if name not in joints}
-        axes |= {name: -1 - n for n, name in enumerate(guides.names)}
+        axes |= {name: -1 - n for n, name in enumerate(loop_axes.names)}
         self._index = {name: i for i, name in enumerate(axes)}
-        self.records = np.zeros(2 * len(axes), DRIVE)
+        self.records = np.zeros(2 * len(axes), MOTOR_ROW)
         self._axes = list(axes.values())
         self.records["axis"] = 2 * self._axes
         self.exerted: Callable[[], Array] | None = None  # once a step has been made
@@ -55,7 +55,7 @@ class Motors:
         friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
         for name, joint in joints.items():
             self.set_friction(name, joint.friction)
-        for name, freedom in zip(guides.names, guides.freedoms, strict=True):
+        for name, freedom in zip(loop_axes.names, loop_axes.freedoms, strict=True):
             self.set_friction(name, freedom.friction)
             if freedom.motor is not None:
                 self.set(name, **vars(freedom.motor))
@@ -145,7 +145,7 @@ class Motors:
         return np.zeros(len(self.records)) if self.exerted is None else self.exerted()
 
     def axis(self, joint: str) -> int:
-        """Axis that a joint's motor drives, as of ``constraints.records.Drive``.
+        """Axis that a joint's motor drives, as of ``constraints.records.MotorRow``.
 
         Raises:
             ModelError: No such joint.

@@ -4,12 +4,12 @@ import numpy as np
 
 from bulletbridge.numerics.records import Array
 
-LEAD = 1e-4
+PREDICTION_LIMIT = 1e-4
 """How far motors lead bodies there at most [m]: Bullet's contacts are sure from 1e-6 on."""
 
 
-def leading(exerted: Array, free: Array, gained: Array, lightest: float, dt: float) -> Array:
-    """Parts (nv,) of the motor forces that lead no further than ``LEAD``.
+def motor_shares(exerted: Array, free: Array, delta_v: Array, lightest: float, dt: float) -> Array:
+    """Parts (nv,) of the motor forces that lead no further than ``PREDICTION_LIMIT``.
 
     Motors that hold a weight lead nowhere. A body is at most as fast as the lightest one would
     be with all of the energy: s e (free + s gained) dt = m (LEAD/dt)² gives the part s.
@@ -17,12 +17,12 @@ def leading(exerted: Array, free: Array, gained: Array, lightest: float, dt: flo
     Args:
         exerted: (nv,) e, the motor forces [N or N m].
         free: (nv,) velocities that forces without the motors give in the step.
-        gained: (nv,) velocities that the motors give.
+        delta_v: (nv,) velocities that the motors give.
         lightest: m, the smallest mass [kg].
         dt: Step [s].
     """
-    most = lightest * (LEAD / dt) ** 2 / dt
-    A, B = exerted * gained, exerted * free
+    most = lightest * (PREDICTION_LIMIT / dt) ** 2 / dt
+    A, B = exerted * delta_v, exerted * free
     with np.errstate(divide="ignore", invalid="ignore"):
         part = (np.sqrt(B * B + 4.0 * A * most) - B) / (2.0 * A)
     return np.where(A > 0.0, np.minimum(part, 1.0), 1.0)

@@ -3,8 +3,8 @@
 import math
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.inequalities.motor_limit_rows import Asked
-from bulletbridge.numerics.complementarity_rows import Mixed
+from bulletbridge.inequalities.motor_limit_rows import RowTargets
+from bulletbridge.numerics.complementarity_rows import ComplementarityProblem
 from bulletbridge.numerics.records import Array
 
 UNSOLVED = 0.1
@@ -12,21 +12,29 @@ UNSOLVED = 0.1
 
 
 @helper
-def is_usable(residual: float, tolerance: float, asked: Array, skip: int, n: int) -> bool:
+def is_usable(
+    residual: float, tolerance: float, row_targets: Array, first_unilateral: int, n: int
+) -> bool:
     """Whether a solution with restitution, or out of each other, is one.
 
     Rows that contradict each other, as of a body that is wedged, may leave one that is far off;
     the step does without then.
     """
     most = 0.0
-    for i in range(skip, n):
-        most = max(most, math.fabs(asked[i]))
+    for i in range(first_unilateral, n):
+        most = max(most, math.fabs(row_targets[i]))
     return residual <= max(tolerance, UNSOLVED * most)
 
 
 @helper
 def work_of(
-    p: Mixed, asked: Asked, resting: Array, skip: int, n: int, share: float, at_x: bool
+    p: ComplementarityProblem,
+    row_targets: RowTargets,
+    resting: Array,
+    first_unilateral: int,
+    n: int,
+    share: float,
+    at_x: bool,
 ) -> float:
     """Work [J] of limits and contacts between the impulses at rest and those at x, or at x.
 
@@ -34,32 +42,40 @@ def work_of(
     changes the energy that semi-implicit Euler keeps, and nothing else does (forces apart).
     """
     total = 0.0
-    for i in range(skip, n):
+    for i in range(first_unilateral, n):
         w = p.b[i]
         for j in range(n):
             w += p.D[i, j] * between(p, resting, j, share, at_x)
-        total += between(p, resting, i, share, at_x) * (asked.start[i] + w - asked.room[i])
+        total += between(p, resting, i, share, at_x) * (
+            row_targets.initial[i] + w - row_targets.gap[i]
+        )
     return 0.5 * total
 
 
 @helper
-def between(p: Mixed, resting: Array, i: int, share: float, at_x: bool) -> float:
+def between(p: ComplementarityProblem, resting: Array, i: int, share: float, at_x: bool) -> float:
     """Impulse of row i on the way from rest to x."""
     x = p.x[i]
     return x if at_x else resting[i] + share * (x - resting[i])
 
 
 @helper
-def bounce_share(p: Mixed, asked: Asked, resting: Array, skip: int, n: int) -> float:
+def bounce_share(
+    p: ComplementarityProblem,
+    row_targets: RowTargets,
+    resting: Array,
+    first_unilateral: int,
+    n: int,
+) -> float:
     """How much of the restitution, up to all, is possible without a gain of energy.
 
     With friction, or between unlike contacts, Newton's law alone would give energy (Kane and
     Levinson 1985). Between the solutions without and with restitution, which are both possible,
     the work is a quadratic function.
     """
-    none = work_of(p, asked, resting, skip, n, 0.0, False)
-    half = work_of(p, asked, resting, skip, n, 0.5, False)
-    whole = work_of(p, asked, resting, skip, n, 1.0, False)
+    none = work_of(p, row_targets, resting, first_unilateral, n, 0.0, False)
+    half = work_of(p, row_targets, resting, first_unilateral, n, 0.5, False)
+    whole = work_of(p, row_targets, resting, first_unilateral, n, 1.0, False)
     most = max(none, 0.0)
     if whole <= most:
         return 1.0

@@ -187,13 +187,13 @@ def filter_velocity(
         y[i] = -inner(f.Y, i, v)
         add_row(v, y[i], f.Y, i)
     if c.driven:
-        asked, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+        row_targets, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
         for i in range(rank):
             row = f.rows[f.rows[i].pivot]
-            asked[i] = -row.scale * row.g_t
-        row_space_solution(f.Y, f.R, rank, asked, z)
+            row_targets[i] = -row.scale * row.g_t
+        row_space_solution(f.Y, f.R, rank, row_targets, z)
         for i in range(rank):
-            y[i] += asked[i]
+            y[i] += row_targets[i]
         for k in range(len(v)):
             v[k] += z[k]
     add_held_part(h, kept, rank, 0.0, y, v)

@@ -1,6 +1,6 @@
 """The compiled step with motors, limits and contacts; a kernel of its own, as the filter is.
 
-Forces alone would give v_f. The bounded rows change it by impulses in the subspace that the
+Forces alone would give v_f. The inequality rows change it by impulses in the subspace that the
 constraints leave free, q moves with the result, and the filter closes the loops while contacts that
 stick hold.
 """
@@ -9,11 +9,19 @@ import math
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import prescribed_rates
-from bulletbridge.constraints.records import Coupling, Drive, Loop, Pull, Stop, Target, Term
+from bulletbridge.constraints.records import (
+    Coupling,
+    ForceLimit,
+    JointLimit,
+    Loop,
+    MotorRow,
+    Target,
+    Term,
+)
 from bulletbridge.engine.correction import kinetic_energy
 from bulletbridge.engine.dense import factor_at, filter_velocity, set_implicit_horizon
 from bulletbridge.engine.plausible import (
-    BOUNDED_EXCESS,
+    EXCESS_WITH_INEQUALITIES,
     find_least_dense,
     judge_leap,
     kinetic_energy_of_bodies,
@@ -46,8 +54,14 @@ from bulletbridge.inequalities.impulse_step import (
     list_sticking,
     predict_velocity,
 )
-from bulletbridge.inequalities.impulses import Along, Bounded, Soft, bound, solve_bounded
-from bulletbridge.inequalities.motor_limit_rows import Asked
+from bulletbridge.inequalities.impulses import (
+    ForceLimitedRows,
+    InequalityProblem,
+    LoopAxisRows,
+    build_rows,
+    solve_inequalities,
+)
+from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.state_filter import filter_state
 from bulletbridge.inequalities.sticking import Held
 from bulletbridge.mechanism.kinematics import displace
@@ -61,25 +75,25 @@ from bulletbridge.mechanism.records import (
     Station,
 )
 from bulletbridge.numerics.complementarity_rows import ROOM as ROOM_OF_PROBLEM
-from bulletbridge.numerics.complementarity_rows import Bound, mixed_problem
+from bulletbridge.numerics.complementarity_rows import RowBounds, mixed_problem
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import Sharing
-from bulletbridge.numerics.solution_selection import Rest
+from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 (
-    RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, PULLED, LEFT, BUDGET, LARGEST, TAKEN, COMPLIED,
-    REPORT,
+    RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
+    COMPLIED, REPORT,
 ) = range(13)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
-apart, first row of constraints that give way, residual that a solver in Python leaves, energy that
-may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way; a budget
-that is not a number begins with the end of the step."""
+apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
+that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way; a
+budget that is not a number begins with the end of the step."""
 (
-    X, RIGHT, W, SCRATCH, GAINED, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
+    X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
 ) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 22 + ROOM_OF_PROBLEM))  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, the problem's room,
@@ -90,7 +104,7 @@ their strengths, impulses, what they give way by."""
 
 
 @kernel
-def run_bounded(
+def run_inequalities(
     bodies: Records[Body],
     beams: Records[Beam],
     stations: Records[Station],
@@ -117,27 +131,27 @@ def run_bounded(
     multipliers: Array,
     points: Array,
     held: Array,
-    drives: Records[Drive],
-    stops: Records[Stop],
-    guides: Records[Loop],
+    motor_rows: Records[MotorRow],
+    joint_limits: Records[JointLimit],
+    loop_axes: Records[Loop],
     no_couplings: Records[Coupling],
     no_terms: Records[Term],
-    guide_rows: Records[Row],
+    put_loop_axis_rows: Records[Row],
     G: Array,
-    pulls: Records[Pull],
-    soft_loops: Records[Loop],
-    soft_couplings: Records[Coupling],
-    soft_terms: Records[Term],
-    soft_rows: Records[Row],
+    force_limits: Records[ForceLimit],
+    force_limited_loops: Records[Loop],
+    force_limited_couplings: Records[Coupling],
+    force_limited_terms: Records[Term],
+    force_limited_rows: Records[Row],
     first: Array,
     local: Array,
     C: Array,
     D: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
     impulses: Array,
     targets: Array,
-    guide_targets: Records[Target],
-    soft_targets: Records[Target],
+    axis_targets: Records[Target],
+    force_limited_targets: Records[Target],
     tau: Array,
     touches: Array,
     report: Array,
@@ -175,27 +189,34 @@ def run_bounded(
     problem = mixed_problem(
         D[0], impulses[RIGHT], bounds, impulses[X], impulses[W], D[1], impulses[SCRATCH:]
     )
-    along = Along(guides, no_couplings, no_terms, guide_rows, G, guide_targets)
-    soft = Soft(pulls, soft_loops, soft_couplings, soft_terms, soft_rows, soft_targets)
-    asked = Asked(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
-    gained, moving, moved = impulses[GAINED, :nv], impulses[MOVING, :nv], impulses[MOVED, :nv]
-    h = Bounded(
-        drives,
-        stops,
-        along,
-        soft,
+    axis_rows = LoopAxisRows(loop_axes, no_couplings, no_terms, put_loop_axis_rows, G, axis_targets)
+    force_limited = ForceLimitedRows(
+        force_limits,
+        force_limited_loops,
+        force_limited_couplings,
+        force_limited_terms,
+        force_limited_rows,
+        force_limited_targets,
+    )
+    row_targets = RowTargets(impulses[START], impulses[ROOM], impulses[BOUNCE], impulses[RECOVER])
+    delta_v, moving, moved = impulses[DELTA_V, :nv], impulses[MOVING, :nv], impulses[MOVED, :nv]
+    h = InequalityProblem(
+        motor_rows,
+        joint_limits,
+        axis_rows,
+        force_limited,
         touches,
         first,
         C[0],
         C[1],
-        gained,
+        delta_v,
         local,
         moving,
         impulses[LENGTHS],
         impulses[RESTING],
-        asked,
+        row_targets,
         problem,
-        Rest(impulses[START], impulses[WARM], impulses[FOUND]),
+        Selection(impulses[START], impulses[WARM], impulses[FOUND]),
         Sharing(
             impulses[ASKED],
             impulses[HOLDS],
@@ -237,9 +258,12 @@ def run_bounded(
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
             filter_velocity(a, f, v)
         given = work(a, before, v, force) if accounted else 0.0
-        stuck = bounded_impulses(a, f, h, q, v, held, report)
+        stuck = inequality_impulses(a, f, h, q, v, held, report)
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
-            pressing, found = int(report[PULLED]) + len(soft_rows), int(report[ROWS])
+            pressing, found = (
+                int(report[WITH_FRICTION]) + len(force_limited_rows),
+                int(report[ROWS]),
+            )
             met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
             given += min(met, 0.0) + impulsive_work(a, f, h, 0, pressing, before, v)
         copy_into(impulses[PUSHED], v)
@@ -294,7 +318,7 @@ def run_bounded(
 def judge_bounded(
     a: Arrays,
     f: Factors,
-    h: Bounded,
+    h: InequalityProblem,
     start: Instant,
     end: Instant,
     q: Array,
@@ -306,14 +330,14 @@ def judge_bounded(
     """Refuse an end of a step, or what led to it, that motors and forces cannot have made."""
     nq, nv = len(q), len(v)
     q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
-    lines, skip = tau.reshape((1, nv)), int(report[PULLED]) + len(h.soft.rows)
-    given = max(largest_work(h, skip, v0, pushed), largest_work(h, skip, v0, v))
+    lines, first = tau.reshape((1, nv)), int(report[WITH_FRICTION]) + len(h.force_limited.rows)
+    given = max(largest_work(h, first, v0, pushed), largest_work(h, first, v0, v))
     if report[APART] > 0.0:  # closing loops after bodies were moved apart moves them too
         given += kinetic_energy_of_bodies(a, h.moving)
     find_least_dense(a, f)
-    judge_leap(a, start, end, q0, v0, q, pushed, lines, given, BOUNDED_EXCESS)
+    judge_leap(a, start, end, q0, v0, q, pushed, lines, given, EXCESS_WITH_INEQUALITIES)
     if a.control.failure == DONE:
-        judge_leap(a, start, end, q0, v0, q, v, lines, given, BOUNDED_EXCESS)
+        judge_leap(a, start, end, q0, v0, q, v, lines, given, EXCESS_WITH_INEQUALITIES)
 
 
 @helper
@@ -327,13 +351,13 @@ def forget(multipliers: Array, points: Array) -> None:
 
 
 @outlined
-def bounded_impulses(
-    a: Arrays, f: Factors, h: Bounded, q: Array, v: Array, held: Array, report: Array
+def inequality_impulses(
+    a: Arrays, f: Factors, h: InequalityProblem, q: Array, v: Array, held: Array, report: Array
 ) -> int:
     """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
-    rows = bound(a, h, q, v, a.vectors[START_V, : len(v)])
+    rows = build_rows(a, h, q, v, a.vectors[START_V, : len(v)])
     n = rows.all
-    report[ROWS], report[PULLED] = n, rows.pulled
+    report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
     if n == 0:
         return 0
@@ -344,7 +368,7 @@ def bounded_impulses(
             total += math.fabs(h.C[i, k] * v[k])
         scale = max(scale, math.fabs(h.problem.b[i]), total)
     enough = 1e-12 * scale + 1e-14
-    outcome = solve_bounded(a, f, h, q, rows, enough, v)
+    outcome = solve_inequalities(a, f, h, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     return list_sticking(h, held)

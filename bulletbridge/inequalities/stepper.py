@@ -11,8 +11,8 @@ from bulletbridge.compilation.bound_calls import StoredCall
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.engine.records import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
 from bulletbridge.engine.stepper import TOLD, TOO_LONG, Solver
-from bulletbridge.inequalities.bounds import Bounds, Complementarity
-from bulletbridge.inequalities.prediction import leading
+from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
+from bulletbridge.inequalities.prediction import motor_shares
 from bulletbridge.inequalities.step_kernel import (
     BUDGET,
     IMPULSES,
@@ -20,7 +20,6 @@ from bulletbridge.inequalities.step_kernel import (
     MOVING,
     NEWTONS,
     PREDICT,
-    PULLED,
     RATES,
     REPORT,
     RESIDUAL,
@@ -29,16 +28,17 @@ from bulletbridge.inequalities.step_kernel import (
     STEP,
     SWEEPS,
     TAKEN,
+    WITH_FRICTION,
     WORK,
     X,
-    run_bounded,
+    run_inequalities,
 )
 from bulletbridge.mechanism.records import (
     HELD_COLUMNS,
     SPOT,
     TOUCH_COLUMNS,
 )
-from bulletbridge.numerics.complementarity_rows import BOUND
+from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.projection import ROW
@@ -48,7 +48,7 @@ NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
 
 
 class BoundedMemory(NamedTuple):
-    """What a ``BoundedStep`` goes by.
+    """What a ``InequalityStepper`` goes by.
 
     Attributes:
         arrays: Contents of its arrays.
@@ -67,20 +67,20 @@ class BoundedMemory(NamedTuple):
 
 ROWS_OF_CONTACT = 6
 MOST_HALVINGS = 9
-"""Down to a 512th, as of steps without bounded forces."""
+"""Down to a 512th, as of steps without forces within bounds."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 Finder = Callable[[Array, Array], Array]
 
 
-class BoundedStep:
-    """Runs the compiled step with bounded rows on a solver.
+class InequalityStepper:
+    """Runs the compiled step with inequality rows on a solver.
 
     Args:
         solver: Whose state it advances.
-        drives: (n,) motors and frictions; may be changed in place.
-        stops: (n,) joint limits.
-        bounds: Free motions of loop joints, and constraints that give way.
+        motor_rows: (n,) motors and frictions; may be changed in place.
+        joint_limits: (n,) joint limits.
+        inequalities: Free motions of loop joints, and constraints with a force limit.
         reference: What solves for the impulses in place of the compiled solver; None for that.
 
     Attributes:
@@ -93,12 +93,13 @@ class BoundedStep:
     def __init__(
         self,
         solver: Solver,
-        drives: np.ndarray,
-        stops: np.ndarray,
-        bounds: Bounds,
+        motor_rows: np.ndarray,
+        joint_limits: np.ndarray,
+        inequalities: InequalityConstraints,
         reference: ReferenceSolver | None = None,
     ) -> None:
-        self.solver, self.drives, self.stops, self.bounds = solver, drives, stops, bounds
+        self.solver, self.inequalities = solver, inequalities
+        self.motor_rows, self.joint_limits = motor_rows, joint_limits
         self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
         self._exerted = np.zeros(solver.mechanism.nv)
         mass = solver.mechanism.bodies["mass"]
@@ -112,9 +113,9 @@ class BoundedStep:
         self._address = 0
         if reference is not None:
             self._address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        guided = bounds.guides.encoded
-        self.positions = np.zeros(len(guided.loops), ROW)  # .g, from which turns are counted on
-        self.soft_rows = np.zeros(bounds.soft.nc, ROW)
+        axis_rows = inequalities.loop_axes.encoded
+        self.positions = np.zeros(len(axis_rows.loops), ROW)  # .g, from which turns are counted on
+        self.force_limited_rows = np.zeros(inequalities.force_limited.nc, ROW)
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self._allocate(4)
         self.forget()
@@ -123,7 +124,7 @@ class BoundedStep:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
         self.impulses[X], self._exerted[:], self.report[:] = 0.0, 0.0, 0.0
         self._end[:], self._known = np.nan, (0.0, b"")
-        for row, freedom in zip(self.positions, self.bounds.guides.freedoms, strict=True):
+        for row, freedom in zip(self.positions, self.inequalities.loop_axes.freedoms, strict=True):
             lower, upper = freedom.limits or (-np.inf, np.inf)
             row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
 
@@ -134,7 +135,7 @@ class BoundedStep:
         )
 
     def recall(self, memory: "BoundedMemory") -> None:
-        """Go on from ``memory``, of another step of the same drives, stops and bounds."""
+        """Go on from ``memory``, of another step of the same drives, stops and inequalities."""
         if memory.size != self._size:
             self._allocate(memory.size)
         self._remembered.put_back(memory.arrays)
@@ -150,30 +151,33 @@ class BoundedStep:
 
     def motor_forces(self) -> Array:
         """What each drive exerted in the last step (n,) [N or N m]."""
-        rows = self.drives["row"]
+        rows = self.motor_rows["row"]
         return np.where(rows >= 0, self.impulses[X, rows], 0.0) / self.dt
 
     def predict(self) -> Array:
         """Configuration (nq,) to which forces and the motors as they were would lead in one step.
 
         There contacts are found: what motors press together is found in every step, as what
-        weight does. Constraints that give way count as motors. They lead no further than
-        ``prediction.LEAD``: what is light would go far through what stops it, and contacts would be
-        those of there.
+        weight does. Constraints with a force limit count as motors. They lead no further than
+        ``prediction.PREDICTION_LIMIT``: what is light would go far through what stops it, and
+        contacts would be those of there.
         """
         solver = self.solver
         targets = solver.targets_now() if solver.encoded.motions else solver.still
         *now, tau = self._now()
-        pressing = int(self.report[PULLED]) + self.bounds.soft.nc
-        if len(self.drives) + self.bounds.soft.nc > 0 and self.report[ROWS] > 0.0:
+        pressing = int(self.report[WITH_FRICTION]) + self.inequalities.force_limited.nc
+        if (
+            len(self.motor_rows) + self.inequalities.force_limited.nc > 0
+            and self.report[ROWS] > 0.0
+        ):
             # a mean over steps: where loads are not determined, guesses from the last one alternate
             last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
             self._exerted += REMEMBERED * (last - self._exerted)
         if self._exerted.any():
             free = self._predict(targets, *now, tau)
-            gained = self._predict(targets, *now, tau + self._exerted) - free
+            delta_v = self._predict(targets, *now, tau + self._exerted) - free
             dt = float(solver.control[0]["dt"])
-            part = leading(self._exerted, free - solver.v, gained, self._lightest, dt)
+            part = motor_shares(self._exerted, free - solver.v, delta_v, self._lightest, dt)
             if np.any(part < 1.0):
                 self._predict(targets, *now, tau + part * self._exerted)
         else:
@@ -268,18 +272,18 @@ class BoundedStep:
         failure = self.step(touches)
         if failure not in TOO_LONG or halvings == 0:
             return failure
-        control, drives = solver.control[0], self.drives
-        before, gains = solver.state.copy(), drives["position_gain"].copy()
+        control, motor_rows = solver.control[0], self.motor_rows
+        before, gains = solver.state.copy(), motor_rows["position_gain"].copy()
         whole, told = failure, [control[name] for name in TOLD]
         control["dt"] *= 0.5
         control["recovery"] *= 0.5  # they are shares per step
-        drives["position_gain"] *= 0.5
+        motor_rows["position_gain"] *= 0.5
         try:
             failure = self.advance(find, halvings - 1) or self.advance(find, halvings - 1)
         finally:
             control["dt"] *= 2.0
             control["recovery"] *= 2.0
-            drives["position_gain"] = gains
+            motor_rows["position_gain"] = gains
             if failure:  # the second half's finder may raise too
                 solver.state[:] = before
                 control["factored"] = 0
@@ -298,12 +302,12 @@ class BoundedStep:
         Returns:
             Whether anything is exerted.
         """
-        if not (np.any(self.drives["force"] > 0.0) or self.bounds.soft.nc):
+        if not (np.any(self.motor_rows["force"] > 0.0) or self.inequalities.force_limited.nc):
             return False
         before, control = self.solver.state.copy(), self.solver.control.copy()
         exerted = np.zeros_like(self._exerted)
         if self.step() == DONE:
-            pressing = int(self.report[PULLED]) + self.bounds.soft.nc
+            pressing = int(self.report[WITH_FRICTION]) + self.inequalities.force_limited.nc
             exerted = REMEMBERED * self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
         self.solver.state[:], self.solver.control[:] = before, control
         self.solver.control[0]["factored"] = 0
@@ -313,25 +317,37 @@ class BoundedStep:
         return bool(exerted.any())
 
     def _now(self) -> tuple[np.ndarray, np.ndarray, Array]:
-        """Prescribed motions of guides and of constraints that give way, and forces."""
-        guided, soft = self.bounds.guides.encoded, self.bounds.soft
+        """Prescribed motions along loop axes and of constraints with a force limit, and forces."""
+        axis_rows, force_limited = (
+            self.inequalities.loop_axes.encoded,
+            self.inequalities.force_limited,
+        )
         first, second = self._still
-        if guided.motions:
-            first = guided.targets(np.array([self.solver.t]))[0]
-        if soft.motions:
-            second = soft.targets(np.array([self.solver.t]))[0]
+        if axis_rows.motions:
+            first = axis_rows.targets(np.array([self.solver.t]))[0]
+        if force_limited.motions:
+            second = force_limited.targets(np.array([self.solver.t]))[0]
         return first, second, self.solver.forces(0)
 
     def _allocate(self, contacts: int) -> None:
         """Make room for ``contacts`` contacts."""
-        solver, guided, soft = self.solver, self.bounds.guides.encoded, self.bounds.soft
+        solver, axis_rows, force_limited = (
+            self.solver,
+            self.inequalities.loop_axes.encoded,
+            self.inequalities.force_limited,
+        )
         nc, nv = solver.encoded.nc, solver.mechanism.nv
         self._size, held = contacts, 3 * contacts
-        rows = len(self.drives) + len(self.stops) + soft.nc + ROWS_OF_CONTACT * contacts
+        rows = (
+            len(self.motor_rows)
+            + len(self.joint_limits)
+            + force_limited.nc
+            + ROWS_OF_CONTACT * contacts
+        )
         before = self.impulses
-        self._still = guided.targets(np.zeros(1))[0], soft.targets(np.zeros(1))[0]
+        self._still = axis_rows.targets(np.zeros(1))[0], force_limited.targets(np.zeros(1))[0]
         self.first, self.C = np.zeros(contacts), np.zeros((2, rows, nv))
-        self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, BOUND)
+        self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, ROW_BOUNDS)
         self.impulses = np.zeros((IMPULSES, max(rows, nv)))
         shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
         self.impulses[:, :shared] = before[:, :shared]
@@ -347,18 +363,18 @@ class BoundedStep:
             np.zeros((2, nc)),
             np.zeros((2, held)),
             np.zeros((contacts, HELD_COLUMNS)),
-            self.drives,
-            self.stops,
-            guided.loops,
-            guided.couplings,
-            guided.terms,
+            self.motor_rows,
+            self.joint_limits,
+            axis_rows.loops,
+            axis_rows.couplings,
+            axis_rows.terms,
             self.positions,
-            np.zeros((len(guided.loops), nv)),
-            self.bounds.pulls,
-            soft.loops,
-            soft.couplings,
-            soft.terms,
-            self.soft_rows,
+            np.zeros((len(axis_rows.loops), nv)),
+            self.inequalities.force_limits,
+            force_limited.loops,
+            force_limited.couplings,
+            force_limited.terms,
+            self.force_limited_rows,
             self.first,
             np.zeros((contacts, TOUCH_COLUMNS)),
             self.C,
@@ -367,8 +383,8 @@ class BoundedStep:
             self.impulses,
         )
         rest = solver.still, *self._now(), NO_TOUCHES, self.report, self._address, STEP, 1
-        with announce_compilation(run_bounded):
-            call = StoredCall(run_bounded, arrays, rest)
+        with announce_compilation(run_inequalities):
+            call = StoredCall(run_inequalities, arrays, rest)
         self._run, owned = call.call, {id(array) for array in solver.arrays}
         kept = [array for array in call.arrays if id(array) not in owned]
         self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])

@@ -117,11 +117,11 @@ def add_element(effort: Effort, poses: Records[Pose]) -> None:
 def add_generalised(effort: Effort, axes: Records[Axis], wrench: Pair, forces: Array) -> None:
     """Add the forces (nv,) on the rates of a wrench on b and its opposite on a."""
     k = effort.axis_b
-    while k != effort.stop:
+    while k != effort.common_axis:
         forces[k] += power(wrench, axis_twist(axes[k]))
         k = axes[k].below
     k = effort.axis_a
-    while k != effort.stop:
+    while k != effort.common_axis:
         forces[k] -= power(wrench, axis_twist(axes[k]))
         k = axes[k].below
 

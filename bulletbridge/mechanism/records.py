@@ -92,7 +92,7 @@ class Effort:
     body_b: Int
     axis_a: Int  # last axis that moves each
     axis_b: Int
-    stop: Int  # last axis that moves both bodies alike, or -1
+    common_axis: Int  # last axis that moves both bodies alike, or -1
     R_a: Mat3  # frames in their bodies
     p_a: Vec3
     R_b: Mat3

@@ -23,7 +23,7 @@ from bulletbridge.engine.force_signals import ForceSignal
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import BulletBridgeWarning, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.inequalities.bounds import beyond_limits
+from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
@@ -32,7 +32,7 @@ from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import JointForce, ModelSpec
 from bulletbridge.system.assembly import Assembly
-from bulletbridge.system.options import BoundedSolver, Integrator, Springs
+from bulletbridge.system.options import ImpulseSolver, Integrator, Springs
 from bulletbridge.system.system import System
 
 
@@ -54,7 +54,7 @@ class SystemOptions(TypedDict, total=False):
     contacts: bool
     limits: bool
     springs: Springs | None
-    bounded_solver: BoundedSolver
+    impulse_solver: ImpulseSolver
     solver: SolverName
     tolerances: Tolerances | None
 

@@ -10,8 +10,8 @@ from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
-    Freedom,
     JointModel,
+    LoopAxis,
     LoopJoint,
     Motor,
     Twist,
@@ -120,7 +120,7 @@ def _force_limit(keys: Keys) -> tuple[float | None, float]:
     return keys["max_force"].not_negative() if "max_force" in keys else None, erp
 
 
-def _freedom(node: Node) -> Freedom:
+def _freedom(node: Node) -> LoopAxis:
     springs = ("stiffness", "damping", "rest")
     keys = node.mapping((), ("limits", "friction", "motor", *springs, "force"))
     limits: tuple[float, float] | None = None
@@ -129,7 +129,7 @@ def _freedom(node: Node) -> Freedom:
         if len(numbers) != 2 or numbers[0] > numbers[1]:
             keys["limits"].fail("must be two numbers, the lower one first")
         limits = numbers[0], numbers[1]
-    return Freedom(
+    return LoopAxis(
         limits,
         keys["friction"].not_negative() if "friction" in keys else 0.0,
         _motor(keys["motor"]) if "motor" in keys else None,

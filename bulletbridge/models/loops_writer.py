@@ -16,7 +16,7 @@ from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
     Frame,
-    Freedom,
+    LoopAxis,
     LoopJoint,
     Motor,
 )
@@ -131,7 +131,7 @@ def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
     return said
 
 
-def _say_freedom(freedom: Freedom) -> dict[str, Any]:
+def _say_freedom(freedom: LoopAxis) -> dict[str, Any]:
     said = _unless("limits", freedom.limits, None) | _unless("friction", freedom.friction, 0.0)
     if freedom.motor is not None:
         plain = asdict(Motor(freedom.motor.force))

@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
-    Bound,
-    Mixed,
+    ComplementarityProblem,
+    RowBounds,
     clip,
     cone_scale,
     mixed_problem,
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 @helper
-def put_fixed(p: Mixed, i: int, n: int, value: float) -> None:
+def put_bound_row(p: ComplementarityProblem, i: int, n: int, value: float) -> None:
     """Newton row: x_i goes to a value."""
     for j in range(n):
         p.A[i, j] = 0.0
@@ -70,17 +70,17 @@ def put_fixed(p: Mixed, i: int, n: int, value: float) -> None:
 
 
 @helper
-def put_still(p: Mixed, i: int, n: int, steady: float) -> None:
-    """Newton row: w_i goes to zero; ``steady`` makes up for dependent rows."""
+def put_sticking_rows(p: ComplementarityProblem, i: int, n: int, regularisation: float) -> None:
+    """Newton row: w_i goes to zero; ``regularisation`` makes up for dependent rows."""
     for j in range(n):
         p.A[i, j] = p.D[i, j]
-    p.A[i, i] += steady
+    p.A[i, i] += regularisation
     p.step[i] = -p.w[i]
 
 
 @helper
-def put_sliding(
-    p: Mixed, i: int, n: int, d: float, first: float, second: float, length: float
+def put_sliding_rows(
+    p: ComplementarityProblem, i: int, n: int, d: float, first: float, second: float, length: float
 ) -> None:
     """Newton rows of a cone at its rim: z = r p/|p| with z = x/mu, p = z - mu w/d."""
     bound = p.bounds[i]
@@ -91,7 +91,7 @@ def put_sliding(
     for k in range(bound.count):
         mu = p.bounds[i + k].mu
         if not mu > 0.0:
-            put_fixed(p, i + k, n, 0.0)
+            put_bound_row(p, i + k, n, 0.0)
             continue
         for j in range(n):
             p.A[i + k, j] = 0.0
@@ -137,7 +137,7 @@ def solve_dense(A: Array, b: Array, n: int) -> bool:
 
 
 @outlined
-def newton_direction(p: Mixed, n: int, steady: float) -> bool:
+def newton_direction(p: ComplementarityProblem, n: int, regularisation: float) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x."""
     i = 0
     while i < n:
@@ -146,9 +146,9 @@ def newton_direction(p: Mixed, n: int, steady: float) -> bool:
             d = p.D[i, i]
             wanted = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]
             if not d > 0.0 or not bound.lower <= wanted <= bound.upper:
-                put_fixed(p, i, n, clip(bound, wanted))
+                put_bound_row(p, i, n, clip(bound, wanted))
             else:
-                put_still(p, i, n, steady)
+                put_sticking_rows(p, i, n, regularisation)
             i += 1
             continue
         d = cone_scale(p, i)
@@ -157,19 +157,21 @@ def newton_direction(p: Mixed, n: int, steady: float) -> bool:
             first, second, length = scaled(p, i, d, p.x, p.w)
         radius = max(0.0, p.x[bound.owner])
         if d > 0.0 and length > radius:
-            put_sliding(p, i, n, d, first, second, length)
+            put_sliding_rows(p, i, n, d, first, second, length)
         else:
             for k in range(bound.count):
                 if d > 0.0 and p.bounds[i + k].mu > 0.0:
-                    put_still(p, i + k, n, steady)
+                    put_sticking_rows(p, i + k, n, regularisation)
                 else:
-                    put_fixed(p, i + k, n, 0.0)
+                    put_bound_row(p, i + k, n, 0.0)
         i += bound.count
     return solve_dense(p.A, p.step, n)
 
 
 @outlined
-def newton(p: Mixed, n: int, tolerance: float, least: int, most: int) -> tuple[float, int]:
+def newton(
+    p: ComplementarityProblem, n: int, tolerance: float, least: int, most: int
+) -> tuple[float, int]:
     """Newton from x, which ends where the residual was least; that and the steps taken.
 
     Steps are not damped: active sets that change make the residual rise before it falls. ``least``
@@ -181,14 +183,14 @@ def newton(p: Mixed, n: int, tolerance: float, least: int, most: int) -> tuple[f
         return residual, 0
     for i in range(n):
         p.best[i] = p.x[i]
-    steady = 0.0
+    regularisation = 0.0
     if least == 0:
         for i in range(n):
-            steady = max(steady, LIGHTEST * p.D[i, i])
+            regularisation = max(regularisation, LIGHTEST * p.D[i, i])
     for count in range(most):
         if residual <= tolerance and count >= least:
             return residual, count
-        if not newton_direction(p, n, steady):
+        if not newton_direction(p, n, regularisation):
             break
         for i in range(n):
             p.x[i] += p.step[i]
@@ -205,7 +207,7 @@ def newton(p: Mixed, n: int, tolerance: float, least: int, most: int) -> tuple[f
 
 
 @helper
-def anchor(p: Mixed, n: int, rho: float, at_x: bool) -> None:
+def add_proximal_term(p: ComplementarityProblem, n: int, rho: float, at_x: bool) -> None:
     """Make every row softer, measured from where x is now or from the centre.
 
     By rho times its diagonal; for zero by its weight.
@@ -217,7 +219,7 @@ def anchor(p: Mixed, n: int, rho: float, at_x: bool) -> None:
 
 
 @helper
-def release(p: Mixed, n: int) -> float:
+def release(p: ComplementarityProblem, n: int) -> float:
     """Take all softness away; the residual at x, whose velocities are computed."""
     for i in range(n):
         p.D[i, i], p.b[i] = p.diagonal[i], p.right[i]
@@ -226,7 +228,7 @@ def release(p: Mixed, n: int) -> float:
 
 
 @outlined
-def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int]:
+def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
@@ -234,18 +236,18 @@ def attempt(p: Mixed, n: int, tolerance: float, along: bool) -> tuple[float, int
 
 
 @outlined
-def settle(p: Mixed, n: int, tolerance: float) -> tuple[float, int]:
+def settle(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
     """Newton for the solution of least weighted norm, from x; residual and steps.
 
     p.diagonal and p.right are those of the problem, which comes back as it was.
     """
-    anchor(p, n, 0.0, False)
+    add_proximal_term(p, n, 0.0, False)
     softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS)
     residual = release(p, n)
     for _ in range(MOST_PASSES):
         if residual <= tolerance or not softened <= tolerance:
             break
-        anchor(p, n, 0.0, True)
+        add_proximal_term(p, n, 0.0, True)
         softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS)
         new = release(p, n)
         newtons += steps
@@ -256,7 +258,7 @@ def settle(p: Mixed, n: int, tolerance: float) -> tuple[float, int]:
 
 
 @outlined
-def find(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
+def find(p: ComplementarityProblem, n: int, tolerance: float, stages: int) -> Outcome:
     """Solve from x by sweeps and Newton, and by a sequence of softer problems where that fails.
 
     Rows that nearly depend on each other, or contradict each other by round-off, are approached by
@@ -272,7 +274,7 @@ def find(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
     for stage in range(stages):
         if residual <= tolerance:
             break
-        anchor(p, n, rho, True)
+        add_proximal_term(p, n, rho, True)
         _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
         new = release(p, n)
         sweeps, newtons = sweeps + SWEEPS, newtons + steps
@@ -285,7 +287,9 @@ def find(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
 
 
 @outlined
-def solve_mixed(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
+def solve_complementarity(
+    p: ComplementarityProblem, n: int, tolerance: float, stages: int
+) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 
     Of impulses that give the same motion, those of least weighted norm are taken.
@@ -318,7 +322,9 @@ def solve_mixed(p: Mixed, n: int, tolerance: float, stages: int) -> Outcome:
 
 
 @outlined
-def share(p: Mixed, n: int, tolerance: float, found: Outcome, before: int) -> Outcome:
+def share(
+    p: ComplementarityProblem, n: int, tolerance: float, found: Outcome, before: int
+) -> Outcome:
     """From a solution x to that of least weighted norm, if that solves as well.
 
     p.diagonal and p.right are those of the problem.
@@ -339,24 +345,24 @@ def share(p: Mixed, n: int, tolerance: float, found: Outcome, before: int) -> Ou
 def solve_mixed_problem(
     D: Array,
     b: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
     x: Array,
     w: Array,
     A: Array,
     vectors: Array,
     tolerance: float,
 ) -> tuple[float, int, int]:
-    """``solve_mixed`` on its own, all rows weighted alike; A (n, n), vectors (ROOM, n) scratch."""
+    """A problem on its own, rows weighted alike; scratch A (n, n), vectors (ROOM, n)."""
     p = mixed_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
-    o = solve_mixed(p, len(b), tolerance, MOST_STAGES)
+    o = solve_complementarity(p, len(b), tolerance, MOST_STAGES)
     return o.residual, o.sweeps, o.newton
 
 
 @kernel
 def mixed_residual(
-    D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, vectors: Array
+    D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, vectors: Array
 ) -> float:
     """Residual of impulses x, whose velocities go to w; vectors (ROOM, n) scratch."""
     p = mixed_problem(D, b, bounds, x, w, D, vectors)

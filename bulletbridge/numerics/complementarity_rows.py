@@ -7,7 +7,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
 
 
-class Bound:
+class RowBounds:
     """One row; those of a cone follow each other."""
 
     lower: Real  # of the impulse, for rows of no cone
@@ -18,7 +18,7 @@ class Bound:
     mu: Real  # semi-axis of the cone in this row, per impulse of its owner
 
 
-BOUND = dtype_of(Bound)
+ROW_BOUNDS = dtype_of(RowBounds)
 
 
 LEAST_ALONG = 1e-3
@@ -29,12 +29,12 @@ ROOM = 7
 """Lines of scratch of a problem."""
 
 
-class Mixed(NamedTuple):
+class ComplementarityProblem(NamedTuple):
     """A problem and the room to solve it in."""
 
     D: Array  # (n, n)
     b: Array  # (n,)
-    bounds: Records[Bound]
+    bounds: Records[RowBounds]
     x: Array  # (n,) warm start, solution
     w: Array  # (n,) velocities D x + b
     A: Array  # (n, n) scratch of Newton's method
@@ -48,7 +48,7 @@ class Mixed(NamedTuple):
 
 
 @helper
-def velocity(p: Mixed, i: int, n: int) -> float:
+def velocity(p: ComplementarityProblem, i: int, n: int) -> float:
     """Velocity of row i at x."""
     total = p.b[i]
     for j in range(n):
@@ -57,7 +57,7 @@ def velocity(p: Mixed, i: int, n: int) -> float:
 
 
 @helper
-def cone_scale(p: Mixed, i: int) -> float:
+def cone_scale(p: ComplementarityProblem, i: int) -> float:
     """d of the natural map of the cone that begins at row i, in its scaled coordinates."""
     d = p.bounds[i].mu ** 2 * p.D[i, i]
     if p.bounds[i].count == 2:
@@ -68,7 +68,9 @@ def cone_scale(p: Mixed, i: int) -> float:
 
 
 @helper
-def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float, float]:
+def scaled(
+    p: ComplementarityProblem, i: int, d: float, x: Array, w: Array
+) -> tuple[float, float, float]:
     """x/mu - mu w/d of a cone's two rows (the second zero for one), and its length."""
     mu = p.bounds[i].mu
     first = x[i] / mu - mu * w[i] / d if mu > 0.0 else 0.0
@@ -81,10 +83,10 @@ def scaled(p: Mixed, i: int, d: float, x: Array, w: Array) -> tuple[float, float
 
 @helper
 def mixed_problem(
-    D: Array, b: Array, bounds: Records[Bound], x: Array, w: Array, A: Array, room: Array
-) -> Mixed:
+    D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, A: Array, room: Array
+) -> ComplementarityProblem:
     """A problem with its scratch and weights in the first ROOM lines of ``room``."""
-    return Mixed(
+    return ComplementarityProblem(
         D,
         b,
         bounds,
@@ -102,13 +104,13 @@ def mixed_problem(
 
 
 @helper
-def clip(bound: Bound, x: float) -> float:
+def clip(bound: RowBounds, x: float) -> float:
     """The nearest impulse that a bounded row allows."""
     return min(max(x, bound.lower), bound.upper)
 
 
 @outlined
-def sweep(p: Mixed, n: int, along: bool) -> None:
+def sweep(p: ComplementarityProblem, n: int, along: bool) -> None:
     """One Gauss-Seidel pass, in place; w is refreshed on the way.
 
     Where friction feeds a normal it may throw row after row back and forth between two states:
@@ -129,7 +131,7 @@ def sweep(p: Mixed, n: int, along: bool) -> None:
 
 
 @helper
-def put_along(p: Mixed, i: int, n: int) -> None:
+def put_along(p: ComplementarityProblem, i: int, n: int) -> None:
     """Nearest impulse of normal i with the cone after it in proportion to that which stops it."""
     cone, d, share = i + 1, p.D[i, i], 0.0
     p.w[i] = velocity(p, i, n)
@@ -143,7 +145,7 @@ def put_along(p: Mixed, i: int, n: int) -> None:
 
 
 @helper
-def put_within(p: Mixed, i: int, n: int) -> None:
+def put_within(p: ComplementarityProblem, i: int, n: int) -> None:
     """Nearest impulse of a bounded row to that which stops it."""
     p.w[i] = velocity(p, i, n)
     if p.D[i, i] > 0.0:
@@ -151,7 +153,7 @@ def put_within(p: Mixed, i: int, n: int) -> None:
 
 
 @helper
-def put_on_cone(p: Mixed, i: int, n: int) -> None:
+def put_on_cone(p: ComplementarityProblem, i: int, n: int) -> None:
     """Nearest impulses within the cone that begins at row i to those which stop it."""
     bound = p.bounds[i]
     for k in range(bound.count):
@@ -167,7 +169,7 @@ def put_on_cone(p: Mixed, i: int, n: int) -> None:
 
 
 @outlined
-def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
+def residual_at(p: ComplementarityProblem, x: Array, w: Array, n: int) -> float:
     """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count.
 
     Infinite where a velocity is not finite: comparisons with what is not a number would pass it by.
@@ -201,7 +203,7 @@ def residual_at(p: Mixed, x: Array, w: Array, n: int) -> float:
 
 
 @outlined
-def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
+def velocities(p: ComplementarityProblem, x: Array, w: Array, n: int) -> None:
     """w = D x + b."""
     for i in range(n):
         total = p.b[i]
@@ -211,7 +213,7 @@ def velocities(p: Mixed, x: Array, w: Array, n: int) -> None:
 
 
 @outlined
-def relaxed_sweep(p: Mixed, n: int) -> None:
+def relaxed_sweep(p: ComplementarityProblem, n: int) -> None:
     """``sweep`` with friction cones that normals share in: the convex relaxation of Coulomb's law.
 
     A sliding contact may raise its normal instead of sliding, so sweeps tend to where none slides,
@@ -232,7 +234,7 @@ def relaxed_sweep(p: Mixed, n: int) -> None:
 
 
 @helper
-def share_cone(p: Mixed, i: int, n: int) -> None:
+def share_cone(p: ComplementarityProblem, i: int, n: int) -> None:
     """Nearest impulses of normal i and the cone after it, in the cone of both together."""
     cone = i + 1
     p.w[i] = velocity(p, i, n)

@@ -48,8 +48,8 @@ class ReferenceSolver:
             self._clarabel: Any = importlib.import_module("clarabel")
         except ImportError:
             raise ModelError(
-                "bounded_solver 'clarabel' is not installed; pip install 'bulletbridge[conic]', or"
-                " leave bounded_solver out for the compiled one"
+                "impulse_solver 'clarabel' is not installed; pip install 'bulletbridge[conic]', or"
+                " leave impulse_solver out for the compiled one"
             ) from None
 
     def __call__(self, D: Array, b: Array, bounds: np.ndarray) -> tuple[Array, float]:
@@ -82,7 +82,7 @@ class ReferenceSolver:
         if not least <= USABLE * size:
             raise StepError(
                 f"clarabel leaves a residual of {least:.2g} of velocities of {size:.2g}; leave"
-                " bounded_solver out"
+                " impulse_solver out"
             )
         return best, least
 

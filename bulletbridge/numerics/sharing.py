@@ -13,12 +13,17 @@ from bulletbridge.numerics.complementarity import (
     LIGHTEST,
     NEWTON_STEPS,
     Outcome,
-    anchor,
+    add_proximal_term,
     newton,
     release,
     settle,
 )
-from bulletbridge.numerics.complementarity_rows import Mixed, cone_scale, scaled, velocities
+from bulletbridge.numerics.complementarity_rows import (
+    ComplementarityProblem,
+    cone_scale,
+    scaled,
+    velocities,
+)
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.solution_selection import JAMMED
 
@@ -53,7 +58,7 @@ class Sharing(NamedTuple):
 
 
 @outlined
-def weigh(p: Mixed, loaded: int, n: int) -> None:
+def weigh(p: ComplementarityProblem, loaded: int, n: int) -> None:
     """Weights of the norm: motors by their bounds, limits and contacts by what is needed.
 
     Impulses count as shares of a motor's largest, or of that which alone would do what is hardest
@@ -89,7 +94,9 @@ def weigh(p: Mixed, loaded: int, n: int) -> None:
 
 
 @outlined
-def comply(p: Mixed, s: Sharing, motors: int, loaded: int, n: int, tolerance: float) -> Outcome:
+def comply(
+    p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: int, tolerance: float
+) -> Outcome:
     """Let motors give way to contacts, limits and friction that hold what motors move already.
 
     A robot whose motors hold its legs stands on more feet than it needs. What its motors ask for
@@ -138,7 +145,9 @@ def comply(p: Mixed, s: Sharing, motors: int, loaded: int, n: int, tolerance: fl
 
 
 @outlined
-def push_softly(p: Mixed, motors: int, loaded: int, n: int, tolerance: float) -> Outcome:
+def push_softly(
+    p: ComplementarityProblem, motors: int, loaded: int, n: int, tolerance: float
+) -> Outcome:
     """Solve for x from x with motors, limits and contacts softer by GIVES, as far as x changes.
 
     How bodies are moved out of each other need not be known to the last digit, and what holds them
@@ -146,7 +155,7 @@ def push_softly(p: Mixed, motors: int, loaded: int, n: int, tolerance: float) ->
     """
     for i in range(n):
         p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
-    anchor(p, n, GIVES, True)
+    add_proximal_term(p, n, GIVES, True)
     for i in range(motors, loaded):
         p.D[i, i] = p.diagonal[i] + p.weights[i]
         p.b[i] = p.right[i] - p.weights[i] * p.x[i]
@@ -156,7 +165,9 @@ def push_softly(p: Mixed, motors: int, loaded: int, n: int, tolerance: float) ->
 
 
 @outlined
-def soften(p: Mixed, s: Sharing, n: int, rho: float, tolerance: float, again: bool) -> bool:
+def soften(
+    p: ComplementarityProblem, s: Sharing, n: int, rho: float, tolerance: float, again: bool
+) -> bool:
     """Solve a problem that is softer by rho about s.start, or nothing, and mark rows that hold.
 
     Whether it was solved; else x stays where it was.
@@ -164,7 +175,7 @@ def soften(p: Mixed, s: Sharing, n: int, rho: float, tolerance: float, again: bo
     if again:
         for i in range(n):
             p.x[i] = s.start[i]
-    anchor(p, n, rho, True)
+    add_proximal_term(p, n, rho, True)
     residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS)
     solved = residual <= JAMMED * tolerance
     if solved or not again:
@@ -177,7 +188,7 @@ def soften(p: Mixed, s: Sharing, n: int, rho: float, tolerance: float, again: bo
 
 
 @outlined
-def mark(p: Mixed, s: Sharing, n: int, more: bool) -> bool:
+def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
     """Find the rows that hold at x, whose velocities are known; whether there are new ones.
 
     With ``more`` those that held before count still: what agrees with more rows than hold agrees
@@ -201,7 +212,7 @@ def mark(p: Mixed, s: Sharing, n: int, more: bool) -> bool:
 
 
 @outlined
-def agree(p: Mixed, s: Sharing, motors: int, loaded: int, n: int) -> None:
+def agree(p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: int) -> None:
     """Take out of what motors ask for what loops, and rows that hold, forbid them to do together.
 
     What is left differs least from what was asked, by the squares of their strengths: the
@@ -241,7 +252,7 @@ def agree(p: Mixed, s: Sharing, motors: int, loaded: int, n: int) -> None:
 
 
 @outlined
-def span(p: Mixed, s: Sharing, first: int, last: int, n: int, count: int) -> int:
+def span(p: ComplementarityProblem, s: Sharing, first: int, last: int, n: int, count: int) -> int:
     """Add directions that rows first to last move in to those in p.A; how many there are then.
 
     They are columns of D, not of the rows: what is weak is weaker still in them, and so out of the
@@ -268,7 +279,7 @@ def span(p: Mixed, s: Sharing, first: int, last: int, n: int, count: int) -> int
 
 
 @outlined
-def strengthened(p: Mixed, s: Sharing, k: int, n: int) -> float:
+def strengthened(p: ComplementarityProblem, s: Sharing, k: int, n: int) -> float:
     """Column k of D, times the strengths of its rows and its own, into p.step; its length."""
     total = 0.0
     for i in range(n):
@@ -278,7 +289,7 @@ def strengthened(p: Mixed, s: Sharing, k: int, n: int) -> float:
 
 
 @outlined
-def leave(p: Mixed, count: int, n: int) -> float:
+def leave(p: ComplementarityProblem, count: int, n: int) -> float:
     """Take from p.step what lies along the first rows of p.A; the length of what is left."""
     for j in range(count):
         along = 0.0

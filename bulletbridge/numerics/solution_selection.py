@@ -9,11 +9,16 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.numerics.complementarity import LIGHTEST, MOST_STAGES, Outcome, solve_mixed
+from bulletbridge.numerics.complementarity import (
+    LIGHTEST,
+    MOST_STAGES,
+    Outcome,
+    solve_complementarity,
+)
 from bulletbridge.numerics.complementarity_rows import (
     ROOM,
-    Bound,
-    Mixed,
+    ComplementarityProblem,
+    RowBounds,
     mixed_problem,
     relaxed_sweep,
     velocities,
@@ -34,7 +39,7 @@ SAME_LOAD = 1e-6
 """Share of the sum of all normal impulses by which rest may have more of them."""
 
 
-class Rest(NamedTuple):
+class Selection(NamedTuple):
     """What is known of the start of a step, and room."""
 
     start: Array  # (n,) velocities of the rows at the start
@@ -43,7 +48,7 @@ class Rest(NamedTuple):
 
 
 @outlined
-def slip_after_rest(p: Mixed, rest: Rest, n: int) -> float:
+def slip_after_rest(p: ComplementarityProblem, selection: Selection, n: int) -> float:
     """Largest slip at the end of a step among contacts that rested under load before it."""
     most, i = 0.0, 0
     while i < n:
@@ -51,18 +56,18 @@ def slip_after_rest(p: Mixed, rest: Rest, n: int) -> float:
         if bound.owner < 0:
             i += 1
             continue
-        before, after = math.fabs(rest.start[i]), math.fabs(p.w[i])
+        before, after = math.fabs(selection.start[i]), math.fabs(p.w[i])
         if bound.count == 2:
-            before = math.hypot(before, rest.start[i + 1])
+            before = math.hypot(before, selection.start[i + 1])
             after = math.hypot(after, p.w[i + 1])
-        if before <= AT_REST and rest.warm[bound.owner] > 0.0:
+        if before <= AT_REST and selection.warm[bound.owner] > 0.0:
             most = max(most, after)
         i += bound.count
     return most
 
 
 @helper
-def load(p: Mixed, n: int) -> float:
+def load(p: ComplementarityProblem, n: int) -> float:
     """Sum of the normal impulses."""
     total = 0.0
     for i in range(n):
@@ -72,8 +77,10 @@ def load(p: Mixed, n: int) -> float:
 
 
 @outlined
-def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
-    """``solve_mixed``; where that fails, or resting contacts begin to slide, again from elsewhere.
+def select_solution(
+    p: ComplementarityProblem, selection: Selection, n: int, tolerance: float
+) -> Outcome:
+    """Solve a problem; where that fails, or resting contacts begin to slide, again from elsewhere.
 
     The first attempt starts from x, others where the convex relaxation leads from no impulses, then
     from those of the last step. Until one solves, the best counts; then those that solve as well,
@@ -86,15 +93,15 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
         if attempt > 0:
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
-                p.x[i] = rest.warm[i] if attempt == 2 else 0.0
+                p.x[i] = selection.warm[i] if attempt == 2 else 0.0
             for _ in range(count):
                 relaxed_sweep(p, n)
             sweeps += count
-        outcome = solve_mixed(p, n, tolerance, MOST_STAGES)
+        outcome = solve_complementarity(p, n, tolerance, MOST_STAGES)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
         if outcome.residual == math.inf:
             continue
-        slipping, loaded = slip_after_rest(p, rest, n), load(p, n)
+        slipping, loaded = slip_after_rest(p, selection, n), load(p, n)
         better = outcome.residual < residual
         if residual <= jammed:
             as_well = outcome.residual <= max(residual, tolerance)
@@ -102,11 +109,11 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
         if better:
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
-                rest.found[i] = p.x[i]
+                selection.found[i] = p.x[i]
         if residual <= jammed and (slip <= STARTS or attempt == 2):
             break
     for i in range(n):
-        p.x[i] = rest.found[i] if residual < math.inf else math.nan
+        p.x[i] = selection.found[i] if residual < math.inf else math.nan
     velocities(p, p.x, p.w, n)
     return Outcome(residual, sweeps, newtons)
 
@@ -115,16 +122,16 @@ def solve_resting(p: Mixed, rest: Rest, n: int, tolerance: float) -> Outcome:
 def solve_resting_problem(
     D: Array,
     b: Array,
-    bounds: Records[Bound],
+    bounds: Records[RowBounds],
     x: Array,
     w: Array,
     A: Array,
     vectors: Array,
     tolerance: float,
 ) -> float:
-    """``solve_resting`` from x, all weighted alike; A (n, n), vectors (ROOM + 3, n) scratch."""
+    """``select_solution`` from x, all weighted alike; A (n, n), vectors (ROOM + 3, n) scratch."""
     p = mixed_problem(D, b, bounds, x, w, A, vectors)
-    rest = Rest(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
+    selection = Selection(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
     for i in range(len(b)):
-        p.weights[i], p.centre[i], rest.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
-    return solve_resting(p, rest, len(b), tolerance).residual
+        p.weights[i], p.centre[i], selection.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
+    return select_solution(p, selection, len(b), tolerance).residual

@@ -24,12 +24,12 @@ from bulletbridge.engine.step_kernel import run, run_by_stages, run_implicitly
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.formulations.equations import split_of
-from bulletbridge.inequalities.bounds import bounds_of, stops_of
+from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
 from bulletbridge.inequalities.filter import Filter, Filters
 from bulletbridge.inequalities.filter_kernel import run_filter
 from bulletbridge.inequalities.motors import Motors
-from bulletbridge.inequalities.step_kernel import run_bounded
-from bulletbridge.inequalities.stepper import BoundedStep
+from bulletbridge.inequalities.step_kernel import run_inequalities
+from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.build import empty_mechanism, with_joint
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import displace
@@ -52,9 +52,14 @@ def solver_of_a_hinge() -> Solver:
 def compile_bounded() -> None:
     """Compile the step with motors, limits and contacts."""
     solver = solver_of_a_hinge()
-    bounds = bounds_of(solver.mechanism, ())
-    drives = Motors(solver.mechanism, bounds.guides).records
-    BoundedStep(solver, drives, stops_of(solver.mechanism, bounds.guides, False), bounds)
+    inequalities = inequality_constraints_of(solver.mechanism, ())
+    motor_rows = Motors(solver.mechanism, inequalities.loop_axes).records
+    InequalityStepper(
+        solver,
+        motor_rows,
+        joint_limits_of(solver.mechanism, inequalities.loop_axes, False),
+        inequalities,
+    )
 
 
 def compile_filter() -> None:
@@ -84,7 +89,7 @@ RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
     kernel.__name__: (kernel, functools.partial(compile_step, kernel))
     for kernel in (run, run_by_stages, run_implicitly)
 } | {
-    run_bounded.__name__: (run_bounded, compile_bounded),
+    run_inequalities.__name__: (run_inequalities, compile_bounded),
     run_filter.__name__: (run_filter, compile_filter),
     bias.__name__: (bias, compile_terms),
 }

@@ -8,7 +8,7 @@ from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
 from bulletbridge.constraints.joint_geometry import joint_axis
-from bulletbridge.constraints.joint_models import gives_way
+from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import require_closed
@@ -19,15 +19,15 @@ from bulletbridge.numerics.records import Array
 
 
 def is_bounded(constraint: Constraint) -> bool:
-    """Whether it is a spring, or something along it or in it has bounded forces."""
+    """Whether it is a spring, or something along it or in it acts by inequalities."""
     if isinstance(constraint, Spring | TorsionSpring | Bushing):
         return True
     along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
-    return gives_way(constraint) or bool(along)
+    return has_force_limit(constraint) or bool(along)
 
 
 def require_rigid(constraint: Constraint) -> None:
-    """Refuse what has bounded forces: it is part of a system from its start, or never.
+    """Refuse what acts by inequalities: it is part of a system from its start, or never.
 
     Raises:
         ModelError: It says what to do.
@@ -38,7 +38,7 @@ def require_rigid(constraint: Constraint) -> None:
         )
     if is_bounded(constraint):
         raise ModelError(
-            f"'{constraint.name}' has bounded forces (max_force, turn or travel) and cannot come"
+            f"'{constraint.name}' acts by inequalities (max_force, turn or travel) and cannot come"
             " and go; give it to System, or leave them out"
         )
 

@@ -175,7 +175,7 @@ class Reconfigurable(QueriedState):
         Velocities change by the filter. All of them together may leave no freedom.
 
         Raises:
-            ModelError: A constraint names what does not exist, or has bounded forces.
+            ModelError: A constraint names what does not exist, or acts by inequalities.
             AssemblyError: A gap is too wide, or cannot be closed.
         """
         if same(self.constraints, tuple(constraints)) and self._decision is not None:
@@ -232,7 +232,7 @@ class Reconfigurable(QueriedState):
         ]
         if bounded[0] != bounded[1]:
             raise ModelError(
-                f"the state has the springs and constraints with bounded forces"
+                f"the state has the springs and constraints with forces within bounds"
                 f" {sorted(bounded[0])}, this system has {sorted(bounded[1])}; they cannot come and"
                 " go: restore it on a system that was made with them"
             )

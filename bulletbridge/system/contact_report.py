@@ -1,4 +1,4 @@
-"""What motors, limits, contacts and constraints exerted in the last step with bounded forces."""
+"""Forces of motors, limits, contacts and constraints in the last step with inequalities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +13,8 @@ from bulletbridge.formulations.system_dynamics import split_here
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.inequalities.impulse_step import STICKING
 from bulletbridge.inequalities.motors import Motors
-from bulletbridge.inequalities.step_kernel import APART, MOVING, PULLED, ROWS, X
-from bulletbridge.inequalities.stepper import BoundedStep
+from bulletbridge.inequalities.step_kernel import APART, MOVING, ROWS, WITH_FRICTION, X
+from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import (
     TOUCH_A,
@@ -77,7 +77,7 @@ class JointLoad:
     limit: float
 
 
-def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
+def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact, ...]:
     """All contacts of the last step."""
     names = {0: WORLD}
     for link in mechanism.links.values():
@@ -126,11 +126,11 @@ def contacts_of(step: BoundedStep, mechanism: Mechanism) -> tuple[Contact, ...]:
     return tuple(found)
 
 
-def joint_loads(step: BoundedStep, motors: Motors) -> dict[str, JointLoad]:
+def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]:
     """Motor, friction and limit of every joint that can have them."""
     x, dt = step.impulses[X], step.dt
     limits: dict[int, float] = {}
-    for stop in step.stops:
+    for stop in step.joint_limits:
         if stop["row"] >= 0:
             limits[int(stop["axis"])] = float(x[stop["row"]]) / dt
     exerted = motors.names, motors.forces, motors.frictions
@@ -140,16 +140,16 @@ def joint_loads(step: BoundedStep, motors: Motors) -> dict[str, JointLoad]:
     }
 
 
-def bounded_force(step: BoundedStep) -> Array:
-    """Forces (nv,) on the rates of all bounded rows of the last step [N m or N]."""
+def bounded_force(step: InequalityStepper) -> Array:
+    """Forces (nv,) on the rates of all inequality rows of the last step [N m or N]."""
     n = int(step.report[ROWS])
     return np.asarray(step.impulses[X, :n] @ step.C[1, :n] / step.dt, np.float64)
 
 
 def loaded_reactions(
-    step: BoundedStep, redundancy: Mapping[str, Redundancy]
+    step: InequalityStepper, redundancy: Mapping[str, Redundancy]
 ) -> dict[str, Reaction]:
-    """Reactions of all constraints with the bounded forces of the last step, at its start."""
+    """Reactions of all constraints with the forces within bounds of the last step, at its start."""
     solver = step.solver
     q, v, t = step.start
     tau = step.tau + bounded_force(step)
@@ -162,16 +162,16 @@ def loaded_reactions(
     return _with_guides(step, terms, t, found)
 
 
-def _pulls(step: BoundedStep, terms: Terms, t: float) -> dict[str, Reaction]:
-    """Reactions of the constraints that give way."""
-    soft, first = step.bounds.soft, int(step.report[PULLED])
-    lam = step.impulses[X, first : first + soft.nc] / step.dt
+def _pulls(step: InequalityStepper, terms: Terms, t: float) -> dict[str, Reaction]:
+    """Reactions of the constraints with a force limit."""
+    force_limited, first = step.inequalities.force_limited, int(step.report[WITH_FRICTION])
+    lam = step.impulses[X, first : first + force_limited.nc] / step.dt
     found: dict[str, Reaction] = {}
-    for index, (name, part) in enumerate(soft.rows.items()):
+    for index, (name, part) in enumerate(force_limited.rows.items()):
         point, force, torque = np.zeros((3, 3))
-        if index < len(soft.loops):
-            point, rows = step.solver.wrench_rows(terms, index, t, soft)
-            if step.bounds.pulls[index]["loop"] >= 0:
+        if index < len(force_limited.loops):
+            point, rows = step.solver.wrench_rows(terms, index, t, force_limited)
+            if step.inequalities.force_limits[index]["loop"] >= 0:
                 rows[:3] = rows[:3, 3:].T @ rows[:3]
             torque, force = np.split(lam[part] @ rows, 2)
         found[name] = Reaction(name, point, force, torque, lam[part], True)
@@ -179,12 +179,12 @@ def _pulls(step: BoundedStep, terms: Terms, t: float) -> dict[str, Reaction]:
 
 
 def _with_guides(
-    step: BoundedStep, terms: Terms, t: float, found: dict[str, Reaction]
+    step: InequalityStepper, terms: Terms, t: float, found: dict[str, Reaction]
 ) -> dict[str, Reaction]:
     """Reactions with what acts along the free motions of their loops."""
-    guided: Encoded = step.bounds.guides.encoded
+    guided: Encoded = step.inequalities.loop_axes.encoded
     for index, name in enumerate(guided.rows):
-        records = [r for table in (step.drives, step.stops) for r in table]
+        records = [r for table in (step.motor_rows, step.joint_limits) for r in table]
         impulse = sum(
             float(step.impulses[X, r["row"]])
             for r in records

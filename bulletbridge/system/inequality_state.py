@@ -1,4 +1,4 @@
-"""What a system has that exerts bounded forces, and what it exerted in the last step."""
+"""What a system has that exerts forces within bounds, and what it exerted in the last step."""
 
 from typing import Any
 
@@ -8,9 +8,13 @@ from bulletbridge.constraints.encode import encode_places
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.python_stepper import PythonStep
-from bulletbridge.inequalities.bounds import Complementarity, bounds_of, stops_of
+from bulletbridge.inequalities.constraints import (
+    Complementarity,
+    inequality_constraints_of,
+    joint_limits_of,
+)
 from bulletbridge.inequalities.motors import Motors
-from bulletbridge.inequalities.stepper import BoundedStep
+from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
@@ -23,7 +27,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
 )
 from bulletbridge.system.evaluation import Reaction
-from bulletbridge.system.options import BOUNDED, BoundedSolver, Integrator, World
+from bulletbridge.system.options import WITH_INEQUALITIES, ImpulseSolver, Integrator, World
 
 NEED_EULER = (
     "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
@@ -32,8 +36,8 @@ NEED_EULER = (
 )
 
 
-class BoundedState(Reconfigurable):
-    """A closed state with motors, joint friction, limits, contacts and constraints that give way.
+class InequalityState(Reconfigurable):
+    """A closed state with motors, joint friction, limits, contacts and force limits.
 
     Attributes:
         motors: Motors of the joints, all off at first but those of loop joints, and friction.
@@ -42,8 +46,8 @@ class BoundedState(Reconfigurable):
     _python: Adaptive | PythonStep | None
     _given_integrator: Integrator | None
 
-    def _set_bounded(
-        self, world: World | None, contacts: bool, limits: bool, bounded_solver: BoundedSolver
+    def _set_inequalities(
+        self, world: World | None, contacts: bool, limits: bool, impulse_solver: ImpulseSolver
     ) -> None:
         """Take the options of ``System``.
 
@@ -59,15 +63,24 @@ class BoundedState(Reconfigurable):
                 " the chain of segments without 'beams'"
             )
         self._touching, self._limits = contacts, limits
-        self._bounds = bounds_of(self.mechanism, self.constraints)
-        self._always_bounded = contacts or limits or self._bounds.any
-        self.motors = Motors(self.mechanism, self._bounds.guides)
-        soft, guided = self._bounds.soft, self._bounds.guides.encoded
-        self._given = Remembered(  # what may be set of them
-            [self.motors.records, self._bounds.pulls, soft.loops, soft.couplings, guided.loops]
+        self._inequalities = inequality_constraints_of(self.mechanism, self.constraints)
+        self._always_inequalities = contacts or limits or self._inequalities.any
+        self.motors = Motors(self.mechanism, self._inequalities.loop_axes)
+        force_limited, axis_rows = (
+            self._inequalities.force_limited,
+            self._inequalities.loop_axes.encoded,
         )
-        self._bounded: BoundedStep | None = None
-        self._reference = ReferenceSolver() if bounded_solver == "clarabel" else None
+        self._given = Remembered(  # what may be set of them
+            [
+                self.motors.records,
+                self._inequalities.force_limits,
+                force_limited.loops,
+                force_limited.couplings,
+                axis_rows.loops,
+            ]
+        )
+        self._inequality_stepper: InequalityStepper | None = None
+        self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
 
     @property
     def world(self) -> World | None:
@@ -101,39 +114,43 @@ class BoundedState(Reconfigurable):
     def forget(self) -> None:
         """Forget impulses to start from, loads and turns."""
         super().forget()
-        if self._bounded is not None:
-            self._bounded.forget()
+        if self._inequality_stepper is not None:
+            self._inequality_stepper.forget()
 
     def _save_parts(self) -> dict[str, Any]:
-        """Memories of what has bounded forces."""
-        bounded = None if self._bounded is None else self._bounded.memory()
+        """Memories of what acts by inequalities."""
+        bounded = None if self._inequality_stepper is None else self._inequality_stepper.memory()
         return {"bounded": bounded, "limits": self._given.copy()}
 
     def _restore_parts(self, parts: dict[str, Any]) -> None:
         """Go on from memories."""
         self._given.put_back(parts["limits"])
         self.motors.recall()
-        self._bounded, before = None, self._bounded
+        self._inequality_stepper, before = None, self._inequality_stepper
         self.motors.exerted = None
         if parts["bounded"] is not None:
             fits = before is not None and before.solver is self._solver
             step = before if before is not None and fits else self._make_bounded()
             step.recall(parts["bounded"])
-            self._bounded, self.motors.exerted = step, step.motor_forces
+            self._inequality_stepper, self.motors.exerted = step, step.motor_forces
 
-    def _make_bounded(self) -> BoundedStep:
-        stops = stops_of(self.mechanism, self._bounds.guides, self._limits)
-        return BoundedStep(self._solver, self.motors.records, stops, self._bounds, self._reference)
+    def _make_bounded(self) -> InequalityStepper:
+        joint_limits = joint_limits_of(self.mechanism, self._inequalities.loop_axes, self._limits)
+        return InequalityStepper(
+            self._solver, self.motors.records, joint_limits, self._inequalities, self._reference
+        )
 
     @property
-    def _has_bounded(self) -> bool:
-        """Whether anything has bounded forces."""
-        return self._always_bounded or self.motors.any_on
+    def _has_inequalities(self) -> bool:
+        """Whether anything acts by inequalities."""
+        return self._always_inequalities or self.motors.any_on
 
     @property
     def complementarity(self) -> Complementarity | None:
         """How motors, limits and contacts of the last step were solved; None without any."""
-        return None if self._bounded is None else self._bounded.complementarity
+        return (
+            None if self._inequality_stepper is None else self._inequality_stepper.complementarity
+        )
 
     def contacts(self) -> tuple[Contact, ...]:
         """Contacts of the last step and their forces, also those that carry nothing.
@@ -163,12 +180,12 @@ class BoundedState(Reconfigurable):
         return loaded_reactions(step, self.decision.by_name)
 
     @property
-    def _last_bounded(self) -> BoundedStep | None:
-        """The last step if it had bounded forces and the state is still that after it."""
-        step = self._bounded
+    def _last_bounded(self) -> InequalityStepper | None:
+        """The last step if it had forces within bounds and the state is still that after it."""
+        step = self._inequality_stepper
         return step if step is not None and step.current else None
 
-    def _bounded_step(self) -> int:
+    def _inequality_step(self) -> int:
         """One step with motors, limits and contacts; the failure that stopped it, or DONE.
 
         Raises:
@@ -176,50 +193,54 @@ class BoundedState(Reconfigurable):
         """
         solver = self._solver
         self._require_euler()
-        if self._bounded is None or self._bounded.solver is not solver:
-            new, before = self._make_bounded(), self._bounded
+        if self._inequality_stepper is None or self._inequality_stepper.solver is not solver:
+            new, before = self._make_bounded(), self._inequality_stepper
             if before is not None:  # turns are counted on when constraints come and go
                 new.positions[:] = before.positions
-            self._bounded, self.motors.exerted = new, new.motor_forces
+            self._inequality_stepper, self.motors.exerted = new, new.motor_forces
         if not self._touching:
-            return self._bounded.advance(None)
+            return self._inequality_stepper.advance(None)
         if self._world is None:
             raise WorldError(
                 "contacts are found in a world, and this copy has none; set system.world to bodies"
                 " that were read where the same ones are loaded"
             )
         try:
-            return self._bounded.advance(self._world.touches)
+            return self._inequality_stepper.advance(self._world.touches)
         except BaseException:
             self.write()
             raise
 
     def _require_euler(self) -> None:
-        """Refuse bounded forces under an integrator or formulation that does not have them.
+        """Refuse forces within bounds under an integrator or formulation that does not have them.
 
         Raises:
             ModelError: Another integrator was given, or another formulation.
         """
-        if self._python is not None or self._given_integrator not in (None, BOUNDED):
+        if self._python is not None or self._given_integrator not in (None, WITH_INEQUALITIES):
             raise ModelError(NEED_EULER)
 
     def set_max_force(self, name: str, force: float) -> None:
-        """Give a constraint that gives way another largest force [N or N m].
+        """Give a constraint with a force limit another largest force [N or N m].
 
         Raises:
             ModelError: There is no such constraint, or it was made without a force limit.
         """
-        index = list(self._bounds.soft.rows).index(name) if name in self._bounds.soft.rows else -1
+        index = (
+            list(self._inequalities.force_limited.rows).index(name)
+            if name in self._inequalities.force_limited.rows
+            else -1
+        )
         if index < 0 or not 0.0 <= force < np.inf:
             raise ModelError(
                 f"max_force {force} of '{name}' is not possible; name a constraint that was made"
                 " with a max_force, and give a finite number that is not negative"
             )
-        self._bounds.pulls[index]["force"] = force
+        self._inequalities.force_limits[index]["force"] = force
 
     def place(self, name: str, frame: np.ndarray) -> None:
         """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
-        for part in (self._bounds.soft, self._bounds.guides.encoded):
+        for part in (self._inequalities.force_limited, self._inequalities.loop_axes.encoded):
             for row in part.rows:
                 if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
                     part.place(row, frame)
@@ -229,13 +250,13 @@ class BoundedState(Reconfigurable):
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""
         super().rebase(mechanism)
-        for part in (self._bounds.soft, self._bounds.guides.encoded):
+        for part in (self._inequalities.force_limited, self._inequalities.loop_axes.encoded):
             encode_places(part, mechanism, self.constraints)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""
-        if name in self._bounds.soft.rows:
-            self._bounds.soft.set_offset(name, offset)
+        if name in self._inequalities.force_limited.rows:
+            self._inequalities.force_limited.set_offset(name, offset)
         else:
             super().set_offset(name, offset)
 

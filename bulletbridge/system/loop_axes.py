@@ -19,7 +19,7 @@ from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.numerics.records import Array
 
 
-class Modes(NamedTuple):
+class LoopAxisMotion(NamedTuple):
     """The free motions of a loop joint at a state, in the units of its twists.
 
     Attributes:
@@ -36,7 +36,9 @@ class Modes(NamedTuple):
     jacobian: Array
 
 
-def free_modes(constraints: Sequence[Constraint], name: str, kinematics: Kinematics) -> Modes:
+def loop_axis_motion(
+    constraints: Sequence[Constraint], name: str, kinematics: Kinematics
+) -> LoopAxisMotion:
     """The free motions of the loop joint ``name``.
 
     Raises:
@@ -62,4 +64,4 @@ def free_modes(constraints: Sequence[Constraint], name: str, kinematics: Kinemat
     turn = Rotation.from_matrix(R_a.T @ R_b).as_rotvec()
     jacobian = psi @ twist
     position = psi @ np.concatenate([turn, R_a.T @ apart])
-    return Modes(position, jacobian @ kinematics.v, jacobian)
+    return LoopAxisMotion(position, jacobian @ kinematics.v, jacobian)

@@ -30,13 +30,13 @@ COMPILED = {
     "radau": RADAU,
 }
 """Integrators that are compiled with the projector."""
-BOUNDED: Integrator = "semi_implicit_euler"
-"""The one that has bounded forces, and springs at the end of a step."""
+WITH_INEQUALITIES: Integrator = "semi_implicit_euler"
+"""The one that acts by inequalities, and springs at the end of a step."""
 CONTROLLED = ("dop853", "radau")
 """Those with error control."""
 INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
-BoundedSolver = Literal["compiled", "clarabel"]
+ImpulseSolver = Literal["compiled", "clarabel"]
 
 
 class World(Protocol):
@@ -95,13 +95,13 @@ class Status:
     rejected: int
 
 
-def chosen(given: Integrator | None, bounded: bool) -> Integrator:
+def chosen(given: Integrator | None, with_inequalities: bool) -> Integrator:
     """The integrator of a step: the one given, or else the one that is best for its cost.
 
     That is ``verlet``, by measurement (``benchmarks/default_integrator.py``), and where forces are
-    ``bounded``, or springs act at the end of the step, the one that has them.
+    ``with_inequalities``, or springs act at the end of the step, the one that has them.
     """
-    return given or (BOUNDED if bounded else "verlet")
+    return given or (WITH_INEQUALITIES if with_inequalities else "verlet")
 
 
 def check_step(dt: float) -> None:
@@ -121,7 +121,7 @@ def check_options(
     passes: int | None,
     velocity_filter: bool,
     springs: str | None,
-    bounded_solver: str,
+    impulse_solver: str,
     tolerances: tuple[float | None, float],
 ) -> None:
     """Refuse options that mean nothing; ``tolerances`` are rtol and atol, None the default.
@@ -134,14 +134,14 @@ def check_options(
         ("integrator", integrator, INTEGRATORS),
         ("correction", correction, get_args(Directions)),
         ("springs", springs, get_args(Springs)),
-        ("bounded_solver", bounded_solver, get_args(BoundedSolver)),
+        ("impulse_solver", impulse_solver, get_args(ImpulseSolver)),
     ):
         if given is not None and given not in known:
             raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
-    if springs == "implicit" and integrator not in (None, BOUNDED):
+    if springs == "implicit" and integrator not in (None, WITH_INEQUALITIES):
         raise ModelError(
-            f"springs='implicit' is for {BOUNDED}, and {integrator} takes them as they are; leave"
-            " springs or integrator out"
+            f"springs='implicit' is for {WITH_INEQUALITIES}, and {integrator} takes them as they"
+            " are; leave springs or integrator out"
         )
     if passes is not None and not (is_count(passes) and passes >= 0):
         raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")

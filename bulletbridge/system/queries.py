@@ -17,7 +17,7 @@ from bulletbridge.system.evaluation import (
     reactions,
     spring_forces,
 )
-from bulletbridge.system.loop_axes import Modes, free_modes
+from bulletbridge.system.loop_axes import LoopAxisMotion, loop_axis_motion
 from bulletbridge.system.state import ClosedState
 
 
@@ -88,10 +88,10 @@ class QueriedState(ClosedState):
         moment = np.zeros(3) if torque is None else np.asarray(torque, float)
         return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
 
-    def modes(self, name: str) -> Modes:
+    def modes(self, name: str) -> LoopAxisMotion:
         """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
 
         Raises:
             ModelError: There is no such loop joint, or it is universal or driven.
         """
-        return free_modes(self.constraints, name, self.kinematics())
+        return loop_axis_motion(self.constraints, name, self.kinematics())

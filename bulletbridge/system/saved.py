@@ -57,7 +57,7 @@ class SavedState:
         mechanism: Names and a digest of what is simulated.
         options: How, by the arguments of ``System``.
         sets: Constraints in force, then those that are remembered, with their solvers' memories.
-        parts: Memories of motors, bounded steps and error control.
+        parts: Memories of motors, steps with inequalities and error control.
         world: What the world remembers of contacts; None without them.
     """
 

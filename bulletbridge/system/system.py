@@ -20,15 +20,15 @@ from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.python_stepper import PythonStep
 from bulletbridge.formulations.registry import formulation_of
-from bulletbridge.inequalities.step_kernel import run_bounded
+from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.system.options import (
-    BOUNDED,
     COMPILED,
     CONTROLLED,
-    BoundedSolver,
+    WITH_INEQUALITIES,
+    ImpulseSolver,
     Integrator,
     Springs,
     World,
@@ -81,7 +81,7 @@ class System(WorldState):
             price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
             nothing and need w dt < 2. None: implicit with that integrator and with the default.
             All other integrators know but one way.
-        bounded_solver: What solves for the impulses of motors, limits and contacts: the
+        impulse_solver: What solves for the impulses of motors, limits and contacts: the
             ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
             for hard cases.
         solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
@@ -118,7 +118,7 @@ class System(WorldState):
         velocity_filter: bool = True,
         contacts: bool = False,
         limits: bool = False,
-        bounded_solver: BoundedSolver = "compiled",
+        impulse_solver: ImpulseSolver = "compiled",
         solver: SolverName = "auto",
         springs: Springs | None = None,
         allow_structure: bool = False,
@@ -131,7 +131,7 @@ class System(WorldState):
             passes,
             velocity_filter,
             springs,
-            bounded_solver,
+            impulse_solver,
             (rtol, atol),
         )
         make = formulation_of(formulation)
@@ -148,7 +148,7 @@ class System(WorldState):
             velocity_filter=velocity_filter,
             contacts=contacts,
             limits=limits,
-            bounded_solver=bounded_solver,
+            impulse_solver=impulse_solver,
             solver=solver,
             springs=springs,
             tolerances=self.tolerances,
@@ -156,7 +156,7 @@ class System(WorldState):
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
         self._full.script = script(mechanism, forces or {})
-        self._set_bounded(world, contacts, limits, bounded_solver)
+        self._set_inequalities(world, contacts, limits, impulse_solver)
         self._given_integrator = integrator
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
@@ -164,12 +164,12 @@ class System(WorldState):
             if integrator == "radau" or rtol is None:
                 raise ModelError(NEED_PROJECTOR)
             self._python = Adaptive(rtol, atol, make)
-        elif not (projector and velocity_filter and (integrator or BOUNDED) in COMPILED):
-            method = chosen(integrator, self._has_bounded)
+        elif not (projector and velocity_filter and (integrator or WITH_INEQUALITIES) in COMPILED):
+            method = chosen(integrator, self._has_inequalities)
             self._python = PythonStep(make, method, correction, passes, velocity_filter)
-        if self._has_bounded:
+        if self._has_inequalities:
             self._require_euler()
-        check_solver(solver, self._python is None and not self._has_bounded)
+        check_solver(solver, self._python is None and not self._has_inequalities)
         self._full.backend = solver
         control = self._full.control[0]
         control["dt"] = dt
@@ -178,9 +178,13 @@ class System(WorldState):
             control["rtol"], control["atol"] = 1e-12 if rtol is None else rtol, atol
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        compiled = self._python is None and integrator in (None, BOUNDED)
+        compiled = self._python is None and integrator in (None, WITH_INEQUALITIES)
         self._take_springs(compiled and springs != "explicit" and has_springs(self._full))
-        stepped = run_bounded if self._has_bounded else stepping_kernel(int(control["integrator"]))
+        stepped = (
+            run_inequalities
+            if self._has_inequalities
+            else stepping_kernel(int(control["integrator"]))
+        )
         compile_ahead(bias, run, stepped)  # setting up takes the small ones first
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
@@ -199,7 +203,7 @@ class System(WorldState):
     def integrator(self) -> Integrator:
         """That of the next step: the one given, or the default for what acts now."""
         implicit = bool(self._solver.control[0]["implicit"])
-        return chosen(self._given_integrator, self._has_bounded or implicit)
+        return chosen(self._given_integrator, self._has_inequalities or implicit)
 
     @property
     def dt(self) -> float:
@@ -297,7 +301,7 @@ class System(WorldState):
         contacts = given.pop("contacts")
         system = cls(mechanism, [carried.part for carried in constraints], **given)
         system._touching = system._options["contacts"] = contacts
-        system._always_bounded |= contacts
+        system._always_inequalities |= contacts
         system.restore(state)
         return system
 
@@ -317,7 +321,7 @@ class System(WorldState):
 
         An integrator that was given and has no such springs is left as it is.
         """
-        if self._given_integrator in (None, BOUNDED) and too_fast(self._solver):
+        if self._given_integrator in (None, WITH_INEQUALITIES) and too_fast(self._solver):
             self._take_springs(self._python is None)
 
     def _take_springs(self, implicit: bool) -> None:
@@ -344,14 +348,14 @@ class System(WorldState):
         while failure and self._reconsider(failure):
             failure = self._one_step()
         if failure:
-            raise_failure(self._solver, failure, not (self._has_bounded or self._python))
+            raise_failure(self._solver, failure, not (self._has_inequalities or self._python))
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
 
     def _one_step(self) -> int:
         """Advance by one step; the failure that stopped it, or DONE."""
-        if self._always_bounded or self.motors.on:
-            return self._bounded_step()
+        if self._always_inequalities or self.motors.on:
+            return self._inequality_step()
         if self._python is not None:
             return self._python.step(self._solver, self.dt)
         return self._solver.step()
@@ -368,7 +372,7 @@ class System(WorldState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is not None or self._has_bounded:
+        if self._python is not None or self._has_inequalities:
             for n in range(steps):
                 self.step(write=False)
                 if (n + 1) % every == 0:
@@ -392,7 +396,7 @@ class System(WorldState):
             ModelError: The system steps in Python.
             AssemblyError: The loops are open; call ``assemble`` first.
         """
-        if self._python is not None or self._has_bounded:
+        if self._python is not None or self._has_inequalities:
             raise ModelError(
                 "rollouts of many worlds are for the compiled step, without motors, joint friction,"
                 " limits, contacts and force limits, with the projector and one of"

@@ -9,10 +9,10 @@ from bulletbridge.inequalities.filter import NOTHING_HELD, Filter, Impulses
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.connecting import ActiveSet
-from bulletbridge.system.inequality_state import BoundedState
+from bulletbridge.system.inequality_state import InequalityState
 
 
-class WorldState(BoundedState):
+class WorldState(InequalityState):
     """A state that can be read from its world and filtered there; the world is shown it again."""
 
     _filter: Filter | None = None

@@ -1,4 +1,4 @@
-"""What of a system has bounded forces, and how it was solved for."""
+"""What of a system acts by inequalities, and how it was solved for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.constraints.records import STOP
-from bulletbridge.inequalities.encode import Guides, encode_guides, encode_pulls
+from bulletbridge.constraints.records import JOINT_LIMIT
+from bulletbridge.inequalities.encode import LoopAxes, encode_force_limited, encode_loop_axes
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, SHALLOW
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -17,10 +17,10 @@ from bulletbridge.numerics.records import Array
 
 @dataclass(frozen=True)
 class Complementarity:
-    """How the bounded rows of the last step were solved.
+    """How the inequality rows of the last step were solved.
 
     Attributes:
-        rows: Of motors, frictions, limits, constraints that give way and contacts together.
+        rows: Of motors, frictions, limits, constraints with a force limit and contacts together.
         residual: Largest violation of any condition [m/s or rad/s].
         sweeps: Of Gauss-Seidel.
         newton: Steps of Newton's method after them.
@@ -39,37 +39,41 @@ class Complementarity:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What of a system has bounded forces, besides motors and contacts.
+class InequalityConstraints:
+    """What of a system acts by inequalities, besides motors and contacts.
 
     Attributes:
-        guides: Free motions of loop joints that something acts along.
-        pulls: (n,) records of constraints that give way.
-        soft: Their rows.
+        loop_axes: Free motions of loop joints that something acts along.
+        force_limits: (n,) records of constraints with a force limit.
+        force_limited: Their rows.
     """
 
-    guides: Guides
-    pulls: np.ndarray
-    soft: Encoded
+    loop_axes: LoopAxes
+    force_limits: np.ndarray
+    force_limited: Encoded
 
     @cached_property
     def any(self) -> bool:
-        """Whether there is a constraint that gives way, or a limit along a free motion."""
-        limits = any(freedom.limits is not None for freedom in self.guides.freedoms)
-        return limits or len(self.pulls) > 0
+        """Whether there is a constraint with a force limit, or a limit along a free motion."""
+        limits = any(freedom.limits is not None for freedom in self.loop_axes.freedoms)
+        return limits or len(self.force_limits) > 0
 
 
-def bounds_of(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Bounds:
-    """Free motions with something along them, and constraints that give way.
+def inequality_constraints_of(
+    mechanism: Mechanism, constraints: Sequence[Constraint]
+) -> InequalityConstraints:
+    """Free motions with something along them, and constraints with a force limit.
 
     Raises:
         ModelError: A number or a name is impossible.
     """
-    pulls, soft = encode_pulls(mechanism, constraints)
-    return Bounds(encode_guides(mechanism, constraints), pulls, soft)
+    force_limits, force_limited = encode_force_limited(mechanism, constraints)
+    return InequalityConstraints(
+        encode_loop_axes(mechanism, constraints), force_limits, force_limited
+    )
 
 
-def stops_of(mechanism: Mechanism, guides: Guides, joints: bool) -> np.ndarray:
+def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> np.ndarray:
     """Records (n,) of limits: of free motions of loops, and of the tree's joints if wanted."""
     found = [
         (joint.v.start, joint.lower, joint.upper)
@@ -78,17 +82,17 @@ def stops_of(mechanism: Mechanism, guides: Guides, joints: bool) -> np.ndarray:
     ]
     found += [
         (-1 - n, *freedom.limits)
-        for n, freedom in enumerate(guides.freedoms)
+        for n, freedom in enumerate(loop_axes.freedoms)
         if freedom.limits is not None
     ]
     limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]
     slides = {joint.v.start for joint in mechanism.joints.values() if joint.kind == "prismatic"}
-    slides |= {-1 - int(n) for n in np.flatnonzero(guides.encoded.in_metres)}
-    stops = np.zeros(len(limited), STOP)
-    for stop, (axis, lower, upper) in zip(stops, limited, strict=True):
+    slides |= {-1 - int(n) for n in np.flatnonzero(loop_axes.encoded.in_metres)}
+    joint_limits = np.zeros(len(limited), JOINT_LIMIT)
+    for stop, (axis, lower, upper) in zip(joint_limits, limited, strict=True):
         stop["axis"], stop["lower"], stop["upper"], stop["row"] = axis, lower, upper, -1
-        stop["fastest"] = FASTEST_RECOVERY * (guides.encoded.length if axis in slides else 1.0)
-    return stops
+        stop["fastest"] = FASTEST_RECOVERY * (loop_axes.encoded.length if axis in slides else 1.0)
+    return joint_limits
 
 
 def beyond_limits(mechanism: Mechanism, q: Array) -> tuple[str, ...]:
