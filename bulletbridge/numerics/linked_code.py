@@ -105,10 +105,12 @@ class LinkedCode(KernelCode):
 class OutlinedCode(LinkedCode):
     """Linked code that is never inlined: what is rarely run, or called from many places."""
 
-    def _optimize_final_module(self) -> None:
-        super()._optimize_final_module()
-        for function in self.own:
-            self._final_module.get_function(function).add_function_attribute("noinline")
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Mark its functions; llvmlite before 0.48 cannot once they are parsed."""
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
 
 
 class NotNative(dict[Any, Any]):
