@@ -8,7 +8,7 @@ from bulletbridge.formulations.filtering import filter_state
 from bulletbridge.formulations.held import Held
 from bulletbridge.formulations.projector import take_springs
 from bulletbridge.mechanism.layout import Axis, Beam, Body, Effort, Pose, Spot, Station
-from bulletbridge.numerics.jit import kernel
+from bulletbridge.numerics.jit import caller, kernel
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.stored_calls import call_stored
 
@@ -97,7 +97,7 @@ def run_filter(
     return DONE
 
 
-@kernel
+@caller
 def run_filters(calls: Any, starts: Ints, numbers: Array, orders: Ints, failures: Ints) -> int:
     """Run the filters of several systems, one after the other; return how many failed.
 

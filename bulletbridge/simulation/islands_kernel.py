@@ -14,7 +14,7 @@ from bulletbridge.formulations.arrays import (
     VERLET,
     Control,
 )
-from bulletbridge.numerics.jit import helper, kernel
+from bulletbridge.numerics.jit import caller, helper
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
 from bulletbridge.numerics.stored_calls import call_stored
 from bulletbridge.simulation.stages import put_record
@@ -32,7 +32,7 @@ class Island:
 ISLAND = dtype_of(Island)
 
 
-@kernel
+@caller
 def run_islands(
     islands: Records[Island],
     calls: Any,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bulletbridge.formulations.arrays import DONE, RK4, VERLET, Control
-from bulletbridge.numerics.jit import helper, kernel, take_number
+from bulletbridge.numerics.jit import caller, helper, take_number
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.stored_calls import call_stored
 from bulletbridge.simulation.step import PROJECT, STEP
@@ -11,7 +11,7 @@ from bulletbridge.simulation.step import PROJECT, STEP
 NONE_LEFT, MANY_DONE = -1, -2
 
 
-@kernel
+@caller
 def roll_worlds(
     run: Any,
     project: Any,
