@@ -33,10 +33,14 @@ def far(x: float) -> float:
 def near(x: float) -> float:
     return far(x) + 1.0
 
+@helper
+def applied(do, x):
+    return do(x)
+
 @kernel
 def fill(place: np.ndarray, count: int, n: int) -> int:
     for i in range(count):
-        place[i] = near(float(n))
+        place[i] = applied(near, float(n))
     return count
 
 @caller

@@ -223,13 +223,17 @@ class KernelCache:
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what has been compiled."""
+        """Keep what has been compiled.
+
+        Addresses of this process are in what plain numba compiles: it hands functions that are
+        arguments on as Python objects, which compiled code does not look at. Linked code has none.
+        """
         with or_not_kept():
             path = self._path(sig, data.target_context)
             if path is None:
                 return
             try:
-                if not data.library.has_dynamic_globals:
+                if self._mode == "plain" or not data.library.has_dynamic_globals:
                     write(path, data)
             finally:
                 self._unlock(path)
