@@ -10,7 +10,7 @@ FIND_PYTHON = for p in $(PYTHON) $(CANDIDATES); do \
 
 DEMO_MODELS := four_bar stewart two_arms
 
-.PHONY: demo test test-portable lint format types wheel clean
+.PHONY: demo test test-portable test-plain lint format types wheel clean
 
 demo: $(VENV)/run
 	$(BIN)/bulletbridge compare $(DEMO_MODELS) --duration 4 --report report
@@ -22,6 +22,10 @@ test: $(VENV)/dev
 # the numeric tests as a processor without fused operations, as an older one, and as this one
 test-portable: $(VENV)/dev
 	$(BIN)/python tests/processors.py
+
+# steps without the private parts of numba; minutes of compilation
+test-plain: $(VENV)/dev
+	$(BIN)/python tests/plain_numba.py
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ import numba
 import pytest
 
 import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
-from bulletbridge.compilation import cache
+from bulletbridge.compilation import cache, mode
 from bulletbridge.compilation.jit import helper, outlined
 
 PACKAGE = Path(__file__).parents[1] / "bulletbridge"
@@ -57,6 +57,7 @@ def environment(package, **changes):
     names = ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "LOCALAPPDATA", "PYTHONDONTWRITEBYTECODE")
     clean = {k: v for k, v in os.environ.items() if k not in (*names, cache.VARIABLE)}
     clean |= {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(package.parent / "cache")}
+    clean[mode.VARIABLE] = "0"  # no trial of numba, which has tests of its own
     return {k: v for k, v in (clean | changes).items() if v is not None}
 
 

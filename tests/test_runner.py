@@ -244,7 +244,7 @@ def test_waiting_for_another_process_to_compile_is_real(tmp_path):
             fcntl.flock(other, fcntl.LOCK_UN)
 
         threading.Timer(0.2, release).start()
-        kernels = KernelCache(advance_nothing)
+        kernels = KernelCache(advance_nothing, "linked")
         kernels._lock(path)
         assert released and clock.now == 0.0
         kernels._unlock(path)

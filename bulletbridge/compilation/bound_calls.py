@@ -9,13 +9,17 @@ import functools
 from collections.abc import Callable
 from typing import Any, cast
 
+import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from bulletbridge.compilation.jit import compiled, kernel, settings
+from bulletbridge.compilation import mode
+from bulletbridge.compilation.jit import compiled, kernel
 
 WORD = np.dtype(np.intp)
+typeof = cast(Callable[[Any], Any], numba.typeof)
 
 
 @intrinsic
@@ -48,6 +52,9 @@ def words_of(arguments: tuple[Any, ...]) -> list[int]:
     """Integers, and arrays as numba hands them on: no owner, sizes, place, shape and strides.
 
     Of a tuple its members, one after the other.
+
+    Raises:
+        TypeError: Something else, of which numba has no such words.
     """
     found: list[int] = []
     for x in arguments:
@@ -56,12 +63,42 @@ def words_of(arguments: tuple[Any, ...]) -> list[int]:
         elif isinstance(x, np.ndarray):
             x = cast(np.ndarray, x)
             found += [0, 0, x.size, x.itemsize, x.ctypes.data, *x.shape, *x.strides]
+        elif isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+            found.append(int(cast(int, x)))
         else:
-            found.append(int(x))
+            raise TypeError(f"{x!r} cannot be stored: neither an array nor an integer")
     return found
 
 
-if settings.DISABLE_JIT:
+def kinds_of(arguments: tuple[Any, ...]) -> str:
+    """What each of ``words_of`` is: a pointer or an integer."""
+    found = ""
+    for x in arguments:
+        if isinstance(x, tuple):
+            found += kinds_of(cast(tuple[Any, ...], x))
+        else:
+            found += "ppiip" + 2 * "i" * x.ndim if isinstance(x, np.ndarray) else "i"
+    return found
+
+
+def require_layout(function: Any, arguments: tuple[Any, ...], kinds: tuple[Any, ...]) -> None:
+    """Compare ``words_of`` with what a function takes for arguments of these types of numba.
+
+    Raises:
+        TypeError: It has other words: they must not be stored.
+    """
+    convention = function.targetctx.call_conv
+    own = len(convention.get_function_type(types.int64, ()).args)
+    given = convention.get_function_type(types.int64, kinds).args[own:]
+    expected = "".join(
+        "p" if isinstance(x, ir.PointerType) else "i" if x == ir.IntType(64) else "?" for x in given
+    )
+    if kinds_of(arguments) != expected:
+        name = getattr(function, "__name__", "a kernel")
+        raise TypeError(f"{name} takes {expected}, not {kinds_of(arguments)}, for {kinds}")
+
+
+if not mode.LINKED:
 
     def call_stored(block: Any, rest: tuple[Any, ...]) -> int:
         """Call the function that a block holds with the arguments there and the rest."""
@@ -103,18 +140,28 @@ class StoredCall:
         if hasattr(function, "overloads"):  # not under NUMBA_DISABLE_JIT
             machine = compiled(function, *fixed, *examples)
             assert types.unliteral(machine.signature.return_type) == types.int64
-            address = machine.library.get_pointer_to_function(machine.fndesc.llvm_func_name)
-            self._words = np.array([address, *words_of(fixed)], WORD)
+            if mode.LINKED:
+                require_layout(function, fixed, machine.signature.args[: len(fixed)])
+                address = machine.library.get_pointer_to_function(machine.fndesc.llvm_func_name)
+                assert address
+                self._words = np.array([address, *words_of(fixed)], WORD)
+            self._rest = machine.signature.args[len(fixed) :]
         self.block = self._store(())
         self.call = self._entry(self.block, examples, fixed)
 
     def with_rest(self, rest: tuple[Any, ...]) -> Callable[[tuple[()]], int]:
-        """The call with the rest stored as well; it takes an empty tuple."""
+        """The call with the rest stored as well; it takes an empty tuple.
+
+        Raises:
+            TypeError: The rest is not of the types of the examples.
+        """
+        if mode.LINKED and (given := tuple(map(typeof, rest))) != self._rest:
+            raise TypeError(f"arguments to be stored are of {given}, compiled for {self._rest}")
         return self._entry(self._store(rest), (), (self._fixed, rest))
 
     def _store(self, rest: tuple[Any, ...]) -> Any:
         """A block, for what it holds."""
-        if not len(self._words):
+        if not mode.LINKED:
             block = np.empty(1, object)
             block[0] = self._function, (*self._fixed, *rest)
             return block
@@ -123,9 +170,7 @@ class StoredCall:
 
     def _entry(self, block: Any, rest: tuple[Any, ...], kept: Any) -> Callable[[Any], int]:
         """Call by a block; whoever has it keeps the arrays."""
-        entry = (
-            call_stored if not len(self._words) else compiled(call_stored, block, rest).entry_point
-        )
+        entry = compiled(call_stored, block, rest).entry_point if mode.LINKED else call_stored
         call = functools.partial(entry, block)
         vars(call)["kept"] = kept
         return call

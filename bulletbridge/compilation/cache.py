@@ -23,8 +23,6 @@ from typing import IO, Any, cast
 
 import llvmlite
 import numba
-from numba.core import compiler, serialize
-from numba.core.caching import NullCache
 
 try:
     import fcntl
@@ -76,9 +74,9 @@ def imports_of(path: Path) -> tuple[Path, ...]:
 
 
 @functools.cache
-def stamp(source: Path) -> str:
-    """Hash over a kernel file, all package files it reaches, and the versions of the compiler."""
-    versions = f"{sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
+def stamp(source: Path, mode: str) -> str:
+    """Hash over a kernel file, all package files it reaches, and how they are compiled, by what."""
+    versions = f"{mode} {sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
     contents = [path.read_bytes() for path in sorted(imported_files(source))]
     return hashlib.sha256(b"\0".join([versions.encode(), *contents])).hexdigest()[:16]
 
@@ -153,22 +151,42 @@ def kernel_folder() -> Path | None:
     try:
         return open_folder()
     except (UnsafeFolderError, OSError) as error:
-        print(
-            f"bulletbridge: compiled kernels are not kept: {error}. Every process compiles its own;"
-            f" set {VARIABLE} to a folder of yours",
-            file=sys.stderr,
-            flush=True,
+        say_not_kept(
+            f"{error}. Every process compiles its own; set {VARIABLE} to a folder of yours"
         )
         return None
 
 
-class KernelCache(cast(Any, NullCache)):
+@functools.cache
+def say_not_kept(why: str) -> None:
+    """Say it on stderr, once."""
+    print(f"bulletbridge: compiled kernels are not kept: {why}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def or_not_kept() -> Generator[None]:
+    """Context of what is private to numba: where that has changed, every process compiles."""
+    try:
+        yield
+    except Exception as error:  # whatever it is, the kernel can be compiled
+        say_not_kept(
+            f"numba {numba.__version__} is not what they are kept by:"
+            f" {type(error).__name__}: {error}. Every process compiles its own"
+        )
+
+
+class KernelCache:
     """The compiled forms of one kernel on disk, as numba's dispatchers use them.
 
     Processes that want the same kernel at once compile it once: the others wait for the first.
+
+    Args:
+        function: The kernel.
+        mode: How it is compiled, see ``compilation.mode``.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, mode: str) -> None:
+        self._mode = mode
         self._source = Path(function.__code__.co_filename)
         self._name = f"{self._source.stem}.{function.__qualname__}"
         self._locks: dict[Path, IO[str]] = {}
@@ -182,37 +200,49 @@ class KernelCache(cast(Any, NullCache)):
     def holds(self, target: Any) -> bool:
         """Whether there is anything for this processor."""
         folder = self._folder()
-        pattern = f"{self._name}-{self._processor(target)}-*.kernel"
-        return folder is not None and any(folder.glob(pattern))
+        if folder is not None:
+            with or_not_kept():
+                pattern = f"{self._name}-{self._processor(target)}-*.kernel"
+                return any(folder.glob(pattern))
+        return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept for these types; None, with the right to compile it, if there is nothing."""
-        target_context.refresh()
-        path = self._path(sig, target_context)
-        if path is None:
-            return None
-        found = read(path, target_context)
-        if found is None:
-            self._lock(path)
-            found = read(path, target_context)  # another process may have been quicker
-            if found is not None:
-                self._unlock(path)
-        return found
+        with or_not_kept():
+            target_context.refresh()
+            path = self._path(sig, target_context)
+            if path is None:
+                return None
+            found = read(path, target_context)
+            if found is None:
+                self._lock(path)
+                found = read(path, target_context)  # another process may have been quicker
+                if found is not None:
+                    self._unlock(path)
+            return found
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what has been compiled."""
-        path = self._path(sig, data.target_context)
-        if path is None:
-            return
-        try:
-            if not data.library.has_dynamic_globals:
-                write(path, data)
-        finally:
-            self._unlock(path)
+        """Keep what has been compiled.
+
+        Addresses of this process are in what plain numba compiles: it hands functions that are
+        arguments on as Python objects, which compiled code does not look at. Linked code has none.
+        """
+        with or_not_kept():
+            path = self._path(sig, data.target_context)
+            if path is None:
+                return
+            try:
+                if self._mode == "plain" or not data.library.has_dynamic_globals:
+                    write(path, data)
+            finally:
+                self._unlock(path)
 
     def _folder(self) -> Path | None:
         folder = kernel_folder()
-        return None if folder is None else folder / f"{self._source.stem}-{stamp(self._source)}"
+        if folder is None:
+            return None
+        return folder / f"{self._source.stem}-{stamp(self._source, self._mode)}"
 
     def _processor(self, target: Any) -> str:
         return short_hash(repr(target.codegen().magic_tuple()))
@@ -255,12 +285,14 @@ def short_hash(text: str) -> str:
 def read(path: Path, target_context: Any) -> Any:
     """A compiled kernel from its file; None if it is not there or not whole."""
     try:
+        from numba.core.compiler import CompileResult
+
         content = path.read_bytes()
         digest, payload = content[:DIGEST], content[DIGEST:]
         if hashlib.sha256(payload).digest() != digest:
             return None
         parts = pickle.loads(payload)
-        found = cast(Any, compiler.CompileResult)._rebuild(target_context, *parts)
+        found = cast(Any, CompileResult)._rebuild(target_context, *parts)
     except Exception:  # whatever a file from elsewhere holds, the kernel can be compiled
         return None
     with contextlib.suppress(OSError):
@@ -270,6 +302,8 @@ def read(path: Path, target_context: Any) -> Any:
 
 def write(path: Path, compiled: Any) -> None:
     """Put a compiled kernel into its file, whole or not at all; a full disk is no error."""
+    from numba.core import serialize
+
     payload = cast(Any, serialize).dumps(compiled._reduce())
     with contextlib.suppress(OSError), replacing(path) as file:
         file.write(hashlib.sha256(payload).digest())

@@ -1,6 +1,7 @@
 """How functions become kernels; nothing here changes the user's own numba settings."""
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -9,32 +10,42 @@ from llvmlite import ir
 from numba.core import config, types
 from numba.extending import intrinsic
 
+from bulletbridge.compilation import mode
 from bulletbridge.compilation.cache import KernelCache
-from bulletbridge.compilation.linking import LINKED, NATIVE, OUTLINED
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 settings: Any = config  # numba fills it at run time
-OPTIONS: dict[str, Any] = {
-    "_nrt": False,  # no reference counting: a kernel that allocates does not compile
+PLAIN: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},  # NaN and infinity keep their meaning
-    "forceinline": True,  # unset, it is inherited from whichever caller is compiled first
 }
+"""Options of ``numba.njit`` that it documents."""
+HELPER: dict[str, Any] = PLAIN
+OUT_OF_LINE: dict[str, Any] = PLAIN
+KERNEL: dict[str, Any] = PLAIN
+if mode.LINKED:
+    from bulletbridge.compilation.linking import LINKED, NATIVE, OUTLINED
 
-OUT_OF_LINE: dict[str, Any] = {**OPTIONS, "forceinline": False}
+    OPTIONS: dict[str, Any] = {
+        **PLAIN,
+        "_nrt": False,  # no reference counting: a kernel that allocates does not compile
+        "forceinline": True,  # unset, it is inherited from whichever caller is compiled first
+    }
+    HELPER, KERNEL = {**OPTIONS, **LINKED}, {**OPTIONS, **NATIVE}
+    OUT_OF_LINE = {**OPTIONS, **OUTLINED, "forceinline": False}
 
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into the kernels that call it, inlined; from Python it cannot be called."""
-    return cast(Callable[P, R], numba.njit(**LINKED, **OPTIONS)(function))
+    return cast(Callable[P, R], numba.njit(**HELPER)(function))
 
 
 def outlined(function: Callable[P, R]) -> Callable[P, R]:
     """A helper that is never inlined: what is rare, or long and called from many places."""
-    return cast(Callable[P, R], numba.njit(**OUTLINED, **OUT_OF_LINE)(function))
+    return cast(Callable[P, R], numba.njit(**OUT_OF_LINE)(function))
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -42,13 +53,22 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     Into kernels that call it, it is compiled as a helper is: they take no native code.
     """
-    dispatcher = cast(Any, numba.njit(**NATIVE, **OPTIONS)(function))
+    dispatcher = cast(Any, numba.njit(**KERNEL)(function))
     if hasattr(dispatcher, "_cache"):  # not under NUMBA_DISABLE_JIT
-        dispatcher._cache = KernelCache(function)
-        linked = cast(Any, helper(function))
-        dispatcher.get_call_template = linked.get_call_template
-        dispatcher.get_overload = linked.get_overload
+        dispatcher._cache = KernelCache(function, mode.MODE)
+        if mode.LINKED:
+            linked = cast(Any, helper(function))
+            dispatcher.get_call_template = linked.get_call_template
+            dispatcher.get_overload = linked.get_overload
     return cast(Callable[P, R], dispatcher)
+
+
+def caller(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that calls others by their blocks, see ``stored_calls``.
+
+    Plain numba leaves it to Python: it is a loop around those others.
+    """
+    return kernel(function) if mode.LINKED else function
 
 
 def compiled(function: Any, *arguments: Any) -> Any:
@@ -105,17 +125,23 @@ if settings.DISABLE_JIT:
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address``."""
         Callback(address)(phase)
-
-    def take_number(counter: Any) -> int:
-        """Next number of a counter (1,) int64."""
-        counter[0] += 1
-        return int(counter[0]) - 1
 else:
 
     @helper
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address`` from compiled code."""
         _call_address(address, phase)  # pyright: ignore[reportCallIssue]
+
+
+if not mode.LINKED:
+    _one_at_a_time = threading.Lock()
+
+    def take_number(counter: Any) -> int:
+        """Next number of a counter (1,) int64 that threads share, for a ``caller``."""
+        with _one_at_a_time:
+            counter[0] += 1
+            return int(counter[0]) - 1
+else:
 
     @helper
     def take_number(counter: Any) -> int:

@@ -31,8 +31,30 @@ NEEDED = (
     typed.NativeLowering,
     typed.NoPythonBackend,
 )
-"""Those of numba's passes that kernels take. The others look for what kernels do not have:
-closures, contexts, errors that are raised, expressions of whole arrays."""
+"""Those of numba's passes that kernels take."""
+LEFT_OUT = {
+    "WithLifting",
+    "InlineClosureLikes",
+    "RewriteSemanticConstants",
+    "RewriteDynamicRaises",
+    "MakeFunctionToJitFunction",
+    "InlineInlinables",
+    "FindLiterallyCalls",
+    "LiteralUnroll",
+    "LiteralPropagationSubPipelinePass",
+    "InlineOverloads",
+    "PreParforPass",
+    "NopythonRewrites",
+    "ParforPass",
+    "ParforFusionPass",
+    "ParforPreLoweringPass",
+    "NoPythonSupportedFeatureValidation",
+    "AnnotateTypes",
+    "NativeParforLowering",
+    "DumpParforDiagnostics",
+}
+"""The others, which look for what kernels do not have: closures, contexts, errors that are raised,
+expressions of whole arrays."""
 
 
 class KernelCode(cast(Any, JITCodeLibrary)):
@@ -105,10 +127,12 @@ class LinkedCode(KernelCode):
 class OutlinedCode(LinkedCode):
     """Linked code that is never inlined: what is rarely run, or called from many places."""
 
-    def _optimize_final_module(self) -> None:
-        super()._optimize_final_module()
-        for function in self.own:
-            self._final_module.get_function(function).add_function_attribute("noinline")
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Mark its functions; llvmlite before 0.48 cannot once they are parsed."""
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
 
 
 class NotNative(dict[Any, Any]):
@@ -166,8 +190,17 @@ class KernelCompiler(cast(Any, CompilerBase)):
     lowering: type[KernelLowering] = KernelLowering
 
     def define_pipelines(self) -> list[Any]:
-        """The passes, in order, each once."""
+        """The passes, in order, each once.
+
+        Raises:
+            NotImplementedError: numba has others than those that are known.
+        """
         usual = cast(Any, DefaultPassBuilder).define_nopython_pipeline(self.state)
+        given = [step for step, _ in usual.passes]
+        gone = {step.__name__ for step in NEEDED if step not in given}
+        new = {step.__name__ for step in given if step not in NEEDED} - LEFT_OUT
+        if gone or new:
+            raise NotImplementedError(f"numba's passes are others: {', '.join(gone | new)}")
         needed = {step: text for step, text in usual.passes if step in NEEDED}
         usual.passes = [
             (self.lowering if step is typed.NativeLowering else step, text)

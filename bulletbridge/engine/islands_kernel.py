@@ -6,7 +6,7 @@ Every island has its own slice of every array, so a step costs the sum of theirs
 from typing import Any
 
 from bulletbridge.compilation.bound_calls import call_stored
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import caller, helper
 from bulletbridge.constraints.records import Coupling, Loop
 from bulletbridge.engine.records import (
     BY_ISLANDS,
@@ -33,7 +33,7 @@ class Island:
 ISLAND = dtype_of(Island)
 
 
-@kernel
+@caller
 def run_islands(
     islands: Records[Island],
     calls: Any,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bulletbridge.compilation.bound_calls import call_stored
-from bulletbridge.compilation.jit import helper, kernel, take_number
+from bulletbridge.compilation.jit import caller, helper, take_number
 from bulletbridge.engine.records import DONE, RK4, VERLET, Control
 from bulletbridge.engine.step_kernel import PROJECT, STEP
 from bulletbridge.numerics.records import Array, Ints, Records
@@ -11,7 +11,7 @@ from bulletbridge.numerics.records import Array, Ints, Records
 NONE_LEFT, MANY_DONE = -1, -2
 
 
-@kernel
+@caller
 def roll_worlds(
     run: Any,
     project: Any,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bulletbridge.compilation.bound_calls import call_stored
-from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.jit import caller, kernel
 from bulletbridge.constraints.records import Coupling, Loop, Term
 from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.records import DONE, Arrays, Control, Factors, Instant
@@ -96,7 +96,7 @@ def run_filter(
     return DONE
 
 
-@kernel
+@caller
 def run_filters(calls: Any, starts: Ints, numbers: Array, orders: Ints, failures: Ints) -> int:
     """Run the filters of several systems, one after the other; return how many failed.
 

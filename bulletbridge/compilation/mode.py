@@ -1,0 +1,173 @@
+"""How numba is used: by private parts of it, or by ``numba.njit`` alone where these have changed.
+
+Kernels are linked and called through parts of numba that it promises to nobody. What they look like
+is compared whenever the package is imported; what they do is tried by a process of its own, once
+for every version of numba and of the files here, since a wrong guess can end a process. Where
+anything differs kernels are compiled by plain ``numba.njit``: slower to start, and right.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import llvmlite
+import numba
+
+from bulletbridge.compilation import cache
+
+VARIABLE = "BULLETBRIDGE_PLAIN_NUMBA"
+"""Environment variable: 1 asks for plain numba, 0 for its private parts without trying them."""
+OLDEST, NEWEST = (0, 62), (0, 68)
+"""Versions of numba with which the private parts have been tried by the tests."""
+PROBE = "bulletbridge.compilation.probe"
+"""The module that tries them."""
+PATIENCE = 300.0
+"""Time [s] that this may take: only a hang takes longer."""
+PASSED = "all is as it was"
+SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); import {PROBE}; {PROBE}.main(); " + (
+    f"print({PASSED!r})"
+)
+
+TOUCHED: dict[str, tuple[str, ...] | None] = {
+    "numba.core.codegen:JITCodeLibrary._optimize_final_module": ("self",),
+    "numba.core.codegen:JITCodeLibrary._get_module_for_linking": ("self",),
+    "numba.core.codegen:JITCodeLibrary._finalize_final_module": ("self",),
+    "numba.core.codegen:JITCodeLibrary._ensure_finalized": ("self",),
+    "numba.core.codegen:JITCodeLibrary._get_compiled_object": ("self",),
+    "numba.core.codegen:JITCodeLibrary.add_ir_module": ("self", "ir_module"),
+    "numba.core.codegen:JITCodeLibrary.enable_object_caching": ("self",),
+    "numba.core.codegen:JITCodeLibrary.get_pointer_to_function": ("self", "name"),
+    "numba.core.codegen:JITCodeLibrary.serialize_using_object_code": ("self",),
+    "numba.core.codegen:JITCPUCodegen._module_pass_manager": ("self",),
+    "numba.core.compiler:CompilerBase.compile_extra": ("self", "func"),
+    "numba.core.compiler:CompilerBase.define_pipelines": ("self",),
+    "numba.core.compiler:CompileResult._rebuild": None,
+    "numba.core.compiler:CompileResult._reduce": ("self",),
+    "numba.core.compiler:DefaultPassBuilder.define_nopython_pipeline": None,
+    "numba.core.compiler_machinery:PassManager.finalize": ("self",),
+    "numba.core.compiler_machinery:register_pass": ("self", "mutates_CFG", "analysis_only"),
+    "numba.core.typed_passes:NativeLowering.run_pass": ("self", "state"),
+    "numba.core.base:BaseContext.insert_user_function": ("self", "func", "fndesc", "libs"),
+    "numba.core.callconv:CPUCallConv.call_function":
+        ("self", "builder", "callee", "resty", "argtys", "args"),
+    "numba.core.callconv:CPUCallConv.get_function_type": ("self", "restype", "argtypes"),
+    "numba.core.callconv:CPUCallConv.return_status_propagate": ("self", "builder", "status"),
+    "numba.core.cgutils:gep_inbounds": ("builder", "ptr"),
+    "numba.core.dispatcher:Dispatcher.compile": ("self", "sig"),
+    "numba.core.dispatcher:Dispatcher.get_call_template": ("self", "args", "kws"),
+    "numba.core.dispatcher:Dispatcher.get_overload": ("self", "sig"),
+    "numba.core.options:DefaultOptions._nrt": None,
+    "numba.core.options:DefaultOptions.forceinline": None,
+    "numba.core.options:DefaultOptions.no_cfunc_wrapper": None,
+    "numba.core.options:DefaultOptions.no_cpython_wrapper": None,
+    "numba.core.serialize:dumps": ("obj",),
+    "llvmlite.binding:create_pass_builder": ("tm", "pto"),
+    "llvmlite.binding:create_pipeline_tuning_options": ("speed_level",),
+    "llvmlite.binding:parse_assembly": ("llvmir",),
+}  # fmt: skip
+"""What is used or overridden, with the first of its parameters where it takes any."""
+
+
+def differences() -> Iterator[str]:
+    """Parts that are gone, or that take something else; in words."""
+    for name, parameters in TOUCHED.items():
+        module, _, path = name.partition(":")
+        try:
+            found: Any = import_module(module)
+            for part in path.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError):
+            yield f"there is no {name.replace(':', '.')}"
+            continue
+        code = getattr(found, "__code__", None)
+        if parameters is not None and code is not None:
+            taken = code.co_varnames[: code.co_argcount]
+            if taken[: len(parameters)] != parameters:
+                yield f"{name.replace(':', '.')} takes ({', '.join(taken)})"
+
+
+def trial() -> str | None:
+    """Try the private parts in a process of its own; what differs, or None.
+
+    That they have passed is kept beside the kernels.
+    """
+    folder = cache.kernel_folder()
+    source = cache.PACKAGE.joinpath(*PROBE.split(".")[1:]).with_suffix(".py")
+    key = cache.short_hash(cache.stamp(source, "linked") + platform.machine())
+    passed = None if folder is None else folder / f"trial-{key}" / "passed"
+    if passed is not None and passed.is_file():
+        return None
+    if not sys.executable or getattr(sys, "frozen", False):
+        return untried()
+    with tempfile.TemporaryDirectory() as kernels:
+        command = [sys.executable, "-c", SCRIPT, str(cache.PACKAGE.parent)]
+        try:
+            done = subprocess.run(
+                command,
+                env=os.environ | {VARIABLE: "0", cache.VARIABLE: kernels},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=PATIENCE,
+            )
+        except OSError:
+            return untried()
+        except subprocess.TimeoutExpired:
+            return f"a trial of it did not end within {PATIENCE:.0f} s"
+    if done.returncode or PASSED not in done.stdout:
+        return (done.stderr.strip().splitlines() or [f"its trial ended by {done.returncode}"])[-1]
+    if passed is not None:
+        note(passed)
+    return None
+
+
+def untried() -> str | None:
+    """What can be said by numba's version alone, where no process can be started; or None."""
+    parts = numba.__version__.split(".")[:2]
+    numbers = tuple(int(part) for part in parts if part.isdigit())
+    return None if OLDEST <= numbers <= NEWEST else "it cannot be tried, for want of a process"
+
+
+def note(file: Path) -> None:
+    """Leave an empty file; a full disk is no error."""
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.touch()
+    except OSError:
+        pass
+
+
+def decide() -> bool:
+    """Whether numba's private parts are used; where they have changed stderr says what has."""
+    asked = os.environ.get(VARIABLE, "")
+    if asked not in ("", "0", "1"):
+        raise ValueError(f"{VARIABLE} is '{asked}'; it can be 0 or 1")
+    if cast(Any, numba).config.DISABLE_JIT:
+        return False
+    if asked:
+        return asked == "0"
+    found = next(differences(), None) or trial()
+    if found is None:
+        return True
+    print(
+        f"bulletbridge: numba {numba.__version__} (llvmlite {llvmlite.__version__}) is not what"
+        f" kernels are built on: {found}. They are compiled by plain numba.njit: steps are right,"
+        " but slower to start. Known to work: numba"
+        f" {'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return False
+
+
+LINKED = decide()
+"""Whether kernels are linked and called by private parts of numba."""
+MODE = "linked" if LINKED else "plain"
+"""The same in a word: part of the names of kernels that are kept."""
