@@ -170,13 +170,15 @@ def drop(
     return found
 
 
-def worlds(kinds: Iterator[str] | tuple[str, ...], dt: float) -> Iterator[World]:
+def worlds(
+    kinds: Iterator[str] | tuple[str, ...], dt: float, energy_budget: bool = True
+) -> Iterator[World]:
     """Each mechanism over a plane, and a twin that touches nothing."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", BulletBridgeWarning)
         for kind in kinds:
             spec = spec_of(kind, Path(folder))
-            with load(spec, dt=dt, contacts=True) as model:
+            with load(spec, dt=dt, contacts=True, energy_budget=energy_budget) as model:
                 shape = pybullet.createCollisionShape(
                     pybullet.GEOM_PLANE, planeNormal=[0, 0, 1], physicsClientId=model.client
                 )
@@ -195,6 +197,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--dt", type=float, default=1 / 240)
     parser.add_argument("--only", nargs="*", default=KINDS)
+    parser.add_argument("--no-energy-budget", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     each = -(-options.drops // len(options.only))
@@ -210,7 +213,9 @@ def main() -> None:
         "touched",
     )
     drops: list[Drop] = []
-    for model, twin, start, plane in worlds(tuple(options.only), options.dt):
+    for model, twin, start, plane in worlds(
+        tuple(options.only), options.dt, not options.no_energy_budget
+    ):
         seeds, found = iter(range(100 * each)), list[Drop]()
         while len(found) < each:
             one = drop(model, twin, start, plane, next(seeds), options.seconds)

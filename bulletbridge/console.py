@@ -1,4 +1,4 @@
-"""Where results of the command line go: a terminal, JSON, progress bars meanwhile."""
+"""Output of the command line: terminal, JSON, progress bars."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -40,10 +40,10 @@ Stewart-Gough platform."""
 GROWING = {"row": 1, "ladder": 1, "walker": 3}
 """Mechanisms of any size, and the loops of each unit: of a leg of Jansen's."""
 ALL = (*CASES, *STANDARD, *GROWING, *SINGULAR)
-"""Whatever can be chosen."""
+"""Names of all cases."""
 EARTH = (0.0, 0.0, -9.81)
 WIDTH = 0.04
-"""Of bars [m]."""
+"""Width of bars [m]."""
 HANG = matrix_rpy(Rotation.from_euler("XZ", [np.pi / 2, -np.pi / 2]).as_matrix())
 """Joint frame whose z is -y of the world and whose x points down."""
 TURNED = (0.0, 0.0, np.pi / 2)

@@ -33,7 +33,7 @@ TABLES = (
     "conversion", "references", "time", "accuracy", "work_precision", "growth", "singular",
     "standard",
 )  # fmt: skip
-"""Of the results, each a list of rows."""
+"""Parts of the results, each a list of rows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What we set out to reach, and whether the results show it."""
+"""Targets of the benchmarks, and whether the results show them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +20,11 @@ from bulletbridge.bench.summary import (
 FASTER = (2.0, 5.0, 10.0)
 """How many times less wall time than the best other to each of ``LEVELS``."""
 EXPONENTS = {"row": 1.1, "ladder": 1.3, "walker": 1.1}
-"""Of the time per step with the number of loops."""
+"""Exponent of the time per step with the number of loops."""
 PASSAGE = 3.8e-6
 """Change of energy, relative to the kinetic one, over singular passages."""
 BULLET_SHARE = {"two_arms": 0.5, "minitaur": 0.5}
-"""Of Bullet's time per step."""
+"""Share of Bullet's time per step."""
 SINGULAR_ERROR = 1e-6
 """Error [m] of A02 after its singular positions."""
 SAME = 1.01

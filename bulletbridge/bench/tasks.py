@@ -13,7 +13,7 @@ from bulletbridge.bench.session import PeerError, Row, Session
 from bulletbridge.bench.settings import Setting
 
 STEPS = (1 / 240, 1e-3)
-"""Of the accuracy tables [s]: Bullet's default and a usual small one."""
+"""Steps of the accuracy tables [s]: Bullet's default and a usual small one."""
 HOW = ("call", "loop")
 SEEN = 0.025
 """Seconds between states whose gaps and energy are taken."""

@@ -74,7 +74,7 @@ class Bench:
         return self.built[key].visit(times)
 
     def acceleration(self, key: str) -> Any:
-        """At the start, if it says."""
+        """Acceleration at the start, if the simulator tells it."""
         return self.built[key].acceleration()
 
     def settled(self, key: str) -> int:

@@ -26,7 +26,7 @@ NO_POINTS = np.zeros((0, HELD_COLUMNS))
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 Spot = tuple[Key, Vector]
-"""Where a contact is: that, and the point on the first body in the world."""
+"""Place of a contact: that, and the point on the first body in the world."""
 Pair = tuple[int, int, float, float, float, float]
 """Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
 

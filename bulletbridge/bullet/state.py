@@ -20,8 +20,8 @@ from bulletbridge.numerics.records import Array, Vector
 
 Properties = tuple[object, ...]
 PROPERTIES = "mass", "moments of inertia", "centre of mass", "principal axes"
-"""What is read of a link once and ``changeDynamics`` may change; what it does to joints Bullet does
-not tell."""
+"""Properties of a link that are read once and that ``changeDynamics`` may change; what it does to
+joints Bullet does not tell."""
 LOOKS = 256
 """Checks of the bodies, one a step, of which one asks Bullet for those properties, too. To ask for
 them takes half as long as a small mechanism's step."""

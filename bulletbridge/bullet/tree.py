@@ -21,7 +21,7 @@ KINDS = {REVOLUTE: "revolute", PRISMATIC: "prismatic", SPHERICAL: "spherical", F
 POSITIONS = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
 RATES = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
 UNIT_AXIS_RTOL = {REVOLUTE: 1e-3, PRISMATIC: 1e-5}
-"""How far from 1 the length of an axis may be: "0.577 0.577 0.577" is meant as a unit axis.
+"""Distance from 1 that the length of an axis may have: "0.577 0.577 0.577" is meant as a unit axis.
 
 Bullet turns about the unit axis but slides along the one given, so sliding is less forgiving.
 """

@@ -1,4 +1,4 @@
-"""What Bullet does with a model without saying so."""
+"""Warnings of what Bullet does with a model silently."""
 
 import math
 import xml.etree.ElementTree as ET

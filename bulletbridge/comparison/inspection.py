@@ -1,4 +1,4 @@
-"""What a model is: loops, rows, rank, mobility, and Bullet's opinion beside ours."""
+"""Inspection of a model: loops, rows, rank, mobility, and Bullet's mass matrix beside ours."""
 
 import warnings
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""What Bullet has no constraint for."""
+"""Constraints without a native equivalent in Bullet."""
 
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.errors import ModelError

@@ -1,4 +1,4 @@
-"""How to run a comparison."""
+"""Settings of a comparison, and their validation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ MOST_STEPS = 5_000_000
 """Every state is kept for judging."""
 NATIVE: dict[str, NativeSettings] = {"native": DEFAULT, "native_tuned": TUNED}
 SOLVERS = ("projector", *NATIVE)
-"""What a model runs under unless told otherwise."""
+"""Solvers that a model runs under by default."""
 EVERYTHING = (*FORMULATIONS, *NATIVE)
-"""What ``all`` stands for."""
+"""Solvers that ``all`` stands for."""
 BASELINES = ("multipliers", "baumgarte")
 """Formulations that run as textbooks have them, without correction and filter."""
 Progress = Callable[[int], None]

@@ -1,4 +1,4 @@
-"""What ``compare`` reports, as typed records that become JSON by ``asdict``."""
+"""Results of ``compare``, as typed records that become JSON by ``asdict``."""
 
 import platform
 from dataclasses import asdict, dataclass, field

@@ -1,1 +1,1 @@
-"""How kernels are compiled, kept and announced."""
+"""Compilation of kernels: decorators, cache, private parts of numba and a fallback."""

@@ -1,4 +1,4 @@
-"""How functions become kernels; nothing here changes the user's own numba settings."""
+"""Decorators that make functions kernels; the user's own numba settings stay."""
 
 import ctypes
 import threading

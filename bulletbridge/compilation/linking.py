@@ -1,4 +1,4 @@
-"""How kernels are compiled, and the functions that only kernels call.
+"""Compilation of kernels, and of the functions that only kernels call.
 
 numba optimises every function with all that it calls, makes it native and wraps it for Python, and
 then does all of that again for each caller: two thirds of the time that a large kernel takes. Here

@@ -1,4 +1,4 @@
-"""How numba is used: by private parts of it, or by ``numba.njit`` alone where these have changed.
+"""Use of numba: private parts of it, or ``numba.njit`` alone where these have changed.
 
 Kernels are linked and called through parts of numba that it promises to nobody. What they look like
 is compared whenever the package is imported; what they do is tried by a process of its own, once
@@ -71,7 +71,7 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "llvmlite.binding:create_pipeline_tuning_options": ("speed_level",),
     "llvmlite.binding:parse_assembly": ("llvmir",),
 }  # fmt: skip
-"""What is used or overridden, with the first of its parameters where it takes any."""
+"""Parts used or overridden, with the first of their parameters where they take any."""
 
 
 def differences() -> Iterator[str]:

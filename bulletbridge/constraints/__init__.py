@@ -1,1 +1,1 @@
-"""What closes loops: descriptions, and the rows that follow from them."""
+"""Constraints: descriptions of joints and rods that close loops, and their rows."""

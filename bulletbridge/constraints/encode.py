@@ -43,9 +43,9 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Closing = LoopJoint | Distance | Coupling | UserConstraint
-"""What has rows."""
+"""Descriptions that have rows."""
 Constraint = Closing | ForceElement
-"""What joins links."""
+"""Descriptions that join links."""
 
 
 def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:

@@ -1,4 +1,4 @@
-"""What the fields of constraint descriptions must be, so that all else may take it for granted."""
+"""Validation of the fields of constraint descriptions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -19,7 +19,7 @@ from bulletbridge.constraints.motion import Motion
 from bulletbridge.errors import ModelError
 
 Check = tuple[str, Callable[[object], bool]]
-"""What to give, and whether something is that."""
+"""A kind of value in words, and whether something is one."""
 
 
 def is_real(given: object, shape: tuple[int, ...] = ()) -> bool:
@@ -78,7 +78,7 @@ EXPECTED: dict[str, Check] = {
     "free": ("twists of six numbers", is_list_of_lists),
     "coefficients": ("numbers by joint", is_table),
 }
-"""By field, of whatever description."""
+"""Kind of each field, by name, whatever the description."""
 OF_BUSHING = dict.fromkeys(("stiffness", "damping", "turning_stiffness", "turning_damping"), TRIPLE)
 OF_FREEDOM: dict[str, Check] = {
     **dict.fromkeys(("friction", "stiffness", "damping", "rest"), NUMBER),

@@ -12,7 +12,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array
 
 SHORT = 0.3
-"""Of the largest entry: columns of general rows with nothing above it come last."""
+"""Share of the largest entry: columns of general rows with nothing above it come last."""
 RX, RY, RZ, X, Y, Z = np.eye(6)
 """Unit twists (angular, linear) in axes of frame a."""
 

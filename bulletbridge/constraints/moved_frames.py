@@ -118,13 +118,13 @@ def place_frame(loops: Records[Loop], index: int, frames: Records[Moved]) -> Non
 
 @helper
 def direction(a: Vector) -> Vector:
-    """Of length one, or zero if it has none."""
+    """A vector scaled to length one, or zero if it has none."""
     length = norm(a)
     return scale(1.0 / length, a) if length > 0.0 else a
 
 
 @helper
 def unit_quat(a: Quaternion) -> Quaternion:
-    """Of length one."""
+    """A quaternion scaled to length one."""
     s = 1.0 / math.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + a[3] * a[3])
     return s * a[0], s * a[1], s * a[2], s * a[3]

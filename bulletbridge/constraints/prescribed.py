@@ -1,4 +1,4 @@
-"""What prescribed motions of frame a ask of the rows: velocities and accelerations."""
+"""Velocities and accelerations that prescribed motions of frame a ask of the rows."""
 
 from bulletbridge.compilation.jit import helper
 from bulletbridge.constraints.records import (

@@ -1,4 +1,4 @@
-"""What the constraint kernels read, by name: every joint model is data.
+"""Records that the constraint kernels read: every joint model is data.
 
 A loop joins frame a on one body and frame b on another. Its rows are linear in the twist of b
 relative to a at b's origin, in axes of a: row = moment · angular + force · linear. ``moment`` and
@@ -12,7 +12,7 @@ from bulletbridge.numerics.records import Array, Int, Mat3, Real, Vec3, dtype_of
 Basis = Annotated[Array, "f8", (6, 3)]
 
 FREE_ROTATION, AXIAL, FULL, ROLLS = 0, 1, 2, 3
-"""How the rotation of b in a is measured: not at all, as tilt of z and turn about it, fully; in
+"""Measures of the rotation of b in a: none, tilt of z and turn about it, full; in
 what rolls not at all either, but angular velocities count."""
 
 NO_VARIABLE_ROW, PERPENDICULAR, ROD, ON_SPHERE, ON_CYLINDER = 0, 1, 2, 3, 4

@@ -1,4 +1,4 @@
-"""Where the frames of a loop are, and how far b is from a: what rows are made of."""
+"""Pose and twist of frame b of a loop relative to frame a."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What double precision leaves of residuals, by the chains of joints that loops close."""
+"""Round-off of residuals, by the chains of joints that loops close."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ from bulletbridge.mechanism.model import Mechanism
 
 EPS = float(np.finfo(np.float64).eps)
 TYPICAL = 0.125
-"""Of the sum of all roundings, which have either sign: what corrections aim at. They may end at ten
-times that where they gain no more, which is beyond the sum."""
+"""Share of the sum of all roundings, which have either sign: what corrections aim at. They may end
+at ten times that where they gain no more, which is beyond the sum."""
 
 
 class Accuracy(NamedTuple):

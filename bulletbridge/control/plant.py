@@ -1,4 +1,4 @@
-"""What a controller acts on, and where it wants it to be."""
+"""Plants of controllers: actuated joints, and desired motions."""
 
 import math
 from collections.abc import Callable, Collection, Mapping

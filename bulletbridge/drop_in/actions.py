@@ -1,4 +1,4 @@
-"""What a program does to the bodies of a client, which Bullet does not tell afterwards."""
+"""Record of a program's commands to the bodies of a client, which Bullet does not tell."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ SEVERAL = {
 }
 """Names of arguments for one joint and for several."""
 DEFAULT_DAMPING = 0.04
-"""Of every link, linear and angular, unless changeDynamics says otherwise."""
+"""Damping of every link, linear and angular, unless changeDynamics says otherwise."""
 
 
 ONE = (
@@ -91,7 +91,7 @@ class Motor(NamedTuple):
 AT_FIRST = Motor()
 """Bullet's motors are on from the start."""
 DEFAULT_FORCE, DEFAULT_POSITION_GAIN = 1e5, 0.1
-"""Of motor commands that leave them out."""
+"""Force and position gain of motor commands that leave them out."""
 
 
 class Spring(NamedTuple):

@@ -28,7 +28,7 @@ from bulletbridge.system.evaluation import Reaction
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""
 UPRIGHT = Motor(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
-"""What they ask for at first."""
+"""Motor of a spherical joint at first."""
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
 

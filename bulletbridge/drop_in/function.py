@@ -1,4 +1,4 @@
-"""How one of PyBullet's functions is replaced, so that nobody notices."""
+"""Replacement of one of PyBullet's functions, with its signature and errors."""
 
 import types
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Handler = Callable[[Session, Given], Any]
 WITH_BODY_INDEX = "calculateInverseDynamics"
 """What still takes ``bodyUniqueId`` by its old name ``bodyIndex``."""
 FUNCTIONS: dict[str, "Function"] = {}
-"""By PyBullet's names."""
+"""Functions of ours by PyBullet's names."""
 BODY = "bodyUniqueId", "bodyIndex", "objectUniqueId"
 """What functions call the body."""
 Force = tuple[int, str, int | None]

@@ -50,7 +50,7 @@ OPEN = 1e-9
 what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
 ALONE = -1
-"""Of a group that needs no compiled call for its step."""
+"""Number of a group that needs no compiled call for its step."""
 UNKNOWN = -1
 NO_NAMES: Set[str] = frozenset()
 

@@ -363,7 +363,7 @@ class Session(Ledger):
         self._stale |= island
 
     def _mode_of(self, bodies: Iterable[int]) -> Mode:
-        """Of an island: ours if any member asks for it, unless one of them was left to Bullet."""
+        """Mode of an island: ours if any member asks for it and none was left to Bullet."""
         if self._bullets.intersection(bodies):
             return "filter"
         asked = {self._modes.get(body, self.mode) for body in bodies}
@@ -454,7 +454,7 @@ def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
 
 
 SESSIONS: dict[int, Session] = {}
-"""By physics client."""
+"""Sessions by physics client."""
 EXACT: set[Session] = set()
 """Those that have bodies in exact mode."""
 REAL_TIME: set[Session] = set()

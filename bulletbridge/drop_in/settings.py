@@ -1,4 +1,4 @@
-"""What a script runner may change about every client of the process."""
+"""Settings of all clients of the process, which a script runner may change."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""In which way a system is stepped: as one, island by island, or link by link."""
+"""Choice of the backend that steps a system: dense, island by island, or sparse."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ PER_BODY, PER_OPERATION = 0.3, 8e-5
 AT_ALL, PER_FRONT, PER_ENTRY = 1.6, 0.275, 2e-3
 """Cost of a step in link coordinates [µs], of a front, of one entry of its matrix."""
 STAGED = 0.9
-"""What steps with several stages cost of that, if a step in joint coordinates is the measure."""
+"""Cost of steps with several stages as a share of that, measured by a step of the dense backend."""
 
 
 def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:

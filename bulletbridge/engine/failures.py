@@ -1,4 +1,4 @@
-"""What can go wrong with a state or a step, said in full."""
+"""Error texts of states and steps that cannot be."""
 
 from typing import NoReturn
 
@@ -28,7 +28,7 @@ NEAR_SINGULAR = 1e-3
 """Singular value of the kept rows, over the largest, below which a failure is blamed on it: there
 a rate along the loops is amplified a thousand times in what they do not hold."""
 TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
-"""What was tried before a step is given up."""
+"""Attempts before a step is given up, in words."""
 BY_OTHERS = ", by verlet and semi_implicit_euler too"
 """And where ``Solver`` has refined it."""
 

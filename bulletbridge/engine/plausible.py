@@ -1,4 +1,4 @@
-"""Whether forces can have made the rates at the end of a step: a judge that takes no factors.
+"""Check that forces can have made the rates at the end of a step; it takes no factors.
 
 With T the kinetic energy, W the work that can have been done meanwhile and T_d the least kinetic
 energy at which prescribed motions are met,

@@ -20,7 +20,7 @@ from bulletbridge.numerics.records import Array
 ROOT = math.sqrt(6.0)
 C = np.array([(4.0 - ROOT) / 10.0, (4.0 + ROOT) / 10.0, 1.0])
 EMBEDDED = np.array([-13.0 - 7.0 * ROOT, -13.0 + 7.0 * ROOT, -1.0]) / 3.0
-"""Of Z/h in the error estimate (Hairer and Wanner, eq. IV.8.18 to 8.20)."""
+"""Weights of Z/h in the error estimate (Hairer and Wanner, eq. IV.8.18 to 8.20)."""
 
 
 def diagonalised() -> tuple[float, complex, Array, Array]:

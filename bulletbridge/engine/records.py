@@ -39,6 +39,7 @@ class Control:
     controlled: Int  # whether an error estimate sets the length of sub-steps
     rtol: Real
     atol: Real
+    energy_budget: Int  # whether steps with inequalities may not add energy by their length
     recovery: Real  # share of a penetration or of a crossed limit that one step takes back
     implicit: Int  # whether joint springs are taken at the end of an Euler step
     excess: Real  # share of the kinetic energy that a step may have too much
@@ -80,14 +81,14 @@ RECOVERY = 0.2
 EULER, RK4, DOP8, RADAU, VERLET = range(5)
 START, CURRENT = 0, 1
 Directions = Literal["start", "current"]
-"""Of the configuration correction: those at the start of the step, guarded, or Newton's."""
+"""Directions of the configuration correction: of the start of the step, guarded, or Newton's."""
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
     LEFT_OPEN, LEAPT,
 ) = range(9)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE = range(4)
-"""By which backend the present configuration is factored."""
+"""Backends by which the present configuration is factored."""
 
 (
     BIAS, FORCE, RIGHT_SIDE, SOLUTION, ACCELERATION, START_Q, START_V, PREDICTED_Q,

@@ -34,11 +34,11 @@ from bulletbridge.numerics.records import Array, Ints, Mask
 SPECTRAL_GAP = 0.03
 """Below the threshold a row is redundant only if it is this much weaker than the next one."""
 CERTAIN = 1e-3
-"""Of the threshold: what is redundant whatever comes before it."""
+"""Share of the threshold below which a row is redundant whatever comes before it."""
 SPREAD = 10.0
 """Times what was found over the samples: gaps and rates that redundant rows may have elsewhere."""
 ROUNDED_RATE, ROUNDED_ROW = 1e-11, 1e-10
-"""What round-off leaves of the rate of a row left out, over that of its joints, and of its length,
+"""Round-off of the rate of a row left out, over that of its joints, and of its length,
 over that of the longest, by those it follows from."""
 
 PREFERENCE = 0.1

@@ -20,7 +20,7 @@ LANDING = 1e-3
 again, shorter: better to step over that position, since accelerations there are those without the
 constraint, or made of round-off."""
 NEAREST = 1.0 / 64.0
-"""Of a fixed step that ends or starts on such a position: its last or first part.
+"""Share of a fixed step that ends or starts on such a position: its last or first part.
 
 The shortest parts are Runge-Kutta's: its few stages are good enough for their length, and not
 amplified. So are those of an implicit method wherever a stage is ``NEAR_SINGULAR``: its iteration
@@ -55,7 +55,7 @@ def on_singular(a: Arrays, v: Array, whole: float) -> bool:
 
 @helper
 def longest(a: Arrays, v: Array, whole: float, parts: bool, factored: bool) -> float:
-    """Of the first sub-step of a step of length ``whole`` [s].
+    """Length of the first sub-step of a step of length ``whole`` [s].
 
     Args:
         a: The system.
@@ -71,5 +71,5 @@ def longest(a: Arrays, v: Array, whole: float, parts: bool, factored: bool) -> f
 
 @helper
 def fixed_length(whole: float, rest: float, landing: int) -> float:
-    """Of the next sub-step, ``rest`` [s] before the end of a fixed step, which may be singular."""
+    """Length of the next sub-step, ``rest`` [s] before the end of a step that may be singular."""
     return 0.5 * rest if landing and rest > 1.5 * NEAREST * whole else rest

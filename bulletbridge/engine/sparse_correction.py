@@ -1,4 +1,4 @@
-"""What ends every step, with factors in link coordinates.
+"""End of a step with sparse factors: correction, factors, velocity filter.
 
 The equations, tolerances and guards are those of ``correction`` and ``stabilise_step``. What needs
 a decision, as a correction that gains too little, is HANDED_OVER.

@@ -1,4 +1,4 @@
-"""Whether springs and dampers can be taken at the start of a step."""
+"""Limits of explicit springs and dampers: which are too stiff for the start of a step."""
 
 import numpy as np
 from scipy.linalg import eigvalsh, null_space

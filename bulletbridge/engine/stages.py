@@ -1,4 +1,4 @@
-"""What the stages of all integrators share: prescribed motions, and what errors are measured by."""
+"""Parts common to the stages of all integrators: prescribed motions, units of errors."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What ends a step: correct the configuration, make the factors there, filter the velocity."""
+"""End of a step with dense factors: correct, factorise, filter the velocity, check."""
 
 import math
 

@@ -38,25 +38,26 @@ from bulletbridge.numerics.records import Array
 REFINEMENTS = (8, 64, 512)
 """Parts of a step that cannot be finished as a whole."""
 OTHERS = tuple((method, 2**n) for method in (VERLET, EULER) for n in range(9, 0, -1))
-"""By which methods, and in how many parts, a step is tried that its own cannot finish in any.
+"""Methods, and numbers of parts, by which a step is tried that its own cannot finish in any.
 
 Verlet's method keeps the energy where long steps of others had made rates grow that are theirs to
 follow. Euler's takes no curvature, which has a pole beside a singular position: there others throw
 a mechanism from one side of it to the other at any length. The finest that will do is taken.
 """
 AGREED = 0.5 * EXCESS
-"""Of the rates: what driven steps in parts of two lengths may differ by to agree on their end, and
-their energies by as much as a step may have too much. What drives do is known to be bounded only
-where they start or stop at once, and the energy that two lengths agree on is theirs."""
+"""Share of the rates that driven steps in parts of two lengths may differ by to agree on their end,
+and their energies by as much as a step may have too much. What drives do is known to be bounded
+only where they start or stop at once, and the energy that two lengths agree on is theirs."""
 TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT)
-"""What may go wrong because a step is too long."""
+"""Failures that may come of a step that is too long."""
 TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
-"""What the control has to say about a failure."""
+"""Fields of the control that tell of a failure."""
 NO_RECORD = np.zeros((0, 0))
 SETTINGS = (
-    "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol"
+    "dt", "integrator", "directions", "passes", "gravity", "implicit", "controlled", "rtol", "atol",
+    "energy_budget",
 )  # fmt: skip
-"""What a solver is told, in its control."""
+"""Fields of the control that hold settings."""
 
 
 class CompiledStepper(Protocol):

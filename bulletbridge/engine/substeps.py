@@ -51,15 +51,15 @@ NEAR_SINGULAR = 0.1
 """Weakest row over the strongest, of any stage, that counts as near to a singular position; it is
 relative to the largest one met."""
 FINEST = 0.25
-"""Of the last sub-step elsewhere, both times the pace: what one near a singular position is not cut
-below. Off the constraints, where stages are, accelerations have a pole there, and an estimate that
-follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back before
-such a position, the pace grows and lets sub-steps be shorter.
+"""Share of the last sub-step elsewhere, both times the pace, below which one near a singular position
+is not cut. Off the constraints, where stages are, accelerations have a pole there, and an estimate
+that follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back
+before such a position, the pace grows and lets sub-steps be shorter.
 """
 WORST, ELSEWHERE = 1e-4, 0.7
 """Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
 SMALLEST = 1e-10
-"""Of the step: a sub-step that would have to be shorter is an error."""
+"""Smallest sub-step, as a share of the step: one that would have to be shorter is an error."""
 MOST_ATTEMPTS = 20_000
 """Sub-steps of a step, with those in vain: a chain that whirls at its reach takes some 6000."""
 
@@ -281,7 +281,7 @@ def choose_length(c: Control, left: float, w: float) -> int:
 
 @helper
 def order(c: Control) -> float:
-    """Of the error estimate, plus one."""
+    """Order of the error estimate, plus one."""
     return 4.0 if c.integrator == RADAU else 8.0
 
 

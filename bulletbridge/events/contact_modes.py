@@ -19,7 +19,7 @@ FORCE_RTOL = 1e-9
 
 
 class Force(NamedTuple):
-    """Of a closed contact on the link of b [N]."""
+    """Forces of a closed contact on the link of b [N]."""
 
     normal: float
     tangential: Array  # (2,) along ``Touch.tangents``; zero while it slides

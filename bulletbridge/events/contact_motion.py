@@ -23,7 +23,7 @@ from bulletbridge.system.options import Integrator
 CLOSED = 1e-9
 """Gap [mechanism lengths] at which a contact counts as closed."""
 MOST_EVENTS = 500
-"""In one step."""
+"""Most events in one step."""
 SHORTEST = 1e-13
 """Step [s] that is not worth taking."""
 HALVINGS = 40
@@ -81,7 +81,7 @@ class ContactMotion:
 
     @property
     def mode(self) -> dict[str, Mode]:
-        """Of each contact, by name."""
+        """State of each contact, by name."""
         return self._modes.now
 
     def start(self) -> None:

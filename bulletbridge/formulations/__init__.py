@@ -1,1 +1,1 @@
-"""How accelerations follow from rows, and how states are brought back onto them."""
+"""Formulations and integrators in Python, over the equations of motion of any system."""

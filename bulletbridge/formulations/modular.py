@@ -28,7 +28,7 @@ from bulletbridge.formulations.equations import Dynamics, Equations, Solution, s
 from bulletbridge.numerics.records import Array, Ints
 
 WEAKEST_PIVOT = 1e-8
-"""Of A, relative to its largest diagonal: rows of 1e-4 of the strongest."""
+"""Smallest pivot of A, relative to its largest diagonal: rows of 1e-4 of the strongest."""
 REFINEMENTS = 2
 
 

@@ -1,4 +1,4 @@
-"""How reduced quasi-velocities change: v̇_r + Gamma_r v_r = u_r, and the same for multipliers.
+"""Rates of reduced quasi-velocities: v̇_r + Gamma_r v_r = u_r, and the same for multipliers.
 
 Roots, singular vectors and inertial forces are differentiated exactly from the rates of M and J,
 which come from central differences of order eight along admissible displacements: steps of a
@@ -22,7 +22,7 @@ from bulletbridge.numerics.records import Array
 STENCIL = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
 """Central difference of order eight: weights of f(kh) - f(-kh)."""
 STEP = 0.01
-"""Of the differences, in the unit of the fastest rate [m or rad]."""
+"""Length of the finite differences, in the unit of the fastest rate [m or rad]."""
 
 
 def matrix_rates(

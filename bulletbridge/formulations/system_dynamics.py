@@ -83,7 +83,7 @@ def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split
 def shortest_multipliers(
     solver: Solver, terms: Terms, needed: Array, rtol: float | None = None
 ) -> tuple[Array, Array]:
-    """Of all multipliers (nc,) with J^T lam = ``needed`` (nv,) the shortest, rows in one unit.
+    """Shortest multipliers (nc,) with J^T lam = ``needed`` (nv,), rows in one unit.
 
     Rows that all but follow from others share the load, and have to leave nothing of what they
     have besides; ``rtol`` as in ``wrenches``.

@@ -1,4 +1,4 @@
-"""What of a system acts by inequalities, and how it was solved for."""
+"""Inequality constraints of a system, and how their problem was solved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -30,9 +30,15 @@ should, and what the account of impulses within a step is off by."""
 
 @helper
 def accountable(a: Arrays) -> bool:
-    """Whether all that does work is known here: no driven loop, spring or beam."""
+    """Whether a budget is asked for, and all that does work is known: no drive, spring or beam."""
     c = a.control
-    if c.driven > 0 or c.implicit_dt > 0.0 or c.user_rows > 0 or len(a.beams) > 0:
+    if (
+        c.energy_budget == 0
+        or c.driven > 0
+        or c.implicit_dt > 0.0
+        or c.user_rows > 0
+        or len(a.beams) > 0
+    ):
         return False
     for i in range(len(a.efforts)):
         if a.efforts[i].kind != DRAG:
@@ -75,7 +81,7 @@ def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
 
 @outlined
 def work(a: Arrays, before: Array, after: Array, tau: Array) -> float:
-    """Of the joint forces [J], as they change the kinetic energy between the two rates.
+    """Work of the joint forces [J], as they change the kinetic energy between the two rates.
 
     Dampers take energy, however long the step is.
     """

@@ -154,7 +154,7 @@ class Motors:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all joints that have one."""
+        """Names of all joints that have one."""
         return tuple(self._index)
 
     def off(self, joint: str) -> None:

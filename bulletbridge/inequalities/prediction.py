@@ -1,11 +1,11 @@
-"""How far motors lead bodies in the prediction at which contacts are found."""
+"""Share of the motor forces in the prediction at which contacts are found."""
 
 import numpy as np
 
 from bulletbridge.numerics.records import Array
 
 PREDICTION_LIMIT = 1e-4
-"""How far motors lead bodies there at most [m]: Bullet's contacts are sure from 1e-6 on."""
+"""Largest way that motors lead bodies there [m]: Bullet's contacts are sure from 1e-6 on."""
 
 
 def motor_shares(exerted: Array, free: Array, delta_v: Array, lightest: float, dt: float) -> Array:

@@ -32,7 +32,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 OPPOSED = 1e-12
-"""Of 1 + cos, from which axes that point against each other leave a turn undefined."""
+"""Least 1 + cos of two axes: below it they point against each other and leave a turn undefined."""
 
 
 @helper

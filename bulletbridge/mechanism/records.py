@@ -1,4 +1,4 @@
-"""What the mechanism kernels read and write, by name.
+"""Records that the mechanism kernels read and write.
 
 SI units. Body 0 is the world. World axes and moments about the world origin unless noted; spatial
 vectors are (angular, linear). A body is a set of links rigidly joined: fixed joints cost nothing.

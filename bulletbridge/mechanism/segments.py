@@ -71,7 +71,7 @@ class Beam:
         return np.concatenate([[0.0], self.springs, [self.length]])
 
     def stiffness(self, name: str) -> float:
-        """Of one spring of a direction [N m/rad]."""
+        """Stiffness of one spring of a direction [N m/rad]."""
         return self.stiffnesses()[name] * self.segments / self.length
 
     def frequency(self, name: str, per_length: float) -> float:
@@ -87,7 +87,7 @@ class Beam:
         return (CLAMPED_FREE / self.length) ** 2 * speed
 
     def damping(self, name: str, per_length: float, ratio: float) -> float:
-        """Of one spring [N m s/rad], so that the first mode has this part of critical damping.
+        """Damping of one spring [N m s/rad] that gives the first mode this part of critical damping.
 
         Dampers are in proportion to the springs: a mode of w has the part ratio * w / w₁.
         """

@@ -55,6 +55,7 @@ class SystemOptions(TypedDict, total=False):
     limits: bool
     springs: Springs | None
     impulse_solver: ImpulseSolver
+    energy_budget: bool
     solver: SolverName
     tolerances: Tolerances | None
 

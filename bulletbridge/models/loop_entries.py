@@ -79,7 +79,7 @@ def _joint(keys: Keys) -> LoopJoint:
 
 
 def _radius(node: Node, surface: bool) -> float:
-    """Of a surface, or of a ball that may be a point."""
+    """Radius of a surface, or of a ball that may be a point."""
     return node.positive() if surface else node.not_negative()
 
 

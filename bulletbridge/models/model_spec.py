@@ -1,4 +1,4 @@
-"""What a model is made of, before anything is loaded."""
+"""Specification of a model, before anything is loaded."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -20,7 +20,7 @@ NUMBERS: dict[str, dict[str, int]] = {
     "capsule": {"radius": 1, "length": 1},
     "mesh": {"scale": 3},
 }
-"""How many numbers an attribute has, by element: those that inertias and beams are made of."""
+"""Number of numbers of an attribute, by element: those that inertias and beams are made of."""
 REQUIRED = {
     "mass": ("value",),
     "box": ("size",),

@@ -13,7 +13,7 @@ FIXED = ("fixed", "floating")
 SINGLE = ("revolute", "continuous", "prismatic")
 """Kinds of joints with one coordinate."""
 COORDINATES = {"q": {"spherical": 4, BASE: 7}, "v": {"spherical": 3, BASE: 6}}
-"""How many numbers the others start from."""
+"""Number of numbers that the others start from."""
 
 
 @dataclass(frozen=True)

@@ -39,17 +39,17 @@ from bulletbridge.numerics.complementarity_rows import (
 from bulletbridge.numerics.records import Array, Records
 
 SWEEPS = 8
-"""Of Gauss-Seidel before each attempt with Newton."""
+"""Sweeps of Gauss-Seidel before each attempt with Newton."""
 NEWTON_STEPS, SETTLING_STEPS = 12, 6
 """The most at once, and of those that look for the least norm: where friction is used up though
 nothing slides, they go back and forth."""
 SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
-"""Of the proximal sequence: first and last share of the diagonal, problems."""
+"""Proximal sequence: first and last share of the diagonal, problems."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
 MOST_PASSES = 20
-"""Of the sequence that takes the softness of the weights away."""
+"""Most passes of the sequence that takes the softness of the weights away."""
 
 
 class Outcome(NamedTuple):

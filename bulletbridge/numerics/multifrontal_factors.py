@@ -9,7 +9,7 @@ from bulletbridge.numerics.records import Array
 ENOUGH = 1e-4
 """Compliance of a row, in that of its scale, with which it is eliminated rather than passed on."""
 LEAST, NOTHING = 1e-8, 1e-12
-"""Where nothing is left to pass a row on to: compliance that still counts, and what is round-off.
+"""Compliance of a row that still counts where no front is left to pass it on to, and its round-off.
 
 What is in between is for a method that decides on ranks."""
 

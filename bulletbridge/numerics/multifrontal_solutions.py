@@ -134,7 +134,7 @@ def row_rates(e: Elimination, rates: Array) -> None:
 
 @helper
 def twice_kinetic_energy(e: Elimination, v: Array) -> float:
-    """At the rates v (nv,), with the inertia of the rates themselves."""
+    """Twice the kinetic energy at the rates v (nv,), with the inertia of the rates themselves."""
     carry(e, v)
     total = 0.0
     for i in range(len(e.fronts)):

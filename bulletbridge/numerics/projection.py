@@ -39,7 +39,7 @@ WEAK, LAST = 2, 3
 
 @kernel
 def factor_mass(M: Array) -> None:
-    """In place M = Lᵀ L from the lower triangle (nv, nv).
+    """Factorise M = Lᵀ L in place, from the lower triangle (nv, nv).
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, table 8.1.
     """

@@ -1,4 +1,4 @@
-"""How rows that can do the same share it: weights of their impulses, and demands that agree.
+"""Sharing between rows that can do the same: weights of impulses, and demands that agree.
 
 Where loops join what motors drive, there are more motors than freedoms. What they ask for then
 contradicts itself, if only by round-off, and infinitely many impulses give one motion. Both are

@@ -1,4 +1,4 @@
-"""Where the solution of Coulomb's law is looked for, and which is taken: rest after rest.
+"""Selection among several solutions of Coulomb's law: contacts that rest stay at rest.
 
 Where the sharing of loads is not determined, all contacts may slide in one solution of a mixed
 problem and none in another. What rests has no reason to begin, if the same load can hold it: rest

@@ -21,7 +21,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.studies.study import Study
 
 COLUMNS = "run", "error", "seconds"
-"""Of the result, besides parameters and measures."""
+"""Columns of the result, besides parameters and measures."""
 PART = ".part"
 """After the name of the result: its journal."""
 

@@ -1,4 +1,4 @@
-"""What of a model a study can change, by name."""
+"""Parameters of a model that a study can change, by name."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import ModelSpec, Triple
 
 JOINT_FIELDS = ("damping", "stiffness", "torque")
-"""Of a revolute or prismatic joint, besides its start and its rate there."""
+"""Parameters of a revolute or prismatic joint, besides its start and its rate there."""
 NO_MODEL = ("dt",)
 """Parameters of the run, not of the model."""
 

@@ -30,7 +30,7 @@ class Study:
     about: str
 
     def parameters(self, run: int) -> Parameters:
-        """Of one run."""
+        """Parameters of one run."""
         values: list[float] = self.points[run].tolist()
         return dict(zip(self.names, values, strict=True))
 

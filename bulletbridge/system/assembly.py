@@ -19,7 +19,7 @@ from bulletbridge.numerics.records import Array, Mask, array_of
 
 Values = Mapping[str, float | Sequence[float]]
 LONGEST_MOVE = 0.3
-"""Of one iteration, in radians or mechanism lengths."""
+"""Longest way of one iteration, in radians or mechanism lengths."""
 MOST_ITERATIONS = 300
 SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
 """Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""

@@ -1,4 +1,4 @@
-"""What a change of constraints asks of them, and carries over."""
+"""Validation of a change of constraints, and transfer of what they remember."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a state is worth: gaps, energy, momentum and reactions, from the definitions alone."""
+"""Evaluation of a state: gaps, energy, momentum and reactions, from the definitions alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a system has that exerts forces within bounds, and what it exerted in the last step."""
+"""Motors, limits, contacts and force limits of a system, and their forces in the last step."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a loop joint leaves free: where it is, how fast it moves, and what a force does there.
+"""Motion of a loop joint along what it leaves free: position, rate, Jacobian.
 
 Source: the dual bases of the general joint model, Bonaventura 2002.
 """

@@ -1,4 +1,4 @@
-"""What a system is told, and what it tells about its last step."""
+"""Options of a system, their validation, and the status of its last step."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args

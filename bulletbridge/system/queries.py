@@ -1,4 +1,4 @@
-"""What can be said of a constrained mechanism at a state."""
+"""Queries about a constrained mechanism at a state: rank, gaps, reactions, kinematics."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind."""
+"""Recordings: states and figures of a run, step by step."""
 
 from dataclasses import dataclass
 

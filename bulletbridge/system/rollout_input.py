@@ -1,4 +1,4 @@
-"""What the worlds of a rollout start from and are driven by, and one of them world by world."""
+"""Start states, forces and motions of the worlds of a rollout."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

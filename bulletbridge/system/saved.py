@@ -41,7 +41,7 @@ class KeptSet(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the constraints."""
+        """Names of the constraints."""
         return tuple(c.name for c in self.constraints)
 
 
@@ -75,7 +75,7 @@ class SavedState:
         return isinstance(other, SavedState) and self._numbers() == other._numbers()
 
     def __hash__(self) -> int:
-        """Of the state alone."""
+        """Hash of the state alone."""
         return hash((self.q.tobytes(), self.v.tobytes(), self.t))
 
     def _numbers(self) -> tuple[Any, ...]:

@@ -84,6 +84,9 @@ class System(WorldState):
         impulse_solver: What solves for the impulses of motors, limits and contacts: the
             ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
             for hard cases.
+        energy_budget: Whether steps with inequalities take from the velocity what semi-implicit
+            Euler would add to the energy by the length of its step alone; what was taken is told by
+            ``complementarity.taken``.
         solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
             ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
             elimination body by body, whose cost grows linearly with the number of loops, and which
@@ -119,6 +122,7 @@ class System(WorldState):
         contacts: bool = False,
         limits: bool = False,
         impulse_solver: ImpulseSolver = "compiled",
+        energy_budget: bool = True,
         solver: SolverName = "auto",
         springs: Springs | None = None,
         allow_structure: bool = False,
@@ -149,6 +153,7 @@ class System(WorldState):
             contacts=contacts,
             limits=limits,
             impulse_solver=impulse_solver,
+            energy_budget=energy_budget,
             solver=solver,
             springs=springs,
             tolerances=self.tolerances,
@@ -176,6 +181,7 @@ class System(WorldState):
         if integrator in CONTROLLED:
             control["controlled"] = rtol is not None
             control["rtol"], control["atol"] = 1e-12 if rtol is None else rtol, atol
+        control["energy_budget"] = energy_budget
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
         compiled = self._python is None and integrator in (None, WITH_INEQUALITIES)

@@ -1,4 +1,4 @@
-"""What measurements ask of a simulator."""
+"""Interface that measurements ask of a simulator."""
 
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version

@@ -26,7 +26,7 @@ NEGLIGIBLE = 1e-6
 HEAD = 0.15
 """Barbs of an arrow, relative to its length."""
 ASIDE, BEYOND = 0.12, 0.06
-"""How far words are from a point and beyond a tip, in mechanism lengths."""
+"""Distance of words from a point, and beyond a tip, in mechanism lengths."""
 GAP_COLOUR = (0.82, 0.1, 0.2)
 FORCE_COLOUR, MOMENT_COLOUR = (0.85, 0.4, 0.0), (0.35, 0.1, 0.75)
 SPRING_COLOUR = (0.1, 0.45, 0.3)

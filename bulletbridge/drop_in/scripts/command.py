@@ -1,4 +1,4 @@
-"""What ``bulletbridge run`` does."""
+"""The command ``bulletbridge run``."""
 
 import contextlib
 import os

@@ -25,7 +25,7 @@ CALL, LOOK = 5e-5, 1e-6
 """Virtual time [s] of a PyBullet call and of a look at the clock, so that loops that never sleep
 get on."""
 EPOCH = 1.6e9
-"""Where the virtual clock starts [s since 1970]."""
+"""Start of the virtual clock [s since 1970]."""
 SEED = 0
 CLOCKS = ("perf_counter", "monotonic")
 real_sleep = time.sleep

@@ -10,7 +10,7 @@ IDLE_CALLS = 1000
 FEWEST = 100
 """A script may do as much as this many steps before its first one, whatever its limit."""
 PATIENCE = 1000
-"""How often a script may catch the end and go on."""
+"""Number of times that a script may catch the end and go on."""
 
 
 class Ended(SystemExit):

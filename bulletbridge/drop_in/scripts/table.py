@@ -1,4 +1,4 @@
-"""What became of a script's constraints, on a terminal."""
+"""Table of a script's constraints on a terminal."""
 
 from collections.abc import Iterable
 

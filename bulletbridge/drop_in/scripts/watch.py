@@ -1,4 +1,4 @@
-"""What constraints do while a script runs, measured alike for our solver and for Bullet's."""
+"""Gaps and forces of constraints while a script runs, measured alike for both solvers."""
 
 import math
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ class SliderCrank:
         return q + step
 
     def torque(self, turn: float) -> float:
-        """On the crank [N m] at an angle [rad]."""
+        """Torque on the crank [N m] at an angle [rad]."""
         if self.K == 0.0:  # also across, where the laws are infinite
             return 0.0
         if self.law == "abs":

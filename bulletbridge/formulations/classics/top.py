@@ -110,7 +110,7 @@ class Top:
 
 
 def angular_velocity(q: Array, v: Array) -> Array:
-    """In body axes (3,) [rad/s]."""
+    """Angular velocity (3,) in body axes [rad/s]."""
     return 2.0 * rates(q[3:]) @ v[3:]
 
 

@@ -12,7 +12,7 @@ from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import add, apply, mat, scale, vec, velocity_at
 
 STEP = 0.1
-"""Of the stencil, as part of the state's deflection: small for what slopes make of loads."""
+"""Size of the stencil, as part of the state's deflection: small for what slopes make of loads."""
 SIZES = STEP * np.arange(-2.0, 3.0)
 WEIGHTS = np.array(
     [

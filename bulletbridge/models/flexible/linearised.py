@@ -221,7 +221,7 @@ class Linearised:
         return Expansion(change.T @ M @ change, h @ change, J @ change, points[:, 0], points[:, 1])
 
     def _drift_of_shortening(self, q: Array, v: Array, second: Array) -> Array:
-        """Of the drift of second order, what comes from the Jacobian's columns of the modes.
+        """Part of the drift of second order that comes from the Jacobian's columns of the modes.
 
         It is quadratic in the rates. Half of what mixes those of directions and modes is theirs,
         and what has rates of modes alone.

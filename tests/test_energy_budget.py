@@ -1,0 +1,51 @@
+"""Energy that steps with inequalities would add by their length alone, taken back or left."""
+
+from dataclasses import replace
+
+import numpy as np
+from support.touching import Touching
+
+import bulletbridge as bb
+from bulletbridge.inequalities.energy_budget import TOLERATED
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+
+DT, SHORT, STEPS = 1 / 240, 240, 2400
+SPIN = (3.0, 20.0, 4.0)  # [rad/s], about the middle axis of inertia: it turns over and over
+
+
+def tumbling(**options):
+    """A free brick in empty space, whose world knows contacts though there are none."""
+    mechanism = with_joint(
+        replace(empty_mechanism(), gravity=np.zeros(3)), "base", "free", "brick", "world",
+        load=Load(1.0, inertia=(0.01, 0.02, 0.03)),
+    )  # fmt: skip
+    nothing = Touching(np.zeros((0, 3)), (0.0, 0.0), (0, 0, 1))
+    world = {"world": nothing, "contacts": True} if "energy_budget" in options else {}
+    system = bb.System(mechanism, dt=DT, integrator="semi_implicit_euler", **world, **options)
+    system.set_state(v=[*SPIN, 0.0, 0.0, 0.0])
+    return system
+
+
+def test_without_it_a_step_that_nothing_touches_is_the_one_without_contacts():
+    system, plain = tumbling(energy_budget=False), tumbling()
+    first = system.evaluate().energy
+    for _ in range(SHORT):
+        system.step()
+        plain.step()
+        assert system.complementarity.taken == 0.0
+    # both do the same arithmetic, up to round-off of 1e-16 a step, which tumbling amplifies
+    np.testing.assert_allclose(system.v, plain.v, rtol=0, atol=1e-6 * np.linalg.norm(SPIN))
+    assert system.evaluate().energy > 1.1 * first  # what the budget is for
+
+
+def test_with_it_the_energy_of_tumbling_stays():
+    system = tumbling(energy_budget=True)
+    first, taken = system.evaluate().energy, 0.0
+    kept = []
+    for _ in range(STEPS):
+        system.step()
+        taken += system.complementarity.taken
+        kept.append(system.evaluate().energy)
+    assert taken > 0.0
+    # K is bounded by the budget; E differs from it by dt v·c, a share of dt |w| of the energy
+    assert max(kept) < (1.0 + TOLERATED + DT * np.linalg.norm(SPIN)) * first
