@@ -51,8 +51,8 @@ NEAR_SINGULAR = 0.1
 """Weakest row over the strongest, of any stage, that counts as near to a singular position; it is
 relative to the largest one met."""
 FINEST = 0.25
-"""Share of the last sub-step elsewhere, both times the pace, below which one near a singular position
-is not cut. Off the constraints, where stages are, accelerations have a pole there, and an estimate
+"""Share of the last sub-step elsewhere, both times the pace, below which one near a singular
+position is not cut. Off the constraints, where stages are, accelerations have a pole there, and an estimate
 that follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back
 before such a position, the pace grows and lets sub-steps be shorter.
 """
