@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from bulletbridge.numerics.complementarity import LIGHTEST, solve_mixed_problem
+from bulletbridge.numerics.complementarity import LIGHTEST, solve_alone
 from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 from bulletbridge.numerics.solution_selection import solve_resting_problem
 
@@ -17,7 +17,7 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH):
     x = np.zeros(n) if x is None else x.copy()
     w, A, vectors = np.zeros(n), np.zeros((n, n)), np.zeros((ROOM, n))
     kept = D.copy(), b.copy()
-    residual, *_ = solve_mixed_problem(D, b, bounds, x, w, A, vectors, tolerance)
+    residual, *_ = solve_alone(D, b, bounds, x, w, A, vectors, tolerance)
     assert np.array_equal(D, kept[0])
     assert np.array_equal(b, kept[1])
     return x, w, residual
@@ -229,5 +229,5 @@ def test_what_is_not_finite_is_not_solved(where, value, row):
     arrays[where][(row, row) if where == "D" else row] = value
     D, b, x = arrays.values()
     scratch = np.zeros((3, 3)), np.zeros((ROOM, 3))
-    residual, *_ = solve_mixed_problem(D, b, bounds_of(1, 0.5), x, np.zeros(3), *scratch, ENOUGH)
+    residual, *_ = solve_alone(D, b, bounds_of(1, 0.5), x, np.zeros(3), *scratch, ENOUGH)
     assert residual == np.inf

@@ -55,7 +55,7 @@ def joined(model, seed, **more) -> bb.System:
 )
 def test_positions_rates_and_power_belong_together(model, more):
     system = joined(model, 1, **more)
-    modes, q, v, h = system.modes("joint"), system.q, system.v, 1e-6
+    modes, q, v, h = system.loop_axes("joint"), system.q, system.v, 1e-6
     assert_allclose(modes.position, 0.0, atol=1e-13)
     ends = []
     for step in (-h, h):
@@ -63,7 +63,7 @@ def test_positions_rates_and_power_belong_together(model, more):
         displace(system.mechanism.bodies, q, v, step, there)
         seen = bb.System(system.mechanism, system.constraints)
         seen._full.q[:], seen._full.v[:] = there, v
-        ends.append(seen.modes("joint").position)
+        ends.append(seen.loop_axes("joint").position)
     # off the constraints by h²; differences of second order
     assert_allclose((ends[1] - ends[0]) / (2 * h), modes.rate, atol=1e-8)
     force = np.arange(1.0, len(modes.rate) + 1)
@@ -79,13 +79,13 @@ def test_rates_are_the_motion_that_is_left():
     w_a, w_b = a.J_angular @ system.v, b.J_angular @ system.v
     linear = b.J @ system.v - a.J @ system.v - np.cross(w_a, b.p_W - a.p_W)
     twist = np.concatenate([a.R_W.T @ (w_b - w_a), a.R_W.T @ linear])
-    assert_allclose(np.transpose(free) @ system.modes("joint").rate, twist, atol=1e-12)
+    assert_allclose(np.transpose(free) @ system.loop_axes("joint").rate, twist, atol=1e-12)
 
 
 def test_a_constant_force_along_a_screw_accelerates_its_inertia():
     system = ball_on((SCREW,))
     system.assemble()
-    system.tau[:] = system.modes("joint").jacobian.T @ [0.7]
+    system.tau[:] = system.loop_axes("joint").jacobian.T @ [0.7]
     vdot = system.acceleration()
     assert_allclose(vdot, 0.7 / INERTIA * np.array(SCREW), atol=1e-14)
 
@@ -99,7 +99,7 @@ def test_a_spring_along_a_screw_swings_at_its_frequency_and_a_damper_stops_it():
     system.set_state(v=start * np.array(SCREW))
     w, path = np.sqrt(stiffness / INERTIA), []
     for _ in range(2000):
-        modes = system.modes("joint")
+        modes = system.loop_axes("joint")
         path.append(modes.position[0])
         system.tau[:] = modes.jacobian.T @ (-stiffness * modes.position)
         system.step()
@@ -108,16 +108,16 @@ def test_a_spring_along_a_screw_swings_at_its_frequency_and_a_damper_stops_it():
     assert_allclose(path, start / w * np.sin(w * times), atol=start / w * (w * h))
     assert system.evaluate().largest("metres") < 1e-13
     for _ in range(3000):
-        modes = system.modes("joint")
+        modes = system.loop_axes("joint")
         system.tau[:] = modes.jacobian.T @ (-stiffness * modes.position - 2.0 * modes.rate)
         system.step()
-    assert abs(system.modes("joint").position[0]) < 1e-3 * start / w
+    assert abs(system.loop_axes("joint").position[0]) < 1e-3 * start / w
 
 
 def test_joints_without_constant_free_motions_are_refused():
     system = ball_on((SCREW,))
     with pytest.raises(ModelError, match="unknown loop joint 'jnt'; there are: joint"):
-        system.modes("jnt")
+        system.loop_axes("jnt")
     rng = np.random.default_rng(0)
     mechanism = random_mechanism(rng, KINDS, branching=0.0)
     ends = bb.Frame("link3"), bb.Frame("link5")
@@ -125,6 +125,6 @@ def test_joints_without_constant_free_motions_are_refused():
     universal = bb.LoopJoint("u", bb.JointModel.UNIVERSAL, *ends, (1, 0, 0), (0, 1, 0))
     driven = bb.LoopJoint("d", bb.JointModel.REVOLUTE, *ends, motion=turning)
     with pytest.raises(ModelError, match="'u' are not constant in frame a: it is universal"):
-        bb.System(mechanism, [universal]).modes("u")
+        bb.System(mechanism, [universal]).loop_axes("u")
     with pytest.raises(ModelError, match="'d' are not constant in frame a: it is driven"):
-        bb.System(mechanism, [driven]).modes("d")
+        bb.System(mechanism, [driven]).loop_axes("d")

@@ -15,14 +15,14 @@ from bulletbridge.compilation.jit import kernel
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.numerics.complementarity import LIGHTEST
-from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS, mixed_problem
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS, complementarity_problem
 from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
 
 
 @kernel
 def weigh_and_agree(D, b, bounds, weights, A, vectors, motors):
     """Demands of motors that agree, in place of b, and weights."""
-    p = mixed_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
+    p = complementarity_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
     weigh(p, motors, len(b))
     s = Sharing(
         vectors[ROOM + 2],
@@ -41,7 +41,7 @@ def weigh_and_agree(D, b, bounds, weights, A, vectors, motors):
 @kernel
 def solve_complying(D, b, bounds, A, vectors, motors, tolerance):
     """Residual of ``comply``; impulses and velocities are in the first lines of vectors."""
-    p = mixed_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
+    p = complementarity_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
     weigh(p, motors, len(b))
     for i in range(len(b)):
         p.centre[i] = 0.0

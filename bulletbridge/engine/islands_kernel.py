@@ -11,9 +11,8 @@ from bulletbridge.constraints.records import Coupling, Loop
 from bulletbridge.engine.records import (
     BY_ISLANDS,
     DONE,
-    EULER,
-    RK4,
-    VERLET,
+    FORCES_PER_STEP,
+    TARGETS_PER_STEP,
     Control,
 )
 from bulletbridge.engine.stages import put_record
@@ -74,9 +73,8 @@ def run_islands(
         take_settings(controls[i], c)
     gather(islands, state, order_q, order_v, whole)
     t0 = whole[nq + nv]
-    each = 1 if c.integrator == EULER else 2  # times of targets a step
-    halves = c.integrator == RK4 or c.integrator == VERLET
-    lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
+    each = TARGETS_PER_STEP[c.integrator]
+    lines = FORCES_PER_STEP[c.integrator] if len(tau) > 1 else 1
     every = steps // len(record) if len(record) > 0 else 0
     for n in range(steps):
         copy_into(before, state)

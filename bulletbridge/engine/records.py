@@ -79,6 +79,11 @@ RECOVERY = 0.2
 """Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
 
 EULER, RK4, DOP8, RADAU, VERLET = range(5)
+FORCES_PER_STEP = 1, 3, 1, 1, 3
+"""Times of a step at which each integrator takes given forces, its end among them; if more than one
+line of them is given."""
+TARGETS_PER_STEP = 1, 2, 2, 2, 2
+"""Times of a step, its end left out, at which each takes prescribed motions."""
 START, CURRENT = 0, 1
 Directions = Literal["start", "current"]
 """Directions of the configuration correction: of the start of the step, guarded, or Newton's."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from bulletbridge.compilation.bound_calls import call_stored
 from bulletbridge.compilation.jit import caller, helper, take_number
-from bulletbridge.engine.records import DONE, RK4, VERLET, Control
+from bulletbridge.engine.records import DONE, FORCES_PER_STEP, Control
 from bulletbridge.engine.step_kernel import PROJECT, STEP
 from bulletbridge.numerics.records import Array, Ints, Records
 
@@ -61,12 +61,11 @@ def roll_worlds(
         tau = forces[n]
         if call_stored(project, (targets, tau, nothing, PROJECT, 0)) != DONE or c.opened > allowed:
             return n
-        lines = 1
-        if (c.integrator == RK4 or c.integrator == VERLET) and len(tau) > 1:
-            lines = 3
-            for i in range(3 * steps):
+        lines = FORCES_PER_STEP[c.integrator] if len(tau) > 1 else 1
+        if lines > 1:
+            for i in range(lines * steps):
                 for k in range(tau.shape[1]):
-                    pushes[i, k] = tau[i // 3, k]
+                    pushes[i, k] = tau[i // lines, k]
             tau = pushes
         whole = steps - steps % every
         if call_stored(run, (targets, tau, table[n], STEP, whole)) != DONE:

@@ -11,12 +11,11 @@ from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     DONE,
-    EULER,
+    FORCES_PER_STEP,
     LEAPT,
     NOT_FINITE,
     NOT_RESOLVED,
-    RK4,
-    VERLET,
+    TARGETS_PER_STEP,
 )
 from bulletbridge.engine.sparse_kernel import run_sparse
 from bulletbridge.engine.stepper import NO_RECORD, Solver
@@ -167,8 +166,7 @@ class SparseStepper:
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""
         c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
-        each = 1 if c["integrator"] == EULER else 2
-        lines = 3 if c["integrator"] in (RK4, VERLET) else 1
+        each, lines = TARGETS_PER_STEP[int(c["integrator"])], FORCES_PER_STEP[int(c["integrator"])]
         while True:
             failure = self._run((targets, tau, record, first, steps))
             first = int(c["done"])

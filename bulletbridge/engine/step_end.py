@@ -19,6 +19,7 @@ from bulletbridge.engine.correction import (
 )
 from bulletbridge.engine.dense import accelerate, factorise, filter_velocity
 from bulletbridge.engine.records import (
+    BY_DENSE,
     CORRECTION,
     DONE,
     EULER,
@@ -90,7 +91,7 @@ def end_step(a: Arrays, f: Factors, end: Instant, q: Array, v: Array, enough: fl
     """Filter the velocity, and look at what is left out."""
     c = a.control
     filter_velocity(a, f, v)
-    c.factored = 1
+    c.factored = BY_DENSE
     if c.passes < 0:
         judge_left_out(a, f, end, v, enough, True)
     if not finite(v) or not finite(q):
@@ -154,5 +155,5 @@ def project(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
         c.failure = NOT_CLOSED
         return
     filter_velocity(a, f, v)
-    c.factored = 1
+    c.factored = BY_DENSE
     judge_left_out(a, f, moment, v, enough, False)

@@ -17,6 +17,7 @@ from bulletbridge.engine.records import (
     DONE,
     DOP8,
     EULER,
+    FORCES_PER_STEP,
     LEAPT,
     LEFT_OPEN,
     NOT_CLOSED,
@@ -24,9 +25,9 @@ from bulletbridge.engine.records import (
     NOT_RESOLVED,
     ONE_OVER_UNITS,
     RADAU,
-    RK4,
     START_Q,
     START_V,
+    TARGETS_PER_STEP,
     VERLET,
 )
 from bulletbridge.engine.step_kernel import ACCELERATE, JUDGE, STEP, run, stepping_kernel
@@ -361,7 +362,7 @@ class Solver(SolverArrays):
         if not self.script.signals and self.held is None:
             return self.tau
         c, forces = self.control[0], self.tau
-        lines = 3 if c["integrator"] in (RK4, VERLET) and steps else 1
+        lines = FORCES_PER_STEP[int(c["integrator"])] if steps else 1
         if self.script.signals:
             scripted = self.script.at(self._stage_times(steps))
             stages = np.arange(max(steps, 1))[:, None] * max(lines - 1, 1) + np.arange(lines)
@@ -374,6 +375,6 @@ class Solver(SolverArrays):
     def _stage_times(self, steps: int) -> Array:
         """Times [s] of the stages of steps from now on, each once; now alone for no steps."""
         c = self.control[0]
-        each = 1 if c["integrator"] == EULER else 2
+        each = TARGETS_PER_STEP[int(c["integrator"])]
         numbers = np.arange(each * steps + 1, dtype=np.float64)
         return self.t + numbers * (float(c["dt"]) / each)

@@ -18,6 +18,7 @@ from bulletbridge.engine.records import (
     DONE,
     DOP8,
     EULER,
+    FORCES_PER_STEP,
     NOT_CLOSED,
     NOT_FACTORED,
     NOT_FINITE,
@@ -28,6 +29,7 @@ from bulletbridge.engine.records import (
     STAGE_VDOTS,
     START_Q,
     START_V,
+    TARGETS_PER_STEP,
     VERLET,
     Arrays,
     Control,
@@ -52,9 +54,9 @@ NEAR_SINGULAR = 0.1
 relative to the largest one met."""
 FINEST = 0.25
 """Share of the last sub-step elsewhere, both times the pace, below which one near a singular
-position is not cut. Off the constraints, where stages are, accelerations have a pole there, and an estimate
-that follows it never ends; the motion is smooth. Where it is not, since the mechanism turns back
-before such a position, the pace grows and lets sub-steps be shorter.
+position is not cut. Off the constraints, where stages are, accelerations have a pole there, and an
+estimate that follows it never ends; the motion is smooth. Where it is not, since the mechanism
+turns back before such a position, the pace grows and lets sub-steps be shorter.
 """
 WORST, ELSEWHERE = 1e-4, 0.7
 """Estimate, in units, that is not taken even so, and how much shorter the next attempt is."""
@@ -106,9 +108,8 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
         q, v = state[:nq], state[nq : nq + nv]
         q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
         vdot = a.vectors[STAGE_VDOTS, :nv]
-        each = 1 if c.integrator == EULER else 2  # times of targets a step
-        halves = c.integrator == RK4 or c.integrator == VERLET
-        lines = 3 if halves and len(tau) > 1 else 1  # of forces a step
+        each = TARGETS_PER_STEP[c.integrator]
+        lines = FORCES_PER_STEP[c.integrator] if len(tau) > 1 else 1
         every = steps // len(record) if len(record) > 0 else 0
         whole, t0 = c.dt, state[nq + nv] - first * c.dt
         set_implicit_horizon(c, whole if c.integrator == EULER and c.implicit else 0.0)

@@ -55,7 +55,7 @@ class InequalityConstraints:
     @cached_property
     def any(self) -> bool:
         """Whether there is a constraint with a force limit, or a limit along a free motion."""
-        limits = any(freedom.limits is not None for freedom in self.loop_axes.freedoms)
+        limits = any(freedom.limits is not None for freedom in self.loop_axes.acting)
         return limits or len(self.force_limits) > 0
 
 
@@ -82,7 +82,7 @@ def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> 
     ]
     found += [
         (-1 - n, *freedom.limits)
-        for n, freedom in enumerate(loop_axes.freedoms)
+        for n, freedom in enumerate(loop_axes.acting)
         if freedom.limits is not None
     ]
     limited = [(axis, *limits) for axis, *limits in found if np.any(np.isfinite(limits))]

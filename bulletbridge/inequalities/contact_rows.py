@@ -7,8 +7,8 @@ from bulletbridge.inequalities.motor_limit_rows import (
     SHALLOW,
     SLOWEST_BOUNCE,
     RowTargets,
-    put_bounded,
     put_cone,
+    put_row_bounds,
     rate_along,
 )
 from bulletbridge.mechanism.kinematics import axis_twist
@@ -145,7 +145,7 @@ def put_contact_rows(
             max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
         )
         b[n] = rate + row_targets.gap[n]
-        put_bounded(bounds[n], 0.0, math.inf)
+        put_row_bounds(bounds[n], 0.0, math.inf)
         n += 1
         if max(touch[TOUCH_FRICTION], touch[TOUCH_SECOND]) > 0.0:
             relative_row(bodies, axes, touch, (ZERO, t1), C, n)

@@ -29,12 +29,12 @@ class LoopAxes:
 
     Attributes:
         names: Of the loop if it has one free motion, otherwise ``loop/turn`` and ``loop/travel``.
-        freedoms: What acts.
+        acting: What acts.
         encoded: A loop with one row for each, along the free motion.
     """
 
     names: tuple[str, ...]
-    freedoms: tuple[LoopAxis, ...]
+    acting: tuple[LoopAxis, ...]
     encoded: Encoded
 
 
@@ -79,7 +79,7 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
     """
     joints: list[LoopJoint] = []
     names: list[str] = []
-    freedoms: list[LoopAxis] = []
+    acting: list[LoopAxis] = []
     kinds: list[str] = []
     for joint in constraints:
         if not isinstance(joint, LoopJoint):
@@ -96,7 +96,7 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
             _check(name, freedom)
             joints.append(joint)
             names.append(name)
-            freedoms.append(freedom)
+            acting.append(freedom)
             kinds.append(kind)
     encoded = encode(mechanism, list({joint.name: joint for joint in joints}.values()))
     order = list(encoded.rows)
@@ -118,7 +118,7 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
         (),
         encoded.length,
     )
-    return LoopAxes(tuple(names), tuple(freedoms), one)
+    return LoopAxes(tuple(names), tuple(acting), one)
 
 
 def _check(name: str, freedom: LoopAxis) -> None:

@@ -10,7 +10,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.records import Coupling, ForceLimit, Loop, Target, Term
 from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z
 from bulletbridge.constraints.rows import jacobian, residuals
-from bulletbridge.inequalities.motor_limit_rows import put_bounded, rate_along
+from bulletbridge.inequalities.motor_limit_rows import put_row_bounds, rate_along
 from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.projection import Row
@@ -75,7 +75,7 @@ def put_force_limited_rows(
         for k in range(pull.row, pull.row + pull.rows):
             row_targets = rows[k].g_t + pull.erp * rows[k].g / dt
             b[n + k] = rate_along(C, n + k, v) + row_targets
-            put_bounded(bounds[n + k], -pull.force * dt, pull.force * dt)
+            put_row_bounds(bounds[n + k], -pull.force * dt, pull.force * dt)
     return n + len(rows)
 
 

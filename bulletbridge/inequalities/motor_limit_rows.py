@@ -40,7 +40,7 @@ class RowTargets(NamedTuple):
 
 
 @helper
-def put_bounded(bound: RowBounds, lower: float, upper: float) -> None:
+def put_row_bounds(bound: RowBounds, lower: float, upper: float) -> None:
     """A row of no cone."""
     bound.lower, bound.upper = lower, upper
     bound.owner, bound.first, bound.count, bound.mu = -1, 1, 1, 0.0
@@ -134,7 +134,7 @@ def put_motor_rows(
             wanted += drive.position_gain * (drive.position - position) / dt
         wanted = min(max(wanted, -drive.fastest), drive.fastest)
         b[n] = rate - wanted
-        put_bounded(bounds[n], -drive.force * dt, drive.force * dt)
+        put_row_bounds(bounds[n], -drive.force * dt, drive.force * dt)
         drive.row = n
         n += 1
         motors += 2 * i < len(motor_rows)
@@ -182,7 +182,7 @@ def put_limit_rows(
                 max(recovery * room / dt, -limit.fastest), limit.fastest
             )
         b[n] = rate + row_targets.gap[n]
-        put_bounded(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
+        put_row_bounds(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
         limit.row = n
         n += 1
     return n

@@ -55,7 +55,7 @@ class Motors:
         friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
         for name, joint in joints.items():
             self.set_friction(name, joint.friction)
-        for name, freedom in zip(loop_axes.names, loop_axes.freedoms, strict=True):
+        for name, freedom in zip(loop_axes.names, loop_axes.acting, strict=True):
             self.set_friction(name, freedom.friction)
             if freedom.motor is not None:
                 self.set(name, **vars(freedom.motor))

@@ -12,7 +12,7 @@ def motor_shares(exerted: Array, free: Array, delta_v: Array, lightest: float, d
     """Parts (nv,) of the motor forces that lead no further than ``PREDICTION_LIMIT``.
 
     Motors that hold a weight lead nowhere. A body is at most as fast as the lightest one would
-    be with all of the energy: s e (free + s gained) dt = m (LEAD/dt)² gives the part s.
+    be with all of the energy: s e (free + s delta_v) dt = m (limit/dt)² gives the part s.
 
     Args:
         exerted: (nv,) e, the motor forces [N or N m].

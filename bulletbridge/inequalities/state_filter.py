@@ -24,6 +24,7 @@ from bulletbridge.engine.correction import (
 )
 from bulletbridge.engine.dense import factorise, update_positions
 from bulletbridge.engine.records import (
+    BY_DENSE,
     CORRECTION,
     DONE,
     NOT_CLOSED,
@@ -134,7 +135,7 @@ def filter_state(
     filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
     if free > 0 and count == 0:
         give_back(a, before, v)
-    c.factored = 1
+    c.factored = BY_DENSE
     judge_left_out(a, f, moment, v, enough, share > 0.0)
     if not finite(q) or not finite(v):
         c.failure = NOT_FINITE

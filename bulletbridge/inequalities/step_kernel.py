@@ -75,7 +75,7 @@ from bulletbridge.mechanism.records import (
     Station,
 )
 from bulletbridge.numerics.complementarity_rows import ROOM as ROOM_OF_PROBLEM
-from bulletbridge.numerics.complementarity_rows import RowBounds, mixed_problem
+from bulletbridge.numerics.complementarity_rows import RowBounds, complementarity_problem
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import Sharing
@@ -186,7 +186,7 @@ def run_inequalities(
         c,
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
-    problem = mixed_problem(
+    problem = complementarity_problem(
         D[0], impulses[RIGHT], bounds, impulses[X], impulses[W], D[1], impulses[SCRATCH:]
     )
     axis_rows = LoopAxisRows(loop_axes, no_couplings, no_terms, put_loop_axis_rows, G, axis_targets)
@@ -294,7 +294,7 @@ def run_inequalities(
         slow, fast = ways_squared(a, began, v)
         fast = max(fast, ways_squared(a, began, pushed)[1])
         if c.failure == DONE and leaps(a, slow, fast, 0.0):
-            judge_bounded(a, f, h, start, end, q, v, pushed, force, report)
+            judge_with_inequalities(a, f, h, start, end, q, v, pushed, force, report)
         if c.failure != DONE:
             for j in range(nq):
                 q[j] = vectors[START_Q, j]
@@ -315,7 +315,7 @@ def run_inequalities(
 
 
 @outlined
-def judge_bounded(
+def judge_with_inequalities(
     a: Arrays,
     f: Factors,
     h: InequalityProblem,

@@ -124,7 +124,7 @@ class InequalityStepper:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
         self.impulses[X], self._exerted[:], self.report[:] = 0.0, 0.0, 0.0
         self._end[:], self._known = np.nan, (0.0, b"")
-        for row, freedom in zip(self.positions, self.inequalities.loop_axes.freedoms, strict=True):
+        for row, freedom in zip(self.positions, self.inequalities.loop_axes.acting, strict=True):
             lower, upper = freedom.limits or (-np.inf, np.inf)
             row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
 

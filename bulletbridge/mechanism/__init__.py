@@ -1,1 +1,1 @@
-"""Trees of bodies, their kinematics and dynamics, and how they are read out of Bullet."""
+"""Trees of bodies: kinematics, mass matrix, bias forces, force elements, beams."""

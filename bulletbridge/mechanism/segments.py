@@ -87,7 +87,7 @@ class Beam:
         return (CLAMPED_FREE / self.length) ** 2 * speed
 
     def damping(self, name: str, per_length: float, ratio: float) -> float:
-        """Damping of one spring [N m s/rad] that gives the first mode this part of its critical one.
+        """Damping of one spring [N m s/rad] that damps the first mode by this part of critical.
 
         Dampers are in proportion to the springs: a mode of w has the part ratio * w / w₁.
         """

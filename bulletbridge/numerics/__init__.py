@@ -1,1 +1,1 @@
-"""Numerics that know nothing of robots: compilation, small linear algebra, rotations."""
+"""Numerics that know nothing of robots: spatial algebra, projection, elimination, cone problems."""

@@ -29,8 +29,8 @@ from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
     RowBounds,
     clip,
+    complementarity_problem,
     cone_scale,
-    mixed_problem,
     residual_at,
     scaled,
     sweep,
@@ -342,7 +342,7 @@ def share(
 
 
 @kernel
-def solve_mixed_problem(
+def solve_alone(
     D: Array,
     b: Array,
     bounds: Records[RowBounds],
@@ -353,7 +353,7 @@ def solve_mixed_problem(
     tolerance: float,
 ) -> tuple[float, int, int]:
     """A problem on its own, rows weighted alike; scratch A (n, n), vectors (ROOM, n)."""
-    p = mixed_problem(D, b, bounds, x, w, A, vectors)
+    p = complementarity_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
     o = solve_complementarity(p, len(b), tolerance, MOST_STAGES)
@@ -361,10 +361,10 @@ def solve_mixed_problem(
 
 
 @kernel
-def mixed_residual(
+def natural_residual(
     D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, vectors: Array
 ) -> float:
     """Residual of impulses x, whose velocities go to w; vectors (ROOM, n) scratch."""
-    p = mixed_problem(D, b, bounds, x, w, D, vectors)
+    p = complementarity_problem(D, b, bounds, x, w, D, vectors)
     velocities(p, x, w, len(b))
     return residual_at(p, x, w, len(b))

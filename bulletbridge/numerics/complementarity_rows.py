@@ -82,7 +82,7 @@ def scaled(
 
 
 @helper
-def mixed_problem(
+def complementarity_problem(
     D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, A: Array, room: Array
 ) -> ComplementarityProblem:
     """A problem with its scratch and weights in the first ROOM lines of ``room``."""

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from bulletbridge.errors import ModelError, StepError
-from bulletbridge.numerics.complementarity import mixed_residual
+from bulletbridge.numerics.complementarity import natural_residual
 from bulletbridge.numerics.complementarity_rows import ROOM
 from bulletbridge.numerics.records import Array
 
@@ -33,7 +33,7 @@ velocity."""
 def residual_of(D: Array, b: Array, bounds: np.ndarray, x: Array) -> float:
     """Largest violation of any condition by impulses x (n,), in units of D x + b."""
     w, room = np.zeros(len(b)), np.zeros((ROOM, len(b)))
-    return mixed_residual(np.array(D), np.array(b), bounds, np.array(x), w, room)
+    return natural_residual(np.array(D), np.array(b), bounds, np.array(x), w, room)
 
 
 class ReferenceSolver:

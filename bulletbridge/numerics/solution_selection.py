@@ -19,7 +19,7 @@ from bulletbridge.numerics.complementarity_rows import (
     ROOM,
     ComplementarityProblem,
     RowBounds,
-    mixed_problem,
+    complementarity_problem,
     relaxed_sweep,
     velocities,
 )
@@ -130,7 +130,7 @@ def solve_resting_problem(
     tolerance: float,
 ) -> float:
     """``select_solution`` from x, all weighted alike; A (n, n), vectors (ROOM + 3, n) scratch."""
-    p = mixed_problem(D, b, bounds, x, w, A, vectors)
+    p = complementarity_problem(D, b, bounds, x, w, A, vectors)
     selection = Selection(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
     for i in range(len(b)):
         p.weights[i], p.centre[i], selection.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]

@@ -140,7 +140,7 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     }
 
 
-def bounded_force(step: InequalityStepper) -> Array:
+def force_of_inequalities(step: InequalityStepper) -> Array:
     """Forces (nv,) on the rates of all inequality rows of the last step [N m or N]."""
     n = int(step.report[ROWS])
     return np.asarray(step.impulses[X, :n] @ step.C[1, :n] / step.dt, np.float64)
@@ -152,17 +152,17 @@ def loaded_reactions(
     """Reactions of all constraints with the forces within bounds of the last step, at its start."""
     solver = step.solver
     q, v, t = step.start
-    tau = step.tau + bounded_force(step)
+    tau = step.tau + force_of_inequalities(step)
     terms = solver.terms(q, v, t)
     split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)
     vdot = split.unwhiten(split.free(push) + split.shortest(-terms.gamma))
     found = reactions(solver, redundancy, q, v, t, vdot, tau)
-    found |= _pulls(step, terms, t)
-    return _with_guides(step, terms, t, found)
+    found |= _force_limit_reactions(step, terms, t)
+    return _with_loop_axes(step, terms, t, found)
 
 
-def _pulls(step: InequalityStepper, terms: Terms, t: float) -> dict[str, Reaction]:
+def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> dict[str, Reaction]:
     """Reactions of the constraints with a force limit."""
     force_limited, first = step.inequalities.force_limited, int(step.report[WITH_FRICTION])
     lam = step.impulses[X, first : first + force_limited.nc] / step.dt
@@ -178,7 +178,7 @@ def _pulls(step: InequalityStepper, terms: Terms, t: float) -> dict[str, Reactio
     return found
 
 
-def _with_guides(
+def _with_loop_axes(
     step: InequalityStepper, terms: Terms, t: float, found: dict[str, Reaction]
 ) -> dict[str, Reaction]:
     """Reactions with what acts along the free motions of their loops."""

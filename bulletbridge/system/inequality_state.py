@@ -130,11 +130,11 @@ class InequalityState(Reconfigurable):
         self.motors.exerted = None
         if parts["bounded"] is not None:
             fits = before is not None and before.solver is self._solver
-            step = before if before is not None and fits else self._make_bounded()
+            step = before if before is not None and fits else self._make_inequality_stepper()
             step.recall(parts["bounded"])
             self._inequality_stepper, self.motors.exerted = step, step.motor_forces
 
-    def _make_bounded(self) -> InequalityStepper:
+    def _make_inequality_stepper(self) -> InequalityStepper:
         joint_limits = joint_limits_of(self.mechanism, self._inequalities.loop_axes, self._limits)
         return InequalityStepper(
             self._solver, self.motors.records, joint_limits, self._inequalities, self._reference
@@ -194,7 +194,7 @@ class InequalityState(Reconfigurable):
         solver = self._solver
         self._require_euler()
         if self._inequality_stepper is None or self._inequality_stepper.solver is not solver:
-            new, before = self._make_bounded(), self._inequality_stepper
+            new, before = self._make_inequality_stepper(), self._inequality_stepper
             if before is not None:  # turns are counted on when constraints come and go
                 new.positions[:] = before.positions
             self._inequality_stepper, self.motors.exerted = new, new.motor_forces

@@ -88,7 +88,7 @@ class QueriedState(ClosedState):
         moment = np.zeros(3) if torque is None else np.asarray(torque, float)
         return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
 
-    def modes(self, name: str) -> LoopAxisMotion:
+    def loop_axes(self, name: str) -> LoopAxisMotion:
         """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
 
         Raises:
