@@ -13,12 +13,12 @@ from support.small_models import four_bar, geared
 
 from bulletbridge.cli import run
 from bulletbridge.comparison.compare import compare_model, worst
-from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, EliminationOrder
+from bulletbridge.comparison.plan import BASELINES, EVERYTHING, SOLVERS, Plan
 from bulletbridge.comparison.results import Comparison
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
 
-SHORT = EliminationOrder(duration=0.1)
+SHORT = Plan(duration=0.1)
 EXTENTS = ("gap_m", "gap_rad", "gap_kept", "gap_kept_rad", "gap_rate", "gap_rate_rad")
 EXTENTS += ("gap_acceleration", "gap_acceleration_rad")
 KEYS = {"model", "solver", "mode", "integrator", "dt", "duration", "steps", "status", "message"}
@@ -65,7 +65,7 @@ def test_reference_gives_errors_that_shrink_with_the_order(tmp_path):
     path = four_bar(tmp_path)
     errors = []
     for integrator in ("semi_implicit_euler", "rk4"):
-        plan = EliminationOrder(
+        plan = Plan(
             duration=0.2, integrator=integrator, solvers=("projector",), reference=True
         )
         errors.append(compare_model(path, plan).runs[0].result.trajectory_error.max)
@@ -109,7 +109,7 @@ def test_formulations_that_cannot_handle_a_model_say_so(tmp_path):
     model = four_bar(tmp_path, more="").read_text().replace("actuated:", f"  {loops}\nactuated:")
     path = tmp_path / "twice.loops.yaml"
     path.write_text(model)
-    runs = compare_model(path, EliminationOrder(duration=0.1, solvers=("multipliers", "proximal")))
+    runs = compare_model(path, Plan(duration=0.1, solvers=("multipliers", "proximal")))
     results = [run.result for run in runs.runs]
     assert [r.status for r in results] == ["unsupported", "ok"]
     assert "rank 2" in results[0].message
@@ -130,7 +130,7 @@ def test_model_that_cannot_close_fails_under_every_solver(tmp_path):
 )  # fmt: skip
 def test_impossible_plans_are_refused(bad):
     with pytest.raises(ModelError):
-        EliminationOrder(**bad)
+        Plan(**bad)
 
 
 def test_numbers_of_multi_dof_joints_are_lists(capsys):

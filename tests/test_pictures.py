@@ -6,7 +6,7 @@ from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
 from bulletbridge.comparison.pictures import SIZE, find_camera, photograph, take
-from bulletbridge.comparison.plan import EliminationOrder
+from bulletbridge.comparison.plan import Plan
 from bulletbridge.comparison.window.viewer import preview
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
@@ -14,7 +14,7 @@ from bulletbridge.models.loops_file import read_loops
 
 def test_camera_has_everything_in_view_and_little_else(tmp_path):
     with load(four_bar(tmp_path)) as loaded:
-        states = preview(loaded.system, EliminationOrder(duration=1.0))
+        states = preview(loaded.system, Plan(duration=1.0))
         camera = find_camera(loaded.bodies, states)
         margins = []
         for q in states:
@@ -39,7 +39,7 @@ def test_preview_does_not_move_the_system(tmp_path):
     with load(four_bar(tmp_path)) as loaded:
         system = loaded.system
         before = system.q, system.v, system.t
-        states = preview(system, EliminationOrder())
+        states = preview(system, Plan())
         assert np.abs(states[-1] - before[0]).max() > 0.1
         assert np.allclose(system.q, before[0], atol=1e-15, rtol=0)
         assert np.allclose(system.v, before[1], atol=1e-15, rtol=0)
