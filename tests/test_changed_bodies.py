@@ -64,7 +64,8 @@ def test_contacts_of_beams_are_refused(model):
         bb.load(model, contacts=True)
     with bb.load(model) as loaded:
         q, v = loaded.system.q, loaded.system.v
-        for call in (loaded.bodies.contacts, lambda: loaded.bodies.touches(q, v)):
+        bodies = loaded.bodies
+        for call in (bodies.sticking_points, lambda: bodies.contact_points(q, v)):
             with pytest.raises(UnsupportedError, match="beams know no contacts; use the chain"):
                 call()
 

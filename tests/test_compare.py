@@ -65,9 +65,7 @@ def test_reference_gives_errors_that_shrink_with_the_order(tmp_path):
     path = four_bar(tmp_path)
     errors = []
     for integrator in ("semi_implicit_euler", "rk4"):
-        plan = Plan(
-            duration=0.2, integrator=integrator, solvers=("projector",), reference=True
-        )
+        plan = Plan(duration=0.2, integrator=integrator, solvers=("projector",), reference=True)
         errors.append(compare_model(path, plan).runs[0].result.trajectory_error.max)
     assert errors[1] < 1e-6 < 1e-4 < errors[0]
 

@@ -7,8 +7,8 @@ import pybullet
 import pybullet_data
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
+from support.contact_planes import ContactPlanes
 from support.planar import planar_chain
-from support.touching import Touching
 
 import bulletbridge as bb
 from bulletbridge.drop_in.session import session_of
@@ -22,7 +22,7 @@ DT = 1 / 240
 def test_elliptic_friction_slides_along_the_normal_of_the_ellipse():
     """A block pushed aslant on a plane: the force of friction is mu_k² v_k / |mu v| per load."""
     mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([6.0, 3.0, -10.0]))
-    plane = Touching([(0, 0, 1)], (0.5, 0.2), (1, 0, 0))
+    plane = ContactPlanes([(0, 0, 1)], (0.5, 0.2), (1, 0, 0))
     system = bb.System(mechanism, world=plane, contacts=True)
     for _ in range(200):
         system.step()
@@ -35,6 +35,28 @@ def test_elliptic_friction_slides_along_the_normal_of_the_ellipse():
     assert contact.friction[:2] == pytest.approx(expected, rel=1e-9)
     # at the rim of the ellipse
     assert np.linalg.norm(contact.friction[:2] / mu) == pytest.approx(10.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("rolling", [0.0, 0.03])
+@pytest.mark.parametrize("spinning", [0.0, 0.02])
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_each_coefficient_resists_its_own_motion(friction, spinning, rolling):
+    """A block slides and turns on a plane, with each coefficient or without it."""
+    mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([0.0, 0.0, -10.0]))
+    plane = ContactPlanes([(0, 0, 1)], (friction, friction), (0, 0, 0))
+    plane.points["spinning"], plane.points["rolling"] = spinning, rolling
+    system = bb.System(mechanism, world=plane, contacts=True)
+    system.set_state(v=[3.0, -4.0, 5.0, 0.8, 0.6, 0.0])
+    system.step()
+    (contact,) = system.contacts()
+    w, v = system.v[:3], system.v[3:]
+    load = contact.normal_force
+    assert load == pytest.approx(10.0, rel=1e-9)
+    expected = -friction * load * v / np.linalg.norm(v)
+    assert contact.friction == pytest.approx(expected, rel=1e-9, abs=1e-11)
+    across = -rolling * load * w[:2] / np.linalg.norm(w[:2])
+    expected = [*across, -spinning * load]
+    assert contact.moment == pytest.approx(expected, rel=1e-9, abs=1e-11)
 
 
 def test_friction_that_differs_by_direction_is_bullets(connect):
@@ -108,7 +130,7 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
     mass = float(system.mechanism.bodies["mass"].sum())
     base = system.mechanism.joints["base"].v
     linear = slice(base.start + 3, base.stop)
-    touched = 0
+    loaded_steps = 0
     loads = []
     for _ in range(600):
         terms = system.terms()
@@ -116,11 +138,11 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
         system.step()
         gave = (system._inequality_stepper.impulses[PUSHED, : len(before)] - before) / DT
         load = sum((contact.force for contact in system.contacts()), np.zeros(3))
-        touched += bool(load[2] > 0)
+        loaded_steps += bool(load[2] > 0)
         loads.append(load[2])
         left = terms.M[linear] @ gave + terms.h[linear] - load
         assert np.abs(left).max() < 1e-9 * mass * max(1.0, np.abs(gave).max())
-    assert 500 < touched < 600  # it has fallen, landed and stood
+    assert 500 < loaded_steps < 600  # it has fallen, landed and stood
     assert np.mean(loads[-120:]) == pytest.approx(10.0 * mass, rel=1e-3)  # it still sways a little
     # at rest motors hold what the loops pass on: consistent accelerations vanish
     reactions = system.reactions()
@@ -138,7 +160,7 @@ def test_minitaur_goes_on_under_motors_that_jump_with_contacts_and_limits(connec
     spec = replace(spec, gravity=(0, 0, -10.0), start_q=start, start_v={}, forces=())
     system = bb.load(spec, client._client, dt=DT, contacts=True, limits=True).system
     rng = np.random.default_rng(0)
-    touched = 0
+    loaded_steps = 0
     for n in range(400):
         if n % 24 == 0:
             for leg in ("front_left", "back_left", "front_right", "back_right"):
@@ -148,6 +170,6 @@ def test_minitaur_goes_on_under_motors_that_jump_with_contacts_and_limits(connec
                     name = f"motor_{leg}{end}_joint"
                     system.motors.set(name, force=3.5, position=angle, position_gain=1.0)
         system.step()
-        touched += len(system.contacts()) > 0
+        loaded_steps += len(system.contacts()) > 0
         assert system.evaluate().largest("kept_metres") < 1e-12
-    assert touched > 100
+    assert loaded_steps > 100

@@ -10,7 +10,7 @@ from support.small_trees import GRAVITY, free_body, slider
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
-from bulletbridge.events.contact import Mode, touch
+from bulletbridge.events.contact import Mode, contact_geometry
 from bulletbridge.events.impact import impact
 from bulletbridge.formulations.equations import SINGULAR_RTOL
 
@@ -176,12 +176,12 @@ def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q
         for k, end in enumerate(ends)
     ]
     seen = system.kinematics()
-    touches = [(c, touch(c.joint(Mode.SLIDE), seen)) for c in contacts]
+    closed = [(c, contact_geometry(c.joint(Mode.SLIDE), seen)) for c in contacts]
     e = system.dynamics.equations(system.q, system.v, 0.0)
-    after = impact(e, system.v, touches, 1e-3)
+    after = impact(e, system.v, closed, 1e-3)
     # what impulses act along: normals, and with friction the tangents, of which one moves nothing
-    along = [np.vstack([at.normal, at.tangents][: 2 if friction else 1]) for _, at in touches]
-    rows = np.vstack([way @ at.jacobian for way, (_, at) in zip(along, touches, strict=True)])
+    along = [np.vstack([at.normal, at.tangents][: 2 if friction else 1]) for _, at in closed]
+    rows = np.vstack([way @ at.jacobian for way, (_, at) in zip(along, closed, strict=True)])
     rows = rows[np.linalg.norm(rows, axis=1) > 1e-12]
     mobility = np.linalg.eigvalsh(rows @ np.linalg.solve(e.M, rows.T))
     condition = mobility[-1] / max(mobility[0], np.finfo(float).eps * mobility[-1])
@@ -191,7 +191,7 @@ def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q
     gained = 0.5 * (after.v @ e.M @ after.v - system.v @ e.M @ system.v)
     assert_allclose(gained, after.work, atol=allowed)
     assert gained <= allowed
-    for (contact, at), push in zip(touches, after.impulses, strict=True):
+    for (contact, at), push in zip(closed, after.impulses, strict=True):
         assert at.normal @ at.jacobian @ after.v > -max(left, 1e-8)
         assert push[0] >= 0.0
         slack = 1e-9 * max(1.0, push[0])
@@ -213,7 +213,7 @@ def test_a_loop_stays_closed_when_its_coupler_lands_and_bounces():
         evaluation = motion.system.evaluate()
         energies.append(evaluation.energy)
         gaps.append(evaluation.largest("metres"))
-        at = touch(contact.joint(Mode.SLIDE), motion.system.kinematics())
+        at = contact_geometry(contact.joint(Mode.SLIDE), motion.system.kinematics())
         assert at.gap > -1e-11
     assert max(gaps) < 1e-12
     assert np.diff(energies).max() < 1e-7
@@ -223,7 +223,7 @@ def test_a_loop_stays_closed_when_its_coupler_lands_and_bounces():
 
 
 @pytest.mark.parametrize("model", ["point_on_plane", "point_on_sphere", "point_on_cylinder"])
-def test_a_touch_is_what_its_joint_holds(model):
+def test_contact_geometry_is_what_its_joint_holds(model):
     """Gap and normal are those of the row, and the normal velocity there is its rate."""
     loop = bb.LoopJoint(
         "s",
@@ -238,7 +238,7 @@ def test_a_touch_is_what_its_joint_holds(model):
     rng = np.random.default_rng(0)
     v = rng.normal(size=6)
     seen = system.kinematics()
-    at, terms = touch(loop, seen), system.terms()
+    at, terms = contact_geometry(loop, seen), system.terms()
     assert abs(at.gap) < 1e-12
     assert_allclose(at.normal @ at.jacobian @ v, terms.J[0] @ v, atol=1e-12)
     assert_allclose(np.vstack([at.tangents, at.normal]) @ at.normal, [0, 0, 1], atol=1e-14)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from support.touching import Touching
+from support.contact_planes import ContactPlanes
 
 import bulletbridge as bb
 from bulletbridge.inequalities.energy_budget import TOLERATED
@@ -19,7 +19,7 @@ def tumbling(**options):
         replace(empty_mechanism(), gravity=np.zeros(3)), "base", "free", "brick", "world",
         load=Load(1.0, inertia=(0.01, 0.02, 0.03)),
     )  # fmt: skip
-    nothing = Touching(np.zeros((0, 3)), (0.0, 0.0), (0, 0, 1))
+    nothing = ContactPlanes(np.zeros((0, 3)), (0.0, 0.0), (0, 0, 1))
     world = {"world": nothing, "contacts": True} if "energy_budget" in options else {}
     system = bb.System(mechanism, dt=DT, integrator="semi_implicit_euler", **world, **options)
     system.set_state(v=[*SPIN, 0.0, 0.0, 0.0])

@@ -16,7 +16,7 @@ from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, ModelError, WorldError
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.records import FREE, HELD_COUNT, REVOLUTE
+from bulletbridge.mechanism.records import CONTACT_POINT, FREE, REVOLUTE, STICKING_POINT
 
 DT = 1e-3
 STANDING = 0.166734  # [m] height of Minitaur's base after 4 s, Bullet alone at 1/8000 s
@@ -71,17 +71,25 @@ def disturb(system, world, rng, size):
     world.v = rng.standard_normal(system.mechanism.nv)
 
 
-def a_held_point(system, rng, count=3.0):
-    """A point of the last link, held against the world."""
+def sticking_point(a, b, position, normal, count=3):
+    """One point of body b that sticks to body a, as ``System.filter`` takes it."""
+    point = np.zeros(1, STICKING_POINT)
+    point["body_a"], point["body_b"], point["count"] = a, b, count
+    point["position"], point["normal"] = position, normal
+    return point
+
+
+def a_sticking_point(system, rng, count=3):
+    """A point of the last link that sticks to the world."""
     normal = rng.standard_normal(3)
     point = system.kinematics().point(bb.Frame("link10")).p_W
     body = system.mechanism.links["link10"].body
     normal /= np.linalg.norm(normal)
-    return np.array([[0.0, body, *point, *normal, count]]), normal
+    return sticking_point(0, body, point, normal, count), normal
 
 
 def at(system, q, v):
-    """Terms and the held link's point at a state."""
+    """Terms and that link's point at a state."""
     system._solver.state[:] = *q, *v, system.t
     return system.terms(), system.kinematics().point(bb.Frame("link10"))
 
@@ -132,45 +140,45 @@ def test_a_loop_takes_no_momentum_from_a_free_system(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_held_point_stays_and_keeps_its_velocity(seed):
+def test_a_sticking_point_stays_and_keeps_its_velocity(seed):
     system, world, rng = floating_loops(seed)
     disturb(system, world, rng, 1e-5)
     q, v = world.state()
     before = at(system, q, v)[1]
-    held, _ = a_held_point(system, rng)
-    found = system.filter(held)
+    sticking, _ = a_sticking_point(system, rng)
+    found = system.filter(sticking)
     terms, after = at(system, system.q, system.v)
     # to first order: what the chord leaves is of second order in the motion
     assert np.abs(after.p_W - before.p_W).max() < 1e-3 * 1e-5
     assert_allclose(after.J @ system.v, after.J @ v, atol=1e-11)
-    assert np.abs(found.held).max() > 1e-6
+    assert np.abs(found.sticking).max() > 1e-6
     assert system.evaluate().largest("metres") < 1e-12
     assert np.abs(terms.J @ system.v).max() < 1e-11
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_sliding_point_is_held_along_its_normal(seed):
+def test_a_sliding_point_stays_along_its_normal(seed):
     system, world, rng = floating_loops(seed)
     world.v = v = rng.standard_normal(system.mechanism.nv)
-    held, normal = a_held_point(system, rng, count=1.0)
-    found = system.filter(held)
+    sticking, normal = a_sticking_point(system, rng, count=1)
+    found = system.filter(sticking)
     point = system.kinematics().point(bb.Frame("link10"))
     change = point.J @ (system.v - v)
     assert abs(normal @ change) < 1e-12
     assert np.linalg.norm(change) > 1e-6
-    assert_allclose(found.held[0, 1:], 0.0)
+    assert_allclose(found.sticking[0, 1:], 0.0)
 
 
-def test_what_loops_forbid_is_not_held():
+def test_what_loops_forbid_does_not_stick():
     """A point against its own body's other end of the loop: the loop decides, and closes."""
     system, world, rng = floating_loops(0)
     disturb(system, world, rng, 1e-5)
     names = ("link2", "link8")
-    a, b = (float(system.mechanism.links[name].body) for name in names)
+    a, b = (system.mechanism.links[name].body for name in names)
     point = system.kinematics().point(bb.Frame("link8")).p_W
-    found = system.filter(np.array([[a, b, *point, 0.0, 0.0, 1.0, 3.0]]))
+    found = system.filter(sticking_point(a, b, point, (0, 0, 1)))
     assert system.evaluate().largest("metres") < 1e-12
-    assert_allclose(found.held, 0.0)
+    assert_allclose(found.sticking, 0.0)
 
 
 @pytest.mark.parametrize("name", ["pin", "gear", "chain"])
@@ -208,14 +216,20 @@ def test_multipliers_are_a_wrench_on_both_links():
     assert found.of("gear").shape == (2, 1)
 
 
-def test_tables_and_names_that_mean_nothing_are_refused():
+def test_records_and_names_that_mean_nothing_are_refused():
     system, world, _ = floating_loops(3)
     state, t = world.state(), system.t
-    for held in (np.zeros((1, 8)), np.zeros((1, 9), int), np.full((1, 9), np.nan)):
-        with pytest.raises(ModelError, match="held point"):
-            system.filter(held)
-    with pytest.raises(ModelError, match="names a body that the mechanism does not have"):
-        system.filter(np.array([[0, 99, 0, 0, 0, 0, 0, 1, 3.0]]))
+    good = sticking_point(0, 1, (0, 0, 0), (0, 0, 1))
+    for wrong in (np.zeros((1, 9)), np.zeros(1, CONTACT_POINT), good.reshape(1, 1)):
+        with pytest.raises(ModelError, match="sticking points make an array"):
+            system.filter(wrong)
+    for field, value in (
+        ("body_a", -1), ("body_b", 99), ("count", 4), ("normal", 0.0), ("normal", np.nan),
+    ):  # fmt: skip
+        wrong = good.copy()
+        wrong[field] = value
+        with pytest.raises(ModelError, match="a sticking point names a body that the mechanism"):
+            system.filter(wrong)
     with pytest.raises(ModelError, match="unknown constraint 'pim'"):
         system.filter(open=["pim"])
     assert_allclose(world.q, state[0])
@@ -248,17 +262,18 @@ def test_contacts_stick_inside_the_friction_cone(slope, sticks):
         world = read_bullet(block, client._client)
         for _ in range(60):
             client.stepSimulation()
-        points = world.contacts()
+        points = world.sticking_points()
         assert len(points) == (4 if sticks else 0)
-        assert_allclose(points[:, :2] - [0, 1], 0.0)
-        assert_allclose(points[:, 5:8] - [0, 0, 1], 0.0, atol=1e-6)
-        assert_allclose(points[:, HELD_COUNT], 3.0)
+        assert not points["body_a"].any()
+        assert (points["body_b"] == 1).all()
+        assert (points["count"] == 3).all()
+        assert_allclose(points["normal"] - [0, 0, 1], 0.0, atol=1e-6)
         if sticks:  # the corners of a cube of 1 m
-            middle = points[:, 2:4].mean(axis=0)
-            assert_allclose(np.abs(points[:, 2:4] - middle), 0.5, atol=1e-2)
+            corners = points["position"][:, :2]
+            assert_allclose(np.abs(corners - corners.mean(axis=0)), 0.5, atol=1e-2)
             client.changeDynamics(block, -1, lateralFriction=0.01)
             world.forget_friction()
-            assert len(world.contacts()) < 4
+            assert len(world.sticking_points()) < 4
     finally:
         client.disconnect()
 
@@ -273,9 +288,10 @@ def test_a_contact_between_two_bridged_bodies_counts_once():
         world = read_bullet({"lower": blocks[0], "upper": blocks[1]}, client._client)
         for _ in range(60):
             client.stepSimulation()
-        pairs = {tuple(pair) for pair in world.contacts()[:, :2].astype(int).tolist()}
+        points = world.sticking_points()
+        pairs = set(zip(points["body_a"].tolist(), points["body_b"].tolist(), strict=True))
         assert pairs == {(0, 1), (2, 1)}
-        assert len(world.contacts()) == 8
+        assert len(world.sticking_points()) == 8
     finally:
         client.disconnect()
 

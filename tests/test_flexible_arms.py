@@ -148,7 +148,7 @@ def test_bullet_shows_the_beams(name):
         missed = np.linalg.norm(drawn[4] + R @ [reach, 0, 0] - tip.p_W)
         assert missed < len(SYSTEMS[name].links) * (1e-7 + slope**2 / 2 * 4 / 8**2 + slope**3)
         with pytest.raises(UnsupportedError, match="contacts"):
-            model.bodies.contacts()
+            model.bodies.sticking_points()
         with pytest.raises(NoNativeTwinError, match="beam"):
             require_native_twin(model.spec)
 

@@ -203,7 +203,7 @@ def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
     system.step()
     tried = []
 
-    def step(self, touches=None):
+    def step(self, contact_points=None):
         tried.append(float(self.solver.control[0]["dt"]))
         return failure
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pybullet
 import pytest
+from support.contact_planes import ContactPlanes
 from support.planar import planar_chain
-from support.touching import Touching
 
 import bulletbridge as bb
 from bulletbridge.drop_in.client import BulletClient
@@ -49,7 +49,9 @@ def test_a_box_that_friction_holds_does_not_begin_to_slide(lead, monkeypatch):
 def test_rest_is_not_bought_by_squeezing(aside, falls):
     """A block rests on one wall; gravity turns. Both walls could squeeze it: nothing makes them."""
     mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([-6.0, 0.0, -2.0]))
-    slot = Touching([(1, 0, 0), (-1, 0, 0)], (0.5, 0.5), (0, 0, 1))  # no room between its walls
+    slot = ContactPlanes(
+        [(1, 0, 0), (-1, 0, 0)], (0.5, 0.5), (0, 0, 1)
+    )  # no room between its walls
     system = bb.System(mechanism, world=slot, contacts=True, dt=DT)
     for _ in range(10):
         system.step()
@@ -62,7 +64,7 @@ def test_rest_is_not_bought_by_squeezing(aside, falls):
 
 def resting():
     """A block that has come to rest on a plane by its weight, and that plane."""
-    plane = Touching([(0, 0, 1)], (0.5, 0.5), (1, 0, 0))
+    plane = ContactPlanes([(0, 0, 1)], (0.5, 0.5), (1, 0, 0))
     mechanism = replace(planar_chain([], [], floating=1.0), gravity=np.array([1.0, 0.0, -10.0]))
     system = bb.System(mechanism, world=plane, contacts=True, dt=DT)
     for _ in range(3):
@@ -85,11 +87,11 @@ def test_a_contact_that_is_not_a_number_undoes_the_step(monkeypatch):
     before = np.concatenate([system.q, system.v])
 
     def broken(q, v):
-        touch = Touching.touches(plane, q, v).copy()
-        touch[0, 8] = np.nan  # the gap
-        return touch
+        points = ContactPlanes.contact_points(plane, q, v).copy()
+        points["gap"] = np.nan
+        return points
 
-    monkeypatch.setattr(plane, "touches", broken)
+    monkeypatch.setattr(plane, "contact_points", broken)
     with pytest.raises(StepError, match="not finite"):
         system.step()
     assert np.array_equal(before, np.concatenate([system.q, system.v]))

@@ -210,9 +210,9 @@ def test_contacts_between_what_loops_hold_have_no_part():
     ends = []
     for collide in (True, False):
         stage, system = two_arms(60, collide)
-        touching = system.contacts()
-        assert bool(touching) is collide
-        assert all(contact.state == "held" and not contact.force.any() for contact in touching)
+        contacts = system.contacts()
+        assert bool(contacts) is collide
+        assert all(contact.state == "held" and not contact.force.any() for contact in contacts)
         ends.append(np.r_[system.q, system.v])
         stage.end()
     assert np.abs(ends[0] - ends[1]).max() < 1e-9

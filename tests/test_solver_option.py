@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 import pytest
+from support.contact_planes import ContactPlanes
 from support.planar import planar_chain
-from support.touching import Touching
 from test_islands import several
 from test_links import row
 
@@ -59,7 +59,7 @@ def test_what_sparse_steps_do_not_know_is_named():
 @pytest.mark.parametrize("solver", ["islands", "sparse"])
 def test_steps_that_are_always_dense_refuse_others(solver):
     chain = planar_chain([0.5, 0.4], [1.0, 2.0])
-    floor = Touching([(0, 0, 1)], (0.5, 0.5), (0, 0, 1))
+    floor = ContactPlanes([(0, 0, 1)], (0.5, 0.5), (0, 0, 1))
     for options in ({"limits": True}, {"formulation": "elimination"}, {"velocity_filter": False}):
         with pytest.raises(ModelError, match=f"solver='{solver}' is for compiled steps"):
             bb.System(chain, solver=solver, **options)

@@ -1,4 +1,4 @@
-"""Bullet's contacts as points that hold while the loops are closed.
+"""Bullet's contacts as contact points of exact steps, and those that stick in its own step.
 
 Bullet's own step has balanced contacts, motors and loops. What is left of the loops' gaps is then
 closed by small motions that friction never sees; points that carry load must not take part in them.
@@ -12,8 +12,8 @@ import pybullet
 
 from bulletbridge.bullet.friction import ROUND, ellipse
 from bulletbridge.errors import WorldError
-from bulletbridge.mechanism.records import HELD_COLUMNS, TOUCH_COLUMNS
-from bulletbridge.numerics.records import Array, Vector
+from bulletbridge.mechanism.records import CONTACT_POINT, STICKING_POINT
+from bulletbridge.numerics.records import Packing, Vector
 
 STICKING = 0.95
 """Share of the largest friction force up to which a contact is taken to stick."""
@@ -21,17 +21,21 @@ RIGID = 1, 2
 """Body types in getDynamicsInfo: rigid bodies, of maximal coordinates and of reduced ones."""
 MOST_FRICTION = 10.0
 """Bullet's bound on the product of two friction coefficients."""
-NO_POINTS = np.zeros((0, HELD_COLUMNS))
+NO_STICKING_POINTS = np.zeros(0, STICKING_POINT)
+NO_CONTACTS = np.zeros(0, CONTACT_POINT)
+
+pack_sticking = Packing(STICKING_POINT, 5)  # up to the normal
+pack_contacts = Packing(CONTACT_POINT, len(CONTACT_POINT.names or ()))
 
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
-Spot = tuple[Key, Vector]
+ContactPlace = tuple[Key, Vector]
 """Place of a contact: that, and the point on the first body in the world."""
 Pair = tuple[int, int, float, float, float, float]
 """Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
 
 
-def touching_bodies(
+def bodies_in_contact(
     bodies: Mapping[int, tuple[int, ...]], body: int, other: int, link: int, other_link: int
 ) -> tuple[int, int] | None:
     """Bodies a and b of the mechanism at a contact that ``body`` reports; 0 for what is no part.
@@ -45,8 +49,8 @@ def touching_bodies(
     return theirs, ours
 
 
-class Contacts:
-    """Finds the points of some bodies that contacts hold.
+class StickingReader:
+    """Reads which points of some bodies stick in the contacts of Bullet's last step.
 
     Args:
         client: Physics client.
@@ -58,28 +62,28 @@ class Contacts:
         self._pairs: dict[Key, tuple[int, int, float] | None] = {}
 
     def forget(self) -> None:
-        """Read friction coefficients again, after ``changeDynamics`` of whatever touches a body."""
+        """Read friction coefficients again, after ``changeDynamics`` of whatever is in contact."""
         self._pairs.clear()
 
-    def read(self) -> Array:
-        """Points (n, 9) held by the contacts of the last step; see ``held``."""
+    def read(self) -> np.ndarray:
+        """Sticking points (n,) among the contacts of the last step; see ``sticking``."""
         get, client = pybullet.getContactPoints, self.client
         if len(self.bodies) == 1:
             (body,) = self.bodies
-            return self.held(get(bodyA=body, physicsClientId=client))
+            return self.sticking(get(bodyA=body, physicsClientId=client))
         points = [
             point for body in self.bodies for point in get(bodyA=body, physicsClientId=client)
         ]
-        return self.held(points)
+        return self.sticking(points)
 
-    def held(self, points: Iterable[Any]) -> Array:
-        """Points that hold among those of ``getContactPoints``, (n, 9) as ``System.filter`` wants.
+    def sticking(self, points: Iterable[Any]) -> np.ndarray:
+        """Sticking points (n,) among those of ``getContactPoints``, as ``System.filter`` wants.
 
-        A point is held, in all directions, while it carries load and its friction force is inside
-        the cone. One that slides is not: held along its normal alone, it would be pushed aside.
+        A point sticks, in all directions, while it carries load and its friction force is inside
+        the cone. One that slides does not: kept along its normal alone, it would be pushed aside.
         Between two bridged bodies it is the relative motion, and a contact that both report counts
         once; against what stands still it is the motion itself. What may move and is not bridged
-        holds nothing: it is carried, or is carried along.
+        keeps nothing in place: it is carried, or is carried along.
         """
         pairs = self._pairs
         numbers: list[float] = []
@@ -95,40 +99,37 @@ class Contacts:
             a, b, friction = pair
             reach = friction * force
             if f1 * f1 + f2 * f2 < reach * reach:
-                numbers += a, b, *at, *normal, 3.0
-        return np.array(numbers).reshape(-1, HELD_COLUMNS) if numbers else NO_POINTS
+                numbers += a, b, 3, *at, *normal
+        return pack_sticking(numbers) if numbers else NO_STICKING_POINTS
 
     def _pair(
         self, body: int, other: int, link: int, other_link: int
     ) -> tuple[int, int, float] | None:
         """Bodies a and b of the mechanism, and the friction up to which they stick.
 
-        None for contacts that hold nothing, or that the other body reports too.
+        None for contacts that keep nothing in place, or that the other body reports too.
         """
-        touching = touching_bodies(self.bodies, body, other, link, other_link)
-        if touching is None:
+        found = bodies_in_contact(self.bodies, body, other, link, other_link)
+        if found is None:
             return None
         if other not in self.bodies and moves(other, other_link, self.client):
             return None
         friction = 1.0
         for each, index in ((body, link), (other, other_link)):
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
-        return *touching, STICKING * min(abs(friction), MOST_FRICTION)
-
-
-NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+        return *found, STICKING * min(abs(friction), MOST_FRICTION)
 
 
 class StrangerError(WorldError):
-    """A body that may move touches one of the system, and is not part of it."""
+    """A body that may move is in contact with one of the system, and is not part of it."""
 
     def __init__(self, message: str, body: int, other: int) -> None:
         super().__init__(message)
         self.body, self.other = body, other
 
 
-class Touches:
-    """Finds all contacts of some bodies where Bullet has them now.
+class ContactReader:
+    """Reads all contact points of some bodies where Bullet has them now.
 
     Args:
         client: Physics client.
@@ -137,21 +138,21 @@ class Touches:
     Attributes:
         scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
             ``anisotropicFriction``, which it does not tell. Those of the world count too.
-        spots: Where those are that were read last: bodies, links and the point on the first body.
+        places: Where those are that were read last: bodies, links, and the point on the first body.
     """
 
     def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
         self.client, self.bodies = client, dict(bodies)
         self.scales: dict[tuple[int, int], Vector] = {}
-        self.spots: list[Spot] = []
+        self.places: list[ContactPlace] = []
         self._pairs: dict[Key, Pair | None] = {}
 
     def forget(self) -> None:
-        """Read coefficients again, after ``changeDynamics`` of whatever touches a body."""
+        """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
         self._pairs.clear()
 
-    def read(self) -> Array:
-        """Contacts (n, 17), columns as in ``mechanism.records``, after a collision detection.
+    def read(self) -> np.ndarray:
+        """Contact points (n,) after a collision detection, of dtype ``CONTACT_POINT``.
 
         Raises:
             StrangerError: Another body that may move takes part.
@@ -159,7 +160,7 @@ class Touches:
         client, pairs, scales = self.client, self._pairs, self.scales
         pybullet.performCollisionDetection(physicsClientId=client)
         numbers: list[float] = []
-        self.spots = spots = []
+        self.places = places = []
         for body in self.bodies:
             for contact in pybullet.getContactPoints(bodyA=body, physicsClientId=client):
                 _, _, other, link, other_link, at, _, normal, gap, *_ = contact
@@ -169,31 +170,33 @@ class Touches:
                 pair = pairs[key]
                 if pair is None:
                     continue
-                spots.append((key, at))
+                places.append((key, at))
                 theirs, ours, friction, spinning, rolling, restitution = pair
-                second, direction = friction, ROUND
+                across, direction = friction, ROUND
                 if (body, link) in scales or (other, other_link) in scales:
-                    places = (body, link), (other, other_link)
-                    friction, second, direction = ellipse(scales, *places, normal, friction, client)
+                    links = (body, link), (other, other_link)
+                    found = ellipse(scales, *links, normal, friction, client)
+                    friction, across, direction = found
                 numbers += theirs, ours, *at, *normal, gap
-                numbers += friction, spinning, rolling, restitution, second, *direction
-        return np.array(numbers).reshape(-1, TOUCH_COLUMNS) if numbers else NO_TOUCHES
+                numbers += friction, spinning, rolling, restitution, across, *direction
+        return pack_contacts(numbers) if numbers else NO_CONTACTS
 
     def _pair(self, body: int, other: int, link: int, other_link: int) -> Pair | None:
         """Bodies a and b of the mechanism and how they rub, combined as Bullet does.
 
         None for contacts within one body of the mechanism, or that the other body reports too.
         """
-        touching = touching_bodies(self.bodies, body, other, link, other_link)
-        if touching is None:
+        found = bodies_in_contact(self.bodies, body, other, link, other_link)
+        if found is None:
             return None
         info = pybullet.getDynamicsInfo
         one, two = info(body, link, self.client), info(other, other_link, self.client)
         if other not in self.bodies and moves(other, other_link, self.client):
             name = pybullet.getBodyInfo(other, self.client)[1].decode()
             raise StrangerError(
-                f"body {body} touches body {other} ('{name}'), which may move and is not part of"
-                f" the system; read both together, or keep them apart with setCollisionFilterPair",
+                f"body {body} is in contact with body {other} ('{name}'), which may move and is not"
+                f" part of the system; read both together, or keep them apart with"
+                f" setCollisionFilterPair",
                 body,
                 other,
             )
@@ -201,7 +204,7 @@ class Touches:
         friction = max(-limit, min(one[1] * two[1], limit))
         rolling = max(-limit, min(one[6] * two[1] + two[6] * one[1], limit))
         spinning = max(-limit, min(one[7] * two[1] + two[7] * one[1], limit))
-        return *touching, friction, spinning, rolling, one[5] * two[5]
+        return *found, friction, spinning, rolling, one[5] * two[5]
 
 
 def moves(body: int, link: int, client: int) -> bool:

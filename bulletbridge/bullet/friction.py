@@ -29,8 +29,8 @@ def ellipse(
 
     Args:
         scales: Of bodies whose friction is not the same in all directions.
-        one: A body and link that touches,
-        other: what it touches.
+        one: A body and link in contact,
+        other: what it is in contact with.
         normal: (3,) unit vector, world axes.
         friction: Coefficient without scales.
         client: Physics client.

@@ -73,16 +73,16 @@ class BeamBodies(BulletBodies):
             )
         super().write(self.places.chain_q @ q, self.places.chain_v @ v)
 
-    def contacts(self) -> Array:
-        """Points that contacts hold are on bodies, of which beams have none.
+    def sticking_points(self) -> np.ndarray:
+        """Sticking points are on bodies, of which beams have none.
 
         Raises:
             UnsupportedError: Always.
         """
         raise UnsupportedError(NO_CONTACTS)
 
-    def touches(self, q: Array, v: Array) -> Array:
-        """Contacts at a state are between bodies, of which beams have none.
+    def contact_points(self, q: Array, v: Array) -> np.ndarray:
+        """Contact points at a state are between bodies, of which beams have none.
 
         Raises:
             UnsupportedError: Always.

@@ -12,7 +12,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.contacts import Contacts, Spot, Touches
+from bulletbridge.bullet.contacts import ContactPlace, ContactReader, StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.model import Link, Mechanism
@@ -217,8 +217,8 @@ class BulletBodies:
     ports: tuple[Port, ...] = field(repr=False)
     _writers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
-    _contacts: Contacts = field(init=False, repr=False)
-    _touches: Touches = field(init=False, repr=False)
+    _contacts: ContactReader = field(init=False, repr=False)
+    _sticking: StickingReader = field(init=False, repr=False)
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
     _standing: tuple[Port, ...] = field(init=False, repr=False)
     _looks: Iterator[bool] = field(init=False, repr=False, compare=False)
@@ -231,8 +231,8 @@ class BulletBodies:
         put(self, "_writers", tuple(port.writer() for port in self.ports))
         put(self, "_readers", tuple(port.reader() for port in self.ports))
         carriers = {port.body_id: port.carriers for port in self.ports}
-        put(self, "_contacts", Contacts(self.client, carriers))
-        put(self, "_touches", Touches(self.client, carriers))
+        put(self, "_contacts", ContactReader(self.client, carriers))
+        put(self, "_sticking", StickingReader(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
         put(self, "_looks", cycle((*(False,) * (LOOKS - 1), True)))
@@ -297,23 +297,23 @@ class BulletBodies:
             port.put_base(bodies, links)
         return replace(read, bodies=bodies, links=links), shifts
 
-    def contacts(self) -> Array:
-        """Points (n, 9) that contacts hold, of Bullet's last step; for ``System.filter``."""
-        return self._contacts.read()
+    def sticking_points(self) -> np.ndarray:
+        """Points (n,) that stick in the contacts of Bullet's last step; for ``System.filter``."""
+        return self._sticking.read()
 
-    def touches(self, q: Array, v: Array) -> Array:
-        """Contacts (n, 17) at a state, which is put into Bullet; for exact steps.
+    def contact_points(self, q: Array, v: Array) -> np.ndarray:
+        """Contact points (n,) at a state, which is put into Bullet; for exact steps.
 
         Raises:
             WorldError: A body is gone, or another body that may move takes part.
         """
         self.write(q, v)
-        return self._touches.read()
+        return self._contacts.read()
 
     @property
-    def spots(self) -> list[Spot]:
-        """Where the contacts are that ``touches`` found last, by Bullet's numbers."""
-        return self._touches.spots
+    def contact_places(self) -> list[ContactPlace]:
+        """Where the contact points are that were found last, by Bullet's numbers."""
+        return self._contacts.places
 
     def scale_friction(self, body: int, link: int, factors: Vector) -> None:
         """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.
@@ -321,7 +321,7 @@ class BulletBodies:
         Bullet does not tell whether it does, so exact steps must be told.
 
         Args:
-            body: Bullet's id, of the system's bodies or of what they touch.
+            body: Bullet's id, of the system's bodies or of what they meet.
             link: Bullet's number, -1 for the base.
             factors: (3,) on friction along the link's inertial axes, not negative.
 
@@ -333,12 +333,12 @@ class BulletBodies:
                 f"factors on friction are {factors}; give three finite numbers that are not"
                 " negative"
             )
-        self._touches.scales[body, link] = factors
+        self._contacts.scales[body, link] = factors
 
     def forget_friction(self) -> None:
-        """Read friction again, after ``changeDynamics`` of what touches a body."""
+        """Read friction again, after ``changeDynamics`` of whatever is in contact."""
         self._contacts.forget()
-        self._touches.forget()
+        self._sticking.forget()
 
     def write(self, q: Array, v: Array) -> None:
         """Put a state into Bullet: base pose, base velocity, then all joints of a body at once.

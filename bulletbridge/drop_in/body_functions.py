@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.contacts import Spot
+from bulletbridge.bullet.contacts import ContactPlace
 from bulletbridge.bullet.friction import ROUND
 from bulletbridge.drop_in import guards
 from bulletbridge.drop_in.function import (
@@ -248,7 +248,7 @@ class ContactPoints(Direct):
         return tuple([with_force(point, forces) for point in points]) if forces else points
 
 
-def with_force(point: tuple[Any, ...], forces: Mapping[Spot, Array]) -> tuple[Any, ...]:
+def with_force(point: tuple[Any, ...], forces: Mapping[ContactPlace, Array]) -> tuple[Any, ...]:
     """What Bullet tells of a contact, with the forces (3,) [N] of our step.
 
     As in Bullet friction is told on body A in its own order of the two, whoever was asked for.

@@ -8,7 +8,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.contacts import Spot, StrangerError
+from bulletbridge.bullet.contacts import ContactPlace, StrangerError
 from bulletbridge.bullet.coordinates import quat_product
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, link_ids, readable
@@ -75,7 +75,7 @@ class ExactGroup(Group):
         self._axes: dict[tuple[int, int], Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
-        self._contact_forces: dict[Spot, Array] | None = {}  # likewise
+        self._contact_forces: dict[ContactPlace, Array] | None = {}  # likewise
         self._pushed = False  # whether anything but motors acted in the last step
         self._exerted: (
             dict[int, dict[int, tuple[float, ...]]] | None
@@ -193,13 +193,13 @@ class ExactGroup(Group):
                 self._exerted.setdefault(place[0], {})[place[1]] = told
         return self._exerted.get(body, {})
 
-    def contact_forces(self) -> dict[Spot, Array]:
+    def contact_forces(self) -> dict[ContactPlace, Array]:
         """Forces (3,) on the first body at contacts of the last step [N], mean over the step."""
         if self._contact_forces is None:
             contacts = self.system.contacts()
-            spots = self._world.spots if contacts else []
+            places = self._world.contact_places if contacts else []
             forces = (contact.force for contact in contacts)
-            self._contact_forces = dict(zip(spots, forces, strict=True))
+            self._contact_forces = dict(zip(places, forces, strict=True))
         return self._contact_forces
 
     def marks(self) -> list[Mark]:

@@ -32,7 +32,7 @@ from bulletbridge.errors import (
     BulletBridgeWarning,
     ModelError,
 )
-from bulletbridge.inequalities.filter import NOTHING_HELD, Filter, Impulses, require_done
+from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses, require_done
 from bulletbridge.inequalities.filter_kernel import run_filter
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -116,7 +116,7 @@ class Group:
         self._bases_due = False  # whether fixed bases may have been moved
         self._loops = {loop.number: loop for loop in loops}
         self._limited = with_limits(loops)
-        self._touching = any(has_shapes(body, client) for body in self.bodies)
+        self._has_shapes = any(has_shapes(body, client) for body in self.bodies)
         self._frames_a: dict[int, MovingFrame] = {}
         self._models = {
             loop.number: self._model(loop) for loop in loops if not self._is_idle(loop, mechanism)
@@ -140,10 +140,10 @@ class Group:
         self._disturbed = True
         self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
         self._impulses: Impulses | None = None  # of the last step, once asked for
-        self._held_count = UNKNOWN  # points that were held then
+        self._sticking_count = UNKNOWN  # points that stuck then
         self._found: list[float] = []  # q and v after Bullet's last step
         self._prescribed: Filter | None = None  # which knows where moving frames will be
-        self._held_now = NOTHING_HELD  # by its contacts
+        self._sticking = NO_STICKING_POINTS  # by its contacts
         self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
         self._states: dict[int, State] = {}  # forces of loops since then, once asked for
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
@@ -218,7 +218,7 @@ class Group:
             frame.recall(memory.frames[number])
         self._disturbed, self._given_way = memory.disturbed, set(memory.given_way)
         self._moved, self._moving = set(memory.moved), set(memory.moving)
-        self._impulses, self._held_count = memory.impulses, UNKNOWN
+        self._impulses, self._sticking_count = memory.impulses, UNKNOWN
         self._prescribed = None
         self._forget_states()
         return True
@@ -241,7 +241,7 @@ class Group:
             BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
         """
         if self._disturbed:
-            self._impulses, self._held_count = self.impulses, UNKNOWN  # those of the last step
+            self._impulses, self._sticking_count = self.impulses, UNKNOWN  # those of the last step
             self._follow_bases()
             self._disturbed = False
             self._rebase_gears()
@@ -256,7 +256,7 @@ class Group:
             found: Receives q and v as they are to be filtered.
 
         Returns:
-            How many points are held meanwhile, for ``take`` to be called with what comes out; or
+            How many points stick meanwhile, for ``take`` to be called with what comes out; or
             ``ALONE``: nothing is to be done any more.
 
         Warns:
@@ -267,31 +267,31 @@ class Group:
         if self._pause > 0:
             self._pause -= 1
             return ALONE
-        self._impulses, self._held_count = None, UNKNOWN
+        self._impulses, self._sticking_count = None, UNKNOWN
         world = self._world
         self.filter = known = self.system.known_filter
         try:
             world.check()
             world.check_bases()
             numbers = world.numbers()
-            held = self._held() if self._touching else NOTHING_HELD
+            sticking = self._sticking_points() if self._has_shapes else NO_STICKING_POINTS
             pulled = self._pulled() if self._limited else None
             if known is None or pulled:
-                self._close(numbers, held, pulled or NO_NAMES)
+                self._close(numbers, sticking, pulled or NO_NAMES)
                 self._failed = 0
                 return ALONE
         except BulletBridgeError as error:
             self._give_up(error)
             return ALONE
         found += numbers
-        if held is not NOTHING_HELD:
-            known.hold(held)
+        if sticking is not NO_STICKING_POINTS:
+            known.take_points(sticking)
         if self._prescribed is not known:
             self._prescribed = known
             if self._frames_a:
                 known.take_targets([frame.target for frame in self._frames_a.values()])
-        self._found, self._held_now = numbers, held
-        return len(held)
+        self._found, self._sticking = numbers, sticking
+        return len(sticking)
 
     def take(self, filtered: list[float] | int) -> None:
         """Show q and v as they were filtered, unless that failed or force limits forbid it.
@@ -308,13 +308,13 @@ class Group:
                 if not was_open:
                     self._world.require_finite(*self._split(self._found))
                     require_done(filtered)
-                self._close(self._found, self._held_now, was_open)
+                self._close(self._found, self._sticking, was_open)
             else:
-                self._held_count = len(self._held_now)
+                self._sticking_count = len(self._sticking)
                 self._given_way = NO_NAMES
                 over = self._over(was_open) if self._limited else NO_NAMES
                 if over:
-                    self._filter_without(over, self._held_now, self._split(self._found))
+                    self._filter_without(over, self._sticking, self._split(self._found))
                 else:
                     self._world.put_numbers(filtered)
         except BulletBridgeError as error:
@@ -325,8 +325,11 @@ class Group:
     @property
     def impulses(self) -> Impulses | None:
         """With which the last step closed the loops; None if it did not."""
-        if self._held_count >= 0 and self.filter is not None:
-            self._impulses, self._held_count = self.filter.impulses(self._held_count), UNKNOWN
+        if self._sticking_count >= 0 and self.filter is not None:
+            self._impulses, self._sticking_count = (
+                self.filter.impulses(self._sticking_count),
+                UNKNOWN,
+            )
         return self._impulses
 
     def undo(self) -> None:
@@ -363,7 +366,7 @@ class Group:
 
     def _has_contacts(self) -> bool:
         """Whether contacts are part of the system."""
-        return self.whole and self._touching
+        return self.whole and self._has_shapes
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps, and what they do to their parents."""
@@ -405,21 +408,21 @@ class Group:
         if open_now - limited:
             system.filter(open=self._given_way, assemble=not self._given_way)
 
-    def _close(self, numbers: list[float], held: Array, pulled: Set[str]) -> None:
+    def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
         """Close all loops but those that Bullet pulls with all of their force limits."""
         q, v = found = self._split(numbers)
         self._world.require_finite(q, v)
         was_open = self._given_way
         try:
-            self._filter_without(pulled, held, found)
+            self._filter_without(pulled, sticking, found)
         except AssemblyError:
             if not was_open:
                 raise
-            self._filter_without(pulled | was_open, held, found)
+            self._filter_without(pulled | was_open, sticking, found)
         over = self._over(was_open) if self._limited else NO_NAMES
         if over:
             self._world.put_numbers(numbers)
-            self._filter_without(self._given_way | over, held, found)
+            self._filter_without(self._given_way | over, sticking, found)
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; keeps its forces."""
@@ -436,7 +439,7 @@ class Group:
         What moved the bodies counts where they were apart; what changed velocities always.
         """
         known, natives = self.filter, self._natives
-        if known is not None and self._held_count >= 0 and known.is_unique:
+        if known is not None and self._sticking_count >= 0 and known.is_unique:
             velocity, position = known.multipliers.tolist()
             dt = self.system.dt
             most = (math.hypot(*velocity) + math.hypot(*position) / dt) / dt  # [N, N m]
@@ -460,16 +463,18 @@ class Group:
         array = np.array(numbers)
         return array[: self.system.mechanism.nq], array[self.system.mechanism.nq :]
 
-    def _held(self) -> Array:
-        """Points that contacts hold."""
-        held = self._world.contacts()
-        return held if len(held) else NOTHING_HELD
+    def _sticking_points(self) -> np.ndarray:
+        """Points that stick in contacts."""
+        sticking = self._world.sticking_points()
+        return sticking if len(sticking) else NO_STICKING_POINTS
 
-    def _filter_without(self, names: Set[str], held: Array, found: tuple[Array, Array]) -> None:
+    def _filter_without(
+        self, names: Set[str], sticking: np.ndarray, found: tuple[Array, Array]
+    ) -> None:
         """Close the loops but the named ones, which give way, where they were found."""
-        self._impulses, self._held_count = None, UNKNOWN
+        self._impulses, self._sticking_count = None, UNKNOWN
         if len(names) < len(self._loops):
-            self._impulses = self.system.filter(held, sorted(names), found=found)
+            self._impulses = self.system.filter(sticking, sorted(names), found=found)
         self._given_way = set(names)
 
     def _native(self, loop: Loop) -> Native:
@@ -598,7 +603,7 @@ def largest(native: Native) -> float:
 
 
 def has_shapes(body: int, client: int) -> bool:
-    """Whether anything can touch the body."""
+    """Whether anything of the body can be in contact."""
     links = range(-1, pybullet.getNumJoints(body, physicsClientId=client))
     return any(pybullet.getCollisionShapeData(body, k, physicsClientId=client) for k in links)
 

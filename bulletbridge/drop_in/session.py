@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pybullet
 
-from bulletbridge.bullet.contacts import Spot, StrangerError, can_move
+from bulletbridge.bullet.contacts import ContactPlace, StrangerError, can_move
 from bulletbridge.bullet.worlds import gravity
 from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import Actions
@@ -56,14 +56,16 @@ class Session(Ledger):
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
         self._closing = Closing()
-        self._met: set[tuple[int, int]] = set()  # bodies that touched a group in exact mode
+        self._met: set[tuple[int, int]] = set()  # bodies in contact with a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
         self.observers: set[tuple[Any, ...]] = (
             set()
         )  # what looks at Bullet's own steps, which are then made
         self._alone = False  # whether nothing moves but what is stepped exactly
         self._counted = -1  # bodies in the world when that was looked at
-        self._contact_forces: Mapping[Spot, Array] | None = {}  # of our step, once asked for
+        self._contact_forces: (
+            Mapping[ContactPlace, Array] | None
+        ) = {}  # of our step, once asked for
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
@@ -89,13 +91,13 @@ class Session(Ledger):
             return {}
         return group.motor_forces(body)
 
-    def contact_forces(self) -> Mapping[Spot, Array]:
+    def contact_forces(self) -> Mapping[ContactPlace, Array]:
         """Forces (3,) at contacts of our last step [N], on body A in Bullet's own order of the two.
 
         Where Bullet makes a step beside ours there are none: contacts are those of that.
         """
         if self._contact_forces is None:
-            found: dict[Spot, Array] = {}
+            found: dict[ContactPlace, Array] = {}
             for group in self.groups.values():
                 if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies):
                     found |= group.contact_forces()
@@ -447,9 +449,9 @@ def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:
     """Bodies that hang together."""
     found: list[frozenset[int]] = []
     for group in map(frozenset, groups):
-        touching = [island for island in found if island & group]
+        joined = [island for island in found if island & group]
         found = [island for island in found if not island & group]
-        found.append(group.union(*touching))
+        found.append(group.union(*joined))
     return found
 
 

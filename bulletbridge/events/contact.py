@@ -74,7 +74,7 @@ SLIPPERY = (
 """Models whose links touch at one point, or in one plane."""
 
 
-class Touch(NamedTuple):
+class ContactGeometry(NamedTuple):
     """Where a link touches a surface of another one, world axes.
 
     Attributes:
@@ -90,7 +90,7 @@ class Touch(NamedTuple):
     jacobian: Array
 
 
-def touch(loop: LoopJoint, kinematics: Kinematics) -> Touch:
+def contact_geometry(loop: LoopJoint, kinematics: Kinematics) -> ContactGeometry:
     """Contact geometry of a loop joint whose link b touches a surface of link a.
 
     Raises:
@@ -118,4 +118,4 @@ def touch(loop: LoopJoint, kinematics: Kinematics) -> Touch:
     J = np.zeros_like(b.J)
     for end, sign in ((b, 1.0), (a, -1.0)):
         J += sign * (end.J + np.cross(end.J_angular.T, point - end.p_W).T)
-    return Touch(distance - loop.radius, normal, frame[:, :2].T.copy(), J)
+    return ContactGeometry(distance - loop.radius, normal, frame[:, :2].T.copy(), J)

@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import StepError
-from bulletbridge.events.contact import Contact, Mode, Touch, touch
+from bulletbridge.events.contact import Contact, ContactGeometry, Mode, contact_geometry
 from bulletbridge.events.sliding import STILL, Friction, Sliding, sliding
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.model import Mechanism
@@ -22,7 +22,7 @@ class Force(NamedTuple):
     """Forces of a closed contact on the link of b [N]."""
 
     normal: float
-    tangential: Array  # (2,) along ``Touch.tangents``; zero while it slides
+    tangential: Array  # (2,) along ``ContactGeometry.tangents``; zero while it slides
 
 
 class ContactModes:
@@ -60,10 +60,12 @@ class ContactModes:
         """q (nq,), v (nv,) and t [s] of the system."""
         return self.system.q, self.system.v, self.system.t
 
-    def touches(self) -> dict[str, Touch]:
+    def geometries(self) -> dict[str, ContactGeometry]:
         """Geometry of all contacts at the state."""
         seen = self.system.kinematics()
-        return {name: touch(c.joint(Mode.SLIDE), seen) for name, c in self.contacts.items()}
+        return {
+            name: contact_geometry(c.joint(Mode.SLIDE), seen) for name, c in self.contacts.items()
+        }
 
     def take(self, modes: dict[str, Mode]) -> None:
         """Take modes, and the loop joints that they stand for."""
@@ -85,7 +87,7 @@ class ContactModes:
         lam = Sliding(dynamics, self.friction.values())(q, v, t).lam
         terms, names = solver.terms(q, v, t), list(solver.encoded.rows)
         found: dict[str, Force] = {}
-        for name, at in self.touches().items():
+        for name, at in self.geometries().items():
             if self.now[name] is not Mode.OPEN:
                 _, rows = solver.wrench_rows(terms, names.index(name), t)
                 force = lam[solver.encoded.rows[name]] @ rows[:, 3:]
@@ -96,7 +98,7 @@ class ContactModes:
         """What must not become negative, by contact and the mode that then follows."""
         found: dict[tuple[str, Mode], float] = {}
         forces, v = self.forces(), self.system.v
-        for name, at in self.touches().items():
+        for name, at in self.geometries().items():
             if self.now[name] is Mode.OPEN:
                 found[name, Mode.STICK] = at.gap
                 continue
@@ -118,7 +120,7 @@ class ContactModes:
     def refer(self) -> None:
         """Let friction remember the way that slip goes now."""
         v = self.system.v
-        for name, at in self.touches().items():
+        for name, at in self.geometries().items():
             slip = at.tangents @ at.jacobian @ v
             size = float(np.linalg.norm(slip))
             if self.now[name] is Mode.SLIDE and size > STILL:

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import BulletBridgeError, ModelError, StepError
-from bulletbridge.events.contact import Contact, Mode, Touch
+from bulletbridge.events.contact import Contact, ContactGeometry, Mode
 from bulletbridge.events.contact_modes import FORCE_RTOL, ContactModes, Force
 from bulletbridge.events.impact import impact
 from bulletbridge.events.sliding import STILL
@@ -93,7 +93,7 @@ class ContactMotion:
         self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
         if self.system.decision.cap >= self.system.mechanism.nv:
             raise ModelError("the constraints leave no freedom; contacts have nothing to hold")
-        here, length = self._modes.touches(), self.system.encoded.length
+        here, length = self._modes.geometries(), self.system.encoded.length
         for name, at in here.items():
             if at.gap < -CLOSED * length:
                 raise ModelError(
@@ -102,7 +102,7 @@ class ContactMotion:
                 )
         count = len(self.events)
         if any(at.gap <= CLOSED * length for at in here.values()):
-            self._touch(here)
+            self._take_impact(here)
         self.events[count:] = [e for e in self.events[count:] if e.what == "bounce"]
         self._started = True
 
@@ -181,9 +181,9 @@ class ContactMotion:
 
     def _handle(self, name: str, mode: Mode) -> None:
         """Change modes at an event."""
-        here = self._modes.touches()
+        here = self._modes.geometries()
         if self._modes.now[name] is Mode.OPEN:
-            self._touch(here, name)
+            self._take_impact(here, name)
             return
         if mode is Mode.STICK:
             at = here[name]
@@ -197,7 +197,7 @@ class ContactMotion:
         self.events.append(Event(self.system.t, name, said))
         self._modes.settle()
 
-    def _touch(self, here: dict[str, Touch], new: str = "") -> None:
+    def _take_impact(self, here: dict[str, ContactGeometry], new: str = "") -> None:
         """Impact of the contacts that are closed, at the state."""
         near = CLOSED * self.system.encoded.length
         closed = [n for n, at in here.items() if n == new or at.gap <= near]
@@ -207,11 +207,11 @@ class ContactMotion:
         was = dict(self._modes.now)
         self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
         q, v, t = self._modes.state()
-        e, touches = (
+        e, meeting = (
             self.system.dynamics.equations(q, v, t),
             [(self.contacts[n], here[n]) for n in closed],
         )
-        after = impact(e, v, touches, self._resting)
+        after = impact(e, v, meeting, self._resting)
         self.system.set_state(v=after.v)
         modes = dict.fromkeys(self.contacts, Mode.OPEN)
         for n in closed:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.errors import StepError
-from bulletbridge.events.contact import Contact, Touch
+from bulletbridge.events.contact import Contact, ContactGeometry
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Equations
 from bulletbridge.formulations.stabilise import FILTER_RTOL
 from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
@@ -37,26 +37,26 @@ class Impact(NamedTuple):
 
 
 def impact(
-    e: Equations, v: Array, touches: Sequence[tuple[Contact, Touch]], resting: float
+    e: Equations, v: Array, closed: Sequence[tuple[Contact, ContactGeometry]], resting: float
 ) -> Impact:
     """Impulses of contacts that keep the constraints, from the velocity v (nv,) before.
 
     Args:
         e: Equations of motion with all constraints but these contacts.
         v: Velocity that these constraints admit.
-        touches: Contacts that are closed now.
+        closed: Contacts that are closed now.
         resting: Normal speed [m/s] below which nothing bounces.
 
     Raises:
         StepError: No impulses were found.
     """
     split = e.split(FILTER_RTOL)
-    G = np.vstack([np.vstack([at.normal, at.tangents]) @ at.jacobian for _, at in touches])
+    G = np.vstack([np.vstack([at.normal, at.tangents]) @ at.jacobian for _, at in closed])
     free = np.array([split.free(split.whiten_force(row)) for row in G])
     D, b = free @ free.T, G @ v
     bounds = np.zeros(len(b), ROW_BOUNDS)
     back = np.zeros(len(b))
-    for k, (contact, _) in enumerate(touches):
+    for k, (contact, _) in enumerate(closed):
         i = 3 * k
         bounds[i]["upper"], bounds[i]["owner"] = np.inf, -1
         bounds["owner"][i + 1 : i + 3], bounds["mu"][i + 1 : i + 3] = i, contact.friction

@@ -15,7 +15,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import StepError, UnsupportedError
-from bulletbridge.events.contact import touch
+from bulletbridge.events.contact import contact_geometry
 from bulletbridge.formulations.equations import Dynamics, Formulation, Solution
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.numerics.records import Array, Mask
@@ -33,9 +33,9 @@ class Friction:
             origin of its frame b.
         coefficient: Friction over normal force.
         bilateral: Whether the normal force may pull, too; friction then takes its size.
-        reference: (2,) direction of slip, along ``Touch.tangents``, when there is none; what slips
-            the other way meets the friction of this way, so that forces stay smooth until the
-            reversal has been located. None for no friction without slip.
+        reference: (2,) direction of slip, along ``ContactGeometry.tangents``, when there is none;
+            what slips the other way meets the friction of this way, so that forces stay smooth
+            until the reversal has been located. None for no friction without slip.
         slides: Whether it acts.
     """
 
@@ -96,7 +96,7 @@ class Sliding:
         n = len(active)
         forces, supply = np.zeros((n, len(v))), np.zeros((n, len(lam)))
         for k, friction in enumerate(active):
-            at = touch(friction.loop, seen)
+            at = contact_geometry(friction.loop, seen)
             against = friction.direction(at.tangents @ at.jacobian @ v) @ at.tangents
             forces[k] = -against @ at.jacobian
             supply[k] = normal_of(solver, terms, friction.loop.name, at.normal, t)

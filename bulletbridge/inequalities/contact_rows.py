@@ -13,30 +13,33 @@ from bulletbridge.inequalities.motor_limit_rows import (
 )
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.records import (
-    TOUCH_A,
-    TOUCH_B,
-    TOUCH_DIRECTION,
-    TOUCH_FRICTION,
-    TOUCH_GAP,
-    TOUCH_NORMAL,
-    TOUCH_POINT,
-    TOUCH_RESTITUTION,
-    TOUCH_ROLLING,
-    TOUCH_SECOND,
-    TOUCH_SPINNING,
     Axis,
     Body,
+    ContactPoint,
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds
-from bulletbridge.numerics.records import Array, Records, Vector
+from bulletbridge.numerics.records import Array, Int, Records, Vector, dtype_of
 from bulletbridge.numerics.spatial import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
+
+
+class ContactRows:
+    """Inequality rows of a contact, -1 for the first of those that it does not have."""
+
+    normal: Int
+    tangents: Int  # first of two: friction
+    spin: Int  # resistance to turns about the normal
+    roll: Int  # first of two: about the tangents
+    end: Int  # row after its last
+
+
+CONTACT_ROWS = dtype_of(ContactRows)
 
 
 @outlined
 def relative_row(
     bodies: Records[Body],
     axes: Records[Axis],
-    touch: Array,
+    contact: ContactPoint,
     wrench: Pair,
     C: Array,
     n: int,
@@ -47,10 +50,10 @@ def relative_row(
     """
     for k in range(C.shape[1]):
         C[n, k] = 0.0
-    point = vec(touch[TOUCH_POINT:])
-    other = sub(point, scale(touch[TOUCH_GAP], vec(touch[TOUCH_NORMAL:])))
-    add_body(bodies, axes, int(touch[TOUCH_B]), 1.0, wrench, point, C, n)
-    add_body(bodies, axes, int(touch[TOUCH_A]), -1.0, wrench, other, C, n)
+    point = vec(contact.position)
+    other = sub(point, scale(contact.gap, vec(contact.normal)))
+    add_body(bodies, axes, contact.body_b, 1.0, wrench, point, C, n)
+    add_body(bodies, axes, contact.body_a, -1.0, wrench, other, C, n)
 
 
 @helper
@@ -88,7 +91,7 @@ def tangents(normal: Vector, direction: Vector) -> tuple[Vector, Vector]:
 
 @outlined
 def put_contact_rows(
-    touches: Array,
+    contact_points: Records[ContactPoint],
     bodies: Records[Body],
     axes: Records[Axis],
     v: Array,
@@ -99,7 +102,7 @@ def put_contact_rows(
     C: Array,
     b: Array,
     bounds: Records[RowBounds],
-    first: Array,
+    contact_rows: Records[ContactRows],
     recovery: float,
     fastest: float,
     row_targets: RowTargets,
@@ -110,7 +113,7 @@ def put_contact_rows(
     where it resists rolling.
 
     Args:
-        touches: (contacts, columns) as in ``mechanism.records``.
+        contact_points: (contacts,) at these poses.
         bodies: Of the mechanism.
         axes: Theirs.
         v: (nv,) velocities that forces alone would give.
@@ -121,25 +124,25 @@ def put_contact_rows(
         C: (rows, nv) receives the rows,
         b: (rows,) the right sides,
         bounds: (rows,) the bounds,
-        first: (contacts,) the number of each contact's normal row,
+        contact_rows: (contacts,) which rows each contact has,
         recovery: share of a penetration that the step takes back,
         fastest: at most at this speed [m/s],
         row_targets: what else is asked of the rows.
     """
-    for i in range(len(touches)):
-        touch = touches[i]
-        normal = vec(touch[TOUCH_NORMAL:])
-        t1, t2 = tangents(normal, vec(touch[TOUCH_DIRECTION:]))
+    for i in range(len(contact_points)):
+        contact, own = contact_points[i], contact_rows[i]
+        normal = vec(contact.normal)
+        t1, t2 = tangents(normal, vec(contact.direction))
         owner = n
-        first[i] = n
-        relative_row(bodies, axes, touch, (ZERO, normal), C, n)
+        own.normal, own.tangents, own.spin, own.roll = n, -1, -1, -1
+        relative_row(bodies, axes, contact, (ZERO, normal), C, n)
         rate = rate_along(C, n, v)
-        room = touch[TOUCH_GAP] - dt * rate_along(C, n, predicted_v)  # at the start of the step
+        room = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
         approach = rate_along(C, n, before)
         row_targets.initial[n] = approach
         row_targets.gap[n] = max(room, 0.0) / dt
-        hits = touch[TOUCH_GAP] <= 0.0 and approach < -SLOWEST_BOUNCE
-        bounce = touch[TOUCH_RESTITUTION] * approach if hits else 0.0
+        hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
+        bounce = contact.restitution * approach if hits else 0.0
         row_targets.restitution[n] = min(bounce - row_targets.gap[n], 0.0) if bounce < 0.0 else 0.0
         row_targets.stabilisation[n] = (
             max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
@@ -147,20 +150,24 @@ def put_contact_rows(
         b[n] = rate + row_targets.gap[n]
         put_row_bounds(bounds[n], 0.0, math.inf)
         n += 1
-        if max(touch[TOUCH_FRICTION], touch[TOUCH_SECOND]) > 0.0:
-            relative_row(bodies, axes, touch, (ZERO, t1), C, n)
-            relative_row(bodies, axes, touch, (ZERO, t2), C, n + 1)
-            put_cone(bounds, n, 2, owner, touch[TOUCH_FRICTION], touch[TOUCH_SECOND])
+        if max(contact.friction, contact.friction_across) > 0.0:
+            own.tangents = n
+            relative_row(bodies, axes, contact, (ZERO, t1), C, n)
+            relative_row(bodies, axes, contact, (ZERO, t2), C, n + 1)
+            put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
             n += 2
-        if touch[TOUCH_SPINNING] > 0.0:
-            relative_row(bodies, axes, touch, (normal, ZERO), C, n)
-            put_cone(bounds, n, 1, owner, touch[TOUCH_SPINNING], 0.0)
+        if contact.spinning > 0.0:
+            own.spin = n
+            relative_row(bodies, axes, contact, (normal, ZERO), C, n)
+            put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
             n += 1
-        if touch[TOUCH_ROLLING] > 0.0:
-            relative_row(bodies, axes, touch, (t1, ZERO), C, n)
-            relative_row(bodies, axes, touch, (t2, ZERO), C, n + 1)
-            put_cone(bounds, n, 2, owner, touch[TOUCH_ROLLING], touch[TOUCH_ROLLING])
+        if contact.rolling > 0.0:
+            own.roll = n
+            relative_row(bodies, axes, contact, (t1, ZERO), C, n)
+            relative_row(bodies, axes, contact, (t2, ZERO), C, n + 1)
+            put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
             n += 2
+        own.end = n
         for k in range(owner + 1, n):
             b[k], row_targets.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
             row_targets.gap[k] = row_targets.restitution[k] = row_targets.stabilisation[k] = 0.0

@@ -21,11 +21,13 @@ from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.inequalities.filter_kernel import run_filter, run_filters
 from bulletbridge.inequalities.state_filter import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import FREE, HELD_COLUMNS, SPOT
+from bulletbridge.mechanism.records import FREE, STICKING_POINT
 from bulletbridge.numerics.projection import ROW, Caps
 from bulletbridge.numerics.records import Array, Mask
 
-NOTHING_HELD = np.zeros((0, HELD_COLUMNS))
+NO_STICKING_POINTS = np.zeros(0, STICKING_POINT)
+OPAQUE = np.dtype((np.void, STICKING_POINT.itemsize))
+"""The same without fields, which numpy would copy one by one."""
 NO_POINTS = np.zeros((2, 0, 3))
 
 
@@ -51,7 +53,7 @@ class Impulses:
         dt: Step [s].
         found: (2, nc) multipliers of the velocity filter [N s, N m s], and of the correction times
             s, as the kernel has them: none of rows that follow from others.
-        points: (2, n, 3) the same of the held points: normal, two tangents.
+        points: (2, n, 3) the same of the sticking points: normal, two tangents.
         closed: (nc,) rows of constraints that were not left open.
         unique: Whether the rows determine them.
     """
@@ -85,8 +87,8 @@ class Impulses:
         return self.multipliers[POSITION] / self.dt
 
     @property
-    def held(self) -> Array:
-        """(n, 3) both together on the held points, along their normals and tangents [N s]."""
+    def sticking(self) -> Array:
+        """(n, 3) both together on the sticking points, along their normals and tangents [N s]."""
         return self.points[VELOCITY] + self.points[POSITION] / self.dt
 
     def of(self, name: str) -> Array:
@@ -126,30 +128,28 @@ def require_done(failure: int) -> None:
     """Say why a filter failed.
 
     Raises:
-        ModelError: Held points make no sense.
+        ModelError: A sticking point has no such body, or no direction.
         AssemblyError: The loops cannot be closed.
     """
     if failure == NO_SUCH_BODY:
         raise ModelError(
-            "a held point names a body that the mechanism does not have, or has no direction"
+            "a sticking point names a body that the mechanism does not have, or has no direction"
         )
     if failure != DONE:
         raise AssemblyError("the loops cannot be closed at this state; call assemble()")
 
 
-def check_table(held: Array) -> None:
-    """Refuse what a kernel cannot read.
+def check_records(sticking: np.ndarray) -> None:
+    """Refuse what are no sticking points.
 
     Raises:
-        ModelError: Not a table (n, 9) of float64.
+        ModelError: Not an array (n,) of ``StickingPoint``.
     """
-    if held.ndim != 2 or held.shape[1] != HELD_COLUMNS or held.dtype != np.float64:
+    if sticking.ndim != 1 or sticking.dtype != STICKING_POINT:
         raise ModelError(
-            f"held points make a table (n, {HELD_COLUMNS}) of float64, not {held.shape} of"
-            f" {held.dtype}"
+            "sticking points make an array (n,) of dtype mechanism.records.STICKING_POINT, not"
+            f" {sticking.shape} of {sticking.dtype}"
         )
-    if not held.flags.c_contiguous:
-        raise ModelError("the table of held points is not contiguous; pass a copy of it")
 
 
 def is_free(mechanism: Mechanism, encoded: Encoded, names: tuple[str, ...]) -> bool:
@@ -191,7 +191,7 @@ class Filter:
     Attributes:
         multipliers: (2, nc) of the last call, as in ``Impulses.found``.
         targets: (1, targets) prescribed motions that the next call closes the loops for.
-        held: (n, 9) room for points that are held; see ``hold``.
+        sticking_points: Room for those of a call; see ``take_points``.
         block: The kernel with its arrays, for ``Filters``; another one once there is more room.
         room: What stands for that block in comparisons.
     """
@@ -211,17 +211,19 @@ class Filter:
         self.multipliers = np.zeros((2, solver.encoded.nc))
         self._allocate(0)
 
-    def __call__(self, q: Array, v: Array, held: Array, names: tuple[str, ...]) -> Impulses:
+    def __call__(
+        self, q: Array, v: Array, sticking: np.ndarray, names: tuple[str, ...]
+    ) -> Impulses:
         """Take a state one step later, without the named constraints; see ``System.filter``.
 
         Raises:
-            ModelError: There is no such constraint, or ``held`` is not such a table.
+            ModelError: There is no such constraint, or ``sticking`` is no array of such points.
             AssemblyError: The loops cannot be closed near that state; the one before it stays.
         """
-        solver, count = self.solver, len(held)
-        if held is not NOTHING_HELD:
-            check_table(held)
-            self.hold(held)
+        solver, count = self.solver, len(sticking)
+        if sticking is not NO_STICKING_POINTS:
+            check_records(sticking)
+            self.take_points(sticking)
         self._numbers[: self._nq], self._numbers[self._nq :] = q, v
         if solver.encoded.motions:
             self.prescribe()
@@ -238,12 +240,12 @@ class Filter:
         require_done(failure)
         return self.impulses(count, names)
 
-    def hold(self, held: Array) -> None:
-        """Put a table (n, 9) of points where the next call finds them."""
-        count = len(held)
-        if count > len(self.held):
+    def take_points(self, sticking: np.ndarray) -> None:
+        """Put sticking points where the next call finds them."""
+        count = len(sticking)
+        if count > len(self.sticking_points):
             self._allocate(2 * count)
-        self.held[:count] = held
+        self._room[:count] = sticking.view(OPAQUE)
 
     def prescribe(self) -> None:
         """Ask for prescribed motions at the end of the coming step, which the next call takes."""
@@ -268,7 +270,7 @@ class Filter:
         return self.solver.control["rank"].item() == len(self._every)
 
     def impulses(self, count: int, names: tuple[str, ...] = ()) -> Impulses:
-        """What the last call took, with ``count`` held points and without the named constraints."""
+        """What the last call took, with ``count`` sticking points, less the named constraints."""
         solver, points = self.solver, NO_POINTS
         if count:
             points = self._points[:, : 3 * count].copy().reshape(2, count, 3)
@@ -285,13 +287,15 @@ class Filter:
         return rows
 
     def _allocate(self, count: int) -> None:
-        """Make room for ``count`` held points."""
+        """Make room for ``count`` sticking points."""
         solver, rows = self.solver, 3 * count
         nc, nv = solver.encoded.nc, solver.mechanism.nv
-        self.held, self._points = np.zeros((count, HELD_COLUMNS)), np.zeros((2, rows))
+        self.sticking_points = np.zeros(count, STICKING_POINT)
+        self._room = self.sticking_points.view(OPAQUE)
+        self._points = np.zeros((2, rows))
         arrays = (
             *solver.arrays,
-            np.zeros(count, SPOT),
+            self.sticking_points,
             np.zeros((2, rows), ROW),
             np.zeros((rows, nv)),
             np.zeros((rows, nc)),
@@ -300,7 +304,6 @@ class Filter:
             self.multipliers,
             self._points,
             self.targets,
-            self.held,
             self._before,
         )
         with announce_compilation(run_filter):
@@ -337,7 +340,7 @@ class Filters:
     """Filters of several systems, run in one compiled call.
 
     Args:
-        filters: At least one. Motions and points that they hold are put into each beforehand.
+        filters: At least one. Motions and sticking points are put into each beforehand.
     """
 
     def __init__(self, filters: Sequence[Filter]) -> None:
@@ -368,7 +371,7 @@ class Filters:
 
         Args:
             found: q and v of the first system, then of the others.
-            counts: How many points each holds.
+            counts: How many sticking points each has.
 
         Returns:
             Of every system q and v as they are filtered, or why that failed.

@@ -8,8 +8,16 @@ from bulletbridge.constraints.records import Coupling, Loop, Term
 from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.records import DONE, Arrays, Control, Factors, Instant
 from bulletbridge.inequalities.state_filter import filter_state
-from bulletbridge.inequalities.sticking import Held
-from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Spot, Station
+from bulletbridge.inequalities.sticking import StickingPoints
+from bulletbridge.mechanism.records import (
+    Axis,
+    Beam,
+    Body,
+    Effort,
+    Pose,
+    Station,
+    StickingPoint,
+)
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -33,8 +41,8 @@ def run_filter(
     vectors: Array,
     state: Array,
     control: Records[Control],
-    spots: Records[Spot],
-    held_rows: Array,
+    sticking_points: Records[StickingPoint],
+    sticking_rows: Array,
     P: Array,
     S: Array,
     T: Array,
@@ -42,7 +50,6 @@ def run_filter(
     multipliers: Array,
     points: Array,
     targets: Array,
-    held: Array,
     before: Array,
     numbers: Array,
     count: int,
@@ -51,10 +58,11 @@ def run_filter(
     """Correct and filter what is found one step later; return why that failed, or DONE.
 
     The arrays up to control are those of ``step_kernel.run``; the state becomes what is found, or
-    stays if that fails. held_rows (2, rows). multipliers (2, nc) and points (2, rows) receive the
-    impulses; see ``inequalities.state_filter``. targets (1, targets). held: the first ``count`` of
-    its lines (9,) count. before: scratch like state. numbers (nq + nv,): q and v as they are found,
-    and then as they are filtered. free: whether nothing outside holds the bodies.
+    stays if that fails. sticking_points: the first ``count`` of them. sticking_rows (2, rows).
+    multipliers (2, nc) and points (2, rows) receive the impulses; see
+    ``inequalities.state_filter``. targets (1, targets). before: scratch like state. numbers
+    (nq + nv,): q and v as they are found, and then as they are filtered. free: whether nothing
+    outside holds the bodies.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -79,7 +87,7 @@ def run_filter(
         c,
     )
     f = Factors(L[0], Y[0], R[0], rows[0])
-    h = Held(held[:count], spots, held_rows[0], held_rows[1], P, S, T, values)
+    h = StickingPoints(sticking_points[:count], sticking_rows[0], sticking_rows[1], P, S, T, values)
     for n in range(2):
         for i in range(multipliers.shape[1]):
             multipliers[n, i] = 0.0
@@ -101,7 +109,7 @@ def run_filters(calls: Any, starts: Ints, numbers: Array, orders: Ints, failures
     """Run the filters of several systems, one after the other; return how many failed.
 
     calls (n,): ``run_filter`` with the arrays of each, stored. starts (n + 1,): where the numbers
-    of each begin. orders (n, 2): how many points of each are held, and whether it is free. failures
+    of each begin. orders (n, 2): how many points of each stick, and whether it is free. failures
     (n,) receives why each failed, or DONE.
     """
     failed = 0

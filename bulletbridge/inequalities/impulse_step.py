@@ -11,24 +11,13 @@ from bulletbridge.engine.records import (
     Factors,
 )
 from bulletbridge.inequalities.impulses import InequalityProblem
-from bulletbridge.mechanism.records import (
-    HELD_A,
-    HELD_B,
-    HELD_COUNT,
-    HELD_NORMAL,
-    HELD_POINT,
-    TOUCH_A,
-    TOUCH_B,
-    TOUCH_FRICTION,
-    TOUCH_NORMAL,
-    TOUCH_POINT,
-    TOUCH_SECOND,
-)
+from bulletbridge.mechanism.records import StickingPoint
 from bulletbridge.numerics.projection import inner, unwhiten, whiten_velocity
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import put, vec
 
 STICKING = 0.999
-"""Share of the largest friction up to which a contact is held while the loops are closed."""
+"""Share of the largest friction up to which a contact sticks while the loops are closed."""
 
 
 @outlined
@@ -71,21 +60,20 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
 
 
 @helper
-def list_sticking(h: InequalityProblem, held: Array) -> int:
-    """Contacts that carry load and do not slide, as points that the filter holds; their number."""
+def list_sticking(h: InequalityProblem, sticking_points: Records[StickingPoint]) -> int:
+    """List the contacts that carry load and do not slide, for the filter; return how many."""
     count = 0
     x = h.problem.x
-    for i in range(len(h.touches)):
-        touch, row = h.touches[i], int(h.first[i])
-        mu, second = touch[TOUCH_FRICTION], touch[TOUCH_SECOND]
-        if not x[row] > 0.0 or not mu > 0.0 or not second > 0.0:
+    for i in range(len(h.contact_points)):
+        contact, rows = h.contact_points[i], h.contact_rows[i]
+        mu, across, load = contact.friction, contact.friction_across, x[rows.normal]
+        if not load > 0.0 or not mu > 0.0 or not across > 0.0:
             continue
-        if math.hypot(x[row + 1] / mu, x[row + 2] / second) > STICKING * x[row]:
+        if math.hypot(x[rows.tangents] / mu, x[rows.tangents + 1] / across) > STICKING * load:
             continue
-        point = held[count]
-        point[HELD_A], point[HELD_B], point[HELD_COUNT] = touch[TOUCH_A], touch[TOUCH_B], 3.0
-        for k in range(3):
-            point[HELD_POINT + k] = touch[TOUCH_POINT + k]
-            point[HELD_NORMAL + k] = touch[TOUCH_NORMAL + k]
+        point = sticking_points[count]
+        point.body_a, point.body_b, point.count = contact.body_a, contact.body_b, 3
+        put(point.position, vec(contact.position))
+        put(point.normal, vec(contact.normal))
         count += 1
     return count

@@ -24,7 +24,7 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
-from bulletbridge.inequalities.contact_rows import put_contact_rows
+from bulletbridge.inequalities.contact_rows import ContactRows, put_contact_rows
 from bulletbridge.inequalities.force_limited_rows import put_force_limited_rows, put_loop_axis_rows
 from bulletbridge.inequalities.motor_limit_rows import (
     FASTEST_RECOVERY,
@@ -34,13 +34,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
 )
 from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
 from bulletbridge.mechanism.kinematics import displace, kinematics
-from bulletbridge.mechanism.records import (
-    TOUCH_A,
-    TOUCH_B,
-    TOUCH_DIRECTION,
-    TOUCH_NORMAL,
-    TOUCH_POINT,
-)
+from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
 from bulletbridge.numerics.complementarity_rows import ComplementarityProblem, put_within
 from bulletbridge.numerics.projection import (
@@ -55,14 +49,14 @@ from bulletbridge.numerics.projection import (
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import Sharing, agree, comply, push_softly, weigh
 from bulletbridge.numerics.solution_selection import Selection, select_solution
-from bulletbridge.numerics.spatial import add, apply, copy_into, mat, put, sub, transpose, vec
+from bulletbridge.numerics.spatial import add, apply, mat, put, sub, transpose, vec
 
 DEAD = 1e-18
 """Squared share of a row that the constraints leave, below which they forbid all of it."""
 DOUBTFUL = 1e-2
 """Squared share below which it may come of the way from the start of the step, where the
 constraints are known, to where a contact was found: bodies turn by less than a tenth."""
-HELD, WEDGE = 1e-12, 1e-6
+JOINED, WEDGE = 1e-12, 1e-6
 """Squared shares of a normal, of itself and of what is left of its tangents, below which a contact
 is one of bodies that are held together: what could push them apart would have to be a wedge of a
 thousandth, which is how well frames and surfaces are known to lie on each other."""
@@ -108,12 +102,12 @@ class InequalityProblem(NamedTuple):
     joint_limits: Records[JointLimit]
     axis_rows: LoopAxisRows
     force_limited: ForceLimitedRows
-    touches: Array  # (contacts, columns) as in mechanism.records
-    first: Array  # (contacts,) row of each normal
+    contact_points: Records[ContactPoint]
+    contact_rows: Records[ContactRows]  # of each of them
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
     delta_v: Array  # (nv,) velocity that the impulses gave
-    local: Array  # (contacts, columns) contacts carried to the start of the step
+    local: Records[ContactPoint]  # those carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
     lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
@@ -204,12 +198,12 @@ def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Arra
         a.control.recovery,
         h.row_targets,
     )
-    if len(h.touches) > 0:
+    if len(h.contact_points) > 0:
         predicted = a.vectors[PREDICTED_Q, : len(q)]
         displace(a.bodies, q, h.moving, dt, predicted)
         kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
         n = put_contact_rows(
-            h.touches,
+            h.contact_points,
             a.bodies,
             a.axes,
             v,
@@ -220,7 +214,7 @@ def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Arra
             h.C,
             p.b,
             p.bounds,
-            h.first,
+            h.contact_rows,
             a.control.recovery,
             FASTEST_RECOVERY * a.control.length,
             h.row_targets,
@@ -324,18 +318,17 @@ def recall_contacts(
     others is consistent with what they are asked for.
     """
     count = 0
-    for i in range(len(h.touches)):
-        row = int(h.first[i])
-        if is_doubtful(h, row, rows.all):
+    for i in range(len(h.contact_points)):
+        if is_doubtful(h, h.contact_rows[i]):
             count += 1
-            carry(a, h.touches[i], h.local[i], False)
+            carry(a, h.contact_points[i], h.local[i], False)
     if count == 0:
         return
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
-    before, last = a.vectors[START_V, : len(v)], rows.all
-    for i in range(len(h.touches) - 1, -1, -1):
-        row = int(h.first[i])
-        if is_doubtful(h, row, rows.all):
+    before = a.vectors[START_V, : len(v)]
+    for i in range(len(h.contact_points) - 1, -1, -1):
+        row, last = h.contact_rows[i].normal, h.contact_rows[i].end
+        if is_doubtful(h, h.contact_rows[i]):
             carry(a, h.local[i], h.local[i], True)
             put_contact_rows(
                 h.local[i : i + 1],
@@ -349,57 +342,57 @@ def recall_contacts(
                 h.C,
                 h.problem.b,
                 h.problem.bounds,
-                h.first[i : i + 1],
+                h.contact_rows[i : i + 1],
                 a.control.recovery,
                 FASTEST_RECOVERY * a.control.length,
                 h.row_targets,
             )
             restrict(f, h, rank, row, last)
             left = square(h.C, row)
-            least = max(HELD * h.lengths[row], WEDGE * across(h, row, last))
+            least = max(JOINED * h.lengths[row], WEDGE * across(h, h.contact_rows[i]))
             # what moves other things the faster is taken back the slower
             h.row_targets.stabilisation[row] *= min(1.0, left / (DOUBTFUL * h.lengths[row]))
             if not left >= least:
                 h.row_targets.stabilisation[row] = h.row_targets.restitution[row] = 0.0
                 for k in range(row, last):
                     kill(h, k)
-        last = row
 
 
 @helper
-def across(h: InequalityProblem, row: int, n: int) -> float:
-    """Larger square of the tangents of the contact whose normal is a row; zero without friction."""
-    most = 0.0
-    for k in range(row + 1, min(row + 3, n)):
-        if h.problem.bounds[k].owner == row and h.problem.bounds[k].count == 2:
-            most = max(most, square(h.C, k))
-    return most
+def across(h: InequalityProblem, rows: ContactRows) -> float:
+    """Larger square of the tangents of a contact; zero without friction."""
+    if rows.tangents < 0:
+        return 0.0
+    return max(square(h.C, rows.tangents), square(h.C, rows.tangents + 1))
 
 
 @helper
-def is_doubtful(h: InequalityProblem, row: int, n: int) -> bool:
+def is_doubtful(h: InequalityProblem, rows: ContactRows) -> bool:
     """Whether little is left of a normal, by what it was or by what its tangents are.
 
     Links that turn about one axis, and lie on each other along it, have no way apart to begin with.
     """
-    left = square(h.C, row)
-    return left < DOUBTFUL * h.lengths[row] or left < WEDGE * across(h, row, n)
+    left = square(h.C, rows.normal)
+    return left < DOUBTFUL * h.lengths[rows.normal] or left < WEDGE * across(h, rows)
 
 
 @helper
-def carry(a: Arrays, touch: Array, to: Array, into_world: bool) -> None:
+def carry(a: Arrays, contact: ContactPoint, to: ContactPoint, into_world: bool) -> None:
     """Copy a contact from the world into the axes of body b (of a without one), or back."""
-    copy_into(to, touch)
-    body = int(touch[TOUCH_B]) if touch[TOUCH_B] > 0.0 else int(touch[TOUCH_A])
+    to.body_a, to.body_b, to.gap = contact.body_a, contact.body_b, contact.gap
+    to.friction, to.friction_across = contact.friction, contact.friction_across
+    to.spinning, to.rolling = contact.spinning, contact.rolling
+    to.restitution = contact.restitution
+    body = contact.body_b if contact.body_b > 0 else contact.body_a
     R, p = mat(a.poses[body].R), vec(a.poses[body].p)
-    point = vec(touch[TOUCH_POINT:])
+    point = vec(contact.position)
     if into_world:
-        put(to[TOUCH_POINT:], add(p, apply(R, point)))
+        put(to.position, add(p, apply(R, point)))
     else:
         R = transpose(R)
-        put(to[TOUCH_POINT:], apply(R, sub(point, p)))
-    put(to[TOUCH_NORMAL:], apply(R, vec(touch[TOUCH_NORMAL:])))
-    put(to[TOUCH_DIRECTION:], apply(R, vec(touch[TOUCH_DIRECTION:])))
+        put(to.position, apply(R, sub(point, p)))
+    put(to.normal, apply(R, vec(contact.normal)))
+    put(to.direction, apply(R, vec(contact.direction)))
 
 
 @outlined
@@ -432,8 +425,8 @@ def solve_inequalities(
         for j in range(i + 1):
             p.D[i, j] = inner(C, j, C[i])
             p.D[j, i] = p.D[i, j]
-    for i in range(len(h.touches)):  # wedges are as soft as what they could be squeezed by
-        row = int(h.first[i])
+    for i in range(len(h.contact_points)):  # wedges are as soft as what they could be squeezed by
+        row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:
             p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
     weigh(p, first_unilateral, n)

@@ -1,9 +1,9 @@
 """A state from elsewhere onto the constraints, by as little as possible, and what that took.
 
 The configuration moves by the shortest steps in the metric of M that close the constraints, the
-velocity by the shortest change that they allow; held points neither move nor change their velocity
-as far as the constraints let them. One factorisation at the state given serves all passes as long
-as each gains a digit, a second one, where they end, the velocity.
+velocity by the shortest change that they allow; sticking points neither move nor change their
+velocity as far as the constraints let them. One factorisation at the state given serves all passes
+as long as each gains a digit, a second one, where they end, the velocity.
 """
 
 import math
@@ -38,11 +38,11 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.inequalities.momentum import give_back, total_momentum
 from bulletbridge.inequalities.sticking import (
-    Held,
-    add_held_part,
+    StickingPoints,
     add_multipliers,
+    add_sticking_part,
+    factor_sticking,
     forget_others,
-    hold,
     measure_shift,
     place,
 )
@@ -57,7 +57,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.spatial import ZERO
 
 NO_SUCH_BODY = 16
-"""Failure: the table of held points makes no sense."""
+"""Failure: a sticking point names a body that there is not, or has no direction."""
 VELOCITY, POSITION = 0, 1
 """Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
 
@@ -66,7 +66,7 @@ VELOCITY, POSITION = 0, 1
 def filter_state(
     a: Arrays,
     f: Factors,
-    h: Held,
+    h: StickingPoints,
     moment: Instant,
     q: Array,
     v: Array,
@@ -80,7 +80,7 @@ def filter_state(
     What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered. Where
     it does, v has led to q, and no pass goes further than a tenth of that way, as in ``finish``.
     ``free`` says whether nothing outside holds the bodies: then they keep their momentum, unless
-    points are held.
+    points stick.
     """
     c = a.control
     correction = a.vectors[CORRECTION, : len(v)]
@@ -95,7 +95,7 @@ def filter_state(
         c.failure = NO_SUCH_BODY
         return
     factorise(a, f, moment)
-    kept = hold(a, f, h, count)
+    kept = factor_sticking(a, f, h, count)
     before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
     limit = math.inf
     if share > 0.0:
@@ -110,7 +110,7 @@ def filter_state(
         if stale and (closed or slow or bent):
             factorise(a, f, moment)
             count = forget_others(h, kept)
-            kept = hold(a, f, h, count)
+            kept = factor_sticking(a, f, h, count)
             stale = False
             if not closed:
                 c.guarded = 1
@@ -151,7 +151,7 @@ def is_bent(a: Arrays, f: Factors, enough: float) -> bool:
 def correct(
     a: Arrays,
     f: Factors,
-    h: Held,
+    h: StickingPoints,
     kept: int,
     count: int,
     q: Array,
@@ -168,16 +168,16 @@ def correct(
         y[i] = 0.0
     if kept > 0:
         measure_shift(a, h, count)
-        add_held_part(h, kept, rank, 1.0, y, a.vectors[SOLUTION])
+        add_sticking_part(h, kept, rank, 1.0, y, a.vectors[SOLUTION])
     move_back(a, f, q)
     add_multipliers(f, h, kept, rank, -1.0, y, loops, points)
 
 
 @helper
 def filter_velocity(
-    a: Arrays, f: Factors, h: Held, kept: int, v: Array, loops: Array, points: Array
+    a: Arrays, f: Factors, h: StickingPoints, kept: int, v: Array, loops: Array, points: Array
 ) -> None:
-    """The nearest velocity in the metric of M that the constraints allow and held points let be.
+    """Take the nearest velocity in the metric of M that constraints and sticking points allow.
 
     Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
     """
@@ -197,6 +197,6 @@ def filter_velocity(
             y[i] += row_targets[i]
         for k in range(len(v)):
             v[k] += z[k]
-    add_held_part(h, kept, rank, 0.0, y, v)
+    add_sticking_part(h, kept, rank, 0.0, y, v)
     unwhiten(f.L, v)
     add_multipliers(f, h, kept, rank, 1.0, y, loops, points)

@@ -41,6 +41,7 @@ from bulletbridge.engine.records import (
     Instant,
 )
 from bulletbridge.engine.step_end import finish_after
+from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     keep_budget,
@@ -63,16 +64,17 @@ from bulletbridge.inequalities.impulses import (
 )
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.state_filter import filter_state
-from bulletbridge.inequalities.sticking import Held
+from bulletbridge.inequalities.sticking import StickingPoints
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     Axis,
     Beam,
     Body,
+    ContactPoint,
     Effort,
     Pose,
-    Spot,
     Station,
+    StickingPoint,
 )
 from bulletbridge.numerics.complementarity_rows import ROOM as ROOM_OF_PROBLEM
 from bulletbridge.numerics.complementarity_rows import RowBounds, complementarity_problem
@@ -122,15 +124,14 @@ def run_inequalities(
     vectors: Array,
     state: Array,
     control: Records[Control],
-    spots: Records[Spot],
-    held_rows: Array,
+    sticking_points: Records[StickingPoint],
+    sticking_rows: Array,
     P: Array,
     S: Array,
     T: Array,
     values: Array,
     multipliers: Array,
     points: Array,
-    held: Array,
     motor_rows: Records[MotorRow],
     joint_limits: Records[JointLimit],
     loop_axes: Records[Loop],
@@ -143,8 +144,8 @@ def run_inequalities(
     force_limited_couplings: Records[Coupling],
     force_limited_terms: Records[Term],
     force_limited_rows: Records[Row],
-    first: Array,
-    local: Array,
+    contact_rows: Records[ContactRows],
+    local: Records[ContactPoint],
     C: Array,
     D: Array,
     bounds: Records[RowBounds],
@@ -153,7 +154,7 @@ def run_inequalities(
     axis_targets: Records[Target],
     force_limited_targets: Records[Target],
     tau: Array,
-    touches: Array,
+    contact_points: Records[ContactPoint],
     report: Array,
     callback: int,
     task: int,
@@ -161,12 +162,11 @@ def run_inequalities(
 ) -> int:
     """Do a task at the state (q, v, t), in place; return the failure that stopped it, or DONE.
 
-    The arrays up to points are those of ``filter_kernel.run_filter``. held (n, 9) scratch. C
-    (2, rows, nv): the rows less what the constraints forbid, whitened, and as they were. D
-    (2, rows, rows), impulses (IMPULSES, rows). touches (n, columns) as in ``mechanism.records``, at
-    the prediction that PREDICT has made of this state; no more than one step with any.
-    guide_targets and soft_targets: now. report (REPORT,). callback: address of the Python function
-    that solves the mixed problem, or 0.
+    The arrays up to points are those of ``filter_kernel.run_filter``. C (2, rows, nv): the rows
+    less what the constraints forbid, whitened, and as they were. D (2, rows, rows), impulses
+    (IMPULSES, rows). contact_points (n,) at the prediction that PREDICT has made of this state; no
+    more than one step with any. axis_targets and force_limited_targets: now. report (REPORT,).
+    callback: address of the Python function that solves the mixed problem, or 0.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -205,8 +205,8 @@ def run_inequalities(
         joint_limits,
         axis_rows,
         force_limited,
-        touches,
-        first,
+        contact_points,
+        contact_rows,
         C[0],
         C[1],
         delta_v,
@@ -258,7 +258,7 @@ def run_inequalities(
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
             filter_velocity(a, f, v)
         given = work(a, before, v, force) if accounted else 0.0
-        stuck = inequality_impulses(a, f, h, q, v, held, report)
+        stuck = inequality_impulses(a, f, h, q, v, sticking_points, report)
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
             pressing, found = (
                 int(report[WITH_FRICTION]) + len(force_limited_rows),
@@ -280,7 +280,8 @@ def run_inequalities(
             copy_into(vectors[PREDICTED_Q], q)
             copy_into(vectors[RATE], v)
             forget(multipliers, points)
-            k = Held(held[:stuck], spots, held_rows[0], held_rows[1], P, S, T, values)
+            points_now = sticking_points[:stuck]
+            k = StickingPoints(points_now, sticking_rows[0], sticking_rows[1], P, S, T, values)
             filter_state(a, f, k, end, q, v, multipliers, points, 1.0 / c.dt, 0)
             closed = c.failure == DONE
             if not closed:  # contacts and loops want too different things
@@ -352,7 +353,13 @@ def forget(multipliers: Array, points: Array) -> None:
 
 @outlined
 def inequality_impulses(
-    a: Arrays, f: Factors, h: InequalityProblem, q: Array, v: Array, held: Array, report: Array
+    a: Arrays,
+    f: Factors,
+    h: InequalityProblem,
+    q: Array,
+    v: Array,
+    sticking_points: Records[StickingPoint],
+    report: Array,
 ) -> int:
     """Add the impulses of motors, limits and contacts to v; list contacts that stick, and count."""
     rows = build_rows(a, h, q, v, a.vectors[START_V, : len(v)])
@@ -371,4 +378,4 @@ def inequality_impulses(
     outcome = solve_inequalities(a, f, h, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
-    return list_sticking(h, held)
+    return list_sticking(h, sticking_points)

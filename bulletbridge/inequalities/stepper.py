@@ -12,6 +12,7 @@ from bulletbridge.compilation.jit import Callback
 from bulletbridge.engine.records import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
 from bulletbridge.engine.stepper import TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
+from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.prediction import motor_shares
 from bulletbridge.inequalities.step_kernel import (
     BUDGET,
@@ -34,9 +35,8 @@ from bulletbridge.inequalities.step_kernel import (
     run_inequalities,
 )
 from bulletbridge.mechanism.records import (
-    HELD_COLUMNS,
-    SPOT,
-    TOUCH_COLUMNS,
+    CONTACT_POINT,
+    STICKING_POINT,
 )
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS
 from bulletbridge.numerics.cone_program import ReferenceSolver
@@ -44,7 +44,7 @@ from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array
 
-NO_TOUCHES = np.zeros((0, TOUCH_COLUMNS))
+NO_CONTACTS = np.zeros(0, CONTACT_POINT)
 
 
 class BoundedMemory(NamedTuple):
@@ -55,14 +55,14 @@ class BoundedMemory(NamedTuple):
         size: Contacts that there is room for.
         known: Step and state that the energy budget belongs to.
         dt: Length of the last step [s].
-        touches: Its contacts.
+        contact_points: Its contacts.
     """
 
     arrays: Memory
     size: int
     known: tuple[float, bytes]
     dt: float
-    touches: bytes
+    contact_points: bytes
 
 
 ROWS_OF_CONTACT = 6
@@ -70,7 +70,7 @@ MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
-Finder = Callable[[Array, Array], Array]
+Finder = Callable[[Array, Array], np.ndarray]
 
 
 class InequalityStepper:
@@ -86,7 +86,8 @@ class InequalityStepper:
     Attributes:
         report: (REPORT,) of the last step.
         tau: (nv,) forces on the rates in the last step.
-        touches: (n, columns) contacts of the last step.
+        contact_points: (n,) of the last step, of dtype ``CONTACT_POINT``.
+        contact_rows: (n,) and more, the rows of each of them.
         dt: Its length [s], less than a whole one if that was divided.
     """
 
@@ -100,7 +101,8 @@ class InequalityStepper:
     ) -> None:
         self.solver, self.inequalities = solver, inequalities
         self.motor_rows, self.joint_limits = motor_rows, joint_limits
-        self.report, self.tau, self.touches = np.zeros(REPORT), solver.tau[0].copy(), NO_TOUCHES
+        self.report, self.tau = np.zeros(REPORT), solver.tau[0].copy()
+        self.contact_points = NO_CONTACTS
         self._exerted = np.zeros(solver.mechanism.nv)
         mass = solver.mechanism.bodies["mass"]
         self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
@@ -131,7 +133,7 @@ class InequalityStepper:
     def memory(self) -> "BoundedMemory":
         """What the next steps go by besides the solver's: impulses, loads, turns, energy."""
         return BoundedMemory(
-            self._remembered.copy(), self._size, self._known, self.dt, self.touches.tobytes()
+            self._remembered.copy(), self._size, self._known, self.dt, self.contact_points.tobytes()
         )
 
     def recall(self, memory: "BoundedMemory") -> None:
@@ -140,7 +142,7 @@ class InequalityStepper:
             self._allocate(memory.size)
         self._remembered.put_back(memory.arrays)
         self._known, self.dt = memory.known, memory.dt
-        self.touches = np.frombuffer(memory.touches).reshape(-1, TOUCH_COLUMNS).copy()
+        self.contact_points = np.frombuffer(memory.contact_points, CONTACT_POINT).copy()
 
     @property
     def complementarity(self) -> Complementarity:
@@ -187,29 +189,29 @@ class InequalityStepper:
     def _predict(self, *now: Array) -> Array:
         """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""
         solver = self.solver
-        solver.finish_call(self._run((*now, NO_TOUCHES, self.report, 0, PREDICT, 0)))
+        solver.finish_call(self._run((*now, NO_CONTACTS, self.report, 0, PREDICT, 0)))
         return self.impulses[MOVING, : solver.mechanism.nv].copy()
 
-    def step(self, touches: Array = NO_TOUCHES) -> int:
+    def step(self, contact_points: np.ndarray = NO_CONTACTS) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
 
         Args:
-            touches: (n, columns) contacts at the predicted configuration.
+            contact_points: (n,) at the predicted configuration.
 
         Raises:
             StepError: The solver that was asked for could not solve the mixed problem.
         """
         solver = self.solver
-        if len(touches) > self._size:
-            self._allocate(2 * len(touches))
+        if len(contact_points) > self._size:
+            self._allocate(2 * len(contact_points))
         dt = float(solver.control[0]["dt"])
         targets = solver.still
         if solver.encoded.motions:
             targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
-        self.tau[:], self.touches = solver.tau[0], touches
+        self.tau[:], self.contact_points = solver.tau[0], contact_points
         if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
             self.report[BUDGET], self._known = np.nan, known
-        rest = targets, *self._now(), touches, self.report, self._address
+        rest = targets, *self._now(), contact_points, self.report, self._address
         failure = solver.finish_call(self._run((*rest, STEP, 1)))
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
@@ -253,7 +255,7 @@ class InequalityStepper:
         Impacts may leave velocities at which a mechanism turns far within a step.
 
         Args:
-            find: Contacts (n, columns) at a configuration and velocity; None for none.
+            find: Contact points (n,) at a configuration and velocity; None for none.
             halvings: How often the step may be halved.
 
         Returns:
@@ -261,15 +263,15 @@ class InequalityStepper:
         """
         solver = self.solver
         first = self.report[ROWS] == 0.0
-        touches = NO_TOUCHES if find is None else find(self.predict(), solver.v)
-        if find is not None and first and self._ask_what_is_held():
+        contact_points = NO_CONTACTS if find is None else find(self.predict(), solver.v)
+        if find is not None and first and self._find_what_motors_exert():
             other = find(self.predict(), solver.v)
-            if len(other) > len(touches):
-                touches = other
+            if len(other) > len(contact_points):
+                contact_points = other
             else:
                 self._exerted[:] = 0.0
                 self.predict()
-        failure = self.step(touches)
+        failure = self.step(contact_points)
         if failure not in TOO_LONG or halvings == 0:
             return failure
         control, motor_rows = solver.control[0], self.motor_rows
@@ -293,7 +295,7 @@ class InequalityStepper:
                 control[name] = value
         return failure
 
-    def _ask_what_is_held(self) -> bool:
+    def _find_what_motors_exert(self) -> bool:
         """Find what motors exert before there was a step, by one without contacts that is undone.
 
         Contacts are sought where they lead: a plate that motors hold would fall away from what lies
@@ -337,7 +339,7 @@ class InequalityStepper:
             self.inequalities.force_limited,
         )
         nc, nv = solver.encoded.nc, solver.mechanism.nv
-        self._size, held = contacts, 3 * contacts
+        self._size, sticking = contacts, 3 * contacts
         rows = (
             len(self.motor_rows)
             + len(self.joint_limits)
@@ -346,7 +348,8 @@ class InequalityStepper:
         )
         before = self.impulses
         self._still = axis_rows.targets(np.zeros(1))[0], force_limited.targets(np.zeros(1))[0]
-        self.first, self.C = np.zeros(contacts), np.zeros((2, rows, nv))
+        self.contact_rows = np.zeros(contacts, CONTACT_ROWS)
+        self.C = np.zeros((2, rows, nv))
         self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, ROW_BOUNDS)
         self.impulses = np.zeros((IMPULSES, max(rows, nv)))
         shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
@@ -354,15 +357,14 @@ class InequalityStepper:
         self.impulses[MOVING, :nv] = before[MOVING, :nv]
         arrays = (
             *solver.arrays,
-            np.zeros(contacts, SPOT),
-            np.zeros((2, held), ROW),
-            np.zeros((held, nv)),
-            np.zeros((held, nc)),
-            np.zeros((held, held)),
-            np.zeros((2, max(held, nv))),
+            np.zeros(contacts, STICKING_POINT),
+            np.zeros((2, sticking), ROW),
+            np.zeros((sticking, nv)),
+            np.zeros((sticking, nc)),
+            np.zeros((sticking, sticking)),
+            np.zeros((2, max(sticking, nv))),
             np.zeros((2, nc)),
-            np.zeros((2, held)),
-            np.zeros((contacts, HELD_COLUMNS)),
+            np.zeros((2, sticking)),
             self.motor_rows,
             self.joint_limits,
             axis_rows.loops,
@@ -375,14 +377,14 @@ class InequalityStepper:
             force_limited.couplings,
             force_limited.terms,
             self.force_limited_rows,
-            self.first,
-            np.zeros((contacts, TOUCH_COLUMNS)),
+            self.contact_rows,
+            np.zeros(contacts, CONTACT_POINT),
             self.C,
             self.D,
             self.bound_records,
             self.impulses,
         )
-        rest = solver.still, *self._now(), NO_TOUCHES, self.report, self._address, STEP, 1
+        rest = solver.still, *self._now(), NO_CONTACTS, self.report, self._address, STEP, 1
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, arrays, rest)
         self._run, owned = call.call, {id(array) for array in solver.arrays}

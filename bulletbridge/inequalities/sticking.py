@@ -1,7 +1,7 @@
-"""Held points in the split of velocity space: below the constraints, above everything else.
+"""Sticking points in the split of velocity space: below the constraints, above everything else.
 
-The rows C of held points are orthonormalised on what the constraint rows leave, whitened:
-C[pivot] = S Q + T P with Q those of the constraints. A row that is left too short is not held: to
+The rows C of sticking points are orthonormalised on what the constraint rows leave, whitened:
+C[pivot] = S Q + T P with Q those of the constraints. A row that is left too short is left out: to
 keep that point still would take more inertia than the whole mechanism has. The two lower legs of a
 foot, joined at the toe, may both touch the ground; without this rule the gap between them would be
 closed by turning them through the gap over their distance.
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.records import Arrays, Factors
-from bulletbridge.inequalities.sticking_rows import held_row, held_shift, place_spots
-from bulletbridge.mechanism.records import Spot
+from bulletbridge.inequalities.sticking_rows import place_points, shift_of, sticking_row
+from bulletbridge.mechanism.records import StickingPoint
 from bulletbridge.numerics.projection import (
     Caps,
     Cuts,
@@ -28,11 +28,10 @@ from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import dot, vec
 
 
-class Held(NamedTuple):
-    """Held points and their share of the factors."""
+class StickingPoints(NamedTuple):
+    """Sticking points and their share of the factors."""
 
-    table: Array  # (n, 9) as in mechanism.records
-    spots: Records[Spot]
+    points: Records[StickingPoint]
     rows: Records[Row]  # .pivot: which row stands here; .g by place before pivoting [m]
     order: Records[Row]  # .pivot: row 3 n + k of each place before pivoting
     P: Array  # (rows, nv) orthonormal in its leading rows
@@ -42,20 +41,20 @@ class Held(NamedTuple):
 
 
 @helper
-def place(a: Arrays, h: Held) -> int:
-    """Fix the held points to their bodies at the present poses; number of their rows."""
-    return place_spots(h.table, a.poses, h.spots, h.order)
+def place(a: Arrays, h: StickingPoints) -> int:
+    """Fix the points to their bodies at the present poses; return the number of their rows."""
+    return place_points(h.points, a.poses, h.order)
 
 
 @outlined
-def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
-    """Split what the constraints leave at the configuration of the factors; rows that are held."""
+def factor_sticking(a: Arrays, f: Factors, h: StickingPoints, count: int) -> int:
+    """Orthonormalise rows on what the constraints leave there; return how many are kept."""
     if count == 0:
         return 0
     P, rank = h.P[:count], a.control.filter_rank
     for n in range(count):
-        spot = h.spots[h.order[n].pivot // 3]
-        held_row(spot, h.order[n].pivot % 3, a.bodies, a.poses, a.axes, P[n])
+        point = h.points[h.order[n].pivot // 3]
+        sticking_row(point, h.order[n].pivot % 3, a.bodies, a.poses, a.axes, P[n])
     whiten_rows(f.L, P)
     top = 0.0
     for n in range(count):
@@ -81,8 +80,8 @@ def hold(a: Arrays, f: Factors, h: Held, count: int) -> int:
 
 
 @helper
-def forget_others(h: Held, kept: int) -> int:
-    """List the rows that were held alone, in their order, for new factors; their number."""
+def forget_others(h: StickingPoints, kept: int) -> int:
+    """List the rows that were kept alone, in their order, for new factors; their number."""
     for k in range(kept):
         h.rows[k].full = h.order[h.rows[k].pivot].pivot
     for k in range(kept):
@@ -91,18 +90,20 @@ def forget_others(h: Held, kept: int) -> int:
 
 
 @helper
-def measure_shift(a: Arrays, h: Held, count: int) -> None:
-    """How far each held row has been moved since it was placed, into rows .g."""
+def measure_shift(a: Arrays, h: StickingPoints, count: int) -> None:
+    """Put the shift of each row since it was placed into rows .g."""
     for n in range(count):
-        spot, k = h.spots[h.order[n].pivot // 3], h.order[n].pivot % 3
-        h.rows[n].g = dot(vec(spot.directions[k]), held_shift(spot, a.poses))
+        point, k = h.points[h.order[n].pivot // 3], h.order[n].pivot % 3
+        h.rows[n].g = dot(vec(point.directions[k]), shift_of(point, a.poses))
 
 
 @helper
-def add_held_part(h: Held, kept: int, rank: int, share: float, y: Array, z: Array) -> None:
-    """Make the held rows of a whitened step z equal to ``share`` times their shift.
+def add_sticking_part(
+    h: StickingPoints, kept: int, rank: int, share: float, y: Array, z: Array
+) -> None:
+    """Make the kept rows of a whitened step z equal to ``share`` times their shift.
 
-    y holds the coefficients of z in the constraint rows; those of the held rows go into values.
+    y holds the coefficients of z in the constraint rows; those of the kept ones go into values.
     """
     x = h.values[0]
     for k in range(kept):
@@ -118,12 +119,19 @@ def add_held_part(h: Held, kept: int, rank: int, share: float, y: Array, z: Arra
 
 @outlined
 def add_multipliers(
-    f: Factors, h: Held, kept: int, rank: int, sign: float, y: Array, loops: Array, points: Array
+    f: Factors,
+    h: StickingPoints,
+    kept: int,
+    rank: int,
+    sign: float,
+    y: Array,
+    loops: Array,
+    points: Array,
 ) -> None:
     """Add the multipliers of a whitened step, whose coefficients are y and values, to both sums.
 
     The step is Y'mu + C'nu with the rows as they were before orthonormalising; y is lost. loops
-    (nc,) of the constraint rows, points (3 n,) of the held ones.
+    (nc,) of the constraint rows, points (3 n,) of sticking points.
     """
     x, nu = h.values[0], h.values[1]
     for k in range(kept - 1, -1, -1):

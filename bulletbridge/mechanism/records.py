@@ -127,29 +127,38 @@ class Station:
     D: Mat3  # rows: its velocity by each mode, world axes
 
 
-class Spot:
-    """A held point: where it is on both bodies, and the directions in which it stays."""
+class ContactPoint:
+    """A point at which collision detection found two bodies, in contact or close to it."""
+
+    body_a: Int
+    body_b: Int
+    position: Vec3  # of the point on body b [m]
+    normal: Vec3  # unit vector into body b
+    gap: Real  # distance of b from a [m], negative inside
+    friction: Real  # coefficient
+    spinning: Real  # resistance to turns about the normal [m]
+    rolling: Real  # and about the tangents [m]
+    restitution: Real
+    friction_across: Real  # coefficient at right angles to the direction
+    direction: Vec3  # that ``friction`` belongs to, zero for any
+
+
+class StickingPoint:
+    """A point that does not move against another body while the loops are closed.
+
+    Whoever asks for it gives the first fields; the others are written where it is placed.
+    """
 
     body_a: Int  # what the material point of body b may not move against
     body_b: Int
-    p_a: Vec3  # in the body frames
+    count: Int  # of directions in which it stays: 1 for the normal, 3 for the tangents too
+    position: Vec3  # [m]
+    normal: Vec3  # of any length but zero
+    p_a: Vec3  # where it is on the bodies, in their frames
     p_b: Vec3
-    directions: Mat3  # rows: normal, two tangents; world axes
-    count: Int  # how many of them are held
+    directions: Mat3  # rows: normal, two tangents
 
 
 BODY, POSE, AXIS, EFFORT = (dtype_of(kind) for kind in (Body, Pose, Axis, Effort))
-BEAMS, STATION, SPOT = (dtype_of(kind) for kind in (Beam, Station, Spot))
-
-HELD_A, HELD_B, HELD_POINT, HELD_NORMAL, HELD_COUNT, HELD_COLUMNS = 0, 1, 2, 5, 8, 9
-"""Columns of a table of held points (n, 9): bodies a and b, point (3) [m] and unit normal (3) in
-world axes, directions held: 1 for the normal alone, 3 for the tangents too."""
-
-(
-    TOUCH_A, TOUCH_B, TOUCH_POINT, TOUCH_NORMAL, TOUCH_GAP, TOUCH_FRICTION, TOUCH_SPINNING,
-    TOUCH_ROLLING, TOUCH_RESTITUTION, TOUCH_SECOND, TOUCH_DIRECTION, TOUCH_COLUMNS,
-) = 0, 1, 2, 5, 8, 9, 10, 11, 12, 13, 14, 17  # fmt: skip
-"""Columns of a table of contacts (n, 17): bodies a and b, point of b (3) [m] and unit normal (3)
-in world axes, into b, distance from a [m], then coefficients: friction, spinning and rolling
-resistance [m], restitution; friction at right angles to the direction (3) that the first one
-belongs to, in world axes, zero for any."""
+BEAMS, STATION = (dtype_of(kind) for kind in (Beam, Station))
+CONTACT_POINT, STICKING_POINT = (dtype_of(kind) for kind in (ContactPoint, StickingPoint))

@@ -1,5 +1,7 @@
 """Records: one class declares the fields of a structured array, its types and its numpy dtype."""
 
+import struct
+from collections.abc import Sequence
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_type_hints, overload
 
 import numpy as np
@@ -72,3 +74,31 @@ def dtype_of(declaration: type) -> np.dtype[np.void]:
         _, kind, shape = get_args(hint)
         fields.append((name, kind, shape))
     return np.dtype((np.record, fields))
+
+
+class Packing:
+    """Makes records of plain numbers, faster than numpy does of tuples.
+
+    Args:
+        kind: Their dtype, of integers and floats of eight bytes.
+        given: Of the fields, how many are given; those after them are zero.
+    """
+
+    def __init__(self, kind: np.dtype[np.void], given: int) -> None:
+        self._kind, form = kind, "="
+        for name in (kind.names or ())[:given]:
+            field = kind[name]
+            form += {"i": "q", "f": "d"}[field.base.kind] * (field.itemsize // 8)
+        self._numbers = len(form) - 1
+        self._form = form[1:] + f"{kind.itemsize - struct.calcsize(form)}x"
+
+    def __call__(self, numbers: Sequence[float]) -> np.ndarray:
+        """Records (n,) of the numbers of all given fields, one record after the other.
+
+        Raises:
+            struct.error: They are no whole number of records, or not of the fields' types.
+        """
+        count = len(numbers) // self._numbers
+        content = bytearray(count * self._kind.itemsize)
+        struct.pack_into("=" + self._form * count, content, 0, *numbers)
+        return np.frombuffer(content, self._kind)

@@ -16,18 +16,6 @@ from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import APART, MOVING, ROWS, WITH_FRICTION, X
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.model import WORLD, Mechanism
-from bulletbridge.mechanism.records import (
-    TOUCH_A,
-    TOUCH_B,
-    TOUCH_DIRECTION,
-    TOUCH_FRICTION,
-    TOUCH_GAP,
-    TOUCH_NORMAL,
-    TOUCH_POINT,
-    TOUCH_ROLLING,
-    TOUCH_SECOND,
-    TOUCH_SPINNING,
-)
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import Reaction, reactions
 
@@ -37,7 +25,7 @@ class Contact:
     """A contact that collision detection found in the last step.
 
     Attributes:
-        a, b: Links that touch, each the first one of its rigid body; ``world`` for what is not part
+        a, b: Links in contact, each the first one of its rigid body; ``world`` for what is not part
             of the system.
         point: (3,) on b [m], world axes, at the configuration that was predicted.
         normal: (3,) unit vector from a to b.
@@ -87,23 +75,20 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
     x, moving = step.impulses[X], np.zeros(step.C.shape[2])
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
-    for touch, first in zip(step.touches, step.first, strict=False):
-        n = int(first)
-        normal = touch[TOUCH_NORMAL : TOUCH_NORMAL + 3].copy()
-        t1, t2 = map(np.array, tangents(tuple(normal), tuple(touch[TOUCH_DIRECTION:])))
-        force, moment = x[n] / dt * normal, np.zeros(3)
-        used, k = 0.0, n + 1
-        semi = np.array([touch[TOUCH_FRICTION], touch[TOUCH_SECOND]])
-        if semi.max() > 0.0:
+    for point, own in zip(step.contact_points, step.contact_rows, strict=False):
+        n, k, spin, roll = (int(own[name]) for name in ("normal", "tangents", "spin", "roll"))
+        normal = point["normal"].copy()
+        t1, t2 = map(np.array, tangents(tuple(normal), tuple(point["direction"])))
+        force, moment, used = x[n] / dt * normal, np.zeros(3), 0.0
+        if k >= 0:
+            semi = np.array([point["friction"], point["friction_across"]])
             force = force + (x[k] * t1 + x[k + 1] * t2) / dt
             part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
             used = float(np.linalg.norm(part))
-            k += 2
-        if touch[TOUCH_SPINNING] > 0.0:
-            moment = moment + x[k] / dt * normal
-            k += 1
-        if touch[TOUCH_ROLLING] > 0.0:
-            moment = moment + (x[k] * t1 + x[k + 1] * t2) / dt
+        if spin >= 0:
+            moment = moment + x[spin] / dt * normal
+        if roll >= 0:
+            moment = moment + (x[roll] * t1 + x[roll + 1] * t2) / dt
         slides = used >= STICKING * x[n]
         gained = step.D[0, n, :rows] @ x[:rows] + step.C[1, n] @ moving
         state: Literal["open", "sticking", "sliding", "held"] = "open"
@@ -113,11 +98,11 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
             state = "sliding" if slides else "sticking"
         found.append(
             Contact(
-                names[int(touch[TOUCH_A])],
-                names[int(touch[TOUCH_B])],
-                touch[TOUCH_POINT : TOUCH_POINT + 3].copy(),
+                names[int(point["body_a"])],
+                names[int(point["body_b"])],
+                point["position"].copy(),
                 normal,
-                float(touch[TOUCH_GAP] + dt * gained),
+                float(point["gap"] + dt * gained),
                 force,
                 moment,
                 state,

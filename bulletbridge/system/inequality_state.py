@@ -62,7 +62,7 @@ class InequalityState(Reconfigurable):
                 f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
                 " the chain of segments without 'beams'"
             )
-        self._touching, self._limits = contacts, limits
+        self._with_contacts, self._limits = contacts, limits
         self._inequalities = inequality_constraints_of(self.mechanism, self.constraints)
         self._always_inequalities = contacts or limits or self._inequalities.any
         self.motors = Motors(self.mechanism, self._inequalities.loop_axes)
@@ -198,7 +198,7 @@ class InequalityState(Reconfigurable):
             if before is not None:  # turns are counted on when constraints come and go
                 new.positions[:] = before.positions
             self._inequality_stepper, self.motors.exerted = new, new.motor_forces
-        if not self._touching:
+        if not self._with_contacts:
             return self._inequality_stepper.advance(None)
         if self._world is None:
             raise WorldError(
@@ -206,7 +206,7 @@ class InequalityState(Reconfigurable):
                 " that were read where the same ones are loaded"
             )
         try:
-            return self._inequality_stepper.advance(self._world.touches)
+            return self._inequality_stepper.advance(self._world.contact_points)
         except BaseException:
             self.write()
             raise

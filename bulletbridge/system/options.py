@@ -50,8 +50,8 @@ class World(Protocol):
         """Show a state."""
         ...
 
-    def touches(self, q: Array, v: Array) -> Array:
-        """Contacts (n, 17) at a state, which may be shown; columns as in ``mechanism.records``."""
+    def contact_points(self, q: Array, v: Array) -> np.ndarray:
+        """Contact points (n,) at a state, which may be shown, of dtype ``CONTACT_POINT``."""
         ...
 
     def save(self) -> bytes:

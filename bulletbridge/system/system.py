@@ -73,8 +73,8 @@ class System(WorldState):
             that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
             that of accelerations.
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
-        contacts: Whether the bodies touch each other and what stands in the world. Steps then need
-            a world.
+        contacts: Whether contacts of the bodies with each other and with what stands in the world
+            act. Steps then need a world.
         limits: Whether joint limits stop joints; those of loop joints always do.
         springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
             beside them, at the end of the step, so that no stiffness makes it unstable, at the
@@ -306,7 +306,7 @@ class System(WorldState):
         given["forces"] = {name: carried.part for name, carried in forces.items()}
         contacts = given.pop("contacts")
         system = cls(mechanism, [carried.part for carried in constraints], **given)
-        system._touching = system._options["contacts"] = contacts
+        system._with_contacts = system._options["contacts"] = contacts
         system._always_inequalities |= contacts
         system.restore(state)
         return system

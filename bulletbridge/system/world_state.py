@@ -5,7 +5,7 @@ from collections.abc import Collection
 import numpy as np
 
 from bulletbridge.errors import AssemblyError, WorldError
-from bulletbridge.inequalities.filter import NOTHING_HELD, Filter, Impulses
+from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.connecting import ActiveSet
@@ -47,7 +47,7 @@ class WorldState(InequalityState):
 
     def filter(
         self,
-        held: Array | None = None,
+        sticking: np.ndarray | None = None,
         open: Collection[str] = (),
         assemble: bool = False,
         found: tuple[Array, Array] | None = None,
@@ -59,9 +59,9 @@ class WorldState(InequalityState):
         the metric of the mass matrix.
 
         Args:
-            held: (n, 9) points that stay where they are and keep their velocity, as far as the
-                loops let them: bodies a and b, point in the world, normal, directions held, as in
-                ``mechanism.records``. ``BulletBodies.contacts`` makes them of Bullet's contacts.
+            sticking: (n,) points that stay where they are and keep their velocity, as far as the
+                loops let them, of dtype ``mechanism.records.STICKING_POINT``.
+                ``BulletBodies.sticking_points`` makes them of Bullet's contacts.
             open: Names of constraints that are left as they are this time.
             assemble: Whether loops that are too far open for a correction are assembled first.
             found: q (nq,) and v (nv,) of the world, where they have been read already.
@@ -71,13 +71,13 @@ class WorldState(InequalityState):
             What it took.
 
         Raises:
-            ModelError: There is no such constraint, or ``held`` is not such a table.
+            ModelError: There is no such constraint, or ``sticking`` is no array of such points.
             AssemblyError: The loops cannot be closed near that state; the world keeps it.
             WorldError: There is no world, or the bodies are not there any more.
         """
         if self._world is None:
             raise WorldError("this system has no world to take a state from; call set_state")
-        held = NOTHING_HELD if held is None else held
+        sticking = NO_STICKING_POINTS if sticking is None else sticking
         q, v = self._world.state() if found is None else found
         if self._decision is None:
             free = np.zeros(self.mechanism.nv, bool)
@@ -85,13 +85,13 @@ class WorldState(InequalityState):
         known = self.known_filter
         self._filter = known or Filter(self._solver, self.decision)
         try:
-            impulses = self._filter(q, v, held, tuple(open) if open else ())
+            impulses = self._filter(q, v, sticking, tuple(open) if open else ())
         except AssemblyError:
             if not assemble:
                 raise
             free = np.zeros(self.mechanism.nv, bool)
             self._assemble(q, free, v, free)
-            impulses = self._filter(self.q, self.v, held, tuple(open))
+            impulses = self._filter(self.q, self.v, sticking, tuple(open))
         if write:
             self._world.write(self._solver.q, self._solver.v)
         return impulses

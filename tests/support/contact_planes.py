@@ -1,14 +1,14 @@
-"""A world that says where a free body touches, without Bullet."""
+"""A world that says where a free body is in contact, without Bullet."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bulletbridge.mechanism.records import TOUCH_COLUMNS
+from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.numerics.records import Array
 
 
-class Touching:
-    """A body at rest that touches planes through the origin, each with one contact at its centre.
+class ContactPlanes:
+    """A body at rest on planes through the origin, each with one contact point at its centre.
 
     Contacts there do not turn it.
 
@@ -20,11 +20,10 @@ class Touching:
 
     def __init__(self, normals: ArrayLike, friction: tuple[float, float], first: ArrayLike) -> None:
         self.normals = np.array(normals, float)
-        self.touch = np.zeros((len(self.normals), TOUCH_COLUMNS))
-        self.touch[:, :2] = 0, 1
-        self.touch[:, 5:8] = self.normals
-        self.touch[:, 9], self.touch[:, 13] = friction
-        self.touch[:, 14:17] = first
+        self.points = np.zeros(len(self.normals), CONTACT_POINT)
+        self.points["body_b"], self.points["normal"] = 1, self.normals
+        self.points["friction"], self.points["friction_across"] = friction
+        self.points["direction"] = first
 
     def state(self) -> tuple[Array, Array]:
         return np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)
@@ -38,6 +37,6 @@ class Touching:
     def check_properties(self) -> None:
         pass
 
-    def touches(self, q: Array, v: Array) -> Array:
-        self.touch[:, 2:5], self.touch[:, 8] = q[:3], self.normals @ q[:3]
-        return self.touch
+    def contact_points(self, q: Array, v: Array) -> np.ndarray:
+        self.points["position"], self.points["gap"] = q[:3], self.normals @ q[:3]
+        return self.points
