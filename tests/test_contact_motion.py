@@ -161,6 +161,7 @@ NUMBERS = st.floats(-2.0, 2.0)
     q=st.tuples(*[st.floats(-1.5, 1.5)] * 3),
 )
 @example(v=(0.0, 2.2e-313, 0.0), friction=1.0, restitution=0.0, q=(0.0, 0.0, 0.5))
+@example(v=(0.0, 1.0, 0.0), friction=2.0, restitution=0.0, q=(1.4375, 0.0, -0.0625))
 def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q):
     """A chain of three rods meets a floor in any attitude: with its tip, or smooth with two joints.
 

@@ -15,6 +15,8 @@ from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import StepError
 from bulletbridge.inequalities import prediction
 from bulletbridge.inequalities.step_kernel import X
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
+from bulletbridge.numerics.solution_selection import solve_resting_problem
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DT = 1 / 240
@@ -98,3 +100,26 @@ def test_a_contact_that_is_not_a_number_undoes_the_step(monkeypatch):
     monkeypatch.undo()
     system.step()
     assert np.abs(system.v).max() < 1e-14
+
+
+def test_a_contact_whose_friction_feeds_its_normal_is_solved():
+    """Sticking would pull, so it slides: by hand x_t = mu x_n, w_n = 0, and slip against friction.
+
+    The convex relaxation ends far from there, and plain sweeps are thrown off the rim of the cone:
+    a change of x_t by mu turns into one of x_n by mu D_nt / D_nn, ten times as much.
+    """
+    mu, coupling = 2.0, 1.2558103746047022
+    D = np.array([[0.2638582477211357, coupling, 0], [coupling, 6.1069907503683, 0], [0, 0, 0]])
+    b, x = np.array([-0.11768966653144244, -0.6896959800953908, 0.0]), np.zeros(3)
+    bounds = np.zeros(3, ROW_BOUNDS)
+    bounds["upper"], bounds["owner"] = (np.inf, 0.0, 0.0), (-1, 0, 0)
+    bounds["first"], bounds["count"], bounds["mu"] = (0, 1, 0), (0, 2, 2), (0.0, mu, mu)
+    assert np.linalg.solve(D[:2, :2], -b[:2])[0] < 0.0  # sticking
+    normal = -b[0] / (D[0, 0] + mu * D[0, 1])
+    assert D[1] @ (normal, mu * normal, 0.0) + b[1] < 0.0  # slip
+    room = np.zeros((3, 3)), np.zeros((ROOM + 3, 3))
+    tolerance = 1e-12 * np.abs(b).max()
+    residual = solve_resting_problem(D.copy(), b.copy(), bounds, x, np.zeros(3), *room, tolerance)
+    assert residual <= tolerance
+    # a residual of w moves x by that over the stiffness along the ray of sliding
+    np.testing.assert_allclose(x, (normal, mu * normal, 0.0), rtol=1e-9, atol=1e-12)

@@ -21,6 +21,7 @@ from bulletbridge.numerics.complementarity_rows import (
     RowBounds,
     complementarity_problem,
     relaxed_sweep,
+    sweep,
     velocities,
 )
 from bulletbridge.numerics.records import Array, Records
@@ -31,7 +32,8 @@ STARTS = 1e-9
 """Slip above which it has begun to slide."""
 FROM_NOTHING, FROM_BEFORE, LONGEST = 32, 128, 512
 """Sweeps of the relaxation from no impulses, from those of the last step, and from none again if
-nothing has solved."""
+nothing has solved; and of such as carry friction along with its normal, from none, if even then
+nothing has: the relaxation ends far from where friction feeds a normal as it slides."""
 JAMMED = 1e3
 """Residual, in tolerances, above which a problem counts as unsolved; another solution of one that
 is all but solved may share loads in another way."""
@@ -89,13 +91,16 @@ def select_solution(
     """
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
     jammed = JAMMED * tolerance
-    for attempt in range(4):
+    for attempt in range(5):
         if attempt > 0:
             count = FROM_BEFORE if attempt == 2 else FROM_NOTHING if attempt == 1 else LONGEST
             for i in range(n):
                 p.x[i] = selection.warm[i] if attempt == 2 else 0.0
             for _ in range(count):
-                relaxed_sweep(p, n)
+                if attempt < 4:
+                    relaxed_sweep(p, n)
+                else:
+                    sweep(p, n, True)
             sweeps += count
         outcome = solve_complementarity(p, n, tolerance, MOST_STAGES)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
@@ -110,7 +115,7 @@ def select_solution(
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 selection.found[i] = p.x[i]
-        if residual <= jammed and (slip <= STARTS or attempt == 2):
+        if residual <= jammed and (slip <= STARTS or attempt >= 2):
             break
     for i in range(n):
         p.x[i] = selection.found[i] if residual < math.inf else math.nan
