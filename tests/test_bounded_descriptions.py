@@ -128,7 +128,7 @@ def test_loops_files_hold_all_of_it(tmp_path):
         ("[-0.3, 0.5]", "[0.5, -0.3]", "limits: must be two numbers, the lower one first"),
         ("friction: 0.1", "friction: -0.1", "friction: must not be negative"),
         ("max_force: 20", "max_force: -2", "max_force: must not be negative"),
-        ("    max_force: 20\n", "", "erp: closes nothing that does not give way"),
+        ("    max_force: 20\n", "", "erp: has no effect without .max_force."),
         ("erp: 0.5", "erp: 1.5", "erp: must be a share from 0 to 1"),
         ("force: 2, velocity", "velocity", "key 'force' is missing"),
         ("cylindrical", "revolute", "unknown key 'travel'"),

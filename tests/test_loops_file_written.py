@@ -144,7 +144,7 @@ C = Frame("c")
     ("constraints", "message"),
     [
         ([Distance("rod", C, C, float("nan"))], "loops[0].length: must be finite, not '.nan'"),
-        ([Distance("rod", C, C, 1.0)] * 2, "'rod' is already in line"),
+        ([Distance("rod", C, C, 1.0)] * 2, "'rod' is already on line"),
         ([LoopJoint("pin", JointModel.BALL, C, C, pitch=1.0)], "loops[0]: unknown key 'pitch'"),
     ],
 )

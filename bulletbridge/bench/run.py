@@ -54,7 +54,7 @@ class Choice:
     cap: float = FULL.cap
 
     def __post_init__(self) -> None:
-        """Refuse what there is not.
+        """Refuse unknown tasks, cases and simulators.
 
         Raises:
             ModelError: It says what there is.

@@ -50,7 +50,7 @@ class Bench:
         return resident() - before
 
     def drop(self, key: str) -> None:
-        """Forget it."""
+        """Close the simulator built under this key, and forget it."""
         peer = self.built.pop(key, None)
         if peer is not None:
             peer.close()

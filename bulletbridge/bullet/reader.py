@@ -204,7 +204,7 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
     if size > MOST_COORDINATES:
         raise ModelError(
             f"body '{name}' has {size} joint coordinates or links; beyond {MOST_COORDINATES} Bullet"
-            " loses values without a word; split it into several bodies joined by weld loops"
+            " silently drops values; split it into several bodies joined by weld loops"
         )
     position, orientation = pybullet.getBasePositionAndOrientation(body_id, client)
     return RawBody(name, base.mass > 0.0, links, joints, matrix(orientation), np.array(position))
@@ -251,7 +251,7 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
 
 
 def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) -> None:
-    """Refuse what Bullet made of a file that has numbers which are none.
+    """Refuse numbers in Bullet that are not finite, too large, or a zero quaternion.
 
     Raises:
         ModelError: One is not finite or too large, or an orientation (4,) is none.

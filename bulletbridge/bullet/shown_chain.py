@@ -74,7 +74,7 @@ class BeamBodies(BulletBodies):
         super().write(self.places.chain_q @ q, self.places.chain_v @ v)
 
     def sticking_points(self) -> np.ndarray:
-        """Sticking points are on bodies, of which beams have none.
+        """Refuse: sticking points are on bodies, and a modal beam consists of none.
 
         Raises:
             UnsupportedError: Always.
@@ -112,7 +112,7 @@ class Shown:
 
 
 def with_beams(bodies: BulletBodies, shown: Sequence[Shown]) -> BulletBodies:
-    """Bodies whose chains stand for beams, replaced one after the other.
+    """The bodies with each shown chain replaced by its beam in the mechanism.
 
     Raises:
         ModelError: A chain has fewer joints than its beam has modes.

@@ -318,7 +318,7 @@ class BulletBodies:
     def scale_friction(self, body: int, link: int, factors: Vector) -> None:
         """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.
 
-        Bullet does not tell whether it does, so exact steps must be told.
+        Bullet does not report the factors that it uses, so exact steps must be given them here.
 
         Args:
             body: Bullet's id, of the system's bodies or of what they meet.
@@ -326,7 +326,7 @@ class BulletBodies:
             factors: (3,) on friction along the link's inertial axes, not negative.
 
         Raises:
-            ModelError: They are something else.
+            ModelError: The factors are not three finite numbers, none negative.
         """
         if len(factors) != 3 or not all(0.0 <= factor < math.inf for factor in factors):
             raise ModelError(

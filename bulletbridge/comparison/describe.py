@@ -114,7 +114,7 @@ def ends_of(constraint: LoopJoint | Distance | Coupling) -> tuple[str, str]:
 
 
 def plainly(wrenches: Array) -> Array:
-    """The same span (n, 6) by as many coordinate axes as lie in it, and the rest."""
+    """Basis (n, 6) of a span of wrenches: the coordinate axes that lie in it, then the rest."""
     if not len(wrenches):
         return wrenches
     _, sizes, basis = np.linalg.svd(wrenches, full_matrices=False)

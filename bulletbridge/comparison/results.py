@@ -90,7 +90,7 @@ class Final:
 
 @dataclass(frozen=True)
 class Result:
-    """One model under one solver. What a solver has not is None.
+    """One model under one solver. What a solver lacks is None.
 
     Attributes:
         gap_m, gap_rad: Over all rows as written, largest constraint at each time.

@@ -85,7 +85,7 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         builder.getModulePassManager().run(self._final_module, builder)
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Native code and the names that it defines, which is all that is asked of the rest.
+        """Native code, and in place of its bitcode only the names that it defines.
 
         Nothing links it, see ``jit.kernel``: reading its bodies would take as long as loading it.
         """

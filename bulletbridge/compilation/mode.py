@@ -129,10 +129,14 @@ def trial() -> str | None:
 
 
 def untried() -> str | None:
-    """What can be said by numba's version alone, where no process can be started; or None."""
+    """Why numba is not used, judged by its version alone for want of a process; or None."""
     parts = numba.__version__.split(".")[:2]
     numbers = tuple(int(part) for part in parts if part.isdigit())
-    return None if OLDEST <= numbers <= NEWEST else "it cannot be tried, for want of a process"
+    return (
+        None
+        if OLDEST <= numbers <= NEWEST
+        else "its version is untested, and no process could be started to try it"
+    )
 
 
 def note(file: Path) -> None:

@@ -82,7 +82,7 @@ class Target:
 class MotorRow:
     """A motor or friction along one joint's motion, with a bounded force."""
 
-    axis: Int  # of the tree, or -1 - n for guide n
+    axis: Int  # of the tree, or -1 - n for loop axis n
     row: Int  # in the last step, or -1
     velocity: Real  # wanted [rad/s or m/s]
     position: Real  # wanted [rad or m]

@@ -120,7 +120,7 @@ def variable_direction(loop: Loop, relative: Matrix, s: Vector) -> Pair:
 
 @helper
 def variable_residual(loop: Loop, relative: Matrix, s: Vector, targets: Records[Target]) -> float:
-    """Residual of a row that depends on the configuration."""
+    """Residual of a loop's last row, whose direction depends on the pose: cosine, or length [m]."""
     if loop.variable == PERPENDICULAR:
         return relative[2][2]
     wanted = loop.length

@@ -126,7 +126,7 @@ def _multiplier_rows(
     return Vt @ ((basis.V_1.T @ whitened) / basis.s[:, None]), right
 
 
-def joint_names(joints: dict[str, slice], nv: int) -> list[str]:
+def rate_names(joints: dict[str, slice], nv: int) -> list[str]:
     """Names of the rates: the joint's, with a number where it has several."""
     names = [""] * nv
     for name, part in joints.items():

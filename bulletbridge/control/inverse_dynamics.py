@@ -12,7 +12,7 @@ from bulletbridge.control.distribution import (
     RTOL,
     Distribution,
     Names,
-    joint_names,
+    rate_names,
     rounding,
     row_names,
 )
@@ -70,7 +70,7 @@ def distribution(
         scale[mechanism.joint(name).v] = weight
     encoded = undriven(system).solver.encoded
     joints = {name: joint.v for name, joint in mechanism.joints.items()}
-    names = Names(joint_names(joints, mechanism.nv), row_names(encoded.rows, encoded.nc))
+    names = Names(rate_names(joints, mechanism.nv), row_names(encoded.rows, encoded.nc))
     return Distribution(mask, scale, names)
 
 

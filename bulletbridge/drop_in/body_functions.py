@@ -215,12 +215,12 @@ TORQUE = "objectUniqueId", "linkIndex", "torqueObj", "flags"
 
 
 def note_force(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """Exact steps apply it themselves."""
+    """Note an external force, which exact steps apply themselves."""
     session.actions.push(FORCE, args, kwargs)
 
 
 def note_torque(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
-    """Exact steps apply it themselves."""
+    """Note an external force, which exact steps apply themselves."""
     session.actions.push(TORQUE, args, kwargs)
 
 

@@ -137,13 +137,13 @@ def setRealTimeSimulation(session: Session, given: Given) -> Any:
 
 @follows("setTimeStep", "timeStep")
 def set_time_step(session: Session, given: Given) -> None:
-    """Moving frames and exact steps go by it."""
+    """Note the new time step for moving frames and exact steps."""
     session.read_all_again()
 
 
 @follows("setPhysicsEngineParameter")
 def set_physics_engine_parameter(session: Session, given: Given) -> None:
-    """Moving frames and exact steps go by the time step, force limits in exact mode by the erp."""
+    """Note a new time step for moving frames and exact steps, a new erp for force limits."""
     if "fixedTimeStep" in given:
         session.read_all_again()
     if "reportSolverAnalytics" in given:
@@ -157,7 +157,7 @@ def set_physics_engine_parameter(session: Session, given: Given) -> None:
 
 @follows("setGravity", "gravX", "gravY", "gravZ")
 def set_gravity(session: Session, given: Given) -> None:
-    """Exact steps take it over."""
+    """Note the gravity for exact steps."""
     session.set_gravity()
 
 

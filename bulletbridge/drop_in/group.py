@@ -324,7 +324,7 @@ class Group:
 
     @property
     def impulses(self) -> Impulses | None:
-        """With which the last step closed the loops; None if it did not."""
+        """Impulses that closed the loops in the last step; None if they were not closed."""
         if self._sticking_count >= 0 and self.filter is not None:
             self._impulses, self._sticking_count = (
                 self.filter.impulses(self._sticking_count),

@@ -141,7 +141,7 @@ class MovingFrame:
         self._rest()
 
     def _rest(self) -> None:
-        """Let it have no velocity."""
+        """Set all rates of the frame to zero."""
         for name in ("linear", "angular", "before", "rates", "target"):
             self._frame[name] = 0.0
         for ramp in self._ramps:

@@ -9,17 +9,17 @@ SolverName = Literal["auto", "dense", "sparse", "islands"]
 class KktBackend(NamedTuple):
     """The functions that take factors of one kind; what is given a backend is compiled for it.
 
-    Args of all: a, the system; f, factors, or s, a pair of them; moment, the time and what is
+    Args of all: a, the system; f, factors, or s, a pair of them; instant, the time and what is
     prescribed then; q, v; forces tau (nv,). Failures go into ``control.failure``.
 
     Attributes:
         factored: What ``control.factored`` is while s.f are the factors at the present
             configuration.
-        factor_at: (a, f, moment, q, v) makes factors.
+        factor_at: (a, f, instant, q, v) makes factors.
         admissible_acceleration: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors of
             this configuration.
-        accelerate: (a, f, moment, q, v, tau, vdot) writes vdot (nv,), likewise.
-        accelerate_at: (a, f, moment, q, v, tau, vdot) makes factors too.
+        accelerate: (a, f, instant, q, v, tau, vdot) writes vdot (nv,), likewise.
+        accelerate_at: (a, f, instant, q, v, tau, vdot) makes factors too.
         explicit_stages: (accelerate_at, a, stage, t, w, q, v, targets, tau, first), see
             ``explicit.explicit_stages``.
         implicit_stages: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.

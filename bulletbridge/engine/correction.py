@@ -148,12 +148,12 @@ def travelled(a: Arrays, f: Factors, v: Array) -> float:
 
 @helper
 def chord_passes(
-    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, limit: float, enough: float
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, limit: float, enough: float
 ) -> int:
     """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
     last = math.inf
     for n in range(MOST_CHORD_PASSES + 1):
-        update_positions(a, f, moment, q, v)
+        update_positions(a, f, instant, q, v)
         gap = kept_gap(a, f, a.control.rank)
         if gap <= enough:
             return n
@@ -179,7 +179,7 @@ def name_widest(a: Arrays, f: Factors, first: int) -> None:
 
 @outlined
 def newton_passes(
-    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, limit: float, enough: float
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, limit: float, enough: float
 ) -> int:
     """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
 
@@ -189,7 +189,7 @@ def newton_passes(
     """
     c, last = a.control, math.inf
     for n in range(MOST_NEWTON_PASSES + 1):
-        factor_at(a, f, moment, q, v)
+        factor_at(a, f, instant, q, v)
         rank = c.rank
         gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
         if n == 0:
@@ -214,7 +214,7 @@ def newton_passes(
 
 @helper
 def judge_left_out(
-    a: Arrays, f: Factors, moment: Instant, v: Array, enough: float, led_here: bool
+    a: Arrays, f: Factors, instant: Instant, v: Array, enough: float, led_here: bool
 ) -> None:
     """Refuse an end at which what is left out as redundant is open, or moves.
 
@@ -224,14 +224,14 @@ def judge_left_out(
     """
     c, rows = a.control, f.Y.shape[0]
     if c.left > PROMISED * enough:
-        name_left_out(a, moment)
+        name_left_out(a, instant)
     elif gap_between(f, c.rank, rows) > c.mismatch + PROMISED * enough:
         name_widest(a, f, c.rank)
         c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
     elif c.filter_rank == c.cap and c.cap < rows and unexplained(a, f):
         c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
     elif not led_here or leaves_out_rates(a.loops):
-        judge_rates(a, moment, v, led_here)
+        judge_rates(a, instant, v, led_here)
 
 
 @helper
@@ -243,37 +243,37 @@ def unexplained(a: Arrays, f: Factors) -> bool:
 
 
 @outlined
-def name_left_out(a: Arrays, moment: Instant) -> None:
+def name_left_out(a: Arrays, instant: Instant) -> None:
     """Keep which loop is furthest open in a direction left out, and how far."""
     c = a.control
-    loop, gap = widest_left_out(a.loops, a.poses, moment.targets)
+    loop, gap = widest_left_out(a.loops, a.poses, instant.targets)
     c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, gap
 
 
 @outlined
-def judge_rates(a: Arrays, moment: Instant, v: Array, rates_alone: bool) -> None:
+def judge_rates(a: Arrays, instant: Instant, v: Array, rates_alone: bool) -> None:
     """Refuse velocities along directions left out of loops."""
     c = a.control
     loop, rate = fastest_left_out(
-        a.loops, a.poses, a.axes, moment.targets, c.length, v, rates_alone
+        a.loops, a.poses, a.axes, instant.targets, c.length, v, rates_alone
     )
     if loop >= 0:
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
 
 
 @outlined
-def fixed_passes(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> int:
+def fixed_passes(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> int:
     """The number of passes asked for, no more and no less, without a guard.
 
     Leaves the factors at the corrected configuration.
     """
     for _ in range(a.control.passes):
         if a.control.directions == START:
-            update_positions(a, f, moment, q, v)
+            update_positions(a, f, instant, q, v)
         else:
-            factor_at(a, f, moment, q, v)
+            factor_at(a, f, instant, q, v)
         correction_step(a, f, a.control.rank)
         move_back(a, f, q)
-    factor_at(a, f, moment, q, v)
+    factor_at(a, f, instant, q, v)
     kept_gap(a, f, a.control.rank)
     return a.control.passes

@@ -60,36 +60,36 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 
 
 @helper
-def update_positions(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
+def update_positions(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     if a.control.driven > 0:
-        script_elements(a, moment)
+        script_elements(a, instant)
     a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, f.rows
+        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, f.rows
     )
     if a.control.user_rows > 0:
-        ask_user(a, POSITION_PHASE, moment.t, q, v)
+        ask_user(a, POSITION_PHASE, instant.t, q, v)
         first = f.Y.shape[0] - a.control.user_rows
         for i in range(a.control.user_rows):
             f.rows[first + i].g = a.user_rows[i].g
 
 
 @helper
-def script_elements(a: Arrays, moment: Instant) -> None:
+def script_elements(a: Arrays, instant: Instant) -> None:
     """Forces of elements that are functions of time."""
     for i in range(len(a.efforts)):
         effort = a.efforts[i]
         if effort.kind != DRAG and effort.target >= 0:
-            effort.force = moment.targets[effort.target].p[2]
+            effort.force = instant.targets[effort.target].p[2]
 
 
 @helper
-def factorise(a: Arrays, f: Factors, moment: Instant) -> None:
+def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
     """Split velocity space at the configuration that ``update_positions`` saw last."""
     control = a.control
     mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
-    jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, f.Y, f.rows)
+    jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.Y, f.rows)
     first = f.Y.shape[0] - control.user_rows
     for i in range(control.user_rows):
         f.rows[first + i].g_t = a.user_rows[i].g_t
@@ -150,15 +150,15 @@ def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: A
 
 @helper
 def accelerate(
-    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     control = a.control
     y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
     project_force(a, f, q, v, tau, vdot)
-    drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
+    drift(a.loops, a.couplings, a.poses, instant.targets, f.rows)
     if control.user_rows > 0:
-        ask_user(a, DRIFT_PHASE, moment.t, q, v)
+        ask_user(a, DRIFT_PHASE, instant.t, q, v)
         first = f.Y.shape[0] - control.user_rows
         for i in range(control.user_rows):
             f.rows[first + i].gamma = a.user_rows[i].gamma
@@ -192,16 +192,16 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 
 
 @outlined
-def factor_at(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
+def factor_at(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q; not inlined, since all but one use of it are rare."""
-    update_positions(a, f, moment, q, v)
-    factorise(a, f, moment)
+    update_positions(a, f, instant, q, v)
+    factorise(a, f, instant)
 
 
 @outlined
 def accelerate_at(
-    a: Arrays, f: Factors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration at a state whose factors are not yet known."""
-    factor_at(a, f, moment, q, v)
-    accelerate(a, f, moment, q, v, tau, vdot)
+    factor_at(a, f, instant, q, v)
+    accelerate(a, f, instant, q, v, tau, vdot)

@@ -100,8 +100,8 @@ def explicit_stages(
         displace(a.bodies, q0, u, 1.0, qs)
         time, line = t + C[s] * dt, int(2.0 * C[s])
         prescribe(a, time)
-        moment = Instant(time, targets[min(first + line, len(targets) - 1)])
-        accelerate_at(a, stage, moment, qs, vs, tau[min(line, len(tau) - 1)], vdot)
+        instant = Instant(time, targets[min(first + line, len(targets) - 1)])
+        accelerate_at(a, stage, instant, qs, vs, tau[min(line, len(tau) - 1)], vdot)
         if c.failure != DONE:
             return math.inf, weakest
         weakest = min(weakest, distance(c))

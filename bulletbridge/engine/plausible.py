@@ -178,11 +178,11 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
 
 
 @helper
-def pose_all(a: Arrays, moment: Instant, q: Array) -> None:
+def pose_all(a: Arrays, instant: Instant, q: Array) -> None:
     """Poses and inertias at q, and what elements are prescribed then."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     if a.control.driven > 0:
-        script_elements(a, moment)
+        script_elements(a, instant)
     composite_inertias(a.bodies, a.beams, a.stations, a.poses)
 
 

@@ -124,19 +124,19 @@ def derivative(
 
 @helper
 def differentiate(
-    a: Arrays, stage: Factors, L: Array, moment: Instant, w: float, tau: Array, nq: int, nv: int
+    a: Arrays, stage: Factors, L: Array, instant: Instant, w: float, tau: Array, nq: int, nv: int
 ) -> None:
     """A_q and A_v at the start by forward differences."""
     q0, qs = a.vectors[START_Q, :nq], a.vectors[STAGE_Q, :nq]
     vs, u, vdot = a.vectors[STAGE_V, :nv], a.vectors[CHART, :nv], a.vectors[ACCELERATION, :nv]
-    factor_at(a, stage, moment, q0, a.vectors[START_V, :nv])
+    factor_at(a, stage, instant, q0, a.vectors[START_V, :nv])
     for k in range(nv):
         u[k] = 0.0
         vs[k] = a.vectors[START_V, k]
     for j in range(nv):
         step = FD_STEP * unit_of(a, j) * max(w, 1.0)
         vs[j] += step
-        accelerate(a, stage, moment, q0, vs, tau, vdot)
+        accelerate(a, stage, instant, q0, vs, tau, vdot)
         vs[j] = a.vectors[START_V, j]
         for k in range(nv):
             L[A_V, k, j] = (vdot[k] - a.vectors[STAGE_VDOTS, k]) / step
@@ -145,7 +145,7 @@ def differentiate(
         u[j] = step
         displace(a.bodies, q0, u, 1.0, qs)
         u[j] = 0.0
-        accelerate_at(a, stage, moment, qs, vs, tau, vdot)
+        accelerate_at(a, stage, instant, qs, vs, tau, vdot)
         for k in range(nv):
             L[A_Q, k, j] = (vdot[k] - a.vectors[STAGE_VDOTS, k]) / step
 

@@ -139,7 +139,7 @@ class Decision:
         )
 
     def caps_of(self, rows: Ints | Mask, columns: Ints | None = None) -> Caps:
-        """The same of some rows, and some rates; given by numbers or masks."""
+        """Caps of some rows, and of some rates; given by numbers or masks."""
         part = self.jacobians[:, rows]
         part = part if columns is None else part[:, :, columns]
         held = self.encoded.has_position[rows]
@@ -148,7 +148,7 @@ class Decision:
         return caps_among(part, held, self.threshold)
 
     def with_all_rows(self) -> "Decision":
-        """The same for steps that tell at each pose what is independent there."""
+        """This decision for steps that find the independent rows anew at each pose."""
         held, (nc, nv) = int(self.encoded.has_position.sum()), self.jacobians.shape[1:]
         caps = Caps(min(nc, nv), min(held, nv))
         return replace(self, caps=caps, most_left=np.inf, is_held=False)
@@ -459,7 +459,7 @@ def split_directions(
 
 
 def caps_among(jacobians: Array, held: Mask, threshold: float) -> Caps:
-    """Independent rows of (samples, nc, nv), and of those (nc,) that hold positions."""
+    """Most independent rows of Jacobians (samples, nc, nv), and of those ``held`` (nc,)."""
     return Caps(
         structural_rank(jacobians, threshold), structural_rank(jacobians[:, held], threshold)
     )

@@ -58,39 +58,39 @@ class SparseFactors(NamedTuple):
 
 
 @helper
-def factor_at(a: Arrays, f: SparseFactors, moment: Instant, q: Array, v: Array) -> None:
+def factor_at(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
     """Poses, residuals and factors at q."""
-    poses_and_gaps(a, f.rows, moment, q)
-    prepare(a, f, moment)
+    poses_and_gaps(a, f.rows, instant, q)
+    prepare(a, f, instant)
 
 
 @helper
-def poses_and_gaps(a: Arrays, rows: Records[Row], moment: Instant, q: Array) -> None:
+def poses_and_gaps(a: Arrays, rows: Records[Row], instant: Instant, q: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, moment.targets, q, rows
+        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, rows
     )
 
 
 @helper
 def accelerate_at(
-    a: Arrays, f: SparseFactors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration at a state whose factors are not yet known."""
-    factor_at(a, f, moment, q, v)
+    factor_at(a, f, instant, q, v)
     if a.control.failure == DONE:
-        accelerate(a, f, moment, q, v, tau, vdot)
+        accelerate(a, f, instant, q, v, tau, vdot)
 
 
 @helper
 def accelerate(
-    a: Arrays, f: SparseFactors, moment: Instant, q: Array, v: Array, tau: Array, vdot: Array
+    a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     force, b = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
     applied_forces(a, q, v, tau, force)
-    drift(a.loops, a.couplings, a.poses, moment.targets, f.rows)
+    drift(a.loops, a.couplings, a.poses, instant.targets, f.rows)
     for i in range(len(f.rows)):
         b[i] = -f.rows[i].scale * f.rows[i].gamma
     solve(f.e, force, b, vdot, b)
@@ -109,7 +109,7 @@ def admissible_acceleration(
 
 
 @helper
-def prepare(a: Arrays, f: SparseFactors, moment: Instant) -> None:
+def prepare(a: Arrays, f: SparseFactors, instant: Instant) -> None:
     """Factors at the poses; HANDED_OVER for a rank that is not what it should be."""
     c, e, basis, rows, k = a.control, f.e, f.basis, f.rows, f.basis.shape[0]
     own_inertias(a.bodies, a.beams, a.stations, a.poses)
@@ -125,8 +125,8 @@ def prepare(a: Arrays, f: SparseFactors, moment: Instant) -> None:
         put_inertia(a, e, basis, e.fronts[i])
     for i in range(len(e.joins)):
         join = e.joins[i]
-        put_wrenches(a, e, join, moment.targets, basis, rows)
-    prescribed_rates(a.loops, a.couplings, a.poses, moment.targets, rows)
+        put_wrenches(a, e, join, instant.targets, basis, rows)
+    prescribed_rates(a.loops, a.couplings, a.poses, instant.targets, rows)
     least = factorise(e)
     rank = 0
     for i in range(len(rows)):

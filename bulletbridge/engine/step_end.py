@@ -145,15 +145,15 @@ def settled(a: Arrays, f: Factors, enough: float) -> bool:
 
 
 @outlined
-def project(a: Arrays, f: Factors, moment: Instant, q: Array, v: Array) -> None:
+def project(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
     """Newton onto the loops from wherever q is, then the velocity filter."""
     c = a.control
     c.factored = 0
     enough = tolerance(a, q)
-    c.correction_passes = newton_passes(a, f, moment, q, v, math.inf, enough)
+    c.correction_passes = newton_passes(a, f, instant, q, v, math.inf, enough)
     if c.correction_passes == FAILED:
         c.failure = NOT_CLOSED
         return
     filter_velocity(a, f, v)
     c.factored = BY_DENSE
-    judge_left_out(a, f, moment, v, enough, False)
+    judge_left_out(a, f, instant, v, enough, False)

@@ -257,7 +257,7 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
 
 @helper
 def take_control(c: Control, factored: int) -> float:
-    """Keep what the error control knows of earlier steps, if they led here.
+    """Keep the error control's memory if its last step ended at this state, else clear it.
 
     Margins by other factors differ by some number. If the largest one met was by such, return the
     margin by them here, for a comparison, or else 0.

@@ -88,7 +88,7 @@ class ContactMotion:
         """Find the modes that belong to the state of the system.
 
         Raises:
-            ModelError: A ball is in its plane.
+            ModelError: A contact begins inside its plane, or the constraints leave no freedom.
         """
         self._modes.take(dict.fromkeys(self.contacts, Mode.OPEN))
         if self.system.decision.cap >= self.system.mechanism.nv:
@@ -231,7 +231,7 @@ class ContactMotion:
 
 
 def first_root(margin: Callable[[float], float], h: float, at_end: float) -> float:
-    """Where a margin that is negative at h becomes so; zero if it is from the start."""
+    """Time [s] at which a function that is negative at h becomes so; 0 if it is at once."""
     low, at_low = 0.0, margin(0.0)
     if not at_low > 0.0:  # it has begun at zero: where has it risen?
         low = h

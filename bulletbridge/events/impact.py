@@ -95,7 +95,7 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
 
 
 def _share(D: Array, b: Array, x: Array, more: Array) -> float:
-    """Largest share (0 to 1) of ``more`` at which the impulses do no work."""
+    """Largest share (0 to 1) of ``more``, added to impulses x, that brings in no energy."""
     work = float(x @ (b + 0.5 * D @ x))
     slope, bend = float(more @ (b + D @ x)), 0.5 * float(more @ D @ more)
     if work + slope + bend <= 0.0 or not bend > 0.0:

@@ -58,7 +58,7 @@ def symmetric_projection(
     parts = np.cumsum([nv, nv, n])
 
     def ends(x: Array) -> tuple[Array, Array, Array]:
-        """q₁, v₁ and the residual of a trial: velocity, way back, x and y."""
+        """q₁, v₁ and the residual of a trial: the rule's velocity, D(q₁) x, x and y."""
         end, back, move, push = np.split(x, parts)
         q0, v0 = d.displace(q, D @ move), v + D @ push
         off = d.displace(q0, 0.5 * h * (v0 + end))

@@ -51,23 +51,23 @@ def encode_force_limited(
     force_limits = np.zeros(len(force_limited), FORCE_LIMIT)
     loops = list(encoded.rows)[: len(encoded.loops)]
     by_name = {c.name: c for c in force_limited}
-    for pull, (name, rows) in zip(force_limits, encoded.rows.items(), strict=True):
+    for limit, (name, rows) in zip(force_limits, encoded.rows.items(), strict=True):
         constraint = by_name[name]
         assert isinstance(constraint, LoopJoint | Distance | Coupling)
         force = constraint.max_force
         if force is None or not (np.isfinite(force) and force >= 0.0):
             raise ModelError(
                 f"constraint '{name}' has max_force {force}; give a finite number that is not"
-                " negative, or None for a constraint that does not give way"
+                " negative, or None for a constraint without a force limit"
             )
         if not 0.0 <= constraint.erp <= 1.0:
             raise ModelError(
                 f"constraint '{name}' has erp {constraint.erp}; give a share from 0 to 1"
             )
-        pull["row"], pull["rows"] = rows.start, rows.stop - rows.start
-        pull["force"], pull["erp"], pull["loop"] = force, constraint.erp, -1
+        limit["row"], limit["rows"] = rows.start, rows.stop - rows.start
+        limit["force"], limit["erp"], limit["loop"] = force, constraint.erp, -1
         if isinstance(constraint, LoopJoint) and constraint.model in HOLD_A_POINT:
-            pull["loop"] = loops.index(name)
+            limit["loop"] = loops.index(name)
     return force_limits, encoded
 
 

@@ -1,9 +1,10 @@
-"""Rows along free motions of loop joints, and of constraints with a force limit.
+"""Rows along axes of loop joints, and of constraints with a force limit.
 
-Both come from the kernels of the rigid loops. A guide is a loop record with one row along the
-motion; drives and stops refer to it as they do to the axes of the tree. A pull is a constraint
-whose rows have forces within bounds, as Bullet's ``changeConstraint(maxForce=)`` defines them: each
-row by itself, along the axes of the world where it holds a point.
+Both come from the kernels of the rigid loops. A loop axis is a loop record with one row along a
+free motion; motors and joint limits refer to it as they do to the axes of the tree. The rows of a
+constraint with a force limit have forces within bounds, as Bullet's
+``changeConstraint(maxForce=)`` defines them: each row by itself, along the axes of the world where
+it holds a point.
 """
 
 from bulletbridge.compilation.jit import helper, outlined
@@ -40,7 +41,7 @@ def put_loop_axis_rows(
     G: Array,
     rows: Records[Row],
 ) -> None:
-    """Rows G (guides, nv), positions into rows .g, rates of prescribed motions into rows .g_t."""
+    """Rows G (loop axes, nv), positions into .g of rows, rates of prescribed motions into .g_t."""
     jacobian(loop_axes, no_couplings, no_terms, poses, axes, targets, G, rows)
     for i in range(len(loop_axes)):
         rows[i].g = free_position(loop_axes[i], poses, targets, rows[i].g)
@@ -69,13 +70,13 @@ def put_force_limited_rows(
     residuals(loops, couplings, terms, poses, axes, targets, q, rows)
     jacobian(loops, couplings, terms, poses, axes, targets, J, rows)
     for i in range(len(force_limits)):
-        pull = force_limits[i]
-        if pull.loop >= 0:
-            hold_point(loops[pull.loop], pull.row, poses, axes, targets, J, rows)
-        for k in range(pull.row, pull.row + pull.rows):
-            row_targets = rows[k].g_t + pull.erp * rows[k].g / dt
-            b[n + k] = rate_along(C, n + k, v) + row_targets
-            put_row_bounds(bounds[n + k], -pull.force * dt, pull.force * dt)
+        limit = force_limits[i]
+        if limit.loop >= 0:
+            hold_point(loops[limit.loop], limit.row, poses, axes, targets, J, rows)
+        for k in range(limit.row, limit.row + limit.rows):
+            target = rows[k].g_t + limit.erp * rows[k].g / dt
+            b[n + k] = rate_along(C, n + k, v) + target
+            put_row_bounds(bounds[n + k], -limit.force * dt, limit.force * dt)
     return n + len(rows)
 
 

@@ -80,7 +80,7 @@ class LoopAxisRows(NamedTuple):
     couplings: Records[Coupling]  # none
     terms: Records[Term]
     rows: Records[Row]  # .g: positions
-    G: Array  # (guides, nv)
+    G: Array  # (loop axes, nv)
     targets: Records[Target]
 
 
@@ -360,7 +360,7 @@ def recall_contacts(
 
 @helper
 def across(h: InequalityProblem, rows: ContactRows) -> float:
-    """Larger square of the tangents of a contact; zero without friction."""
+    """Larger squared length of a contact's two tangent rows; zero without friction."""
     if rows.tangents < 0:
         return 0.0
     return max(square(h.C, rows.tangents), square(h.C, rows.tangents + 1))
@@ -461,7 +461,7 @@ def solve_inequalities(
     if residual > tolerance:
         hold(p, rows.with_friction, first_unilateral, n, tolerance)
     work = work_of(p, h.row_targets, h.resting, first_unilateral, n, 0.0, True)
-    add_impulses(f, C, p.x, n, math.inf, h.delta_v)
+    put_velocity_of_impulses(f, C, p.x, n, math.inf, h.delta_v)
     for k in range(len(v)):
         v[k] += h.delta_v[k]
     if apart > 0:
@@ -482,7 +482,7 @@ def solve_inequalities(
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]
-            add_impulses(f, C, p.x, n, math.sqrt(gentle), h.moving)
+            put_velocity_of_impulses(f, C, p.x, n, math.sqrt(gentle), h.moving)
             slow_down(a, h.moving)
         else:
             apart = 0
@@ -539,8 +539,10 @@ def outermost(a: float, b: float) -> float:
 
 
 @helper
-def add_impulses(f: Factors, C: Array, x: Array, n: int, most: float, delta_v: Array) -> None:
-    """Velocity (nv,) that the impulses of the first n rows give, C whitened.
+def put_velocity_of_impulses(
+    f: Factors, C: Array, x: Array, n: int, most: float, delta_v: Array
+) -> None:
+    """Write into delta_v (nv,) what the impulses x of the first n rows give; C is whitened.
 
     Its length in whitened coordinates, the root of twice its energy, is brought down to ``most``.
     """

@@ -1,4 +1,4 @@
-"""Rows whose forces are bounded: motors and stops of joints; those of ``put_contact_rows`` are too.
+"""Rows whose forces are bounded: motors and limits of joints; those of ``contact_rows`` are too.
 
 Each row is a relative velocity w = C v and the impulse that works against it; what is asked of w
 stands in ``complementarity_rows.RowBounds`` and the right side b. Contacts are those that collision
@@ -69,7 +69,7 @@ def rate_along(C: Array, n: int, v: Array) -> float:
 
 @outlined
 def motion_row(C: Array, n: int, axis: int, G: Array) -> None:
-    """The row along a joint's motion: one velocity coordinate, or a guide's row."""
+    """The row along a joint's motion: one velocity coordinate, or a loop axis's row."""
     for k in range(C.shape[1]):
         C[n, k] = G[-1 - axis, k] if axis < 0 else 0.0
     if axis >= 0:
@@ -88,8 +88,8 @@ def motion_state(
 ) -> tuple[float, float]:
     """Position and rate along a joint's motion, whose row is C[n]."""
     if axis < 0:
-        guide = loop_axes[-1 - axis]
-        return guide.g, rate_along(C, n, v) + guide.g_t
+        loop_axis = loop_axes[-1 - axis]
+        return loop_axis.g, rate_along(C, n, v) + loop_axis.g_t
     return q[axes[axis].q], v[axis]
 
 
@@ -112,7 +112,7 @@ def put_motor_rows(
         motor_rows: Motors, then as many frictions; those without force have no row.
         loop_axes: Positions of loop joints along their free motions, as ``force_limited_rows`` left
             them,
-        G: (guides, nv) and their rows.
+        G: (loop axes, nv) and their rows.
         axes: Of the mechanism.
         q: (nq,) at the start of the step.
         v: (nv,) velocities that forces alone would give.

@@ -67,7 +67,7 @@ def filter_state(
     a: Arrays,
     f: Factors,
     h: StickingPoints,
-    moment: Instant,
+    instant: Instant,
     q: Array,
     v: Array,
     loops: Array,
@@ -88,13 +88,13 @@ def filter_state(
         correction[k] = 0.0
     c.failure, c.guarded, c.factored, passes = DONE, 0, 0, 0
     last, stale = math.inf, False
-    update_positions(a, f, moment, q, v)
+    update_positions(a, f, instant, q, v)
     enough = tolerance(a, q)
     count = place(a, h)
     if count < 0:
         c.failure = NO_SUCH_BODY
         return
-    factorise(a, f, moment)
+    factorise(a, f, instant)
     kept = factor_sticking(a, f, h, count)
     before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
     limit = math.inf
@@ -108,7 +108,7 @@ def filter_state(
             return
         closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
         if stale and (closed or slow or bent):
-            factorise(a, f, moment)
+            factorise(a, f, instant)
             count = forget_others(h, kept)
             kept = factor_sticking(a, f, h, count)
             stale = False
@@ -127,7 +127,7 @@ def filter_state(
         correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
         passes += 1
         stale = True
-        update_positions(a, f, moment, q, v)
+        update_positions(a, f, instant, q, v)
     c.correction_passes = passes
     if share > 0.0:
         for k in range(len(v)):
@@ -136,7 +136,7 @@ def filter_state(
     if free > 0 and count == 0:
         give_back(a, before, v)
     c.factored = BY_DENSE
-    judge_left_out(a, f, moment, v, enough, share > 0.0)
+    judge_left_out(a, f, instant, v, enough, share > 0.0)
     if not finite(q) or not finite(v):
         c.failure = NOT_FINITE
 

@@ -53,9 +53,11 @@ def read_constraint(node: Node) -> FileConstraint:
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
     kind = entries["type"].choice(TYPES)
-    keys = node.mapping(("name", "type", *kind.required), (*kind.optional, "motion", *GIVES_WAY))
+    keys = node.mapping(
+        ("name", "type", *kind.required), (*kind.optional, "motion", *FORCE_LIMIT_KEYS)
+    )
     if "erp" in keys and "max_force" not in keys:
-        keys["erp"].fail("closes nothing that does not give way; add 'max_force', or remove it")
+        keys["erp"].fail("has no effect without 'max_force'; add that, or remove 'erp'")
     return kind.build(keys)
 
 
@@ -86,7 +88,9 @@ def _radius(node: Node, surface: bool) -> float:
 def _twist(node: Node) -> Twist:
     numbers = node.numbers()
     if len(numbers) != 6 or not any(numbers):
-        node.fail("is no twist; give three turns and three ways, as in [0, 0, 1, 0, 0, 0.1]")
+        node.fail(
+            "is no twist; give three rotations and three translations, as in [0, 0, 1, 0, 0, 0.1]"
+        )
     wx, wy, wz, x, y, z = numbers
     return wx, wy, wz, x, y, z
 
@@ -167,7 +171,7 @@ def _motor(node: Node) -> Motor:
     return Motor(keys["force"].not_negative(), **numbers)
 
 
-ENDS, AXES, GIVES_WAY = ("a", "b"), ("axis", "axis_b"), ("max_force", "erp")
+ENDS, AXES, FORCE_LIMIT_KEYS = ("a", "b"), ("axis", "axis_b"), ("max_force", "erp")
 _COUPLING = LoopType(_coupling, ("joints",), ("offset",), moves=("z",))
 TYPES: dict[str, LoopType] = {
     "ball": LoopType(_joint, ENDS),

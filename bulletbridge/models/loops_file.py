@@ -123,7 +123,7 @@ def _require_unique(names: Sequence[Node]) -> None:
     for node in names:
         name = node.text()
         if name in seen:
-            node.fail(f"'{name}' is already in line {seen[name].line}; use each name once")
+            node.fail(f"'{name}' is already on line {seen[name].line}; use each name once")
         seen[name] = node
 
 
@@ -134,7 +134,7 @@ def _bodies(root: Node, keys: Keys) -> tuple[BodySpec, ...]:
         return (_body({key: keys[key] for key in ROBOT if key in keys}, "robot"),)
     for key in ROBOT:
         if key in keys:
-            keys[key].fail("belongs into an entry of 'bodies' when there are several robots")
+            keys[key].fail("belongs in an entry of 'bodies' when there are several robots")
     entries = [item.mapping(("name", "urdf"), ROBOT) for item in keys["bodies"].items()]
     if not entries:
         keys["bodies"].fail("is empty; give one entry for each robot, with name and urdf")
@@ -145,7 +145,7 @@ def _bodies(root: Node, keys: Keys) -> tuple[BodySpec, ...]:
 def _body_name(node: Node) -> str:
     name = node.text()
     if "/" in name:
-        node.fail("must be without '/', which parts a robot from its links and joints")
+        node.fail("must not contain '/', which separates a robot from its links and joints")
     return name
 
 

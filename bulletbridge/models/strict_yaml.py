@@ -93,7 +93,7 @@ class Node:
                 key.fail("YAML 1.2 has no merge key '<<'; write the entries out")
             name = key.text()
             if name in entries:
-                key.fail(f"key '{name}' is already in line {entries[name][0].line}; remove one")
+                key.fail(f"key '{name}' is already on line {entries[name][0].line}; remove one")
             at = raw if value.start_mark.index == value.end_mark.index else value
             way = f"{self.key}.{name}" if self.key else name
             entries[name] = key, node_at(value, at, self.path, way)
@@ -198,7 +198,7 @@ class Node:
         """Three numbers that are not all zero.
 
         Raises:
-            LoopFileError: They are.
+            LoopFileError: They are all zero, or are not three numbers.
         """
         axis = self.triple()
         if not NO_DIRECTION < math.hypot(*axis) < math.inf:

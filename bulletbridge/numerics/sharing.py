@@ -213,7 +213,7 @@ def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
 
 @outlined
 def agree(p: ComplementarityProblem, s: Sharing, motors: int, loaded: int, n: int) -> None:
-    """Take out of what motors ask for what loops, and rows that hold, forbid them to do together.
+    """Reduce what motors ask for to what loops, and rows that hold, let them do together.
 
     What is left differs least from what was asked, by the squares of their strengths: the
     compromise at which servos of such stiffness come to rest. For n = motors that is all; else they

@@ -134,7 +134,7 @@ def solve_resting_problem(
     vectors: Array,
     tolerance: float,
 ) -> float:
-    """``select_solution`` from x, all weighted alike; A (n, n), vectors (ROOM + 3, n) scratch."""
+    """Run ``select_solution`` from x, in place; its residual. A, vectors (ROOM + 3, n): scratch."""
     p = complementarity_problem(D, b, bounds, x, w, A, vectors)
     selection = Selection(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
     for i in range(len(b)):

@@ -247,7 +247,7 @@ class Journal:
             new.unlink(missing_ok=True)  # half a file
 
     def close(self) -> None:
-        """Let others at it."""
+        """Close the journal, so that others may open it."""
         if not self.is_complete:
             self._database.close()
 

@@ -62,7 +62,7 @@ class ModelRun:
             return observe(model.system, measures, self._steps(parameters), self.every)
 
     def check(self, parameters: Mapping[str, float]) -> tuple[str, ...]:
-        """The measures, found out before a long study.
+        """Check settings, parameters and measures before a long study; return the measures.
 
         Raises:
             ModelError: A parameter or measure does not exist, or a number is impossible.

@@ -36,7 +36,7 @@ class Study:
 
     @property
     def key(self) -> str:
-        """The same for the same study."""
+        """Hash of the names, points and settings: equal for equal studies."""
         text = json.dumps([self.names, self.points.tolist(), self.about])
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -129,7 +129,7 @@ def rollout(
     take = takers(workers, worlds, table, done, (allowed, steps, every))
 
     def work(worker: Worker) -> None:
-        """World after world until none is left; in Python those that compiled code hands on."""
+        """Run worlds until none is left; in Python those that compiled code cannot finish."""
         solver = worker.solver
         try:
             while not stop.is_set() and (n := take[worker]()) != NONE_LEFT:

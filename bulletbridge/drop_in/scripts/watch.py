@@ -146,7 +146,7 @@ def between(info: Info, client: int) -> str:
 
 
 def frame(body: int, link: int, place: Any, turn: Any, client: int) -> tuple[Array, Rotation]:
-    """A constraint's frame in the world, from Bullet's double-precision poses."""
+    """World position (3,) [m] and rotation of a frame given in a link's inertial frame."""
     if body == NOBODY:
         return np.array(place), Rotation.from_quat(turn)
     if link < 0:
