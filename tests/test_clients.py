@@ -44,7 +44,9 @@ def test_threads_do_not_disturb_each_other(tmp_path):
     expected, found = alone(tmp_path), {}
 
     def work(number):
-        found[number] = alone(tmp_path)
+        folder = tmp_path / str(number)  # its own: all write the same files
+        folder.mkdir()
+        found[number] = alone(folder)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
@@ -55,8 +57,13 @@ def test_threads_do_not_disturb_each_other(tmp_path):
 
 
 def work_in_fork(client, body, folder, results):
-    """The parent's client goes on here as a copy, beside a new one."""
-    results.put((swing(client, body, 50), alone(folder)))
+    """The parent's client goes on here as a copy, beside a new one; what goes wrong is told."""
+    try:
+        folder.mkdir()  # its own: the other worker writes the same files
+        results.put((swing(client, body, 50), alone(folder)))
+    except BaseException as error:
+        results.put(repr(error))
+        raise
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -69,8 +76,8 @@ def test_forked_workers_go_on_by_themselves(tmp_path):
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     workers = [
-        context.Process(target=work_in_fork, args=(client, body, tmp_path, results))
-        for _ in range(2)
+        context.Process(target=work_in_fork, args=(client, body, tmp_path / str(n), results))
+        for n in range(2)
     ]
     for worker in workers:
         worker.start()
