@@ -76,7 +76,7 @@ MISTAKES = [  # text replaced in the good file, by what, line, beginning of the 
     ("fixed_base: true", "bodies: []", 2, "robot.urdf", "belongs in an entry of 'bodies'"),
     (
         *("urdf: robot.urdf\nfixed_base: true", "bodies: [{name: a/b, urdf: robot.urdf}]"),
-        *(2, "a/b", "bodies[0].name: must be without '/'"),
+        *(2, "a/b", "bodies[0].name: must not contain '/'"),
     ),
     ("bulletbridge: 1", "bulletbridge: 9\nnew: 1", 1, "9", "version 9 is unknown; this release"),
     ("bulletbridge: 1\n", "", 1, "urdf", "key 'bulletbridge' is missing; add 'bulletbridge: 1'"),
