@@ -162,6 +162,8 @@ NUMBERS = st.floats(-2.0, 2.0)
 )
 @example(v=(0.0, 2.2e-313, 0.0), friction=1.0, restitution=0.0, q=(0.0, 0.0, 0.5))
 @example(v=(0.0, 1.0, 0.0), friction=2.0, restitution=0.0, q=(1.4375, 0.0, -0.0625))
+@example(v=(1.0, 0.0, 0.0), friction=0.75, restitution=0.0, q=(1.0, 1e-5, 0.0))
+@example(v=(0.0, 0.75, 0.98), friction=1.48, restitution=0.0, q=(0.36, 0.004, 0.0))
 def test_impacts_give_no_energy_and_end_all_approach(v, friction, restitution, q):
     """A chain of three rods meets a floor in any attitude: with its tip, or smooth with two joints.
 
