@@ -1,6 +1,8 @@
 """JSON that is written: the same values, a row a line."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -51,3 +53,14 @@ def test_results_in_benchmarks_are_as_written_today(file, tmp_path):
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(ModelError, match="cannot write JSON to '.*missing"):
         write_json(tmp_path / "missing" / "file.json", {})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes that end so")
+def test_a_reader_that_has_seen_enough_is_no_error():
+    """As under ``| head -1``; a console script lets the error through where ``-m`` does not."""
+    script = "import sys; from bulletbridge.cli import main; sys.argv[1:] = ['models']; main()"
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()  # before anything is written
+        assert process.stderr.read() == b""

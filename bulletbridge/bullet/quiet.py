@@ -26,9 +26,11 @@ def quiet_bullet() -> Generator[None, None, None]:
         _import_silently(nowhere)
         yield
     finally:
-        sys.stdout.flush()
+        with contextlib.suppress(BrokenPipeError):  # whoever read has gone, as ``head`` does
+            sys.stdout.flush()
         if real:
-            sys.stdout.close()
+            with contextlib.suppress(BrokenPipeError):
+                sys.stdout.close()
         sys.stdout = shown
         os.dup2(kept, 1)
         os.close(kept)
