@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from support.contact_planes import ContactPlanes
 
 import bulletbridge as bb
+from bulletbridge.errors import ModelError
 from bulletbridge.inequalities.energy_budget import TOLERATED
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 
@@ -49,3 +51,8 @@ def test_with_it_the_energy_of_tumbling_stays():
     assert taken > 0.0
     # K is bounded by the budget; E differs from it by dt v·c, a share of dt |w| of the energy
     assert max(kept) < (1.0 + TOLERATED + DT * np.linalg.norm(SPIN)) * first
+
+
+def test_what_is_neither_on_nor_off_is_refused():
+    with pytest.raises(ModelError, match="energy_budget is 'no'; give True or False"):
+        bb.System(empty_mechanism(), energy_budget="no")

@@ -175,6 +175,16 @@ def check_solver(solver: str, compiled: bool) -> None:
         )
 
 
+def check_switch(name: str, given: object) -> None:
+    """Validate an option that is on or off.
+
+    Raises:
+        ModelError: It is neither.
+    """
+    if not isinstance(given, bool | np.bool_):
+        raise ModelError(f"{name} is {given!r}; give True or False")
+
+
 def check_counts(steps: int, every: int) -> None:
     """Refuse counts of steps that mean nothing.
 

@@ -36,6 +36,7 @@ from bulletbridge.system.options import (
     check_options,
     check_solver,
     check_step,
+    check_switch,
     chosen,
 )
 from bulletbridge.system.recording import Recording, from_table
@@ -138,6 +139,7 @@ class System(WorldState):
             impulse_solver,
             (rtol, atol),
         )
+        check_switch("energy_budget", energy_budget)
         make = formulation_of(formulation)
         if contacts and world is None:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
