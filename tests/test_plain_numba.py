@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from test_jit import environment, kept, package, run  # noqa: F401  a fixture
 
-from bulletbridge.compilation import bound_calls as stored_calls
-from bulletbridge.compilation import mode
-from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.compilation import mode, stored_calls
 from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
 from bulletbridge.constraints.rows import jacobian, residuals
@@ -23,7 +22,7 @@ from bulletbridge.mechanism.model import WORLD
 CALLER = """
 import numpy as np
 from small.compilation.jit import caller, helper, kernel, outlined, take_number
-from small.compilation.bound_calls import StoredCall, call_stored
+from small.compilation.stored_calls import StoredCall, call_stored
 
 @outlined
 def far(x: float) -> float:
@@ -167,7 +166,7 @@ def test_numba_that_has_changed_is_told_and_done_without(package, what):  # noqa
 
 def test_words_of_another_order_are_found_out(package):  # noqa: F811
     """Ours are changed: those of numba are its C code's."""
-    path = package / "compilation" / "bound_calls.py"
+    path = package / "compilation" / "stored_calls.py"
     path.write_text(path.read_text().replace("x.size, x.itemsize", "x.itemsize, x.size"))
     said = []
     assert run(package, said, **TRIED) == ["2.0", "False", "0"]

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from test_jit import package, run  # noqa: F401  a fixture
 
-from bulletbridge.compilation.bound_calls import StoredCall, call_stored
 from bulletbridge.compilation.jit import kernel
+from bulletbridge.compilation.stored_calls import StoredCall, call_stored
 from bulletbridge.mechanism.records import POSE
 
 CALLER = """
 import numpy as np
 from small.compilation.jit import kernel
-from small.compilation.bound_calls import StoredCall, call_stored
+from small.compilation.stored_calls import StoredCall, call_stored
 
 @kernel
 def fill(place: np.ndarray, count: int, x: float) -> int:

@@ -15,8 +15,9 @@ from bulletbridge.errors import WorldError
 from bulletbridge.mechanism.records import CONTACT_POINT, STICKING_POINT
 from bulletbridge.numerics.records import Packing, Vector
 
-STICKING = 0.95
-"""Share of the largest friction force up to which a contact is taken to stick."""
+STUCK_IN_BULLET = 0.95
+"""Share of the largest friction force up to which a contact of Bullet's step is taken to stick:
+its forces are not converged as ours are."""
 RIGID = 1, 2
 """Body types in getDynamicsInfo: rigid bodies, of maximal coordinates and of reduced ones."""
 MOST_FRICTION = 10.0
@@ -117,7 +118,7 @@ class StickingReader:
         friction = 1.0
         for each, index in ((body, link), (other, other_link)):
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
-        return *found, STICKING * min(abs(friction), MOST_FRICTION)
+        return *found, STUCK_IN_BULLET * min(abs(friction), MOST_FRICTION)
 
 
 class StrangerError(WorldError):

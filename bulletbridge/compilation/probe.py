@@ -15,8 +15,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from bulletbridge.compilation import jit
-from bulletbridge.compilation.bound_calls import WORD, StoredCall, call_stored, kinds_of, words_of
 from bulletbridge.compilation.jit import Callback, call_back, helper, kernel, outlined, take_number
+from bulletbridge.compilation.stored_calls import WORD, StoredCall, call_stored, kinds_of, words_of
 
 RECORD = np.dtype([("k", "i4"), ("p", "f8", (3,)), ("R", "f8", (2, 2))])
 LARGE = 2**62 + 3

@@ -9,7 +9,7 @@ import pybullet
 
 from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.state import Shift
-from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import MOVED, drive_frame
 from bulletbridge.drop_in.loops import NOBODY, Info, Loop, axis_in_frame, info_of

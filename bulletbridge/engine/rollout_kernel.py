@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bulletbridge.compilation.bound_calls import call_stored
 from bulletbridge.compilation.jit import caller, helper, take_number
+from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DONE, FORCES_PER_STEP, Control
 from bulletbridge.engine.step_kernel import PROJECT, STEP
 from bulletbridge.numerics.records import Array, Ints, Records

@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.engine.backend import SolverName

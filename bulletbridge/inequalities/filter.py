@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
 from bulletbridge.engine.records import DONE, NOT_CLOSED

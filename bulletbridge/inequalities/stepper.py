@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.bound_calls import StoredCall
 from bulletbridge.compilation.jit import Callback
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.records import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
 from bulletbridge.engine.stepper import TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.bound_calls import StoredCall
+from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.rollout_kernel import NONE_LEFT, roll_worlds
