@@ -15,7 +15,7 @@ import typer
 import bulletbridge
 from bulletbridge.bench.command import bench
 from bulletbridge.bullet.quiet import quiet_bullet
-from bulletbridge.console import deliver, progress_bars, require_places
+from bulletbridge.console import deliver, progress_bars, require_places, tell_notes
 from bulletbridge.errors import (
     BulletBridgeError,
     BulletBridgeWarning,
@@ -60,7 +60,14 @@ class ModeName(str, Enum):
 
 Dt = Annotated[float, typer.Option("--dt", help="Step [s].")]
 Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
-Model = Annotated[str, typer.Argument(help="Bundled name or path of a loops file.")]
+Model = Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")]
+FixedBase = Annotated[
+    bool | None,
+    typer.Option(
+        "--fixed-base/--floating-base",
+        help="Whether the base stands still; what the file says unless given.",
+    ),
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
 ]
@@ -83,7 +90,7 @@ def options(
 
 @app.command()
 def compare(
-    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of loops files.")],
+    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of robots' files.")],
     dt: Dt = 1 / 240,
     duration: Duration = 10.0,
     integrator: Annotated[
@@ -111,21 +118,23 @@ def compare(
     gui: Annotated[
         bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
     ] = False,
+    fixed_base: FixedBase = None,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
     from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
     from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
     from bulletbridge.comparison.results import Comparison
     from bulletbridge.comparison.tables import print_results, wide_console
-    from bulletbridge.models.bundled import find
-    from bulletbridge.models.loops_file import read_loops
+    from bulletbridge.models.formats.recognise import read_model
 
     names = tuple(solver) if solver else SOLVERS
     if "all" in names:
         names = EVERYTHING
     method = None if integrator is None else integrator.value
     plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference)
-    specs = [read_loops(find(model)) for model in models]
+    specs = [read_model(model, fixed_base=fixed_base) for model in models]
+    for spec in specs:
+        tell_notes(spec.path, spec.notes)
     require_places(json_file, report)
     if gui:
         from bulletbridge.comparison.window.viewer import require_display, view
@@ -204,12 +213,13 @@ def run_a_script(
 
 
 @app.command()
-def inspect(model: Model, json_file: JsonFile = None) -> None:
+def inspect(model: Model, json_file: JsonFile = None, fixed_base: FixedBase = None) -> None:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
+    from bulletbridge.models.formats.recognise import read_model
 
-    found = inspect_model(model)
+    found = inspect_model(read_model(model, fixed_base=fixed_base))
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
 
@@ -227,7 +237,9 @@ for command in (inertia, flexible, bench, sweep):
 
 
 @app.command()
-def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> Callable[[], int] | None:
+def demo(
+    name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0, fixed_base: FixedBase = None
+) -> Callable[[], int] | None:
     """Show a model in Bullet's window under both solvers; without a display, print the numbers.
 
     Demos without a model of their own, such as lift, have steps and duration of their own.
@@ -245,7 +257,7 @@ def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> Callable[[
     script = demos().get(name)
     if script is not None:
         return lambda: run_demo(script, gui)
-    compare([name], dt=dt, duration=duration, gui=gui)
+    compare([name], dt=dt, duration=duration, gui=gui, fixed_base=fixed_base)
     return None
 
 

@@ -19,7 +19,7 @@ def bundled() -> dict[str, Path]:
 
 
 def find(model: str | Path) -> Path:
-    """The loops file of a bundled name, of a path to one, or of a URDF that has one beside it.
+    """The file of a bundled name, or of a path; for a URDF the loops file beside it, if any.
 
     Raises:
         ModelError: There is none; the message says what there is.
@@ -30,15 +30,11 @@ def find(model: str | Path) -> Path:
     path = Path(model)
     if path.suffix == ".urdf" and is_file(path):
         beside = path.with_name(path.stem + ENDING)
-        if is_file(beside):
-            return beside
-        raise ModelError(
-            f"{path} has no loops file beside it; write {beside.name} (see docs/loops-file.md)"
-        )
+        return beside if is_file(beside) else path
     if is_file(path):
         return path
     if path.suffix or len(path.parts) > 1:
         raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")
     near = get_close_matches(str(model), known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
-    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a loops file")
+    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a robot's file")

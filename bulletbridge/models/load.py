@@ -27,8 +27,7 @@ from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
-from bulletbridge.models.bundled import find
-from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import JointForce, ModelSpec
 from bulletbridge.system.assembly import Assembly
@@ -110,14 +109,17 @@ def load(
     client: int | None = None,
     *,
     adjust: Callable[[Mechanism], Mechanism] | None = None,
+    fixed_base: bool | None = None,
     **system_options: Unpack[SystemOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
 
     Args:
-        model: Bundled name, path of a loops file, or what was read from one.
+        model: Bundled name, path of a loops file or of a robot in another format
+            (docs/formats.md), or what was read from one.
         client: Bullet client to load into; None for a new one without a window.
         adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
+        fixed_base: Whether the robot's base is part of the world; None for what its file says.
         system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
             too stiff for that at the start, and so the integrator is ``verlet`` unless given.
 
@@ -128,9 +130,17 @@ def load(
         WorldError: There is no such client.
 
     Warns:
-        BulletBridgeWarning: A joint starts beyond its limits, and these act.
+        BulletBridgeWarning: A joint starts beyond its limits, and these act; or something of the
+            file was lost, changed or assumed.
     """
-    spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
+    if isinstance(model, ModelSpec):
+        spec = model
+    else:
+        spec = read_model(model, fixed_base=fixed_base)
+        if spec.notes:
+            warnings.warn(
+                f"{spec.path}: {'; '.join(spec.notes)}", BulletBridgeWarning, stacklevel=2
+            )
     own = client is None
     if client is None:
         client = connect_direct()

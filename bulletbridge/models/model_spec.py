@@ -87,7 +87,7 @@ class BeamSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """All that a loops file says; the same model from another file is equal.
+    """All that a loops file, or a robot in another format, says; equal models are from any file.
 
     Attributes:
         name: The file's name without endings.
@@ -102,6 +102,7 @@ class ModelSpec:
         beams: Chains of segments that stand for beams.
         elements: Springs and dampers between frames.
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
+        notes: What was lost, changed or assumed when another format was read, a sentence each.
     """
 
     name: str = field(compare=False)
@@ -117,6 +118,7 @@ class ModelSpec:
     beams: tuple[BeamSpec, ...] = ()
     joint_friction: bool = False
     elements: tuple[ForceElement, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
 
 def pybullet_data_folder() -> Path:

@@ -2,12 +2,11 @@
 
 import math
 import os
-import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
-from xml.parsers import expat
 
 from bulletbridge.errors import ModelError
+from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import LARGEST
 
 NUMBERS: dict[str, dict[str, int]] = {
@@ -31,7 +30,6 @@ REQUIRED = {
 }
 """Attributes without which an element says nothing."""
 JOINT_TYPES = "revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical"
-COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
 LONGEST_NAME = 1000
 """Characters of a name; with some thousand Bullet ends the process."""
 DEEPEST = 50
@@ -73,8 +71,10 @@ def require_tree(path: Path) -> None:
             parents or is its own; or there is not one link that is no child. The message names
             file, line or link and joint.
     """
-    robot = _well_formed(path)
-    if robot is None or robot.tag != "robot":
+    if not os.access(path, os.R_OK):
+        return
+    robot = read_xml(path)
+    if robot.tag != "robot":
         return
     links = [_name(link, path) for link in robot.findall("link")]
     if len(set(links)) < len(links):
@@ -109,37 +109,6 @@ def require_tree(path: Path) -> None:
             if link in seen:
                 raise ModelError(f"{path}: link '{link}' is below itself; join all in one tree")
             seen.add(link)
-
-
-def _well_formed(path: Path) -> Xml.Element | None:
-    """The root of an XML file; None if it cannot be read.
-
-    What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
-    whatever is in comments or after a zero byte, and text in another encoding than the one named.
-
-    Raises:
-        ModelError: It is not well-formed.
-    """
-    try:
-        text = path.read_bytes().split(b"\0")[0].strip()
-    except (OSError, ValueError):
-        return None
-    text = COMMENT.sub(lambda found: b"\n" * found.group().count(b"\n"), text)
-    text = STRAY.sub(b"&amp;", text)
-    try:
-        text.decode()
-        encoding = "utf-8"
-    except UnicodeDecodeError:
-        encoding = "iso-8859-1"
-    build = Xml.TreeBuilder()
-    parser = expat.ParserCreate(encoding)
-    parser.StartElementHandler = build.start
-    parser.EndElementHandler = build.end
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
-    return build.close()
 
 
 def _name(element: Xml.Element, path: Path) -> str:
