@@ -11,7 +11,6 @@ from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointMode
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
 from bulletbridge.models.formats.robot import Pose, Scene, free_name
-from bulletbridge.models.model_spec import JointForce
 from bulletbridge.numerics.records import Array
 
 HIGHER = slice(2, 5)
@@ -188,9 +187,7 @@ def _spring(model: Any, scene: Scene, k: int, tendon: Tendon | None) -> None:
             scene.elements.append(Spring(name, *ends, stiffness, damping, length=lower))
         elif tendon is not None and len(tendon.factors) == 1 and lower == upper:
             ((joint, c),) = tendon.factors.items()
-            scene.forces.append(
-                JointForce(joint, 0.0, c * c * stiffness, lower / c, c * c * damping)
-            )
+            scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)
         else:
             lost.append("spring and damper")
     others = {

@@ -1,5 +1,6 @@
 """An MJCF file compiled by MuJoCo, without what the file names but is not there."""
 
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,22 @@ def compile_mjcf(path: Path) -> tuple[Any, Any, list[str]]:
     """
     mujoco = library()
     _require_includes_inside(path.resolve(), path.resolve().parent)
-    try:
-        spec = mujoco.MjSpec.from_file(str(path))
-    except (ValueError, OSError, RuntimeError) as error:
-        raise ModelError(f"MuJoCo cannot read {path}: {_said(error)}; correct it there") from None
-    notes = _drop_missing(spec, path)
-    try:
-        model = spec.compile()
-    except (ValueError, OSError, RuntimeError) as error:
-        raise ModelError(f"MuJoCo cannot compile {path}: {_said(error)}; correct it there") from None
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            spec = mujoco.MjSpec.from_file(str(path))
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ModelError(f"MuJoCo cannot read {path}: {_said(error)}; correct it") from None
+        notes = _drop_missing(spec, path)
+        try:
+            model = spec.compile()
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ModelError(f"MuJoCo cannot compile {path}: {_said(error)}; correct it") from None
+    notes += dict.fromkeys(f"MuJoCo says: {_said(warning.message)}" for warning in warned)
     return spec, model, notes
 
 
-def _said(error: Exception) -> str:
+def _said(error: Warning | Exception | str) -> str:
     return " ".join(str(error).split()).rstrip(".;")
 
 

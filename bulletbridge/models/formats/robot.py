@@ -130,6 +130,13 @@ class Joint:
     rest: float = 0.0
     armature: float = 0.0
 
+    def add_spring(self, stiffness: float, rest: float, damping: float) -> None:
+        """Put a spring and damper beside those that there are."""
+        total = self.stiffness + stiffness
+        if total:
+            self.rest = (self.stiffness * self.rest + stiffness * rest) / total
+        self.stiffness, self.damping = total, self.damping + damping
+
     @property
     def limited(self) -> bool:
         """Whether a limit is finite."""
