@@ -232,6 +232,30 @@ def models() -> None:
         print(f"{name:20} {path}")
 
 
+@app.command()
+def convert(
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="NAME", help="Of what is written; no ending.")
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="loops: a loops file and its URDF; loop_joint: a URDF with its loops in it."
+        ),
+    ] = "loops",
+    fixed_base: FixedBase = None,
+) -> None:
+    """Write a model as URDF and loops file, or in another format, and say what was lost."""
+    from bulletbridge.models.formats.convert import convert as write
+
+    done = write(model, output, to, fixed_base=fixed_base)
+    for note in done.notes:
+        print(f"note: {note}")
+    for file in done.files:
+        print(file)
+
+
 for command in (inertia, flexible, bench, sweep):
     app.command()(command)
 

@@ -56,7 +56,7 @@ def read_urdf(path: Path) -> "Xml.ElementTree[Xml.Element[str]]":
     for owner in robot:
         if owner.tag in ("link", "joint"):
             for element in owner.iter():
-                _require_numbers(element, f"{path}: {owner.tag} '{owner.get('name', '')}'")
+                require_numbers(element, f"{path}: {owner.tag} '{owner.get('name', '')}'")
     return tree
 
 
@@ -71,11 +71,22 @@ def require_tree(path: Path) -> None:
             parents or is its own; or there is not one link that is no child. The message names
             file, line or link and joint.
     """
-    if not os.access(path, os.R_OK):
-        return
-    robot = read_xml(path)
-    if robot.tag != "robot":
-        return
+    if os.access(path, os.R_OK):
+        robot = read_xml(path)
+        if robot.tag == "robot":
+            check_tree(robot, path)
+
+
+def check_tree(robot: Xml.Element, path: Path) -> None:
+    """The same of a URDF that is read already.
+
+    Args:
+        robot: Its root element.
+        path: What messages call it.
+
+    Raises:
+        ModelError: As of ``require_tree``.
+    """
     links = [_name(link, path) for link in robot.findall("link")]
     if len(set(links)) < len(links):
         twice = next(name for k, name in enumerate(links) if name in links[:k])
@@ -148,8 +159,12 @@ def _require_shallow(robot: Xml.Element, path: Path) -> None:
     raise ModelError(f"{path} is nested deeper than {DEEPEST} levels; is it a URDF?")
 
 
-def _require_numbers(element: Xml.Element, where: str) -> None:
-    """Hold the attributes of one element against the tables above."""
+def require_numbers(element: Xml.Element, where: str) -> None:
+    """Hold the attributes of one element against the tables above.
+
+    Raises:
+        ModelError: One of them is not what it should be; the message begins with ``where``.
+    """
     for name in REQUIRED.get(str(element.tag), ()):
         if name not in element.attrib:
             raise ModelError(f"{where}: <{element.tag}> has no '{name}'; add it")
