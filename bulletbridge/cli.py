@@ -241,7 +241,8 @@ def convert(
     to: Annotated[
         str,
         typer.Option(
-            help="loops: a loops file and its URDF; loop_joint: a URDF with its loops in it."
+            help="loops: a loops file and its URDF; loop_joint: a URDF with its loops in it; "
+            "mjcf; sdf."
         ),
     ] = "loops",
     fixed_base: FixedBase = None,

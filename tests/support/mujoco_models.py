@@ -67,7 +67,8 @@ class Oracle:
         """MuJoCo's number of one of our joints."""
         if name.split("/")[-1] == "base":
             return int(np.flatnonzero(self.model.jnt_type == 0)[self._floating().index(name)])
-        return int(self.model.joint(name.split("/")[-1]).id)
+        known = [self.model.joint(k).name for k in range(self.model.njnt)]
+        return known.index(name if name in known else name.split("/")[-1])
 
     def _floating(self) -> list[str]:
         return [n for n, j in self.system.mechanism.joints.items() if j.kind == "free"]
@@ -115,7 +116,8 @@ class Oracle:
         g, J = self._rows(ours, kinematics)
         J_all = d.efc_J.reshape(d.nefc, m.nv)
         held = d.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
-        mine = np.flatnonzero(held & J_all.any(axis=1))  # those of torquescale="0" are zero
+        free = (m.eq_type == mujoco.mjtEq.mjEQ_WELD) & (m.eq_data[:, 10] == 0.0)
+        mine = [k for k in np.flatnonzero(held) if J_all[k].any() or not free[d.efc_id[k]]]
         theirs_J, theirs = J_all[mine] @ T, d.efc_pos[mine]
         turns = np.flatnonzero(np.isnan(J).any(axis=1))
         theirs_J[turns] = J[turns] = 0.0
@@ -132,10 +134,13 @@ class Oracle:
     def _rows(self, ours: Any, kinematics: Kinematics) -> tuple[Array, Array]:
         """Our rows as MuJoCo writes them; rows of turns of welds are not in J, as NaN."""
         g, J, at = list[float](), list[Array](), 0
-        for loop in self.loops:
+        for k, loop in enumerate(self.loops):
             if not isinstance(loop, bb.LoopJoint):
-                g.append(float(ours.g[at]))
-                J.append(ours.J[at])
+                # that of joints is divided by the first one's coefficient
+                pair = self.model.eq_type[k] == mujoco.mjtEq.mjEQ_JOINT
+                factor = next(iter(loop.coefficients.values())) if pair else 1.0
+                g.append(float(ours.g[at]) / factor)
+                J.append(ours.J[at] / factor)
                 at += 1
                 continue
             a, b = kinematics.point(loop.a), kinematics.point(loop.b)

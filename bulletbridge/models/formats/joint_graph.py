@@ -83,6 +83,8 @@ class Connection:
         place: In the world, when all positions are zero.
         along: Axes of it: one, or two of a universal joint.
         pitch: Of a screw [m a turn].
+        armature: Reflected inertia of a rotor on its first axis [kg m² or kg].
+        is_loop: Whether it is to be a loop in any case.
     """
 
     name: str
@@ -92,6 +94,8 @@ class Connection:
     place: Pose
     along: tuple[Along, ...] = ()
     pitch: float = 0.0
+    armature: float = 0.0
+    is_loop: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,8 +203,9 @@ def _spread(
     joint's child."""
     edges: dict[str, list[Connection]] = {}
     for edge in graph.connections:
-        edges.setdefault(edge.parent, []).append(edge)
-        edges.setdefault(edge.child, []).append(edge)
+        if not edge.is_loop:
+            edges.setdefault(edge.parent, []).append(edge)
+            edges.setdefault(edge.child, []).append(edge)
     ranks = {edge.name: _rank(edge, set(needed)) for edge in graph.connections}
     reached, grown = {root}, list[tuple[Connection, str, bool]]()
     queue: list[tuple[int, int, int, str, Connection]] = []
@@ -257,6 +262,7 @@ def _attach(
             made.effort, made.velocity = along.effort, along.velocity
             made.damping, made.friction = along.damping, along.friction
             made.stiffness, made.rest = along.stiffness, along.rest
+            made.armature = edge.armature if along is edge.along[0] or not forward else 0.0
         robot.joints[joint_name] = made
         robot.links[link] = _moved(graph.links[name], carry) if last else Link(link)
         parent = link

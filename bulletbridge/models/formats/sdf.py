@@ -11,7 +11,10 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import Along, Connection, Gear, JointGraph, scene_of
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed
 from bulletbridge.models.formats.sdf_frames import (
+    GEAR_TAG,
+    LOOP_TAG,
     OWN_FRAME,
+    ROTOR_TAG,
     Scope,
     is_true,
     number_of,
@@ -69,13 +72,16 @@ def read_sdf(path: Path, folder: Path) -> ModelSpec:
             f"{path} has {len(worlds)} worlds and {len(models)} models; give it one of both"
         )
     top = path.resolve().parent
-    scope = open_scope((worlds or models)[0], version, path.resolve(), top)
+    scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
     graph = JointGraph(models[0].get("name", path.stem) if models else path.stem)
     graph.notes += _gravity_notes(worlds)
     for each in scope.scopes():
         _add_links(graph, each, top)
     for each in scope.scopes():
         _add_joints(graph, each)
+    missing = [uri for each in scope.scopes() for uri in each.missing]
+    if missing:
+        graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
     plugins = sum(1 for each in scope.scopes() for _ in each.element.iter("plugin"))
     sensors = sum(1 for each in scope.scopes() for _ in each.element.iter("sensor"))
     left = [f"{n} {what}" for n, what in ((plugins, "plugins"), (sensors, "sensors")) if n]
@@ -91,6 +97,15 @@ def read_sdf(path: Path, folder: Path) -> ModelSpec:
     else:
         scene.gravity = EARTH
     return specify(scene, path, folder)
+
+
+def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Element:
+    """The model or world; of a world with one model and no more that model."""
+    if models:
+        return models[0]
+    inside = [p for p in worlds[0] if p.tag in ("model", "include", "joint", "frame")]
+    alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
+    return inside[0] if alone else worlds[0]
 
 
 def _digits(scope: Scope) -> int | None:
@@ -174,9 +189,7 @@ def _inertial(part: Xml.Element, full: str, scope: Scope, assumed: list[str]) ->
 def _add_joints(graph: JointGraph, scope: Scope) -> None:
     """Joints of one model."""
     names = [edge.name for edge in graph.connections]
-    for name, part in scope.parts.items():
-        if part.tag != "joint":
-            continue
+    for name, part in scope.joints.items():
         kind = part.get("type", "")
         full = free_name(scope.prefix + name, names)
         if kind == GEARBOX:
@@ -188,7 +201,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         ends = [scope.link_of(scope.joint_end(part, end)) for end in ("parent", "child")]
         if ends[0] == ends[1]:
             raise ModelError(f"joint '{full}' joins '{ends[0]}' to itself; name two links")
-        at = scope.pose(name)
+        at = scope.pose_of(part)
         alongs = tuple(
             _along(scope, part, axis, at, full)
             for axis in (("axis", "axis2") if KINDS[kind] == "universal" else ("axis",))
@@ -197,7 +210,15 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
         names.append(full)
         graph.connections.append(
             Connection(
-                full, KINDS[kind], ends[0], ends[1], scope.placed @ at, alongs, _pitch(part, kind)
+                full,
+                KINDS[kind],
+                ends[0],
+                ends[1],
+                scope.placed @ at,
+                alongs,
+                _pitch(part, kind),
+                _armature(part),
+                any(each.tag == LOOP_TAG for each in part),
             )
         )
         mimic = part.find("axis/mimic")
@@ -267,6 +288,17 @@ def _pitch(part: Xml.Element, kind: str) -> float:
     return pitch
 
 
+def _armature(part: Xml.Element) -> float:
+    """Reflected inertia by Drake's tags."""
+    said = {each.tag: (each.text or "").strip() for each in part if each.tag in (ROTOR_TAG, GEAR_TAG)}
+    try:
+        return float(said.get(ROTOR_TAG, 0.0)) * float(said.get(GEAR_TAG, 1.0)) ** 2
+    except ValueError:
+        raise ModelError(
+            f"joint '{part.get('name', '')}' has a {ROTOR_TAG} or {GEAR_TAG} that is no number"
+        ) from None
+
+
 def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
     """SDF 1.11: position = multiplier * (leader - reference) + offset."""
     leader = scope.prefix + mimic.get("joint", "")
@@ -284,7 +316,7 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
     reference = text_of(part, "gearbox_reference_body")
     if not reference:
         raise ModelError(f"gearbox '{full}' has no <gearbox_reference_body>; name it")
-    base, at = scope.link_of(reference), scope.pose(part.get("name", ""))
+    base, at = scope.link_of(reference), scope.pose_of(part)
     factors: dict[str, float] = {}
     for end, tag, factor in (("parent", "axis", ratio), ("child", "axis2", 1.0)):
         link = scope.link_of(scope.joint_end(part, end))
@@ -311,11 +343,10 @@ def _all_revolute(graph: JointGraph, scope: Scope) -> list[Connection]:
     later = JointGraph("")
     rest = Scope(**{**vars(scope)})
     known = {edge.name for edge in graph.connections}
-    rest.parts = {
+    rest.joints = {
         name: part
-        for name, part in scope.parts.items()
-        if part.tag != "joint"
-        or (KINDS.get(part.get("type", "")) == "revolute" and scope.prefix + name not in known)
+        for name, part in scope.joints.items()
+        if KINDS.get(part.get("type", "")) == "revolute" and scope.prefix + name not in known
     }
     _add_joints(later, rest)
     return [e for e in (*graph.connections, *later.connections) if e.kind == "revolute"]

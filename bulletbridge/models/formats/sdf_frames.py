@@ -1,5 +1,6 @@
 """Frames of an SDF model: places of links, joints, frames and nested models in each other."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import radians
 from pathlib import Path
@@ -16,6 +17,16 @@ from bulletbridge.numerics.records import Array
 
 MODEL = "__model__"
 SCOPE = "::"
+XMLNS = {
+    "xmlns:bulletbridge": "https://bulletbridge.invalid/sdf",
+    "xmlns:drake": "http://drake.mit.edu",
+}
+LOOP_TAG = "bulletbridge:loop"
+"""In a joint that closes a loop whatever tree there might be, as our writer has it."""
+ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
+"""Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
+GAZEBOS = ("sun", "ground_plane")
+"""What worlds include that comes with Gazebo."""
 DEEPEST = 20
 """Nesting of models that is refused."""
 OWN_FRAME = (1, 5)
@@ -105,11 +116,13 @@ class Scope:
         prefix: What precedes its names from outside.
         version: Of SDF.
         place: Where files that it names are.
-        parts: Links, joints, frames by name.
+        parts: Links, joints, frames by name; of a link and a joint of one name the link.
+        joints: Joints by name.
         nested: Models in it by name.
         outer: Model that it is in.
         pose_element: What has its pose: the model, or what includes it.
         static: Whether all of it stands still.
+        missing: What it includes that comes with Gazebo and is not there.
     """
 
     element: Xml.Element
@@ -120,7 +133,9 @@ class Scope:
     outer: "Scope | None" = None
     static: bool = False
     parts: dict[str, Xml.Element] = field(default_factory=lambda: {})
+    joints: dict[str, Xml.Element] = field(default_factory=lambda: {})
     nested: dict[str, "Scope"] = field(default_factory=lambda: {})
+    missing: list[str] = field(default_factory=lambda: [])
 
     @property
     def root(self) -> str:
@@ -145,8 +160,15 @@ class Scope:
         if name not in self.parts:
             known = ", ".join([*self.parts, *self.nested][:10])
             raise ModelError(f"unknown frame '{self.prefix}{name}'; there are: {known}")
-        part = self.parts[name]
-        return self.pose(self._reference(part), (*seen, name)) @ pose_in(part)
+        return self.pose_of(self.parts[name], (*seen, name))
+
+    def pose_of(self, part: Xml.Element, seen: tuple[str, ...] = ()) -> Pose:
+        """Place of a link, joint or frame in the frame of this model.
+
+        Raises:
+            ModelError: It is relative to nothing, or defined by itself.
+        """
+        return self.pose(self._reference(part), seen) @ pose_in(part)
 
     def _reference(self, part: Xml.Element) -> str:
         given = relative_to(part)
@@ -243,8 +265,8 @@ def open_scope(
     Raises:
         ModelError: A name is given twice, or an included file is missing or elsewhere.
     """
-    name = text_of(include, "name") or element.get("name", "")
-    prefix = "" if outer is None else f"{outer.prefix}{name}{SCOPE}"
+    own = text_of(include, "name") or element.get("name", "")
+    prefix = "" if outer is None else f"{outer.prefix}{own}{SCOPE}"
     if prefix.count(SCOPE) > DEEPEST:
         raise ModelError(f"{path}: models are nested deeper than {DEEPEST} levels")
     static = is_true(text_of(include, "static") or text_of(element, "static"))
@@ -258,16 +280,27 @@ def open_scope(
         static or (outer is not None and outer.static),
     )
     for part in element:
-        if part.tag in ("link", "joint", "frame"):
-            _claim(scope, part.get("name", ""), path)
-            scope.parts[part.get("name", "")] = part
+        name = part.get("name", "")
+        if part.tag == "joint":
+            # since SDF 1.7 names differ from those of links, before that they need not
+            _claim(name, scope, scope.joints, path)
+            scope.joints[name] = part
+            scope.parts.setdefault(name, part)
+        elif part.tag in ("link", "frame"):
+            others = {n: p for n, p in scope.parts.items() if p.tag != "joint"}
+            _claim(name, scope, others, path)
+            scope.parts[name] = part
         elif part.tag == "model":
-            _claim(scope, part.get("name", ""), path)
-            scope.nested[part.get("name", "")] = open_scope(part, version, path, top, scope)
+            _claim(name, scope, scope.nested, path)
+            scope.nested[name] = open_scope(part, version, path, top, scope)
         elif part.tag == "include":
-            inner, own_version, file = _included(part, path, top)
+            found = _included(part, path, top)
+            if found is None:
+                scope.missing.append(text_of(part, "uri"))
+                continue
+            inner, own_version, file = found
             inner_name = text_of(part, "name") or inner.get("name", "")
-            _claim(scope, inner_name, path)
+            _claim(inner_name, scope, scope.nested, path)
             if is_true(part.get("merge", "false")):
                 raise ModelError(
                     f"{path}: includes '{inner_name}' with merge, which is not read; write the"
@@ -277,8 +310,8 @@ def open_scope(
     return scope
 
 
-def _claim(scope: Scope, name: str, path: Path) -> None:
-    if not name or name in scope.parts or name in scope.nested:
+def _claim(name: str, scope: Scope, taken: Iterable[str], path: Path) -> None:
+    if not name or name in taken:
         said = f"the name '{scope.prefix}{name}' is given twice" if name else "a part has no name"
         raise ModelError(f"{path}: {said}; give each link, joint, frame and model its own")
 
@@ -299,10 +332,12 @@ def version_of(root: Xml.Element, path: Path) -> tuple[int, ...]:
 
 def _included(
     include: Xml.Element, path: Path, top: Path
-) -> tuple[Xml.Element, tuple[int, ...], Path]:
-    """Model that an include names, version and file of it."""
+) -> tuple[Xml.Element, tuple[int, ...], Path] | None:
+    """Model that an include names, version and file of it; None for Gazebo's own surroundings."""
     uri = text_of(include, "uri")
     file = find_file(uri, path.parent, top)
+    if file is None and uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") in GAZEBOS:
+        return None
     if file is None:
         raise ModelError(
             f"{path} includes '{uri}', which is not in {top}; put it there, files outside are not"
