@@ -7,15 +7,18 @@ from bulletbridge.errors import ModelError
 from bulletbridge.models.urdf_file import is_file
 
 ENDING = ".loops.yaml"
+FORMATS, OTHERS = "formats", (".xml", ".sdf")
+"""Folder of the bundled models that are no loops files, and how these end."""
 PACKAGE = Path(__file__).parents[1]
 
 
 def bundled() -> dict[str, Path]:
-    """Loops files of the bundled models by name."""
+    """Files of the bundled models by name: loops files, MJCF and SDF."""
     folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
     folder = next((place for place in folders if place.is_dir()), folders[0])
-    files = [*folder.glob(f"*{ENDING}"), *folder.glob(f"*/*{ENDING}")]
-    return {path.name.removesuffix(ENDING): path for path in sorted(files, key=lambda p: p.name)}
+    ends = [f"*{ENDING}", f"*/*{ENDING}", *(f"{FORMATS}/*{ending}" for ending in OTHERS)]
+    files = sorted((path for end in ends for path in folder.glob(end)), key=lambda path: path.name)
+    return {path.name.removesuffix(ENDING).removesuffix(path.suffix): path for path in files}
 
 
 def find(model: str | Path) -> Path:

@@ -51,7 +51,7 @@ def _driven(model: Any, places: Places, k: int) -> tuple[list[int], float]:
     kinds = library().mjtTrn
     target = int(model.actuator_trnid[k, 0])
     gear = float(abs(model.actuator_gear[k, 0]))
-    kind = model.actuator_trntype[k]
+    kind = kinds(model.actuator_trntype[k])
     if kind in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
         return [target], gear
     if kind == kinds.mjTRN_TENDON:
