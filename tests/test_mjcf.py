@@ -48,7 +48,9 @@ FEATURES = {
         '<joint name="n2" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/></body></body>'
     ),
     "two trees and a mocap body": FREE
-    + FREE.replace('"craft"', '"other"').replace('"arm"', '"arm2"').replace('"hinge"', '"hinge2"')
+    + FREE.replace('"craft"', '"other"')
+    .replace('"arm"', '"arm2"')
+    .replace('"hinge"', '"hinge2"')
     .replace('"free"', '"free2"')
     + HINGES.format(tip="")
     + '<body name="hand" mocap="true" pos="1 0 0"><geom size="0.1"/></body>',
@@ -72,8 +74,10 @@ EQUALITIES = {
 }
 TENDONS = """<tendon>
   <fixed name="sum"><joint joint="elbow" coef="2"/><joint joint="shoulder" coef="-0.5"/></fixed>
-  <fixed name="single" stiffness="4" springlength="0.3" damping="0.7"><joint joint="twist" coef="1.5"/></fixed>
-  <spatial name="line" stiffness="30" damping="0.2" springlength="0.2"><site site="s1"/><site site="s2"/></spatial>
+  <fixed name="single" stiffness="4" springlength="0.3" damping="0.7">
+    <joint joint="twist" coef="1.5"/></fixed>
+  <spatial name="line" stiffness="30" damping="0.2" springlength="0.2">
+    <site site="s1"/><site site="s2"/></spatial>
 </tendon>"""
 
 

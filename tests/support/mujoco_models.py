@@ -1,9 +1,9 @@
 """MuJoCo as an oracle for a model that was read from, or written to, MJCF."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -11,11 +11,14 @@ import bulletbridge as bb
 from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.constraints.joints import JointModel
 from bulletbridge.constraints.user import Kinematics
+from bulletbridge.engine.workspace import Terms
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.load import with_forces
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
+
+mujoco: Any = import_module("mujoco")
 
 
 class Compared(NamedTuple):
@@ -36,6 +39,11 @@ def unassembled(spec: ModelSpec) -> bb.System:
         return bb.System(mechanism, (*spec.constraints, *spec.elements), springs="explicit")
     finally:
         disconnect(client)
+
+
+def terms_at(system: bb.System, q: Array, v: Array) -> Terms:
+    """The equations of a system with all its rows, at any state."""
+    return system._solver.terms(q, v, 0.0)  # pyright: ignore[reportPrivateUsage]
 
 
 def random_state(system: bb.System, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -87,8 +95,9 @@ class Oracle:
                 d.qpos[at : at + 3] = q[joint.q][:3] - c
                 d.qpos[at + 3 : at + 7] = np.roll(q[joint.q][3:], 1)
                 w = v[joint.v][:3]
-                turn, way = slice(joint.v.start, joint.v.start + 3), slice(
-                    joint.v.start + 3, joint.v.stop
+                turn, way = (
+                    slice(joint.v.start, joint.v.start + 3),
+                    slice(joint.v.start + 3, joint.v.stop),
                 )
                 T[dof : dof + 3, way] = np.eye(3)
                 T[dof : dof + 3, turn] = cross_matrix(c)
@@ -108,15 +117,15 @@ class Oracle:
         """Both at one state."""
         m, d, system = self.model, self.data, self.system
         T, drift = self.put(q, v)
-        ours = system._solver.terms(q, v, 0.0)
+        ours = terms_at(system, q, v)
         M = np.zeros((m.nv, m.nv))
         full_mass(m, d, M)
         h = d.qfrc_bias - d.qfrc_passive + M @ drift
         kinematics = Kinematics(system.mechanism, ours.poses, ours.axes, q, v, 0.0)
         g, J = self._rows(ours, kinematics)
         J_all = d.efc_J.reshape(d.nefc, m.nv)
-        held = d.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
-        free = (m.eq_type == mujoco.mjtEq.mjEQ_WELD) & (m.eq_data[:, 10] == 0.0)
+        held: Any = d.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+        free: Any = (m.eq_type == mujoco.mjtEq.mjEQ_WELD) & (m.eq_data[:, 10] == 0.0)
         mine = [k for k in np.flatnonzero(held) if J_all[k].any() or not free[d.efc_id[k]]]
         theirs_J, theirs = J_all[mine] @ T, d.efc_pos[mine]
         turns = np.flatnonzero(np.isnan(J).any(axis=1))
@@ -137,8 +146,12 @@ class Oracle:
         for k, loop in enumerate(self.loops):
             if not isinstance(loop, bb.LoopJoint):
                 # that of joints is divided by the first one's coefficient
-                pair = self.model.eq_type[k] == mujoco.mjtEq.mjEQ_JOINT
-                factor = next(iter(loop.coefficients.values())) if pair else 1.0
+                pair: Any = self.model.eq_type[k] == mujoco.mjtEq.mjEQ_JOINT
+                factor = (
+                    next(iter(loop.coefficients.values()))
+                    if pair and isinstance(loop, bb.Coupling)
+                    else 1.0
+                )
                 g.append(float(ours.g[at]) / factor)
                 J.append(ours.J[at] / factor)
                 at += 1

@@ -147,7 +147,9 @@ def scene_of(graph: JointGraph) -> Scene:
         name = graph.name if standing else root
         place = Pose() if standing else graph.places[root]
         link = Link(WORLD) if standing else graph.links[root]
-        robot = Robot(free_name(name, [r.name for r in scene.robots]), root, standing, {}, {}, place)
+        robot = Robot(
+            free_name(name, [r.name for r in scene.robots]), root, standing, {}, {}, place
+        )
         robot.links[root] = replace(link, name=root)
         where[root] = robot, root, Pose()
         for edge, link_name, forward in _spread(graph, root, needed):
@@ -199,8 +201,7 @@ def _roots(graph: JointGraph) -> list[str]:
 def _spread(
     graph: JointGraph, root: str, needed: Iterable[str]
 ) -> list[tuple[Connection, str, bool]]:
-    """Joints in the order in which the tree grows, the link that each adds, whether that is the
-    joint's child."""
+    """Joints as the tree grows by them, the link that each adds, whether that is its child."""
     edges: dict[str, list[Connection]] = {}
     for edge in graph.connections:
         if not edge.is_loop:

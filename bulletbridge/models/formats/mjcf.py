@@ -125,7 +125,8 @@ def _joint(
         model: MuJoCo's.
         k: Number of the joint.
         places: What is known of names.
-        parent, child: Links.
+        parent: Link that carries it.
+        child: Link that it carries.
         frame: The body's frame before this joint, in the parent link.
     """
     kind = int(model.jnt_type[k])
@@ -161,11 +162,11 @@ def _ball_springs(model: Any, places: Places) -> None:
     for k in np.flatnonzero(model.jnt_type == BALL):
         joint, body = places.joint(int(k)), int(model.jnt_bodyid[k])
         if model.jnt_stiffness[k]:
-            stiffness = (float(model.jnt_stiffness[k]),) * 3
+            k_turn = float(model.jnt_stiffness[k])
             prefix = scene.prefix(places.of(body)[0])
             a, b = joint.place.on(prefix + joint.parent), Pose().on(prefix + joint.child)
             scene.elements.append(
-                Bushing(places.full_joint(int(k)), a, b, turning_stiffness=stiffness)
+                Bushing(places.full_joint(int(k)), a, b, turning_stiffness=(k_turn, k_turn, k_turn))
             )
         if model.jnt_limited[k]:
             scene.notes.append(f"the limit of ball joint '{joint.name}' is left out")
@@ -233,5 +234,7 @@ def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
     for field in ("jnt_stiffnesspoly", "dof_dampingpoly"):
         poly = getattr(model, field, None)
         if poly is not None and np.any(poly):
-            scene.notes.append("springs and dampers that are polynomials have their linear part only")
+            scene.notes.append(
+                "springs and dampers that are polynomials have their linear part only"
+            )
             break

@@ -20,7 +20,8 @@ def library() -> Any:
         return import_module("mujoco")
     except ImportError:
         raise ModelError(
-            "MJCF files are read by MuJoCo, which is not installed; pip install 'bulletbridge[mjcf]'"
+            "MJCF files are read by MuJoCo, which is not installed; run pip install"
+            " 'bulletbridge[mjcf]'"
         ) from None
 
 
@@ -58,9 +59,7 @@ def _require_includes_inside(path: Path, top: Path) -> None:
     while todo:
         part = todo.pop()
         if not part.is_relative_to(top):
-            raise ModelError(
-                f"{path} includes {part} from outside its folder; put that beside it"
-            )
+            raise ModelError(f"{path} includes {part} from outside its folder; put that beside it")
         if part not in found:
             found.add(part)
             names = (include.get("file") or "" for include in read_xml(part).iter("include"))
@@ -105,9 +104,7 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
         spec.delete(geom)
     if not affected:
         return []
-    notes = [
-        f"the mass of {listed(weightless)} is that of a mesh that is not there: taken as zero"
-    ]
+    notes = [f"the mass of {listed(weightless)} is that of a mesh that is not there: taken as zero"]
     return notes[: len(weightless)] + [
         f"{len(gone['mesh'] | gone['hfield'])} mesh files are not there: shapes of"
         f" {listed(dict.fromkeys(affected))} are left out, masses are as the file gives them"

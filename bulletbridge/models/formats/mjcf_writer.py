@@ -12,8 +12,17 @@ from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointMode
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.robot import Inertial, Joint, Link, Pose, Robot, Scene, Shape
-from bulletbridge.models.formats.robot import free_name, pose_of
+from bulletbridge.models.formats.robot import (
+    Inertial,
+    Joint,
+    Link,
+    Pose,
+    Robot,
+    Scene,
+    Shape,
+    free_name,
+    pose_of,
+)
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact, principal
 from bulletbridge.models.formats.written import Written
@@ -112,7 +121,11 @@ class _Writer:
                 name = f"{prefix}base"
                 Xml.SubElement(body, "freejoint", name=name)
                 self.order.append(name)
-            self._fill(body, robot.links[robot.root], not robot.fixed and not _held(robot, robot.root, below))
+            self._fill(
+                body,
+                robot.links[robot.root],
+                not robot.fixed and not _held(robot, robot.root, below),
+            )
         todo = [(joint, self.bodies[root], Pose(), ()) for joint in below.get(robot.root, [])[::-1]]
         waiting: list[tuple[Joint, Xml.Element, Pose, tuple[tuple[Joint, Pose], ...]]] = [*todo]
         while waiting:
@@ -146,7 +159,7 @@ class _Writer:
         )
 
     def _body(self, parent: Xml.Element, name: str, place: Pose) -> Xml.Element:
-        body = Xml.SubElement(parent, "body", name=name, **_where(place))
+        body = Xml.SubElement(parent, "body", {"name": name} | _where(place))
         self.bodies[name] = body
         return body
 
@@ -247,7 +260,8 @@ class _Writer:
             notes.append(f"what acts along the free motion of '{name}' is left out")
         if loop.model in (JointModel.BALL, JointModel.WELD):
             kind = "connect" if loop.model is JointModel.BALL else "weld"
-            Xml.SubElement(self.equality, kind, name=name, **self._sites(loop.a, loop.b, name))
+            sites = self._sites(loop.a, loop.b, name)
+            Xml.SubElement(self.equality, kind, {"name": name} | sites)
         elif loop.model is JointModel.REVOLUTE:
             for k, reach in enumerate((0.0, APART), start=1):
                 ends = [
@@ -256,10 +270,11 @@ class _Writer:
                 ]
                 part = f"{name}_{k}"
                 sites = self._sites(ends[0], ends[1], part)
-                Xml.SubElement(self.equality, "connect", name=part, **sites)
+                Xml.SubElement(self.equality, "connect", {"name": part} | sites)
             notes.append(f"revolute loop '{name}' is two points of its axis, as MuJoCo advises")
         elif loop.model is JointModel.UNIVERSAL:
-            Xml.SubElement(self.equality, "connect", name=name, **self._sites(loop.a, loop.b, name))
+            sites = self._sites(loop.a, loop.b, name)
+            Xml.SubElement(self.equality, "connect", {"name": name} | sites)
             notes.append(f"universal loop '{name}' is a ball: MuJoCo cannot hold its right angle")
         else:
             notes.append(f"loop '{name}' is LEFT OUT: MuJoCo has no {loop.model.value} constraint")
@@ -273,7 +288,7 @@ class _Writer:
             said = {"name": name, "joint1": first}
             said |= {"joint2": others[0][0]} if others else {}
             poly = exact((coupling.offset / c, factor, 0.0, 0.0, 0.0))
-            Xml.SubElement(self.equality, "joint", said, polycoef=poly)
+            Xml.SubElement(self.equality, "joint", said | {"polycoef": poly})
             return
         tendon = Xml.SubElement(self.tendons, "fixed", name=name)
         for joint, factor in pairs:
@@ -353,7 +368,9 @@ def _start(writer: _Writer, spec: ModelSpec) -> None:
             own, speed = q[joint.q], v[joint.v]
             if joint.kind == "free":
                 robot = next(
-                    r for r in writer.scene.robots if name == (f"{r.name}/base" if prefix else "base")
+                    r
+                    for r in writer.scene.robots
+                    if name == (f"{r.name}/base" if prefix else "base")
                 )
                 R = Rotation.from_quat(own[3:]).as_matrix()
                 arm = R @ robot.base_com()

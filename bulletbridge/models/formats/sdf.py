@@ -141,7 +141,9 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
             continue
         full = scope.prefix + name
         if full == WORLD:
-            raise ModelError(f"a link is called '{WORLD}', as SDF calls what stands still; rename it")
+            raise ModelError(
+                f"a link is called '{WORLD}', as SDF calls what stands still; rename it"
+            )
         link = Link(full, _inertial(part, full, scope, assumed))
         read_shapes(part, link, scope, top, lost)
         graph.links[full] = link
@@ -182,7 +184,9 @@ def _inertial(part: Xml.Element, full: str, scope: Scope, assumed: list[str]) ->
         default = 1.0 if i == k else 0.0
         J[i, k] = J[k, i] = number_of(element, f"inertia/{entry}", default)
     if not (np.isfinite(J).all() and np.isfinite(mass) and mass >= 0.0):
-        raise ModelError(f"link '{full}' has mass {mass} and inertia {J.tolist()}; give finite ones")
+        raise ModelError(
+            f"link '{full}' has mass {mass} and inertia {J.tolist()}; give finite ones"
+        )
     return Inertial(mass, at.p, at.R @ J @ at.R.T)
 
 
@@ -232,7 +236,10 @@ def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Al
     if element is None:
         raise ModelError(f"joint '{full}' has no <{tag}>; add it")
     axis = _direction(scope, part, tag, at, full)
-    lower, upper = (number_of(element, f"limit/{key}", inf) for key, inf in (("lower", -np.inf), ("upper", np.inf)))
+    lower, upper = (
+        number_of(element, f"limit/{key}", inf)
+        for key, inf in (("lower", -np.inf), ("upper", np.inf))
+    )
     lower, upper = (x if abs(x) < NO_LIMIT else np.copysign(np.inf, x) for x in (lower, upper))
     if lower > upper:
         raise ModelError(f"joint '{full}' has limits {lower:g} and {upper:g}; the lower one first")
@@ -290,7 +297,9 @@ def _pitch(part: Xml.Element, kind: str) -> float:
 
 def _armature(part: Xml.Element) -> float:
     """Reflected inertia by Drake's tags."""
-    said = {each.tag: (each.text or "").strip() for each in part if each.tag in (ROTOR_TAG, GEAR_TAG)}
+    said = {
+        each.tag: (each.text or "").strip() for each in part if each.tag in (ROTOR_TAG, GEAR_TAG)
+    }
     try:
         return float(said.get(ROTOR_TAG, 0.0)) * float(said.get(GEAR_TAG, 1.0)) ** 2
     except ValueError:

@@ -151,7 +151,9 @@ class Scope:
         if name in ("", MODEL) or name == self.root:
             return Pose()
         if name in seen:
-            raise ModelError(f"the poses of {', '.join(seen)} depend on each other; give one freely")
+            raise ModelError(
+                f"the poses of {', '.join(seen)} depend on each other; give one freely"
+            )
         inner, _, rest = name.partition(SCOPE)
         if inner in self.nested:
             own = self.nested[inner]
@@ -193,7 +195,9 @@ class Scope:
         found = joint.find(end)
         name = text_of(joint, end) or ("" if found is None else text_of(found, "link_name"))
         if not name:
-            raise ModelError(f"joint '{self.prefix}{joint.get('name', '')}' has no <{end}>; name it")
+            raise ModelError(
+                f"joint '{self.prefix}{joint.get('name', '')}' has no <{end}>; name it"
+            )
         return name
 
     def link_of(self, name: str, seen: tuple[str, ...] = ()) -> str:

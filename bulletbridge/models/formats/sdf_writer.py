@@ -5,6 +5,7 @@ and positions are counted from there.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -15,7 +16,18 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopAxis, LoopJoint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.robot import Joint, Link, Pose, Robot, Scene, Shape, free_name, listed, pose_of
+from bulletbridge.mechanism.model import Joint as MechanismJoint
+from bulletbridge.models.formats.robot import (
+    Joint,
+    Link,
+    Pose,
+    Robot,
+    Scene,
+    Shape,
+    free_name,
+    listed,
+    pose_of,
+)
 from bulletbridge.models.formats.sdf_frames import LOOP_TAG, ROTOR_TAG, SCOPE, XMLNS
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact
@@ -143,12 +155,14 @@ def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
     scene.loops = [_counted(scene, loop, q, joints) for loop in scene.loops]
 
 
-def _counted(scene: Scene, loop: FileConstraint, q: Array, joints: dict[str, object]) -> FileConstraint:
+def _counted(
+    scene: Scene, loop: FileConstraint, q: Array, joints: Mapping[str, MechanismJoint]
+) -> FileConstraint:
     """A coupling of positions that are counted from the start."""
     if not isinstance(loop, Coupling):
         return loop
     known = scene.joints()
-    at = {name: float(q[getattr(joints[name], "q")][0]) for name in loop.coefficients if name in known}
+    at = {name: float(q[joints[name].q][0]) for name in loop.coefficients if name in known}
     shift = sum(c * at[name] for name, c in loop.coefficients.items() if abs(at[name]) > REST)
     return replace(loop, offset=loop.offset - shift)
 

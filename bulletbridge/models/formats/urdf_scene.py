@@ -130,9 +130,7 @@ def _shape(tree: UrdfTree, element: Xml.Element, link: str, scale: float) -> Sha
         file = find_mesh(geometry.get("filename", ""), tree.path)
         if file is None:
             return None
-        sizes = tuple(
-            scale * x for x in tree.triple(geometry, "scale", (1.0, 1.0, 1.0), where)
-        )
+        sizes = tuple(scale * x for x in tree.triple(geometry, "scale", (1.0, 1.0, 1.0), where))
         return Shape("mesh", sizes, place, str(file), rgba)
     else:
         return None

@@ -112,7 +112,9 @@ def _inertial(inertial: Inertial | None) -> Xml.Element:
         Xml.SubElement(element, "origin", xyz=exact(inertial.com), rpy=rpy)
     Xml.SubElement(element, "mass", value=exact((mass,)))
     values = (*moments, 0.0, 0.0, 0.0)
-    Xml.SubElement(element, "inertia", {n: exact((x,)) for n, x in zip(MOMENTS, values, strict=True)})
+    Xml.SubElement(
+        element, "inertia", {n: exact((x,)) for n, x in zip(MOMENTS, values, strict=True)}
+    )
     return element
 
 
