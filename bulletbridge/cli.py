@@ -198,6 +198,14 @@ def run_a_script(
     watch: Annotated[
         bool, typer.Option("--watch", help="Measure the constraints after each step.")
     ] = False,
+    save_loops: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-loops",
+            metavar="NAME",
+            help="Write the constraints that the script makes, and its robots, to a loops file.",
+        ),
+    ] = None,
     module: Annotated[
         bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
     ] = False,
@@ -212,10 +220,14 @@ def run_a_script(
     how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
     if outcome is not None:
         return lambda: run_for_another(how, outcome)
+    if save_loops is not None and (compare or outcome is not None):
+        raise ModelError("--compare runs the script twice; save its loops in a run without it")
+    if save_loops is not None:
+        require_places(str(save_loops), None)
     if compare:
         return lambda: run_beside_bullet(how, json_file, deliver)
     watched = watch or json_file is not None
-    return lambda: run_alone(how, json_file, deliver if watched else None)
+    return lambda: run_alone(how, json_file, deliver if watched else None, save_loops)
 
 
 @app.command()
