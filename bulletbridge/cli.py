@@ -68,6 +68,9 @@ FixedBase = Annotated[
         help="Whether the base stands still; what the file says unless given.",
     ),
 ]
+RepairInertia = Annotated[
+    bool, typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have.")
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
 ]
@@ -119,6 +122,7 @@ def compare(
         bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
     ] = False,
     fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
     from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
@@ -132,7 +136,9 @@ def compare(
         names = EVERYTHING
     method = None if integrator is None else integrator.value
     plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference)
-    specs = [read_model(model, fixed_base=fixed_base) for model in models]
+    specs = [
+        read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia) for model in models
+    ]
     for spec in specs:
         tell_notes(spec.path, spec.notes)
     require_places(json_file, report)
@@ -192,6 +198,14 @@ def run_a_script(
     watch: Annotated[
         bool, typer.Option("--watch", help="Measure the constraints after each step.")
     ] = False,
+    save_loops: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-loops",
+            metavar="NAME",
+            help="Write the constraints that the script makes, and its robots, to a loops file.",
+        ),
+    ] = None,
     module: Annotated[
         bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
     ] = False,
@@ -206,20 +220,30 @@ def run_a_script(
     how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
     if outcome is not None:
         return lambda: run_for_another(how, outcome)
+    if save_loops is not None and (compare or outcome is not None):
+        raise ModelError("--compare runs the script twice; save its loops in a run without it")
+    if save_loops is not None:
+        require_places(str(save_loops), None)
     if compare:
         return lambda: run_beside_bullet(how, json_file, deliver)
     watched = watch or json_file is not None
-    return lambda: run_alone(how, json_file, deliver if watched else None)
+    return lambda: run_alone(how, json_file, deliver if watched else None, save_loops)
 
 
 @app.command()
-def inspect(model: Model, json_file: JsonFile = None, fixed_base: FixedBase = None) -> None:
+def inspect(
+    model: Model,
+    json_file: JsonFile = None,
+    fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
+) -> None:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
     from bulletbridge.models.formats.recognise import read_model
 
-    found = inspect_model(read_model(model, fixed_base=fixed_base))
+    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    found = inspect_model(spec)
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
 
@@ -246,11 +270,12 @@ def convert(
         ),
     ] = "loops",
     fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
 ) -> None:
     """Write a model as URDF and loops file, or in another format, and say what was lost."""
     from bulletbridge.models.formats.convert import convert as write
 
-    done = write(model, output, to, fixed_base=fixed_base)
+    done = write(model, output, to, fixed_base=fixed_base, repair_inertia=repair_inertia)
     for note in done.notes:
         print(f"note: {note}")
     for file in done.files:

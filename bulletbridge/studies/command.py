@@ -63,6 +63,10 @@ def sweep(
             help="Whether the base stands still; what the file says unless given.",
         ),
     ] = None,
+    repair_inertia: Annotated[
+        bool,
+        typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have."),
+    ] = False,
 ) -> None:
     """Run a model for many parameters over processes or a cluster, and keep what is measured."""
     from bulletbridge.console import progress_bars, tell_notes
@@ -92,8 +96,8 @@ def sweep(
     measures = tuple(measure or ())
     path = str(Path(model).absolute()) if is_file(Path(model)) else model
     method = cast(Integrator | None, integrator)
-    function = ModelRun(path, duration, measures, dt, every, method, fixed_base)
-    read = read_model(path, fixed_base=fixed_base)
+    function = ModelRun(path, duration, measures, dt, every, method, fixed_base, repair_inertia)
+    read = read_model(path, fixed_base=fixed_base, repair_inertia=repair_inertia)
     tell_notes(read.path, read.notes)
     function.check(points[0])
     with progress_bars() as progress:

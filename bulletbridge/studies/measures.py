@@ -40,7 +40,7 @@ class ModelRun:
         dt: Step [s], unless it is a parameter.
         every: Steps from one look at the state to the next.
         integrator: As in ``System``, its default unless given.
-        fixed_base: Whether the robot's base is part of the world; None for what its file says.
+        fixed_base, repair_inertia: As of ``bulletbridge.load``.
     """
 
     model: str
@@ -50,6 +50,7 @@ class ModelRun:
     every: int = 1
     integrator: Integrator | None = None
     fixed_base: bool | None = None
+    repair_inertia: bool = False
 
     def __call__(self, parameters: Mapping[str, float]) -> dict[str, float]:
         """What is measured of one run.
@@ -91,7 +92,9 @@ class ModelRun:
         return f"{asdict(self)} {digests}"
 
     def _spec(self) -> ModelSpec:
-        return read_model(self.model, fixed_base=self.fixed_base)
+        return read_model(
+            self.model, fixed_base=self.fixed_base, repair_inertia=self.repair_inertia
+        )
 
     def _steps(self, parameters: Mapping[str, float]) -> int:
         return max(1, round(self.duration / parameters.get("dt", self.dt)))

@@ -67,6 +67,7 @@ def convert(
     to: str = "loops",
     *,
     fixed_base: bool | None = None,
+    repair_inertia: bool = False,
 ) -> Converted:
     """Write a model in another format.
 
@@ -76,6 +77,7 @@ def convert(
         to: One of ``WRITERS``: ``loops`` for a loops file with its URDF, ``loop_joint`` for a
             URDF that has its loops in it, as Isaac Sim reads them, ``mjcf``, ``sdf``.
         fixed_base: As ``load`` takes it.
+        repair_inertia: As ``load`` takes it.
 
     Raises:
         ModelError: The model cannot be read or written, or would be overwritten.
@@ -83,7 +85,10 @@ def convert(
     """
     if to not in WRITERS:
         raise ModelError(f"'{to}' is no format that is written; there are {', '.join(WRITERS)}")
-    spec = model if isinstance(model, ModelSpec) else read_model(model, fixed_base=fixed_base)
+    if isinstance(model, ModelSpec):
+        spec = model
+    else:
+        spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
     path = Path(output)
     for ending in ENDINGS:
         path = path.with_name(path.name.removesuffix(ending)) if path.name else path

@@ -12,6 +12,7 @@ from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
 
 Reader = Callable[[Path, Path], ModelSpec]
@@ -46,7 +47,11 @@ FORMATS: tuple[Format, ...] = (
 
 
 def read_model(
-    model: str | Path, folder: Path | None = None, *, fixed_base: bool | None = None
+    model: str | Path,
+    folder: Path | None = None,
+    *,
+    fixed_base: bool | None = None,
+    repair_inertia: bool = False,
 ) -> ModelSpec:
     """A model in any format.
 
@@ -55,6 +60,8 @@ def read_model(
         folder: Where URDFs that are made on the way go; None for one that goes with the process.
         fixed_base: Whether the robot's base is part of the world; None for what the file says,
             and a floating one, as of ``loadURDF``, where it says nothing.
+        repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
+            can (``models/nearest_inertia.py``); they are an error otherwise.
 
     Raises:
         ModelError: There is no such model, or something in it that cannot be modelled.
@@ -62,11 +69,10 @@ def read_model(
     """
     path = find(model)
     form = format_of(path)
-    if form is None:
-        spec = read_loops(path)
-    else:
-        spec = form.read(path, folder or scratch_folder(path))
-    return _with_base(spec, fixed_base, form is None or form.says_base)
+    folder = folder or scratch_folder(path)
+    spec = read_loops(path) if form is None else form.read(path, folder)
+    spec = _with_base(spec, fixed_base, form is None or form.says_base)
+    return with_nearest_inertias(spec, folder) if repair_inertia else spec
 
 
 def format_of(path: Path) -> Format | None:
