@@ -162,8 +162,7 @@ def _joint(joint: Joint) -> Xml.Element:
     Xml.SubElement(element, "child", link=joint.child)
     if kind == "fixed":
         return element
-    if kind != "spherical":
-        Xml.SubElement(element, "axis", xyz=exact(joint.axis))
+    Xml.SubElement(element, "axis", xyz=exact(joint.axis))  # Bullet asks a spherical one for it too
     if kind in ("revolute", "prismatic"):
         lower, upper = joint.limits
         drive = [x if np.isfinite(x) else UNSAID for x in (joint.effort, joint.velocity)]
