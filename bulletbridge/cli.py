@@ -104,6 +104,9 @@ def compare(
     reference: Annotated[
         bool, typer.Option("--reference", help="Measure trajectories against converged DOP853.")
     ] = False,
+    limits: Annotated[
+        bool, typer.Option("--limits/--no-limits", help="Whether joint limits act, in both.")
+    ] = True,
     json_file: JsonFile = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
@@ -124,7 +127,7 @@ def compare(
     if "all" in names:
         names = EVERYTHING
     method = None if integrator is None else integrator.value
-    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference)
+    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference, limits)
     specs = [read_loops(find(model)) for model in models]
     require_places(json_file, report)
     if gui:

@@ -7,6 +7,7 @@ from typing_extensions import Unpack
 
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.constraints.encode import Constraint
+from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.system.system import System
 
@@ -18,6 +19,7 @@ def attach(
     *,
     joint_damping: bool = True,
     link_damping: float = 0.0,
+    joints: Mapping[str, JointProperties] | None = None,
     **options: Unpack[SystemOptions],
 ) -> System:
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
@@ -31,6 +33,7 @@ def attach(
         client: Physics client.
         joint_damping: Whether the URDF's joint damping acts.
         link_damping: Damping of every link as Bullet applies it [1/s]; Bullet's default is 0.04.
+        joints: Armature, damping, friction and limits in the place of the URDF's, by joint.
         options: Everything that ``System`` takes.
 
     Raises:
@@ -40,4 +43,5 @@ def attach(
     world = read_bullet(bodies, client, joint_damping=joint_damping, link_damping=link_damping)
     parameters = pybullet.getPhysicsEngineParameters(physicsClientId=client)
     options.setdefault("dt", parameters["fixedTimeStep"])
-    return System(world.mechanism, constraints, world=world, **options)
+    mechanism = with_joint_properties(world.mechanism, joints or {})
+    return System(mechanism, constraints, world=world, **options)
