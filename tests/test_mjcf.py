@@ -13,7 +13,7 @@ ROUND_OFF = 1e-10
 
 HINGES = """
 <body name="upper" pos="0.1 0.2 0.3" euler="20 30 40">
-  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25"/>
+  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25" armature="0.2"/>
   <joint name="twist" pos="-0.1 0.02 0.04" axis="0 1 1" stiffness="3" springref="-40" ref="10"/>
   <joint name="slide" type="slide" axis="0 0.6 0.8" ref="0.2" stiffness="7" springref="0.1"/>
   <geom type="capsule" fromto="0 0 0 0.3 0.1 0.2" size="0.04"/>
@@ -26,7 +26,7 @@ HINGES = """
 </body>"""
 BALLS = """
 <body name="rod" pos="0 0 1">
-  <joint name="hang" type="ball" pos="0.02 0.03 0.01" damping="0.4"/>
+  <joint name="hang" type="ball" pos="0.02 0.03 0.01" damping="0.4" armature="0.05"/>
   <inertial pos="0.2 0 0" quat="0.8 0.2 0.3 -0.1" mass="0.5" diaginertia="0.01 0.02 0.025"/>
   <body name="bob" pos="0.4 0 0" axisangle="1 1 0 35">
     <joint name="wrist" type="ball" stiffness="2"/><geom size="0.05" mass="0.2" pos="0.1 0 0"/>

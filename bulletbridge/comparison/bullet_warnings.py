@@ -19,13 +19,6 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
         found += from_file(body, prefix)
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
     mechanism = loaded.system.mechanism
-    limited = [
-        f"{name} [{joint.lower:g}, {joint.upper:g}]"
-        for name, joint in mechanism.joints.items()
-        if math.isfinite(joint.lower) or math.isfinite(joint.upper)
-    ]
-    if limited:
-        found.append(f"limits act in Bullet's steps, they do not in ours: {', '.join(limited)}")
     found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
     return tuple(found)
 

@@ -141,4 +141,14 @@ def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
             notes.append(
                 f"joint '{name}' leaves its limits [{joint.lower:g}, {joint.upper:g}]; {acts}"
             )
+    if solver in NATIVE:
+        ignored = [
+            f"'{name}'"
+            for name, joint in loaded.system.mechanism.joints.items()
+            if joint.friction or np.any(loaded.system.mechanism.axes["armature"][joint.v])
+        ]
+        if ignored:
+            notes.append(
+                f"Bullet knows neither armature nor friction of joints: {', '.join(ignored)}"
+            )
     return tuple(notes)

@@ -137,7 +137,8 @@ def loaded_reactions(
     """Reactions of all constraints with the forces within bounds of the last step, at its start."""
     solver = step.solver
     q, v, t = step.start
-    tau = step.tau + force_of_inequalities(step)
+    damping = solver.axes["damping"]
+    tau = step.tau + force_of_inequalities(step) + damping * (v - solver.v)  # by the end's rates
     terms = solver.terms(q, v, t)
     split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)

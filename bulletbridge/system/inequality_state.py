@@ -27,7 +27,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
 )
 from bulletbridge.system.evaluation import Reaction
-from bulletbridge.system.options import WITH_INEQUALITIES, ImpulseSolver, Integrator, World
+from bulletbridge.system.options import WITH_INEQUALITIES, ImpulseSolver, Integrator, Limits, World
 
 NEED_EULER = (
     "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
@@ -47,7 +47,7 @@ class InequalityState(Reconfigurable):
     _given_integrator: Integrator | None
 
     def _set_inequalities(
-        self, world: World | None, contacts: bool, limits: bool, impulse_solver: ImpulseSolver
+        self, world: World | None, contacts: bool, limits: Limits, impulse_solver: ImpulseSolver
     ) -> None:
         """Take the options of ``System``.
 
@@ -62,9 +62,9 @@ class InequalityState(Reconfigurable):
                 f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
                 " the chain of segments without 'beams'"
             )
-        self._with_contacts, self._limits = contacts, limits
+        self._with_contacts, self._limits = contacts, bool(limits)
         self._inequalities = inequality_constraints_of(self.mechanism, self.constraints)
-        self._always_inequalities = contacts or limits or self._inequalities.any
+        self._always_inequalities = contacts or self._inequalities.any or limits == "always"
         self.motors = Motors(self.mechanism, self._inequalities.loop_axes)
         force_limited, axis_rows = (
             self._inequalities.force_limited,
@@ -214,10 +214,13 @@ class InequalityState(Reconfigurable):
     def _require_euler(self) -> None:
         """Refuse forces within bounds under an integrator or formulation that does not have them.
 
+        Limits alone act in those steps that would lead beyond one.
+
         Raises:
             ModelError: Another integrator was given, or another formulation.
         """
-        if self._python is not None or self._given_integrator not in (None, WITH_INEQUALITIES):
+        other = self._given_integrator not in (None, WITH_INEQUALITIES)
+        if self._python is not None or (other and self._has_inequalities):
             raise ModelError(NEED_EULER)
 
     def set_max_force(self, name: str, force: float) -> None:

@@ -12,6 +12,7 @@ from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.constraints.joints import JointModel
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.workspace import Terms
+from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.load import with_forces
 from bulletbridge.models.modal_beams import read_world
@@ -35,7 +36,8 @@ def unassembled(spec: ModelSpec) -> bb.System:
     client = connect_direct()
     try:
         world = read_world(spec, load_bodies(spec, client), client)
-        mechanism = with_forces(world.mechanism, spec.forces)
+        mechanism = with_joint_properties(world.mechanism, spec.joints)
+        mechanism = with_forces(mechanism, spec.forces)
         return bb.System(mechanism, (*spec.constraints, *spec.elements), springs="explicit")
     finally:
         disconnect(client)

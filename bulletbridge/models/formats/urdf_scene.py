@@ -47,6 +47,12 @@ def scene_of(spec: ModelSpec) -> Scene:
         gravity=spec.gravity,
     )
     joints = scene.joints()
+    for name, given in spec.joints.items():
+        joint = joints[name]
+        joint.armature = given.armature or 0.0
+        joint.damping = joint.damping if given.damping is None else given.damping
+        joint.friction = joint.friction if given.friction is None else given.friction
+        joint.limits = given.limits or joint.limits
     for force in spec.forces:
         joint = joints[force.joint]
         joint.add_spring(force.stiffness, force.rest, force.damping)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.formats.robot import Inertial, Joint, Link, Pose, Robot, Scene, Shape
 from bulletbridge.models.model_spec import BodySpec, JointForce, ModelSpec
 from bulletbridge.numerics.records import Array
@@ -64,6 +65,11 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         scene.start_guess,
         joint_friction=any(joint.friction for joint in joints.values()),
         elements=tuple(scene.elements),
+        joints={
+            name: JointProperties(armature=joint.armature)
+            for name, joint in joints.items()
+            if joint.armature
+        },
         notes=tuple(scene.notes),
     )
 
