@@ -107,7 +107,7 @@ def watching(system: bb.System) -> Watch:
     client = system.world.client
     model, watch = WATCHED[client]
     if watch is None:
-        watch = Watch(client, system, read_loops(find(model)).actuated)
+        watch = Watch(client, system, read_model(model).actuated)
         WATCHED[client] = model, watch
     return watch
 

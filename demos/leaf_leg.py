@@ -27,7 +27,7 @@ def unexplained(dt: float, gui: bool = False) -> tuple[float, float]:
 
 def main(gui: bool = False) -> float:
     """Return the share of the dampers' work that is unaccounted for."""
-    error, gap = unexplained(1e-3, gui)
+    error, gap = unexplained(2.5e-4, gui)
     print(f"unaccounted for {error:.1e} of the dampers' work, gap {gap:.0e} m")
     return error
 
