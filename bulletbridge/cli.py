@@ -253,9 +253,9 @@ def inspect(
 @app.command()
 def models() -> None:
     """List the bundled models."""
-    from bulletbridge.models.bundled import bundled
+    from bulletbridge.models.bundled import bundled, examples
 
-    for name, path in sorted(bundled().items()):
+    for name, path in sorted((bundled() | examples()).items()):
         print(f"{name:20} {path}")
 
 

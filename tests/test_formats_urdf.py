@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel
-from bulletbridge.errors import BulletBridgeWarning, LoopFileError, ModelError
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
 from bulletbridge.models.bundled import bundled, find
 from bulletbridge.models.formats.convert import WRITERS, convert
 from bulletbridge.models.formats.recognise import read_model
@@ -334,6 +335,54 @@ def test_converted_files_say_what_was_lost(put, tmp_path):
         convert(path, path)
     with pytest.raises(ModelError, match="no format that is written; there are"):
         convert(path, tmp_path / "x", "usd")
+
+
+def test_a_floating_joint_to_the_world_is_a_floating_base(put):
+    floating = joint("free", "world", "torso", kind="floating")
+    text = chain("", root="torso").replace("</robot>", f'<link name="world"/>{floating}</robot>')
+    with pytest.warns(BulletBridgeWarning, match="a floating joint"), load(put(text)) as loaded:
+        assert loaded.system.mechanism.nv == 7
+        # the pose is that of the joint: assembly has nothing to move
+        assert loaded.spec.bodies[0].xyz == (0.3, 0.0, 0.1)
+
+
+def test_a_base_that_was_given_a_pose_stays_there(tmp_path):
+    """An arm pinned to a point of the world, within its reach and beyond it."""
+    (tmp_path / "arm.urdf").write_text(chain("", "", root="torso"))
+    base = Rotation.from_euler("xyz", [0.0, 0.3, 0.0])
+    hinge = Rotation.from_euler("xyz", [0.0, 0.0, 0.2]) * Rotation.from_euler("y", 0.4)
+    elbow = np.array([0.3, 0.0, 0.1])  # place of each joint on the link above
+    tip = [0.0, 0.0, 1.0] + base.apply(elbow + hinge.apply(elbow))
+    text = """bulletbridge: 1
+urdf: arm.urdf
+base: {xyz: [0, 0, 1], rpy: [0, 0.3, 0]}
+loops: [{name: pin, type: ball, a: {link: l1}, b: {link: world, xyz: %s}}]
+start: {guess: {%s}}
+"""
+    path = tmp_path / "arm.loops.yaml"
+    path.write_text(text % (tip.tolist(), "j0: 0.1"))
+    with load(path) as loaded:
+        assert "base" not in {move.joint for move in loaded.assembly.moved}
+    path.write_text(text % ([5.0, 0.0, 1.0], "j0: 0.1"))
+    with pytest.raises(AssemblyError, match="the base was held where the file places it"):
+        load(path)
+    path.write_text(text % ([5.0, 0.0, 1.0], "base: [0, 0, 1, 0, 0, 0, 1]"))
+    with load(path) as loaded:
+        assert "base" in {move.joint for move in loaded.assembly.moved}
+
+
+def test_the_bundled_gripper_follows_its_driver():
+    with load("mimic_gripper", limits=True, contacts=True) as loaded:
+        system = loaded.system
+        assert loaded.spec.actuated == ("left_driver",) and system.dof == 1
+        system.motors.set("left_driver", velocity=1.0, force=0.5)
+        system.run(0.5)
+        q = {name: system.q[one.q.start] for name, one in system.mechanism.joints.items()}
+        lead = q["left_driver"]
+        for name, position in q.items():
+            sign = -1.0 if name.endswith("finger") else 1.0
+            assert abs(position - sign * lead) < 1e-13
+        assert 0.3 < lead <= 0.8 + 1e-9  # half a second at 1 rad/s, but for the pads that meet
 
 
 def test_bundled_names_stay_names():

@@ -32,7 +32,7 @@ gear = p.createConstraint(other, 0, other, 1, p.JOINT_GEAR, [0, 1, 0], [0, 0, 0]
 p.changeConstraint(gear, gearRatio=-1.5, erp=0.2, relativePositionTarget=0.1)
 for _ in range(20):
     p.stepSimulation()
-print("final", [p.getJointState(robot, j)[0] for j in range(3)])
+p.disconnect()
 """
 
 
@@ -78,7 +78,8 @@ def test_a_program_without_constraints_saves_nothing(tmp_path, capfd):
     from bulletbridge.cli import run
 
     script = tmp_path / "script.py"
-    script.write_text("import pybullet as p\np.connect(p.DIRECT)\np.stepSimulation()\n")
+    steps = ("import pybullet as p", "p.connect(p.DIRECT)", "p.stepSimulation()", "p.disconnect()")
+    script.write_text("\n".join(steps))
     assert run(["run", "--save-loops", str(tmp_path / "saved"), str(script)]) == 0
     assert "is not written: no step had a constraint" in capfd.readouterr().err
     assert run(["run", "--compare", "--save-loops", "x", str(script)]) == 2

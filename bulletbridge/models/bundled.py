@@ -4,30 +4,40 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from bulletbridge.errors import ModelError
+from bulletbridge.models.descriptions import find_description
 from bulletbridge.models.urdf_file import is_file
 
 ENDING = ".loops.yaml"
-FORMATS, OTHERS = "formats", (".xml", ".sdf")
-"""Folder of the bundled models that are no loops files, and how these end."""
+SOURCES = (".py", ".md")
+"""Endings of what is no robot beside the examples."""
 PACKAGE = Path(__file__).parents[1]
 
 
 def bundled() -> dict[str, Path]:
-    """Files of the bundled models by name: loops files, MJCF and SDF."""
+    """Loops files of the bundled models by name."""
     folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
     folder = next((place for place in folders if place.is_dir()), folders[0])
-    ends = [f"*{ENDING}", f"*/*{ENDING}", *(f"{FORMATS}/*{ending}" for ending in OTHERS)]
-    files = sorted((path for end in ends for path in folder.glob(end)), key=lambda path: path.name)
-    return {path.name.removesuffix(ENDING).removesuffix(path.suffix): path for path in files}
+    files = [*folder.glob(f"*{ENDING}"), *folder.glob(f"*/*{ENDING}")]
+    return {path.name.removesuffix(ENDING): path for path in sorted(files, key=lambda p: p.name)}
+
+
+def examples() -> dict[str, Path]:
+    """Bundled robots in other formats than loops files, by name."""
+    folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")
+    folder = next((place for place in folders if place.is_dir()), folders[0]) / "formats"
+    files = (path for path in folder.glob("*") if path.suffix not in SOURCES and path.is_file())
+    return {path.stem: path for path in sorted(files)}
 
 
 def find(model: str | Path) -> Path:
-    """The file of a bundled name, or of a path; for a URDF the loops file beside it, if any.
+    """The file of a bundled name, of a path, or of a robot of ``robot_descriptions``.
+
+    For a URDF it is the loops file beside it, if there is one.
 
     Raises:
         ModelError: There is none; the message says what there is.
     """
-    known = bundled()
+    known = bundled() | examples()
     if str(model) in known:
         return known[str(model)]
     path = Path(model)
@@ -36,6 +46,9 @@ def find(model: str | Path) -> Path:
         return beside if is_file(beside) else path
     if is_file(path):
         return path
+    described = find_description(str(model))
+    if described is not None:
+        return described
     if path.suffix or len(path.parts) > 1:
         raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")
     near = get_close_matches(str(model), known, n=3, cutoff=0.4)

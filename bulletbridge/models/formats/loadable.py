@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_tree import UrdfTree, end
@@ -37,6 +38,35 @@ def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
         element.set("type", "spherical")
         found[name] = DRAKE_JOINTS[kind]
     return found
+
+
+def take_out_foreign(tree: UrdfTree) -> bool:
+    """Remove elements and attributes with a prefix, which strict readers choke on; whether any."""
+    found = False
+    for element in tree.robot.iter():
+        for child in [child for child in element if ":" in str(child.tag)]:
+            element.remove(child)
+            found = True
+        for key in [key for key in element.attrib if ":" in key]:
+            found = found or not key.startswith("xmlns:")
+            del element.attrib[key]
+    return found
+
+
+def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
+    """Let the base float where a floating joint joins it to the world; Bullet would hold it.
+
+    Returns:
+        Where it starts, xyz [m] and rpy [rad]; None where there is no such joint.
+    """
+    root = tree.root
+    below = [joint for joint in tree.robot.iterfind("joint") if end(joint, "parent") == root]
+    held = tree.links[root].find("inertial") is not None
+    if held or len(below) != 1 or below[0].get("type") != "floating":
+        return None
+    tree.robot.remove(tree.links[root])
+    tree.robot.remove(below[0])
+    return tree.origin(below[0].find("origin"), f"joint '{below[0].get('name')}'")
 
 
 def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:

@@ -6,19 +6,24 @@ from pathlib import Path
 from bulletbridge.constraints.joints import LoopJoint
 from bulletbridge.models.formats.loadable import (
     empty_frames,
+    free_base,
     retype,
     settle_meshes,
     take_drake_joints,
+    take_out_foreign,
     write_urdf,
 )
 from bulletbridge.models.formats.loop_tags import loops_in
 from bulletbridge.models.formats.mimic import Mimic, couplings_of, limit_notes, mimics_of
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
-from bulletbridge.models.model_spec import BodySpec, ModelSpec
+from bulletbridge.models.model_spec import ORIGIN, BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import check_tree
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import read_xml
+
+GENERIC = ("robot", "model")
+"""Names of files that tell nothing: the folder's is taken."""
 
 
 def read_robot(path: Path, folder: Path) -> ModelSpec:
@@ -44,18 +49,21 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     notes = [*in_file.notes, *sidecar.notes, *retype(tree, retyped)]
     mimics = mimics_of(tree)
     notes += limit_notes(tree, mimics)
+    foreign, loose = take_out_foreign(tree), free_base(tree)
+    if loose is not None:
+        notes.append("the base floats, for a floating joint joins it to the world")
     frames = empty_frames(tree)
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()
-    if retyped or frames or moved:
+    if retyped or foreign or loose is not None or frames or moved:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart(in_file.loops, sidecar.loops)
     return ModelSpec(
-        path.stem,
+        path.parent.name if path.stem in GENERIC else path.stem,
         path,
-        (BodySpec("robot", urdf, _stands_still(tree)),),
+        (BodySpec("robot", urdf, _stands_still(tree), *(loose or (ORIGIN, ORIGIN))),),
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
         actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
         start_guess=_start(tree, mimics),
