@@ -8,6 +8,7 @@ import numpy as np
 from _show import play, run, window
 
 import bulletbridge as bb
+from bulletbridge.models.formats.recognise import read_model
 
 CYLINDERS = ("boom_cylinder", "stick_cylinder", "bucket_cylinder")
 REACH = {"boom_cylinder": 0.15, "stick_cylinder": -0.2, "bucket_cylinder": 0.1}  # [m]
@@ -23,10 +24,12 @@ def potential(system: bb.System, lengths: dict[str, float]) -> float:
 def main(gui: bool = False) -> float:
     """Return the largest relative difference of the three forces."""
     with window(gui, "excavator") as client:
-        system = bb.load("excavator", client, dt=1 / 240).system
+        system = bb.load(read_model("excavator"), client, dt=1 / 240).system
         slopes: list[float] = []
         for name in CYLINDERS:
-            ends = [potential(system, REACH | {name: REACH[name] + k * STEP}) for k in (-2, -1, 1, 2)]
+            ends = [
+                potential(system, REACH | {name: REACH[name] + k * STEP}) for k in (-2, -1, 1, 2)
+            ]
             slopes.append(float(np.dot([1.0, -8.0, 8.0, -1.0], ends)) / (12.0 * STEP))
         system.assemble(REACH)
         rest = np.zeros(system.mechanism.nv)

@@ -9,14 +9,17 @@ from _show import play, run, window
 from scipy.integrate import simpson
 
 import bulletbridge as bb
+from bulletbridge.models.formats.recognise import read_model
 
 DURATION = 0.5  # [s]
 
 
 def unexplained(dt: float, gui: bool = False) -> tuple[float, float]:
-    """Energy [J] that is neither there nor in the dampers, over what these took; largest gap [m]."""
+    """Energy that is neither there nor in the dampers, over what these took; largest gap [m]."""
     with window(gui, "leaf_leg") as client:
-        system = bb.load("leaf_leg", client, dt=dt, integrator="rk4", limits=False).system
+        system = bb.load(
+            read_model("leaf_leg"), client, dt=dt, integrator="rk4", limits=False
+        ).system
         before, v = system.evaluate(), [system.v]
         fall = play(system, DURATION, gui)
         after = system.evaluate()

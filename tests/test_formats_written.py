@@ -15,8 +15,34 @@ from bulletbridge.numerics.records import Array
 
 TO_MUJOCO, ROUND_TRIP = 1e-10, 1e-12
 """Relative: MuJoCo's own frames, and round-off of poses that pass through Euler angles."""
-MUJOCO = ("four_bar", "minitaur", "two_arms", "gripper", "stewart", "triple_slider_crank")
-SDF = ("four_bar", "space_arm", "two_arms", "stewart", "bricard", "gripper", "ball_chain")
+MUJOCO = (
+    "four_bar",
+    "minitaur",
+    "two_arms",
+    "gripper",
+    "stewart",
+    "triple_slider_crank",
+    "leaf_leg",
+)
+SDF = (
+    "four_bar",
+    "space_arm",
+    "two_arms",
+    "stewart",
+    "bricard",
+    "gripper",
+    "ball_chain",
+    "excavator",
+)
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+@pytest.mark.parametrize("name", ["leaf_leg", "excavator"])
+def test_bundled_robots_in_other_formats_stay_closed(name: str) -> None:
+    with load(name, dt=1 / 240) as model:
+        model.system.run(1.0)
+        gaps = model.system.evaluate().gaps
+    assert max(max(gap.kept_metres, gap.kept_radians) for gap in gaps) < 1e-12
 
 
 @pytest.mark.parametrize("name", MUJOCO)

@@ -1,19 +1,27 @@
 """MJCF read by us and by MuJoCo: the same equations of motion, feature by feature."""
 
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
-from support.mujoco_models import Oracle, random_state, unassembled
+import trimesh
+from scipy.spatial.transform import Rotation
+from support.mujoco_models import Oracle, mujoco, random_state, unassembled
 
+import bulletbridge as bb
+from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.mjcf import read_mjcf
+from bulletbridge.models.formats.urdf_scene import scene_of
+from bulletbridge.models.model_spec import ModelSpec
 
 ROUND_OFF = 1e-10
 """Relative; Bullet keeps the numbers of a URDF to 1e-15, poses pass through Euler angles."""
 
 HINGES = """
 <body name="upper" pos="0.1 0.2 0.3" euler="20 30 40">
-  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25" armature="0.2"/>
+  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25"
+    armature="0.2"/>
   <joint name="twist" pos="-0.1 0.02 0.04" axis="0 1 1" stiffness="3" springref="-40" ref="10"/>
   <joint name="slide" type="slide" axis="0 0.6 0.8" ref="0.2" stiffness="7" springref="0.1"/>
   <geom type="capsule" fromto="0 0 0 0.3 0.1 0.2" size="0.04"/>
@@ -80,6 +88,9 @@ TENDONS = """<tendon>
     <site site="s1"/><site site="s2"/></spatial>
 </tendon>"""
 
+ARM = """<body name="arm" pos="0 0 1"><joint name="j" axis="0 1 0" range="-60 80"/>
+<inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>{geom}</body>"""
+
 
 def write(folder: Path, worldbody: str, more: str = "", settings: str = "") -> Path:
     path = folder / "robot.xml"
@@ -125,3 +136,116 @@ def test_equalities_are_those_of_mujoco(equality: str, tmp_path: Path) -> None:
 def test_compiler_rules_and_defaults_are_those_of_mujoco(settings: str, tmp_path: Path) -> None:
     bodies = HINGES.format(tip='<geom size="0.1"/>')
     require_equal(write(tmp_path, bodies, settings=settings), tmp_path)
+
+
+def said(spec: ModelSpec, words: str) -> bool:
+    return any(words in note for note in spec.notes)
+
+
+def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> None:
+    keys = """<keyframe><key name="home" qpos="1 2 3 0 0 0.6 0.8 0.5"/>
+    <key name="other" qpos="0 0 0 1 0 0 0 0"/></keyframe>"""
+    spec = read_mjcf(write(tmp_path, FREE, keys), tmp_path)
+    with bb.load(spec) as model:
+        q, joints = model.system.q, model.system.mechanism.joints
+        link = model.system.kinematics().point(bb.Frame("craft"))
+    assert q[joints["hinge"].q] == pytest.approx(0.5)
+    np.testing.assert_allclose(link.p_W, (1.0, 2.0, 3.0), atol=1e-12)
+    np.testing.assert_allclose(
+        Rotation.from_matrix(link.R_W).as_quat(), (0, 0.6, 0.8, 0), atol=1e-12
+    )
+    assert said(spec, "'home', the first one; others: other")
+
+
+def test_joints_start_where_mujoco_draws_them(tmp_path: Path) -> None:
+    path = write(tmp_path, HINGES.format(tip=""))
+    spec = read_mjcf(path, tmp_path)
+    with bb.load(spec) as model:
+        q = model.system.q
+    np.testing.assert_allclose(q, mujoco.MjModel.from_xml_path(str(path)).qpos0, atol=1e-12)
+
+
+def test_limits_friction_and_drives_are_those_of_the_file(tmp_path: Path) -> None:
+    drives = """<actuator><motor joint="j" gear="20" ctrlrange="-1 1" forcerange="-2 2"/>
+    <position name="servo" joint="j" kp="7"/></actuator>"""
+    text = ARM.format(geom="").replace("range", 'frictionloss="0.3" range')
+    spec = read_mjcf(write(tmp_path, text, drives, '<compiler autolimits="true"/>'), tmp_path)
+    joint = unassembled(spec).mechanism.joint("j")
+    assert (joint.lower, joint.upper) == pytest.approx(np.radians((-60, 80)))
+    assert joint.friction == 0.3 and spec.joint_friction
+    assert spec.actuated == ("j",)
+    assert said(spec, "servo (force = 7 control -7 position)")
+    limit = Xml.parse(spec.bodies[0].urdf).getroot().find("joint[@name='j']/limit")
+    assert limit is not None and float(limit.get("effort", "")) == 40.0
+
+
+def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
+    asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
+    mesh = '<geom type="mesh" mesh="m"/>'
+    spec = read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset), tmp_path)
+    assert said(spec, "shapes of arm are left out")
+    bare = ARM.format(geom=mesh).replace("<inertial", "<!--").replace('0.02"/>', "-->")
+    with pytest.raises(ModelError, match="body 'arm' is that of mesh 'm', whose file is not there"):
+        read_mjcf(write(tmp_path, bare, asset), tmp_path)
+
+
+def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:
+    """MuJoCo moves vertices to their centre and turns them; URDF does not."""
+    box = trimesh.creation.box((1.0, 0.4, 0.2))
+    box.apply_transform(trimesh.transformations.rotation_matrix(0.7, (1, 2, 3)))
+    box.apply_translation((0.3, -0.2, 0.5))
+    box.export(tmp_path / "box.stl")
+    geom = '<geom type="mesh" mesh="m" pos="0.1 0.2 0.3" euler="10 20 30" mass="0"/>'
+    asset = '<asset><mesh name="m" file="box.stl" scale="0.5 0.5 0.5"/></asset>'
+    path = write(tmp_path, ARM.format(geom=geom), asset)
+    (shape,) = scene_of(read_mjcf(path, tmp_path)).robots[0].links["arm"].collisions
+    vertices = np.array(box.vertices) * shape.size @ shape.place.R.T + shape.place.p
+    model = mujoco.MjModel.from_xml_path(str(path))
+    R = Rotation.from_quat(np.roll(model.geom_quat[0], -1)).as_matrix()
+    theirs = model.mesh_vert @ R.T + model.geom_pos[0]
+    distances = np.linalg.norm(vertices[:, None] - theirs[None], axis=2).min(axis=1)
+    assert distances.max() < 1e-6  # vertices are of single precision, in the file and in MuJoCo
+
+
+def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "robot" / "part.xml", tmp_path / "secret.xml"
+    inside.parent.mkdir()
+    for file in (inside, outside):
+        file.write_text(f"<mujoco><worldbody>{ARM.format(geom='')}</worldbody></mujoco>")
+    path = write(inside.parent, "", '<include file="part.xml"/>')
+    assert unassembled(read_mjcf(path, tmp_path)).mechanism.nv == 1
+    path = write(inside.parent, "", '<include file="../secret.xml"/>')
+    with pytest.raises(ModelError, match="from outside its folder"):
+        read_mjcf(path, tmp_path)
+
+
+LOST = {
+    '<equality><connect active="false" body1="arm" anchor="0 0 0"/></equality>': "not active",
+    '<equality><joint joint1="j" polycoef="0 0 1 0 0"/></equality>': "",
+    "<worldbody><light/><camera/></worldbody>": "left out: 1 camera, 1 light",
+    '<option density="1.2"/>': "forces of air or water",
+    '<option><flag gravity="disable"/></option>': "gravity is switched off",
+}
+
+
+@pytest.mark.parametrize("more", LOST)
+def test_what_is_lost_is_said(more: str, tmp_path: Path) -> None:
+    spec = read_mjcf(write(tmp_path, ARM.format(geom=""), more), tmp_path)
+    assert said(spec, LOST[more])
+    assert not spec.constraints or "polycoef" in more
+
+
+def test_a_polynomial_is_no_coupling(tmp_path: Path) -> None:
+    two = ARM.format(geom="") + ARM.format(geom="").replace('"arm"', '"two"').replace('"j"', '"k"')
+    more = '<equality><joint name="p" joint1="j" joint2="k" polycoef="0 1 2 0 0"/></equality>'
+    spec = read_mjcf(write(tmp_path, two, more), tmp_path)
+    assert not spec.constraints and said(spec, "'p' of 'k' and 'j' is a polynomial (0 1 2 0 0)")
+
+
+def test_files_that_mujoco_refuses_are_one_error(tmp_path: Path) -> None:
+    path = write(tmp_path, '<body name="b"><joint/><geom type="bendy" size="1"/></body>')
+    with pytest.raises(ModelError, match="MuJoCo cannot read"):
+        read_mjcf(path, tmp_path)
+    light = '<body name="b"><joint/></body>'
+    with pytest.raises(ModelError, match="mass and inertia of moving bodies must be larger"):
+        read_mjcf(write(tmp_path, light), tmp_path)
