@@ -15,7 +15,7 @@ import typer
 import bulletbridge
 from bulletbridge.bench.command import bench
 from bulletbridge.bullet.quiet import quiet_bullet
-from bulletbridge.console import deliver, progress_bars, require_places
+from bulletbridge.console import deliver, progress_bars, require_places, tell_notes
 from bulletbridge.errors import (
     BulletBridgeError,
     BulletBridgeWarning,
@@ -60,7 +60,17 @@ class ModeName(str, Enum):
 
 Dt = Annotated[float, typer.Option("--dt", help="Step [s].")]
 Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
-Model = Annotated[str, typer.Argument(help="Bundled name or path of a loops file.")]
+Model = Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")]
+FixedBase = Annotated[
+    bool | None,
+    typer.Option(
+        "--fixed-base/--floating-base",
+        help="Whether the base stands still; what the file says unless given.",
+    ),
+]
+RepairInertia = Annotated[
+    bool, typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have.")
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
 ]
@@ -83,7 +93,7 @@ def options(
 
 @app.command()
 def compare(
-    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of loops files.")],
+    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of robots' files.")],
     dt: Dt = 1 / 240,
     duration: Duration = 10.0,
     integrator: Annotated[
@@ -114,21 +124,26 @@ def compare(
     gui: Annotated[
         bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
     ] = False,
+    fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
     from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
     from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
     from bulletbridge.comparison.results import Comparison
     from bulletbridge.comparison.tables import print_results, wide_console
-    from bulletbridge.models.bundled import find
-    from bulletbridge.models.loops_file import read_loops
+    from bulletbridge.models.formats.recognise import read_model
 
     names = tuple(solver) if solver else SOLVERS
     if "all" in names:
         names = EVERYTHING
     method = None if integrator is None else integrator.value
     plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference, limits)
-    specs = [read_loops(find(model)) for model in models]
+    specs = [
+        read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia) for model in models
+    ]
+    for spec in specs:
+        tell_notes(spec.path, spec.notes)
     require_places(json_file, report)
     if gui:
         from bulletbridge.comparison.window.viewer import require_display, view
@@ -186,6 +201,14 @@ def run_a_script(
     watch: Annotated[
         bool, typer.Option("--watch", help="Measure the constraints after each step.")
     ] = False,
+    save_loops: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-loops",
+            metavar="NAME",
+            help="Write the constraints that the script makes, and its robots, to a loops file.",
+        ),
+    ] = None,
     module: Annotated[
         bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
     ] = False,
@@ -200,29 +223,66 @@ def run_a_script(
     how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
     if outcome is not None:
         return lambda: run_for_another(how, outcome)
+    if save_loops is not None and (compare or outcome is not None):
+        raise ModelError("--compare runs the script twice; save its loops in a run without it")
+    if save_loops is not None:
+        require_places(str(save_loops), None)
     if compare:
         return lambda: run_beside_bullet(how, json_file, deliver)
     watched = watch or json_file is not None
-    return lambda: run_alone(how, json_file, deliver if watched else None)
+    return lambda: run_alone(how, json_file, deliver if watched else None, save_loops)
 
 
 @app.command()
-def inspect(model: Model, json_file: JsonFile = None) -> None:
+def inspect(
+    model: Model,
+    json_file: JsonFile = None,
+    fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
+) -> None:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
+    from bulletbridge.models.formats.recognise import read_model
 
-    found = inspect_model(model)
+    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    found = inspect_model(spec)
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
 
 @app.command()
 def models() -> None:
     """List the bundled models."""
-    from bulletbridge.models.bundled import bundled
+    from bulletbridge.models.bundled import bundled, examples
 
-    for name, path in sorted(bundled().items()):
+    for name, path in sorted((bundled() | examples()).items()):
         print(f"{name:20} {path}")
+
+
+@app.command()
+def convert(
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="NAME", help="Of what is written; no ending.")
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="loops: a loops file and its URDF; loop_joint: a URDF with its loops in it; "
+            "mjcf; sdf."
+        ),
+    ] = "loops",
+    fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
+) -> None:
+    """Write a model as URDF and loops file, or in another format, and say what was lost."""
+    from bulletbridge.models.formats.convert import convert as write
+
+    done = write(model, output, to, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    for note in done.notes:
+        print(f"note: {note}")
+    for file in done.files:
+        print(file)
 
 
 for command in (inertia, flexible, bench, sweep):
@@ -230,7 +290,9 @@ for command in (inertia, flexible, bench, sweep):
 
 
 @app.command()
-def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> Callable[[], int] | None:
+def demo(
+    name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0, fixed_base: FixedBase = None
+) -> Callable[[], int] | None:
     """Show a model in Bullet's window under both solvers; without a display, print the numbers.
 
     Demos without a model of their own, such as lift, have steps and duration of their own.
@@ -248,7 +310,7 @@ def demo(name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0) -> Callable[[
     script = demos().get(name)
     if script is not None:
         return lambda: run_demo(script, gui)
-    compare([name], dt=dt, duration=duration, gui=gui)
+    compare([name], dt=dt, duration=duration, gui=gui, fixed_base=fixed_base)
     return None
 
 

@@ -1,7 +1,8 @@
 """Output of the command line: terminal, JSON, progress bars."""
 
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,6 +66,12 @@ def write_json(file: Path, content: object) -> None:
         file.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot write JSON to '{file}': {error}") from None
+
+
+def tell_notes(path: Path, notes: Sequence[str]) -> None:
+    """What was lost, changed or assumed when a file was read, one line each on stderr."""
+    for note in notes:
+        print(f"bulletbridge: {path.name}: {note}", file=sys.stderr)
 
 
 def json_text(content: object) -> str:

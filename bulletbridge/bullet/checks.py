@@ -183,8 +183,9 @@ def impossible_tensor(robot: RawBody, link: RawLink, found: FileInertia, path: P
     return (
         f"body '{robot.name}': Bullet made the inertia of link '{link.name}' zero, because no body"
         f" can have the one in {path.name}: [ixx iyy izz ixy ixz iyz] = {entries(found.J)} kg m²;"
-        " no principal moment may be negative or larger than the sum of the others. Correct it in"
-        f" the file ('bulletbridge inertia {path.name} -o NEW' writes one with the inertia of the"
+        " no principal moment may be negative or larger than the sum of the others. Take the"
+        " nearest possible one with repair_inertia=True (--repair-inertia), or correct it in the"
+        f" file ('bulletbridge inertia {path.name} -o NEW' writes one with the inertia of the"
         " link's shape), or give one with changeDynamics(localInertiaDiagonal=...)"
     )
 

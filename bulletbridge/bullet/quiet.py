@@ -1,9 +1,11 @@
 """Bullet prints to the C streams; the command line keeps them for itself."""
 
 import contextlib
+import ctypes
 import os
 import sys
-from collections.abc import Generator
+import tempfile
+from collections.abc import Callable, Generator
 
 
 @contextlib.contextmanager
@@ -35,6 +37,35 @@ def quiet_bullet() -> Generator[None, None, None]:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
+
+
+def said_by_bullet(call: Callable[[], object]) -> str:
+    """What C code prints on stdout while a call fails; its exception from PyBullet is dropped.
+
+    Bullet prints why it refuses a file; the exception only says that it does.
+    """
+    libc = ctypes.CDLL(None)
+    sys.stdout.flush()
+    libc.fflush(None)
+    kept = os.dup(1)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 1)
+        try:
+            with contextlib.suppress(pybullet_error()):
+                call()
+        finally:
+            libc.fflush(None)
+            os.dup2(kept, 1)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+
+def pybullet_error() -> type[Exception]:
+    """PyBullet's exception; the module is imported when it is asked for."""
+    import pybullet
+
+    return pybullet.error
 
 
 def _import_silently(nowhere: int) -> None:

@@ -89,7 +89,9 @@ def read_bullet(
     robots = [read_body(name, body_id, client) for name, body_id in ids.items()]
     files = loaded_files(client)
     for robot in robots:
-        compare_with_files(robot, files)
+        file = file_of(robot, files)
+        if file is not None:
+            compare_with_file(robot, file)
     engine = pybullet.getPhysicsEngineParameters(client)
     gravity = np.array([engine[f"gravityAcceleration{axis}"] for axis in "XYZ"])
     mechanism = grow(
@@ -295,9 +297,8 @@ def loaded_files(client: int) -> list[Path]:
     return list(dict.fromkeys(path.resolve() for path in found))
 
 
-def compare_with_files(robot: RawBody, files: Sequence[Path]) -> None:
-    """Compare inertias with the one file that has just these links; silent when there is none."""
+def file_of(robot: RawBody, files: Sequence[Path]) -> Path | None:
+    """The one of several files that has just the links of a body; None if there is not one."""
     names = sorted(link.name for link in robot.links)
     candidates = [path for path in files if sorted(link_names(path)) == names]
-    if len(candidates) == 1:
-        compare_with_file(robot, candidates[0])
+    return candidates[0] if len(candidates) == 1 else None

@@ -2,10 +2,12 @@
 
 import math
 import xml.etree.ElementTree as ET
+from collections.abc import Collection
 from pathlib import Path
 
 import pybullet
 
+from bulletbridge.constraints.joints import Coupling
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import BodySpec
@@ -14,17 +16,29 @@ from bulletbridge.models.model_spec import BodySpec
 def traps(loaded: LoadedModel) -> tuple[str, ...]:
     """Warnings about a loaded model, one sentence each."""
     found: list[str] = []
+    coupled = {
+        joint
+        for constraint in loaded.spec.constraints
+        if isinstance(constraint, Coupling)
+        for joint in constraint.coefficients
+    }
     for body in loaded.spec.bodies:
         prefix = f"{body.name}/" if len(loaded.spec.bodies) > 1 else ""
-        found += from_file(body, prefix)
+        found += from_file(body, prefix, coupled)
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
     mechanism = loaded.system.mechanism
     found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
     return tuple(found)
 
 
-def from_file(body: BodySpec, prefix: str) -> list[str]:
-    """What a URDF says and Bullet drops or changes."""
+def from_file(body: BodySpec, prefix: str, coupled: Collection[str]) -> list[str]:
+    """What a URDF says and Bullet drops or changes.
+
+    Args:
+        body: The robot.
+        prefix: What names of its links and joints begin with.
+        coupled: Joints that couplings of the model name.
+    """
     path = Path(body.urdf)
     try:
         robot = ET.parse(path).getroot()
@@ -41,7 +55,7 @@ def from_file(body: BodySpec, prefix: str) -> list[str]:
         name, kind = prefix + joint.get("name", ""), joint.get("type")
         if kind == "floating":
             found.append(f"joint '{name}' is floating: Bullet makes it fixed")
-        if joint.find("mimic") is not None:
+        if joint.find("mimic") is not None and name not in coupled:
             found.append(f"joint '{name}' has <mimic>: Bullet ignores it; use a coupling")
         dynamics = joint.find("dynamics")
         if dynamics is not None and _number(dynamics.get("friction")) != 0.0:

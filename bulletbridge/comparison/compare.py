@@ -10,9 +10,8 @@ from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progr
 from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
 from bulletbridge.errors import BulletBridgeError, LoopFileError, ModelError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.models.bundled import find
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
-from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import ModelSpec
 
 
@@ -39,7 +38,7 @@ def compare_model(
         LoopFileError: The loops file cannot be understood.
         ModelError: No such model, or something in it that cannot be modelled.
     """
-    spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
+    spec = model if isinstance(model, ModelSpec) else read_model(model)
     try:
         loaded = load(spec, **options(plan, "projector"))
     except (LoopFileError, ModelError):

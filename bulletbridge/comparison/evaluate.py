@@ -19,6 +19,8 @@ from bulletbridge.comparison.trajectory import Trace, distances
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.numerics.records import Array
 
+MOST_GAINED = 1e3
+
 
 def judge(
     loaded: LoadedModel,
@@ -31,6 +33,7 @@ def judge(
     """Result of a trajectory, whoever made it."""
     seen = trace.evaluated
     assert seen is not None
+    message = message or implausible(loaded, trace)
     status: Status = "failed" if message else "ok"
     result = blank(loaded.spec, plan, solver, status, message, len(trace.step_us))
     mechanism = loaded.system.mechanism
@@ -57,9 +60,39 @@ def judge(
     )
 
 
-def energy_of(loaded: LoadedModel, kinetic: Array, potential: Array) -> Energy:
-    """Energy of a run."""
+def implausible(loaded: LoadedModel, trace: Trace) -> str:
+    """Why a trajectory cannot be one of this mechanism; empty if it may be.
+
+    Its numbers are finite, and where nothing brings energy it gains none; ``MOST_GAINED`` times
+    what lifting all of its mass by its length, or turning it at 1 rad/s, takes is beyond doubt.
+    """
+    seen = trace.evaluated
+    assert seen is not None
+    total = seen.kinetic + seen.potential
+    state = np.hstack([trace.q, trace.v])
+    finite = np.isfinite(total) & np.isfinite(state).all(axis=1)
+    if not finite.all():
+        return f"the numbers are not finite at t = {trace.t[np.argmin(finite)]:.6g} s"
+    if not is_passive(loaded):
+        return ""
+    length = loaded.system.encoded.length
+    weight = float(np.linalg.norm(loaded.system.gravity)) * length + length**2
+    mass = float(loaded.system.mechanism.bodies["mass"].sum())
+    most = MOST_GAINED * (mass * weight + float(seen.kinetic[0]))
+    if (total - total[0]).max() <= most:
+        return ""
+    n = int(np.argmax(total - total[0] > most))
+    return (
+        f"nothing brings energy, but {total[n] - total[0]:.2g} J more are there at"
+        f" t = {trace.t[n]:.6g} s, and {total.max() - total[0]:.2g} J at most: the run has exploded"
+    )
+
+
+def energy_of(loaded: LoadedModel, kinetic: Array, potential: Array) -> Energy | None:
+    """Energy of a run; None when it is not finite."""
     total = kinetic + potential
+    if not np.isfinite(total).all():
+        return None
     drift, scale = float(np.abs(total - total[0]).max()), float(kinetic.max())
     relative = drift / scale if scale > 0.0 else None
     return Energy(float(total[0]), drift, relative, is_conservative(loaded))
@@ -75,12 +108,18 @@ def timing(step_us: Array) -> StepTime | None:
 
 def is_conservative(loaded: LoadedModel) -> bool:
     """Whether nothing in the model brings or takes energy."""
-    axes = loaded.system.mechanism.axes
+    damped = loaded.system.encoded.elements["damping"].any()
+    damped |= np.any(loaded.system.mechanism.axes["damping"])
+    return is_passive(loaded) and not damped
+
+
+def is_passive(loaded: LoadedModel) -> bool:
+    """Whether nothing in the model brings energy."""
     driven = any(c.motion is not None for c in loaded.spec.constraints)
     driven |= any(callable(force.torque) for force in loaded.spec.forces)
     elements = loaded.system.encoded.elements
-    pushed = elements["damping"].any() or elements["force"].any() or (elements["target"] >= 0).any()
-    return not (driven or pushed or np.any(axes["damping"]) or np.any(axes["torque"]))
+    pushed = elements["force"].any() or (elements["target"] >= 0).any()
+    return not (driven or pushed or np.any(loaded.system.mechanism.axes["torque"]))
 
 
 def error_against(loaded: LoadedModel, trace: Trace, reference: Array | None) -> Extent | None:

@@ -18,6 +18,7 @@ from bulletbridge.comparison.describe import (
 from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.comparison.results import SCHEMA, versions
 from bulletbridge.engine.redundancy import whiten
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
@@ -60,6 +61,7 @@ class Inspection:
         dof: Mobility, nv less rank.
         singular_values: Of the kept rows at the start, masses and lengths divided out.
         native: Empty when Bullet can close the model itself, else why not.
+        notes: What was lost, changed or assumed when the file was read.
     """
 
     model: str
@@ -77,6 +79,7 @@ class Inspection:
     warnings: tuple[str, ...]
     native: str
     springs: tuple[SpringReport, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain dictionaries and lists, ready for JSON."""
@@ -91,7 +94,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded = load(model)
+        loaded = load(model if isinstance(model, ModelSpec) else read_model(model))
     with loaded:
         system, spec = loaded.system, loaded.spec
         decision, mechanism = system.decision, system.mechanism
@@ -119,6 +122,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             (*(str(warning.message) for warning in caught), *traps(loaded)),
             _native(spec),
             spring_reports(loaded),
+            loaded.spec.notes,
         )
 
 

@@ -163,11 +163,10 @@ def extent(values: Array) -> Extent | None:
     """Extent of (n,) values; None when there are none or one is not finite."""
     if not len(values) or not np.all(np.isfinite(values)):
         return None
-    return Extent(
-        float(np.max(np.abs(values))),
-        float(np.sqrt(np.mean(np.square(values)))),
-        float(np.abs(values[-1])),
-    )
+    largest = float(np.max(np.abs(values)))
+    unit = largest or 1.0  # squares of large numbers are none
+    rms = unit * float(np.sqrt(np.mean(np.square(values / unit))))
+    return Extent(largest, rms, float(np.abs(values[-1])))
 
 
 def named(mechanism: Mechanism, x: Array, coordinates: Literal["q", "v"]) -> Named:

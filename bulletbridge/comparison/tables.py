@@ -131,5 +131,5 @@ def print_inspection(found: Inspection, console: Console) -> None:
         console.print(f"  {mass.body}: {shown}")
     title(console, "in Bullet")
     native = found.native or "closes with Bullet's own constraints as well"
-    for line in (native, *found.warnings):
+    for line in (*found.notes, native, *found.warnings):
         console.print(f"  {line}")

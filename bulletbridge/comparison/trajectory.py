@@ -48,7 +48,12 @@ class Trace:
 
 
 def observe(system: System, trace: Trace) -> Observed:
-    """Evaluate all states of a trajectory with the rows of a system."""
+    """Evaluate all states of a trajectory with the rows of a system; overflow is no number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _observe(system, trace)
+
+
+def _observe(system: System, trace: Trace) -> Observed:
     table = np.zeros((10, len(trace.t)))
     before: Array | None = None
     for n, (t, q, v) in enumerate(zip(trace.t, trace.q, trace.v, strict=True)):

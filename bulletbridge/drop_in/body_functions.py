@@ -1,6 +1,7 @@
 """PyBullet's functions about bodies that are not passed through untouched."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from bulletbridge.drop_in.function import (
     follows,
     replaces,
 )
+from bulletbridge.drop_in.registry import LoadedRobot
 from bulletbridge.drop_in.session import (
     EXACT,
     REAL_TIME,
@@ -29,9 +31,37 @@ from bulletbridge.drop_in.session import (
 )
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.models.model_spec import pybullet_data_folder
+from bulletbridge.models.urdf_file import is_file
 from bulletbridge.numerics.records import Array
 
 # bodies
+
+
+@replaces(
+    "fileName",
+    "basePosition",
+    "baseOrientation",
+    "useMaximalCoordinates",
+    "useFixedBase",
+    "flags",
+    "globalScaling",
+)
+def loadURDF(session: Session, given: Given) -> Any:
+    """Bullet's. Which file a body has come from is noted."""
+    body = session.native("loadURDF", given)
+    places = (Path(), session.search_path, pybullet_data_folder())
+    found = (place / str(given.get("fileName", "")) for place in places)
+    path = next((place.resolve() for place in found if is_file(place)), None)
+    if path is not None:
+        session.robots[body] = LoadedRobot(path, float(given.get("globalScaling", 1.0)))
+    return body
+
+
+@follows("setAdditionalSearchPath", "path")
+def set_search_path(session: Session, given: Given) -> None:
+    """Where files are looked for is noted."""
+    session.search_path = Path(given["path"])
 
 
 @follows("removeBody", "bodyUniqueId")

@@ -6,7 +6,9 @@ from typing import Any
 
 import pybullet
 
+from bulletbridge.bullet.worlds import joint_ids
 from bulletbridge.comparison.window.overlay import has_window
+from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.drop_in import body_functions, guards
 from bulletbridge.drop_in.function import (
     FUNCTIONS,
@@ -22,6 +24,7 @@ from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
 from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.errors import WorldError
+from bulletbridge.models.loaded_mimics import mimics_of_body
 
 __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
 
@@ -182,6 +185,45 @@ def setBridgeMode(session: Session, given: Given) -> None:
 def getBridgeLoops(session: Session, given: Given) -> dict[int, Loop]:
     """What became of each constraint, by its id: exact, or Bullet's own and why."""
     return session.loops()
+
+
+@replaces("bodyUniqueId")
+def coupleMimicJoints(session: Session, given: Given) -> tuple[int, ...]:
+    """Couple the joints of a body that have ``<mimic>`` in its URDF, which Bullet ignores.
+
+    ``coupleMimicJoints(bodyUniqueId, physicsClientId)``. Each becomes a gear, and is put where it
+    belongs; the ids of these constraints are returned, to be removed like others. Nothing is
+    coupled unless this is called.
+
+    Raises:
+        ModelError: The URDF is not found, or a joint mimics what does not exist.
+    """
+    client, body = session.client, int(given["bodyUniqueId"])
+    joints = joint_ids({"body": body}, client)
+    ids: list[int] = []
+    for name, mimic in mimics_of_body("body", body, client).items():
+        follower, leader = joints[name][1], joints[mimic.joint][1]
+        made: int = FUNCTIONS["createConstraint"](
+            body, follower, body, leader, pybullet.JOINT_GEAR,
+            [0, 1, 0], [0, 0, 0], [0, 0, 0], physicsClientId=client,
+        )  # fmt: skip
+        FUNCTIONS["changeConstraint"](
+            made,
+            gearRatio=-mimic.multiplier,
+            relativePositionTarget=mimic.offset,
+            erp=SOFTNESS,
+            physicsClientId=client,
+        )
+        leading = pybullet.getJointState(body, leader, physicsClientId=client)[:2]
+        lookup("resetJointState")(
+            body,
+            follower,
+            mimic.multiplier * leading[0] + mimic.offset,
+            mimic.multiplier * leading[1],
+            physicsClientId=client,
+        )
+        ids.append(made)
+    return tuple(ids)
 
 
 @replaces("enable")

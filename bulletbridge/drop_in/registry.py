@@ -1,7 +1,8 @@
 """The constraints of one Bullet client, as they come and go."""
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pybullet
 
@@ -25,6 +26,13 @@ EVERY_STEP = MOVES | {"userConstraintUniqueId", "maxForce"}
 """What programs say of a frame that they move at every step."""
 
 
+class LoadedRobot(NamedTuple):
+    """What ``loadURDF`` was told of a body: its file, and the factor on its lengths."""
+
+    path: Path
+    scale: float
+
+
 class Ledger:
     """What is known of the constraints of a client.
 
@@ -32,10 +40,14 @@ class Ledger:
 
     Attributes:
         client: Physics client.
+        robots: Files of bodies that ``loadURDF`` has loaded since the client is known.
+        search_path: Where Bullet looks for files besides the working directory.
     """
 
     def __init__(self, client: int) -> None:
         self.client = client
+        self.robots: dict[int, LoadedRobot] = {}
+        self.search_path = Path()
         self._loops: dict[int, Loop] = {}
         self._stale: set[int] = set()  # bodies to be read again
         self._unseen = False  # whether Bullet has constraints that it has not made a step with

@@ -1,12 +1,28 @@
 """The bodies of a model loaded into a Bullet world."""
 
+import re
+
 import pybullet
 from scipy.spatial.transform import Rotation
 
+from bulletbridge.bullet.quiet import said_by_bullet
 from bulletbridge.bullet.worlds import gravity, make_passive, remove_bodies, require_client
 from bulletbridge.errors import ModelError
-from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import require_tree
+
+PLACE = re.compile(r"b3(?:Warning|Error|Printf)\[[^\]]*\]:\n?|argv\[0\]=")
+"""Where in Bullet's sources something is printed."""
+MOST_SAID = 400
+"""Characters of Bullet's reasons that a message shows."""
+REMEDIES = {
+    "must have inertia": "give the link's <inertial> an <inertia>, or remove it: 'bulletbridge"
+    " inertia' computes it from the link's shapes",
+    "must have a mass": "give the link's <inertial> a <mass>",
+    "cannot find": "load the file itself, which leaves missing meshes out, or put them there",
+    "URDF file": "check the path, and that the file is URDF",
+}
+"""What to do about what Bullet says."""
 
 
 def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
@@ -32,22 +48,33 @@ def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
         for body in spec.bodies:
             require_tree(body.urdf)
             try:
-                ids[body.name] = pybullet.loadURDF(
-                    str(body.urdf),
-                    basePosition=list(body.xyz),
-                    baseOrientation=Rotation.from_euler("xyz", body.rpy).as_quat().tolist(),
-                    useFixedBase=body.fixed_base,
-                    globalScaling=body.scale,
-                    flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
-                    physicsClientId=client,
-                )
+                ids[body.name] = _load(body, client)
             except pybullet.error as error:
-                raise ModelError(
-                    f"Bullet cannot load '{body.urdf}' ({error}); check the path and that the file "
-                    f"is valid URDF"
-                ) from None
+                raise ModelError(_refusal(body, client, str(error))) from None
             make_passive(ids[body.name], client)
     except BaseException:
         remove_bodies(ids, client, before)
         raise
     return ids
+
+
+def _load(body: BodySpec, client: int) -> int:
+    """Bullet's id of a body that it has loaded."""
+    return pybullet.loadURDF(
+        str(body.urdf),
+        basePosition=list(body.xyz),
+        baseOrientation=Rotation.from_euler("xyz", body.rpy).as_quat().tolist(),
+        useFixedBase=body.fixed_base,
+        globalScaling=body.scale,
+        flags=pybullet.URDF_USE_INERTIA_FROM_FILE,
+        physicsClientId=client,
+    )
+
+
+def _refusal(body: BodySpec, client: int, error: str) -> str:
+    """Message for a file that Bullet refuses, with the reason that it prints."""
+    text = PLACE.sub("\n", said_by_bullet(lambda: _load(body, client)))
+    reasons = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    why = "; ".join(dict.fromkeys(reasons))[:MOST_SAID] or error
+    hint = next((remedy for said, remedy in REMEDIES.items() if said in why), "")
+    return f"Bullet cannot load '{body.urdf}': {why}; {hint or 'correct the file there'}"

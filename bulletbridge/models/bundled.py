@@ -4,9 +4,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from bulletbridge.errors import ModelError
+from bulletbridge.models.descriptions import find_description
 from bulletbridge.models.urdf_file import is_file
 
 ENDING = ".loops.yaml"
+SOURCES = (".py", ".md")
+"""Endings of what is no robot beside the examples."""
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -18,27 +21,36 @@ def bundled() -> dict[str, Path]:
     return {path.name.removesuffix(ENDING): path for path in sorted(files, key=lambda p: p.name)}
 
 
+def examples() -> dict[str, Path]:
+    """Bundled robots in other formats than loops files, by name."""
+    folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")
+    folder = next((place for place in folders if place.is_dir()), folders[0]) / "formats"
+    files = (path for path in folder.glob("*") if path.suffix not in SOURCES and path.is_file())
+    return {path.stem: path for path in sorted(files)}
+
+
 def find(model: str | Path) -> Path:
-    """The loops file of a bundled name, of a path to one, or of a URDF that has one beside it.
+    """The file of a bundled name, of a path, or of a robot of ``robot_descriptions``.
+
+    For a URDF it is the loops file beside it, if there is one.
 
     Raises:
         ModelError: There is none; the message says what there is.
     """
-    known = bundled()
+    known = bundled() | examples()
     if str(model) in known:
         return known[str(model)]
     path = Path(model)
     if path.suffix == ".urdf" and is_file(path):
         beside = path.with_name(path.stem + ENDING)
-        if is_file(beside):
-            return beside
-        raise ModelError(
-            f"{path} has no loops file beside it; write {beside.name} (see docs/loops-file.md)"
-        )
+        return beside if is_file(beside) else path
     if is_file(path):
         return path
+    described = find_description(str(model))
+    if described is not None:
+        return described
     if path.suffix or len(path.parts) > 1:
         raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")
     near = get_close_matches(str(model), known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
-    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a loops file")
+    raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a robot's file")

@@ -16,7 +16,8 @@ from scipy.spatial import QhullError
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.mesh_files import read_mesh
-from bulletbridge.models.urdf_file import is_file, read_urdf
+from bulletbridge.models.mesh_places import find_mesh
+from bulletbridge.models.urdf_file import read_urdf
 from bulletbridge.numerics.records import Array
 
 ORIGIN = "0 0 0"
@@ -180,12 +181,7 @@ def solid(shape: Xml.Element, path: Path, link: str) -> Any:
 def mesh(geometry: Xml.Element, path: Path, link: str) -> Any:
     """The mesh that a geometry names, scaled and closed."""
     name = geometry.get("filename", "")
-    folders = [path.parent, *path.resolve().parents]
-    relative = name.split("://", 1)[-1] if "://" in name else name
-    places = [folder / relative for folder in folders]
-    if "://" in name:  # package://robot/meshes/x.stl: the package may be the folder itself
-        places += [folder / Path(*Path(relative).parts[1:]) for folder in folders]
-    found = next((place for place in places if is_file(place)), None)
+    found = find_mesh(name, path)
     if found is None:
         raise ModelError(f"link '{link}' names the mesh {name}, which is not near {path}")
     try:

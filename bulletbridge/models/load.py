@@ -21,17 +21,17 @@ from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.force_signals import ForceSignal
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
-from bulletbridge.models.bundled import find
-from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
-from bulletbridge.models.model_spec import JointForce, ModelSpec
+from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
+from bulletbridge.models.urdf_names import BASE
 from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.options import (
     COMPILED,
@@ -118,14 +118,20 @@ def load(
     client: int | None = None,
     *,
     adjust: Callable[[Mechanism], Mechanism] | None = None,
+    fixed_base: bool | None = None,
+    repair_inertia: bool = False,
     **system_options: Unpack[SystemOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
 
     Args:
-        model: Bundled name, path of a loops file, or what was read from one.
+        model: Bundled name, path of a loops file or of a robot in another format
+            (docs/formats.md), or what was read from one.
         client: Bullet client to load into; None for a new one without a window.
         adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
+        fixed_base: Whether the robot's base is part of the world; None for what its file says.
+        repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
+            can, with a warning; they are an error otherwise.
         system_options: Keyword arguments of ``System``. Joint limits act unless ``limits=False``,
             but with other formulations and integrators than the compiled ones. ``springs`` are
             explicit unless given or too stiff for that at the start, and so the integrator is
@@ -138,9 +144,17 @@ def load(
         WorldError: There is no such client.
 
     Warns:
-        BulletBridgeWarning: A joint starts beyond its limits, and these act.
+        BulletBridgeWarning: A joint starts beyond its limits, and these act; or something of the
+            file was lost, changed or assumed.
     """
-    spec = model if isinstance(model, ModelSpec) else read_loops(find(model))
+    if isinstance(model, ModelSpec):
+        spec = model
+    else:
+        spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+        if spec.notes:
+            warnings.warn(
+                f"{spec.path}: {'; '.join(spec.notes)}", BulletBridgeWarning, stacklevel=2
+            )
     own = client is None
     if client is None:
         client = connect_direct()
@@ -163,7 +177,7 @@ def load(
         options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **options)
-        assembly = system.assemble(spec.start_q, spec.start_v, spec.start_guess)
+        assembly = _assemble(system, spec)
         if system_options.get("springs") is None:
             system.take_stiff_springs_implicitly()
         if limits:
@@ -181,6 +195,31 @@ def load(
             remove_bodies(ids, client, before)
         raise
     return LoadedModel(spec, client, ids, bodies, system, assembly, before)
+
+
+def _assemble(system: System, spec: ModelSpec) -> Assembly:
+    """Assemble at the model's start.
+
+    A floating base that was given a pose stays there, unless ``start`` names it.
+
+    Raises:
+        AssemblyError: The loops cannot close.
+    """
+    held: dict[str, float | list[float]] = {}
+    for body in spec.bodies:
+        base = f"{body.name}/{BASE}" if len(spec.bodies) > 1 else BASE
+        placed = body.xyz != ORIGIN or body.rpy != ORIGIN
+        if placed and base in system.mechanism.joints and base not in spec.start_guess:
+            held[base] = system.q[system.mechanism.joints[base].q].tolist()
+    try:
+        return system.assemble(held | spec.start_q, spec.start_v, spec.start_guess)
+    except AssemblyError as error:
+        if not held.keys() - spec.start_q.keys():
+            raise
+        raise AssemblyError(
+            f"{error}; the base was held where the file places it: name '{next(iter(held))}' under"
+            " 'guess' of 'start' to let it move"
+        ) from None
 
 
 def knows_limits(options: SystemOptions) -> bool:

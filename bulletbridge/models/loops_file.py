@@ -3,6 +3,7 @@
 The format is described in docs/loops-file.md. Unknown keys are errors.
 """
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -51,15 +52,25 @@ def read_loops(path: str | Path) -> ModelSpec:
     return _model(read_yaml(Path(path)))
 
 
-def write_loops(spec: ModelSpec, path: str | Path) -> None:
+def write_loops(spec: ModelSpec, path: str | Path, comments: Sequence[str] = ()) -> None:
     """Write a loops file that ``read_loops`` reads back as the same model, or nothing.
+
+    Args:
+        spec: The model.
+        path: Where.
+        comments: What stands at its head, a paragraph each.
 
     Raises:
         LoopFileError: No file can hold it: a motion is a Python function, a number is not finite.
         ModelError: It cannot be written there.
     """
     path = Path(path)
-    text = loops_text(spec, path)
+    said = [
+        textwrap.fill(_one_line(comment), 98, subsequent_indent="  " * comment.startswith("- "))
+        for comment in comments
+    ]
+    head = "".join(textwrap.indent(line, "# ") + "\n" for line in said)
+    text = head + loops_text(spec, path)
     try:
         _model(parse_yaml(text, path))
     except LoopFileError as error:
@@ -70,6 +81,11 @@ def write_loops(spec: ModelSpec, path: str | Path) -> None:
         raise ModelError(
             f"cannot write {path}: {error}; name a file in a folder that is there"
         ) from None
+
+
+def _one_line(text: str) -> str:
+    """A text without what would end a comment or be no text in YAML."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _model(root: Node) -> ModelSpec:

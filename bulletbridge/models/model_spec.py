@@ -88,7 +88,7 @@ class BeamSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """All that a loops file says; the same model from another file is equal.
+    """All that a loops file, or a robot in another format, says; equal models are from any file.
 
     Attributes:
         name: The file's name without endings.
@@ -104,6 +104,7 @@ class ModelSpec:
         elements: Springs and dampers between frames.
         joints: Armature, damping, friction and limits in the place of the URDF's.
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
+        notes: What was lost, changed or assumed when another format was read, a sentence each.
     """
 
     name: str = field(compare=False)
@@ -120,6 +121,7 @@ class ModelSpec:
     joint_friction: bool = False
     elements: tuple[ForceElement, ...] = ()
     joints: dict[str, JointProperties] = field(default_factory=lambda: {})
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
 
 def pybullet_data_folder() -> Path:

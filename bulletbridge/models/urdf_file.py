@@ -2,12 +2,11 @@
 
 import math
 import os
-import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
-from xml.parsers import expat
 
 from bulletbridge.errors import ModelError
+from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import LARGEST
 
 NUMBERS: dict[str, dict[str, int]] = {
@@ -31,7 +30,6 @@ REQUIRED = {
 }
 """Attributes without which an element says nothing."""
 JOINT_TYPES = "revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical"
-COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
 LONGEST_NAME = 1000
 """Characters of a name; with some thousand Bullet ends the process."""
 DEEPEST = 50
@@ -58,7 +56,7 @@ def read_urdf(path: Path) -> "Xml.ElementTree[Xml.Element[str]]":
     for owner in robot:
         if owner.tag in ("link", "joint"):
             for element in owner.iter():
-                _require_numbers(element, f"{path}: {owner.tag} '{owner.get('name', '')}'")
+                require_numbers(element, f"{path}: {owner.tag} '{owner.get('name', '')}'")
     return tree
 
 
@@ -73,9 +71,22 @@ def require_tree(path: Path) -> None:
             parents or is its own; or there is not one link that is no child. The message names
             file, line or link and joint.
     """
-    robot = _well_formed(path)
-    if robot is None or robot.tag != "robot":
-        return
+    if os.access(path, os.R_OK):
+        robot = read_xml(path)
+        if robot.tag == "robot":
+            check_tree(robot, path)
+
+
+def check_tree(robot: Xml.Element, path: Path) -> None:
+    """The same of a URDF that is read already.
+
+    Args:
+        robot: Its root element.
+        path: What messages call it.
+
+    Raises:
+        ModelError: As of ``require_tree``.
+    """
     links = [_name(link, path) for link in robot.findall("link")]
     if len(set(links)) < len(links):
         twice = next(name for k, name in enumerate(links) if name in links[:k])
@@ -109,37 +120,6 @@ def require_tree(path: Path) -> None:
             if link in seen:
                 raise ModelError(f"{path}: link '{link}' is below itself; join all in one tree")
             seen.add(link)
-
-
-def _well_formed(path: Path) -> Xml.Element | None:
-    """The root of an XML file; None if it cannot be read.
-
-    What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
-    whatever is in comments or after a zero byte, and text in another encoding than the one named.
-
-    Raises:
-        ModelError: It is not well-formed.
-    """
-    try:
-        text = path.read_bytes().split(b"\0")[0].strip()
-    except (OSError, ValueError):
-        return None
-    text = COMMENT.sub(lambda found: b"\n" * found.group().count(b"\n"), text)
-    text = STRAY.sub(b"&amp;", text)
-    try:
-        text.decode()
-        encoding = "utf-8"
-    except UnicodeDecodeError:
-        encoding = "iso-8859-1"
-    build = Xml.TreeBuilder()
-    parser = expat.ParserCreate(encoding)
-    parser.StartElementHandler = build.start
-    parser.EndElementHandler = build.end
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
-    return build.close()
 
 
 def _name(element: Xml.Element, path: Path) -> str:
@@ -179,8 +159,12 @@ def _require_shallow(robot: Xml.Element, path: Path) -> None:
     raise ModelError(f"{path} is nested deeper than {DEEPEST} levels; is it a URDF?")
 
 
-def _require_numbers(element: Xml.Element, where: str) -> None:
-    """Hold the attributes of one element against the tables above."""
+def require_numbers(element: Xml.Element, where: str) -> None:
+    """Hold the attributes of one element against the tables above.
+
+    Raises:
+        ModelError: One of them is not what it should be; the message begins with ``where``.
+    """
     for name in REQUIRED.get(str(element.tag), ()):
         if name not in element.attrib:
             raise ModelError(f"{where}: <{element.tag}> has no '{name}'; add it")

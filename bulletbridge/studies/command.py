@@ -10,7 +10,7 @@ from bulletbridge.system.options import Integrator
 
 
 def sweep(
-    model: Annotated[str, typer.Argument(help="Bundled name or path of a loops file.")],
+    model: Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")],
     settings: Annotated[
         list[str],
         typer.Option(
@@ -56,9 +56,21 @@ def sweep(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the results: png, svg or pdf.")
     ] = None,
+    fixed_base: Annotated[
+        bool | None,
+        typer.Option(
+            "--fixed-base/--floating-base",
+            help="Whether the base stands still; what the file says unless given.",
+        ),
+    ] = None,
+    repair_inertia: Annotated[
+        bool,
+        typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have."),
+    ] = False,
 ) -> None:
     """Run a model for many parameters over processes or a cluster, and keep what is measured."""
-    from bulletbridge.console import progress_bars
+    from bulletbridge.console import progress_bars, tell_notes
+    from bulletbridge.models.formats.recognise import read_model
     from bulletbridge.models.urdf_file import is_file
     from bulletbridge.studies import run
     from bulletbridge.studies.figures import plot_study, require_figure
@@ -83,7 +95,10 @@ def sweep(
         points = sample(spreads, random, seed)
     measures = tuple(measure or ())
     path = str(Path(model).absolute()) if is_file(Path(model)) else model
-    function = ModelRun(path, duration, measures, dt, every, cast(Integrator | None, integrator))
+    method = cast(Integrator | None, integrator)
+    function = ModelRun(path, duration, measures, dt, every, method, fixed_base, repair_inertia)
+    read = read_model(path, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    tell_notes(read.path, read.notes)
     function.check(points[0])
     with progress_bars() as progress:
         task = progress.add_task(model, total=len(points))

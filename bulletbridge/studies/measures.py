@@ -8,9 +8,8 @@ from pathlib import Path
 from threading import Lock
 
 from bulletbridge.errors import ModelError
-from bulletbridge.models.bundled import find
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load
-from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.studies.parameters import (
     changed_mechanism,
@@ -32,7 +31,7 @@ class ModelRun:
     """A function of parameters that runs a model; processes can receive it.
 
     Attributes:
-        model: Bundled name or path of a loops file.
+        model: Bundled name or path of a robot's file.
         duration: Simulated time [s].
         measures: ``gap`` [m] and ``energy_drift`` [J], the largest ones; ``force.LOOP`` [N] and
             ``torque.LOOP`` [N m], the largest reactions; ``final``, ``min`` and ``max`` ``.JOINT``,
@@ -41,6 +40,7 @@ class ModelRun:
         dt: Step [s], unless it is a parameter.
         every: Steps from one look at the state to the next.
         integrator: As in ``System``, its default unless given.
+        fixed_base, repair_inertia: As of ``bulletbridge.load``.
     """
 
     model: str
@@ -49,6 +49,8 @@ class ModelRun:
     dt: float = 1 / 240
     every: int = 1
     integrator: Integrator | None = None
+    fixed_base: bool | None = None
+    repair_inertia: bool = False
 
     def __call__(self, parameters: Mapping[str, float]) -> dict[str, float]:
         """What is measured of one run.
@@ -90,7 +92,9 @@ class ModelRun:
         return f"{asdict(self)} {digests}"
 
     def _spec(self) -> ModelSpec:
-        return read_loops(find(self.model))
+        return read_model(
+            self.model, fixed_base=self.fixed_base, repair_inertia=self.repair_inertia
+        )
 
     def _steps(self, parameters: Mapping[str, float]) -> int:
         return max(1, round(self.duration / parameters.get("dt", self.dt)))

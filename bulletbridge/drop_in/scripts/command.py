@@ -8,8 +8,10 @@ from pathlib import Path
 
 from bulletbridge.comparison.tables import wide_console
 from bulletbridge.drop_in.scripts.compare import ScriptRuns, run_apart, write_outcome
+from bulletbridge.drop_in.scripts.save_loops import LoopsSaver
 from bulletbridge.drop_in.scripts.script import Outcome, Run, run_script
 from bulletbridge.drop_in.scripts.table import print_runs
+from bulletbridge.errors import BulletBridgeError
 
 Deliver = Callable[[str | None, Mapping[str, object], Callable[[], None]], None]
 """Writes JSON where it was asked for, and shows a table."""
@@ -34,17 +36,21 @@ def run_beside_bullet(run: Run, json_file: str | None, deliver: Deliver) -> int:
     return ours.code
 
 
-def run_alone(run: Run, json_file: str | None, deliver: Deliver | None) -> int:
+def run_alone(
+    run: Run, json_file: str | None, deliver: Deliver | None, save_loops: Path | None = None
+) -> int:
     """Run a script on our solver in this process, report what is asked for; its exit code.
 
     Args:
         run: What to run, and how.
         json_file: Where JSON goes; with ``-`` what the script prints goes to stderr.
         deliver: Reports; None when nobody looks at the constraints.
+        save_loops: Loops file that the constraints go to; None for none.
 
     Raises:
         ModelError: There is no such script.
     """
+    saver = None if save_loops is None else LoopsSaver(save_loops)
     with contextlib.ExitStack() as aside:
         if json_file == "-":
             aside.enter_context(stdout_on_stderr())
@@ -54,8 +60,19 @@ def run_alone(run: Run, json_file: str | None, deliver: Deliver | None) -> int:
             if deliver is not None:
                 runs = ScriptRuns(run, outcome)
                 deliver(json_file, runs.to_dict(), lambda: print_runs(runs, wide_console()))
+            if saver is not None:
+                write_saved(saver)
 
-        return run_script(run, watched=deliver is not None, deliver=report)
+        return run_script(run, deliver is not None, report, saver)
+
+
+def write_saved(saver: LoopsSaver) -> None:
+    """Write the constraints of a program that has ended, and say so on stderr."""
+    try:
+        said = f"loops: {saver.write()}"
+    except BulletBridgeError as error:
+        said = f"bulletbridge: {error}"
+    print(said, file=sys.stderr)
 
 
 def run_for_another(run: Run, file: Path) -> int:

@@ -102,13 +102,19 @@ class Outcome:
     seen: list[Seen] = field(default_factory=lambda: [])
 
 
-def run_script(run: Run, watched: bool, deliver: Callable[[Outcome], None]) -> int:
+def run_script(
+    run: Run,
+    watched: bool,
+    deliver: Callable[[Outcome], None],
+    after_step: Callable[[Session], None] | None = None,
+) -> int:
     """Run a script with constraints closed by us; its exit code.
 
     Args:
         run: What to run, and how.
         watched: Whether constraints are looked at after each step.
         deliver: Is told how it went; not by what the script forks.
+        after_step: Is called after each step of any client.
 
     Raises:
         ModelError: There is no such script.
@@ -134,12 +140,12 @@ def run_script(run: Run, watched: bool, deliver: Callable[[Outcome], None]) -> i
         script.require()
         if run.headless:
             stack.enter_context(headless(meter.sleep))
-        after_step = [*HOOKS.after_step, *([watch] if watched else []), meter.step]
+        looking = [watch] if watched else []
+        looking += [] if after_step is None else [after_step]
+        hooks = [*HOOKS.after_step, *looking, meter.step]
         before_call = [*HOOKS.before_call, *([] if run.steps is None else [meter.call])]
         stack.enter_context(
-            mock.patch.multiple(
-                HOOKS, mode=run.mode, after_step=after_step, before_call=before_call
-            )
+            mock.patch.multiple(HOOKS, mode=run.mode, after_step=hooks, before_call=before_call)
         )
         stack.enter_context(mock.patch.object(Session, "advance", stopwatch.timed(Session.advance)))
         hook = end_threads_silently(threading.excepthook)

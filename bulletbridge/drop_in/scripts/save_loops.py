@@ -1,0 +1,159 @@
+"""Constraints of a running program as a loops file: its robots, how they stand, what joins them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pybullet
+
+from bulletbridge.bullet.reader import BulletBodies, name_bodies, read_body, read_bullet
+from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
+from bulletbridge.constraints.joints import Coupling, LoopJoint
+from bulletbridge.drop_in.loops import MODELS, Loop, info_of, modelled
+from bulletbridge.drop_in.registry import LoadedRobot
+from bulletbridge.drop_in.session import Session
+from bulletbridge.errors import BulletBridgeError, ModelError
+from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.models.bundled import ENDING
+from bulletbridge.models.loops_file import write_loops
+from bulletbridge.models.model_spec import BodySpec, ModelSpec
+
+
+class LoopsSaver:
+    """Takes note of the constraints of a program, and writes them when it has ended.
+
+    What is written is how things stood when the program had most constraints: after the first step
+    with these.
+
+    Args:
+        name: Of the file, with or without its ending.
+    """
+
+    def __init__(self, name: str | Path) -> None:
+        path = Path(name)
+        self.path = path.with_name(path.name.removesuffix(ENDING) + ENDING)
+        self.spec: ModelSpec | None = None
+        self._seen: frozenset[tuple[int, int]] = frozenset()
+        self._problem = ""
+
+    def __call__(self, session: Session) -> None:
+        """Look at a client after a step."""
+        loops = session.loops()
+        seen = frozenset((session.client, number) for number in loops)
+        if len(seen) <= len(self._seen):
+            return
+        self._seen = seen
+        try:
+            self.spec = spec_of(session, list(loops.values()), self.path)
+        except BulletBridgeError as error:
+            self._problem = str(error)
+
+    def write(self) -> Path:
+        """Write the file.
+
+        Raises:
+            ModelError: There were no constraints, or robots that no file describes.
+        """
+        if self.spec is None:
+            raise ModelError(
+                f"{self.path} is not written: {self._problem or 'no step had a constraint'}"
+            )
+        said = [f"Saved from a running program by bulletbridge: {len(self._seen)} constraints."]
+        if self.spec.notes:
+            said += ["What was lost or assumed:", *(f"- {note}" for note in self.spec.notes)]
+        write_loops(self.spec, self.path, said)
+        return self.path
+
+
+def spec_of(session: Session, loops: list[Loop], path: Path) -> ModelSpec:
+    """The bodies that constraints join, where they stand, and these constraints.
+
+    Args:
+        session: What is known of a client.
+        loops: Its constraints.
+        path: Where it will be written.
+
+    Raises:
+        ModelError: No URDF describes any of them, or a body cannot be read.
+    """
+    client, notes = session.client, list[str]()
+    joined: list[int] = []
+    kept: list[Loop] = []
+    for loop in loops:
+        unknown = [body for body in loop.bodies if body not in session.robots]
+        if unknown:
+            notes.append(
+                f"{loop.name} is left out: body {unknown[0]} was not loaded by loadURDF, or its"
+                " file is not found"
+            )
+            continue
+        kept.append(loop)
+        joined += [body for body in loop.bodies if body not in joined]
+    if not kept:
+        raise ModelError("; ".join(notes) or "there are no constraints")
+    ids = name_bodies(sorted(joined), client)
+    bodies = tuple(_body(name, body, session.robots[body], client) for name, body in ids.items())
+    if len(bodies) == 1:
+        bodies = (replace(bodies[0], name="robot"),)
+    world = read_bullet(sorted(joined), client)
+    links = {place: name for name, place in link_ids(ids, client).items()}
+    joints = {place: name for name, place in joint_ids(ids, client).items()}
+    constraints: list[LoopJoint | Coupling] = []
+    for loop in kept:
+        if loop.kind == pybullet.JOINT_GEAR:
+            constraints.append(_gear(loop, joints, notes, client))
+        elif loop.kind in MODELS:
+            joint = modelled(loop, links, None, client)
+            name, limit = f"constraint_{loop.number}", loop.max_force
+            constraints.append(replace(joint, name=name, max_force=limit))
+            if loop.moving:
+                notes.append(f"{loop.name}: its frame moved; it is where it was then")
+        else:
+            notes.append(f"{loop.name} is left out: {loop.reason}")
+    return ModelSpec(
+        path.name.removesuffix(ENDING),
+        path,
+        bodies,
+        tuple(constraints),
+        gravity=gravity(client),
+        start_guess=_positions(world),
+        notes=tuple(notes),
+    )
+
+
+def _body(name: str, body: int, robot: LoadedRobot, client: int) -> BodySpec:
+    """A robot, and where its base link is."""
+    raw = read_body(name, body, client)
+    R = raw.R @ raw.links[0].R.T
+    x, y, z = (float(c) for c in raw.p - R @ raw.links[0].com)
+    return BodySpec(name, robot.path, not raw.floating, (x, y, z), matrix_rpy(R), robot.scale)
+
+
+def _gear(
+    loop: Loop, joints: dict[tuple[int, int], str], notes: list[str], client: int
+) -> Coupling:
+    info = info_of(loop.number, client)
+    coefficients = {joints[info[0], info[1]]: 1.0, joints[info[2], info[3]]: loop.ratio}
+    if loop.auxiliary >= 0:
+        name = joints[info[0], loop.auxiliary]
+        coefficients[name] = coefficients.get(name, 0.0) - 1.0
+    offset = loop.target
+    if loop.erp == 0.0:
+        offset = sum(
+            factor * pybullet.getJointState(*place, physicsClientId=client)[0]
+            for place, name in joints.items()
+            if (factor := coefficients.get(name, 0.0))
+        )
+        notes.append(f"{loop.name} holds rates alone: its offset is that of the moment")
+    coefficients = {name: factor for name, factor in coefficients.items() if factor}
+    return Coupling(f"constraint_{loop.number}", coefficients, offset, max_force=loop.max_force)
+
+
+def _positions(world: BulletBodies) -> dict[str, float | list[float]]:
+    """Positions of joints that are not at zero; bases are placed elsewhere."""
+    q, found = world.state()[0], dict[str, float | list[float]]()
+    for name, joint in world.mechanism.joints.items():
+        position: list[float] = q[joint.q].tolist()
+        if joint.kind == "free" or position in ([0.0], [0.0, 0.0, 0.0, 1.0]):
+            continue
+        found[name] = position[0] if len(position) == 1 else position
+    return found

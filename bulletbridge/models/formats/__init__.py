@@ -1,0 +1,1 @@
+"""Robots in the formats that they are found in: recognised, read, written."""

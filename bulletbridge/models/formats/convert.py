@@ -1,0 +1,105 @@
+"""Write a model in a format of choice: one table of writers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from bulletbridge.errors import ModelError
+from bulletbridge.models.bundled import ENDING
+from bulletbridge.models.formats.loadable import write_urdf
+from bulletbridge.models.formats.loop_joint_writer import write_loop_joints
+from bulletbridge.models.formats.mjcf_writer import write_mjcf
+from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.sdf_writer import write_sdf
+from bulletbridge.models.formats.written import Written, robot_to_write
+from bulletbridge.models.loops_file import write_loops
+from bulletbridge.models.model_spec import BodySpec, ModelSpec, pybullet_data_folder
+
+Writer = Callable[[ModelSpec, Path], Written]
+"""``write(spec, path)``: files that begin with ``path``, which has no ending, and what was lost."""
+
+
+class Converted(NamedTuple):
+    """Files that were written, and everything that was lost, changed or assumed on the way."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def write_loops_file(spec: ModelSpec, path: Path) -> Written:
+    """A loops file, and beside it the URDFs that it names."""
+    bodies: list[BodySpec] = []
+    files: list[Path] = []
+    source = spec.path.name
+    for body in spec.bodies:
+        if pybullet_data_folder() in body.urdf.parents:
+            bodies.append(body)
+            continue
+        name = path.name if len(spec.bodies) == 1 else f"{path.name}_{body.name}"
+        urdf = path.with_name(f"{name}.urdf")
+        said = f"converted from {source} by bulletbridge; loops are in {path.name}{ENDING}"
+        write_urdf(robot_to_write(body.urdf), urdf, [said])
+        files.append(urdf)
+        bodies.append(replace(body, urdf=urdf.resolve()))
+    loops = path.with_name(path.name + ENDING)
+    comments = [f"Converted from {source} by bulletbridge."]
+    if spec.notes:
+        comments += ["What was lost, changed or assumed:", *(f"- {note}" for note in spec.notes)]
+    write_loops(replace(spec, bodies=tuple(bodies)), loops, comments)
+    return Written((loops, *files), ())
+
+
+WRITERS: dict[str, Writer] = {
+    "loops": write_loops_file,
+    "loop_joint": write_loop_joints,
+    "mjcf": write_mjcf,
+    "sdf": write_sdf,
+}
+"""Every format that is written, by the name that ``--to`` takes."""
+ENDINGS = (ENDING, ".urdf", ".xml", ".sdf")
+"""Of files that are written."""
+
+
+def convert(
+    model: str | Path | ModelSpec,
+    output: str | Path,
+    to: str = "loops",
+    *,
+    fixed_base: bool | None = None,
+    repair_inertia: bool = False,
+) -> Converted:
+    """Write a model in another format.
+
+    Args:
+        model: As ``load`` takes it.
+        output: Name of what is written; endings are put to it.
+        to: One of ``WRITERS``: ``loops`` for a loops file with its URDF, ``loop_joint`` for a
+            URDF that has its loops in it, as Isaac Sim reads them, ``mjcf``, ``sdf``.
+        fixed_base: As ``load`` takes it.
+        repair_inertia: As ``load`` takes it.
+
+    Raises:
+        ModelError: The model cannot be read or written, or would be overwritten.
+        LoopFileError: A loops file cannot be understood, or cannot hold the model.
+    """
+    if to not in WRITERS:
+        raise ModelError(f"'{to}' is no format that is written; there are {', '.join(WRITERS)}")
+    if isinstance(model, ModelSpec):
+        spec = model
+    else:
+        spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    path = Path(output)
+    for ending in ENDINGS:
+        path = path.with_name(path.name.removesuffix(ending)) if path.name else path
+    if not path.name:
+        raise ModelError(f"'{output}' is no name for a file; give one with -o")
+    ends = [path.name + ending for ending in ENDINGS]
+    sources = {spec.path.resolve(), *(body.urdf.resolve() for body in spec.bodies)}
+    for name in ends:
+        if path.with_name(name).resolve() in sources:
+            raise ModelError(
+                f"{path.with_name(name)} would be overwritten; give another name with -o"
+            )
+    written = WRITERS[to](spec, path)
+    return Converted(written.files, (*spec.notes, *written.notes))

@@ -1,0 +1,210 @@
+"""A URDF that Bullet can load, made from one that it cannot: meshes, joints, links."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from bulletbridge.constraints.joints import Triple
+from bulletbridge.errors import ModelError
+from bulletbridge.models.formats.sidecars import Retyped
+from bulletbridge.models.formats.urdf_tree import UrdfTree, end
+from bulletbridge.models.mesh_places import find_mesh
+from bulletbridge.models.urdf_names import WORLD
+
+READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
+"""Endings of the meshes that Bullet reads; another one, or a missing file, ends its loading."""
+MOST_NAMED = 4
+"""Names that a note lists."""
+TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
+DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
+
+
+def take_drake_joints(tree: UrdfTree) -> dict[str, Retyped]:
+    """Make ``<drake:joint>`` elements joints; what kind each is to be, by name.
+
+    Raises:
+        ModelError: It has a type that no joint in Bullet has.
+    """
+    found: dict[str, Retyped] = {}
+    for element in tree.robot.findall("drake:joint"):
+        name, kind = element.get("name", ""), element.get("type", "")
+        if kind not in DRAKE_JOINTS:
+            tree.fail(
+                f"<drake:joint> '{name}' has type '{kind}'; read are {', '.join(DRAKE_JOINTS)}"
+            )
+        element.tag = "joint"
+        element.set("type", "spherical")
+        found[name] = DRAKE_JOINTS[kind]
+    return found
+
+
+def take_out_foreign(tree: UrdfTree) -> bool:
+    """Remove elements and attributes with a prefix, which strict readers choke on; whether any."""
+    found = False
+    for element in tree.robot.iter():
+        for child in [child for child in element if ":" in str(child.tag)]:
+            element.remove(child)
+            found = True
+        for key in [key for key in element.attrib if ":" in key]:
+            found = found or not key.startswith("xmlns:")
+            del element.attrib[key]
+    return found
+
+
+def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
+    """Let the base float where a floating joint joins it to the world; Bullet would hold it.
+
+    Returns:
+        Where it starts, xyz [m] and rpy [rad]; None where there is no such joint.
+    """
+    root = tree.root
+    below = [joint for joint in tree.robot.iterfind("joint") if end(joint, "parent") == root]
+    held = tree.links[root].find("inertial") is not None
+    if held or len(below) != 1 or below[0].get("type") != "floating":
+        return None
+    tree.robot.remove(tree.links[root])
+    tree.robot.remove(below[0])
+    return tree.origin(below[0].find("origin"), f"joint '{below[0].get('name')}'")
+
+
+def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
+    """Make joints others: spherical, fixed, or two hinges with a link without mass between."""
+    notes: list[str] = []
+    for name, (kind, axes) in retyped.items():
+        joint = tree.joints[name]
+        for tag in ("axis", "limit", "mimic", "dynamics", "safety_controller"):
+            for element in joint.findall(tag):
+                joint.remove(element)
+        if kind != "universal":
+            joint.set("type", kind)
+            notes.append(f"joint '{name}' is {kind}, as the file beside the URDF says")
+            continue
+        first, second, between = f"{name}_{axes[0]}", f"{name}_{axes[1]}", f"{name}_cross"
+        if {first, second} & tree.joints.keys() or between in tree.links:
+            tree.fail(f"joint '{name}' is universal, but '{first}' or '{between}' is taken; rename")
+        below = end(joint, "child")
+        joint.attrib.update(name=first, type="continuous")
+        Xml.SubElement(joint, "axis", xyz=AXES[axes[0]])
+        joint.findall("child")[0].set("link", between)
+        tree.robot.append(_massless(Xml.Element("link", name=between)))
+        other = Xml.SubElement(tree.robot, "joint", name=second, type="continuous")
+        Xml.SubElement(other, "parent", link=between)
+        Xml.SubElement(other, "child", link=below)
+        Xml.SubElement(other, "axis", xyz=AXES[axes[1]])
+        notes.append(f"joint '{name}' is universal: two hinges, '{first}' and '{second}'")
+    return notes
+
+
+def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
+    """Find meshes, and leave out shapes that Bullet cannot load.
+
+    Returns:
+        Whether anything is now otherwise than in the file, and what is to be said.
+    """
+    changed, missing, unread, empty = False, list[str](), list[str](), list[str]()
+    for link in tree.robot.iterfind("link"):
+        for shape in [*link.findall("visual"), *link.findall("collision")]:
+            mesh, solid = shape.find("geometry/mesh"), shape.find("geometry/*")
+            if solid is None:
+                empty.append(link.get("name", ""))
+            elif mesh is None:
+                continue
+            else:
+                name = mesh.get("filename", "")
+                place = find_mesh(name, tree.path)
+                if place is None:
+                    missing.append(name)
+                elif place.suffix.lower() not in READABLE:
+                    unread.append(name)
+                else:
+                    changed = changed or "://" in name
+                    mesh.set("filename", place.as_posix())
+                    continue
+            changed = True
+            link.remove(shape)
+    notes: list[str] = []
+    if missing:
+        notes.append(
+            f"{_listed(missing, 'mesh', 'meshes')} not found near the file; the shapes are left out"
+        )
+    if unread:
+        notes.append(
+            f"{_listed(unread, 'mesh', 'meshes')} of a kind that Bullet does not read"
+            f" ({', '.join(READABLE)}); the shapes are left out"
+        )
+    if empty:
+        notes.append(f"shapes without geometry of {', '.join(sorted(set(empty)))} are left out")
+    return changed, notes
+
+
+def empty_frames(tree: UrdfTree) -> list[str]:
+    """Give links without ``<inertial>`` that are fixed to others no mass, where Bullet gives 1 kg.
+
+    Returns:
+        What is to be said; nothing if there are none.
+    """
+    done: list[str] = []
+    above = tree.above
+    for name, link in tree.links.items():
+        joint = above.get(name)
+        if joint is None or joint.get("type") != "fixed" or name == WORLD:
+            continue
+        if link.find("inertial") is None:
+            _massless(link)
+            done.append(name)
+    if not done:
+        return []
+    return [
+        f"{_listed(done, 'fixed link', 'fixed links')} without <inertial>: no mass, where Bullet"
+        " would give each 1 kg"
+    ]
+
+
+def write_urdf(robot: Xml.Element, path: Path, comments: Iterable[str] = ()) -> None:
+    """Write a URDF.
+
+    Args:
+        robot: Its root; meshes that are named by absolute paths go relative to the new file.
+        path: Where.
+        comments: What stands above the robot.
+
+    Raises:
+        ModelError: It cannot be written there.
+    """
+    for mesh in robot.iter("mesh"):
+        name = Path(mesh.get("filename", ""))
+        if name.is_absolute():
+            relative = os.path.relpath(name, path.resolve().parent)
+            mesh.set("filename", Path(relative).as_posix())
+    Xml.indent(robot)
+    text = Xml.tostring(robot, encoding="unicode")
+    said = "".join(f"<!-- {_comment(line)} -->\n" for line in comments)
+    try:
+        path.write_text(f'<?xml version="1.0"?>\n{said}{text}\n', encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot write {path}: {error}; name a file in a folder that is there"
+        ) from None
+
+
+def _comment(text: str) -> str:
+    """A text as XML comments can hold it."""
+    return text.replace("--", "- -").rstrip("-")
+
+
+def _massless(link: Xml.Element) -> Xml.Element:
+    inertial = Xml.SubElement(link, "inertial")
+    Xml.SubElement(inertial, "mass", value="0")
+    Xml.SubElement(inertial, "inertia", dict.fromkeys(TENSOR, "0"))
+    return link
+
+
+def _listed(names: list[str], one: str, several: str) -> str:
+    """Names with their number, the first ones of many."""
+    unique = list(dict.fromkeys(names))
+    shown = ", ".join(repr(name) for name in unique[:MOST_NAMED])
+    more = f" and {len(unique) - MOST_NAMED} more" if len(unique) > MOST_NAMED else ""
+    verb = "is" if len(unique) == 1 else "are"
+    return f"{one if len(unique) == 1 else several} {shown}{more} {verb}"

@@ -1,0 +1,170 @@
+"""A URDF that has its loops in it, as ``<loop_joint>`` and ``<mimic>`` elements."""
+
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.joints import (
+    Coupling,
+    Distance,
+    Frame,
+    JointModel,
+    LoopAxis,
+    LoopJoint,
+    Triple,
+)
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.models.formats.loadable import write_urdf
+from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
+from bulletbridge.models.formats.mimic import TAGS
+from bulletbridge.models.formats.urdf_tree import UrdfTree
+from bulletbridge.models.formats.written import Written, robot_to_write
+from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
+from bulletbridge.models.urdf_names import WORLD
+
+TYPES = {model: kind for kind, model in reversed(KINDS.items())}
+"""The first name of each joint model that has one."""
+PARALLEL = 1e-12
+"""Sine of the angle below which two axes are one."""
+
+
+def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
+    """Write a URDF with everything that such elements can say.
+
+    Raises:
+        ModelError: There are several robots, or one is scaled: a URDF is one robot at its size.
+    """
+    body = spec.bodies[0]
+    if len(spec.bodies) > 1 or body.scale != 1.0:
+        said = "several robots" if len(spec.bodies) > 1 else "a scale"
+        raise ModelError(f"{spec.path} has {said}, which a URDF cannot say; convert it to loops")
+    robot = robot_to_write(body.urdf)
+    for tag in READERS:
+        for element in robot.findall(tag):
+            robot.remove(element)
+    tree = UrdfTree(body.urdf, robot)
+    for joint in robot.iterfind("joint"):
+        for tag in TAGS:
+            for element in joint.findall(tag):
+                joint.remove(element)
+    notes = _lost(spec)
+    _hold_base(tree, body, notes)
+    followed: set[str] = set()
+    for constraint in spec.constraints:
+        if constraint.motion is not None or constraint.max_force is not None:
+            notes.append(f"motion or force limit of '{constraint.name}' is left out")
+        if isinstance(constraint, Coupling):
+            _add_mimic(tree, constraint, followed, notes)
+        elif isinstance(constraint, Distance) or constraint.model not in TYPES:
+            kind = "distance" if isinstance(constraint, Distance) else constraint.model.value
+            notes.append(f"'{constraint.name}' is left out: no <loop_joint> is of type {kind}")
+        else:
+            robot.append(_loop_joint(constraint, notes))
+    urdf = path.with_name(f"{path.name}.urdf")
+    comments = [f"converted from {spec.path.name} by bulletbridge"]
+    write_urdf(robot, urdf, [*comments, *spec.notes, *notes])
+    return Written((urdf,), tuple(notes))
+
+
+def _lost(spec: ModelSpec) -> list[str]:
+    """What of a model a URDF has no place for."""
+    parts = {
+        "gravity": spec.gravity != EARTH,
+        "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
+        "which joints are actuated": bool(spec.actuated),
+        "forces": bool(spec.forces or spec.elements),
+        "beams": bool(spec.beams),
+    }
+    return [f"{what}: a URDF has no place for it" for what, there in parts.items() if there]
+
+
+def _hold_base(tree: UrdfTree, body: BodySpec, notes: list[str]) -> None:
+    """A fixed base as others understand it: held by a link ``world``, in its place."""
+    root = tree.root
+    placed = body.xyz != ORIGIN or body.rpy != ORIGIN
+    if not body.fixed_base:
+        if placed:
+            notes.append("where the floating base starts: a URDF has no place for it")
+        return
+    if root == WORLD and not placed:
+        return
+    if WORLD in tree.links:
+        raise ModelError(
+            f"{body.urdf} has a link '{WORLD}' that is not where the world is; convert it to loops"
+        )
+    joint = Xml.Element("joint", name=f"{WORLD}_to_{root}", type="fixed")
+    Xml.SubElement(joint, "parent", link=WORLD)
+    Xml.SubElement(joint, "child", link=root)
+    Xml.SubElement(joint, "origin", xyz=_said(body.xyz), rpy=_said(body.rpy))
+    tree.robot.insert(0, Xml.Element("link", name=WORLD))
+    tree.robot.append(joint)
+
+
+def _add_mimic(tree: UrdfTree, coupling: Coupling, followed: set[str], notes: list[str]) -> None:
+    """Let one joint of a coupling mimic the other."""
+    pair = list(coupling.coefficients.items())
+    following = {n for n, joint in tree.joints.items() if joint.find("mimic") is not None}
+    for (name, own), (other, factor) in (pair, pair[::-1]) if len(pair) == 2 else ():
+        if name in following or name in followed or other in following or own == 0.0:
+            continue
+        Xml.SubElement(
+            tree.joints[name],
+            "mimic",
+            joint=other,
+            multiplier=repr(-factor / own),
+            offset=repr(coupling.offset / own),
+        )
+        followed.add(other)
+        return
+    notes.append(f"'{coupling.name}' is left out: it is no joint that mimics one other joint")
+
+
+def _loop_joint(joint: LoopJoint, notes: list[str]) -> Xml.Element:
+    kind = TYPES[joint.model]
+    element = Xml.Element("loop_joint", name=joint.name, type=kind)
+    a, b = joint.a, joint.b
+    if joint.model is JointModel.UNIVERSAL:
+        Xml.SubElement(element, "parent_axis", xyz=_said(joint.axis))
+        Xml.SubElement(element, "child_axis", xyz=_said(joint.axis_b or joint.axis))
+    elif joint.model not in ROUND:
+        b = _turned(b, joint.axis, joint.axis_b or joint.axis)
+        Xml.SubElement(element, "axis", xyz=_said(joint.axis))
+    for tag, frame in (("link1", a), ("link2", b)):
+        said = {"link": frame.link, "xyz": _said(frame.xyz), "rpy": _said(frame.rpy)}
+        Xml.SubElement(element, tag, said)
+    along = joint.turn or joint.travel
+    if along is not None:
+        _add_along(element, joint, along, notes)
+    return element
+
+
+def _add_along(element: Xml.Element, joint: LoopJoint, along: LoopAxis, notes: list[str]) -> None:
+    """What acts along the free motion, as far as there are words for it."""
+    if joint.turn is not None and joint.travel is not None:
+        notes.append(f"what acts along '{joint.name}' is left out: it turns and travels")
+        return
+    if along.limits is not None:
+        low, high = along.limits
+        Xml.SubElement(element, "limit", lower=repr(low), upper=repr(high))
+    if along.damping or along.friction:
+        numbers = {"damping": repr(along.damping), "friction": repr(along.friction)}
+        Xml.SubElement(element, "dynamics", numbers)
+    if along.motor or along.stiffness or along.force:
+        notes.append(f"motor, spring or force of '{joint.name}' is left out")
+
+
+def _turned(frame: Frame, axis: Triple, axis_b: Triple) -> Frame:
+    """A frame turned so that ``axis`` in it is what ``axis_b`` was."""
+    z, other = (np.array(each) / np.linalg.norm(each) for each in (axis, axis_b))
+    if np.linalg.norm(z - other) <= PARALLEL:
+        return frame
+    R = Rotation.align_vectors([other], [z])[0].as_matrix()
+    return Frame(frame.link, frame.xyz, matrix_rpy(rpy_matrix(frame.rpy) @ R))
+
+
+def _said(numbers: Triple) -> str:
+    """Three numbers, to the last digit."""
+    return " ".join(repr(float(x)) for x in numbers)

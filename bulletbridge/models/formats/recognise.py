@@ -1,0 +1,120 @@
+"""Which format a robot's file is in, and who reads it: one table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bulletbridge.errors import ModelError
+from bulletbridge.models.bundled import ENDING, find
+from bulletbridge.models.formats.mjcf import read_mjcf
+from bulletbridge.models.formats.scratch import scratch_folder
+from bulletbridge.models.formats.sdf import read_sdf
+from bulletbridge.models.formats.urdf import read_robot
+from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.models.nearest_inertia import with_nearest_inertias
+from bulletbridge.models.xml_file import read_xml
+
+Reader = Callable[[Path, Path], ModelSpec]
+"""``read(path, folder)``: the model in a file; URDFs that are made of it go into the folder."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that robots come in.
+
+    Attributes:
+        name: What people call it.
+        read: The model in a file; URDFs that are made of it go into the folder that is given.
+        root: Of XML, the name of its outermost element.
+        endings: Of anything else, how file names end.
+        says_base: Whether it says what of it stands still.
+    """
+
+    name: str
+    read: Reader
+    root: str = ""
+    endings: tuple[str, ...] = ()
+    says_base: bool = True
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("URDF", read_robot, root="robot", says_base=False),
+    Format("MJCF", read_mjcf, root="mujoco"),
+    Format("SDF", read_sdf, root="sdf"),
+)
+"""Every format but loops files, which are whatever is no XML and in no other one."""
+
+
+def read_model(
+    model: str | Path,
+    folder: Path | None = None,
+    *,
+    fixed_base: bool | None = None,
+    repair_inertia: bool = False,
+) -> ModelSpec:
+    """A model in any format.
+
+    Args:
+        model: Bundled name, or path of a loops file or of a robot in another format.
+        folder: Where URDFs that are made on the way go; None for one that goes with the process.
+        fixed_base: Whether the robot's base is part of the world; None for what the file says,
+            and a floating one, as of ``loadURDF``, where it says nothing.
+        repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
+            can (``models/nearest_inertia.py``); they are an error otherwise.
+
+    Raises:
+        ModelError: There is no such model, or something in it that cannot be modelled.
+        LoopFileError: The loops file cannot be understood.
+    """
+    path = find(model)
+    form = format_of(path)
+    folder = folder or scratch_folder(path)
+    spec = read_loops(path) if form is None else form.read(path, folder)
+    spec = _with_base(spec, fixed_base, form is None or form.says_base)
+    return with_nearest_inertias(spec, folder) if repair_inertia else spec
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file; None for a loops file.
+
+    Raises:
+        ModelError: It is XML of an unknown kind, or cannot be read.
+    """
+    for form in FORMATS:
+        if path.name.endswith(form.endings):
+            return form
+    if path.name.endswith((ENDING, ".yaml", ".yml")) or not _is_xml(path):
+        return None
+    root = str(read_xml(path).tag)
+    for form in FORMATS:
+        if form.root == root:
+            return form
+    known = ", ".join(f"<{form.root}> ({form.name})" for form in FORMATS if form.root)
+    raise ModelError(f"{path} begins with <{root}>, which is no robot; known are {known}")
+
+
+def _is_xml(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(1000).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+    except (OSError, ValueError):
+        return False  # the reader says why
+
+
+def _with_base(spec: ModelSpec, fixed: bool | None, said: bool) -> ModelSpec:
+    """The model with a base as it was asked for, or a note on what was assumed."""
+    if fixed is None:
+        if said or any(body.fixed_base for body in spec.bodies):
+            return spec
+        note = (
+            "the base floats, as with PyBullet's loadURDF, since the file does not say otherwise;"
+            " fixed_base=True (--fixed-base) holds it"
+        )
+        return replace(spec, notes=(*spec.notes, note))
+    if fixed and "base" in {**spec.start_q, **spec.start_v, **spec.start_guess}:
+        raise ModelError(
+            f"{spec.path} starts with a pose or velocity of the floating base; remove that from"
+            " 'start', or do not fix the base"
+        )
+    return replace(spec, bodies=tuple(replace(body, fixed_base=fixed) for body in spec.bodies))

@@ -1,0 +1,25 @@
+"""A folder for URDFs that are made on the way, gone when the process ends."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+
+def scratch_folder(path: Path) -> Path:
+    """Where what is made of a file goes; the same for the same version of it.
+
+    Args:
+        path: The robot's file, which exists.
+    """
+    about = path.stat()
+    said = f"{path.resolve()} {about.st_mtime_ns} {about.st_size}"
+    folder = Path(_root().name) / hashlib.sha256(said.encode()).hexdigest()[:16]
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@cache
+def _root() -> "TemporaryDirectory[str]":
+    """Removed by its finaliser, at the latest when Python ends."""
+    return TemporaryDirectory(prefix="bulletbridge-")

@@ -1,0 +1,113 @@
+"""A URDF as a model, with every extension that says which joints depend and which loops close."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.models.formats.loadable import (
+    empty_frames,
+    free_base,
+    retype,
+    settle_meshes,
+    take_drake_joints,
+    take_out_foreign,
+    write_urdf,
+)
+from bulletbridge.models.formats.loop_tags import loops_in
+from bulletbridge.models.formats.mimic import Mimic, couplings_of, limit_notes, mimics_of
+from bulletbridge.models.formats.sidecars import read_sidecars
+from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
+from bulletbridge.models.model_spec import ORIGIN, BodySpec, ModelSpec
+from bulletbridge.models.urdf_file import check_tree
+from bulletbridge.models.urdf_names import WORLD
+from bulletbridge.models.xml_file import read_xml
+
+GENERIC = ("robot", "model")
+"""Names of files that tell nothing: the folder's is taken."""
+
+
+def read_robot(path: Path, folder: Path) -> ModelSpec:
+    """The model in a URDF: its tree as Bullet loads it, loops, joints that mimic others.
+
+    Args:
+        path: The file.
+        folder: Where a URDF that Bullet can load goes, if it is not this one.
+
+    Raises:
+        ModelError: The file cannot be read, or something in it cannot be modelled.
+        LoopFileError: A file of loops beside it cannot be understood.
+    """
+    robot = read_xml(path)
+    tree = UrdfTree(path, robot)
+    if any(str(element.tag).startswith("xacro:") for element in robot.iter()):
+        tree.fail(f"it is xacro; expand it first: `xacro {path.name} > {path.stem}.urdf`")
+    of_drake = take_drake_joints(tree)
+    check_tree(robot, path)
+    tree.check_numbers()
+    in_file, sidecar = loops_in(tree), read_sidecars(tree)
+    retyped = of_drake | sidecar.retyped
+    notes = [*in_file.notes, *sidecar.notes, *retype(tree, retyped)]
+    mimics = mimics_of(tree)
+    notes += limit_notes(tree, mimics)
+    foreign, loose = take_out_foreign(tree), free_base(tree)
+    if loose is not None:
+        notes.append("the base floats, for a floating joint joins it to the world")
+    frames = empty_frames(tree)
+    moved, about_meshes = settle_meshes(tree)
+    notes += frames + about_meshes
+    urdf = path.resolve()
+    if retyped or foreign or loose is not None or frames or moved:
+        urdf = folder.resolve() / f"{path.stem}.urdf"
+        write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
+    loops = _told_apart(in_file.loops, sidecar.loops)
+    return ModelSpec(
+        path.parent.name if path.stem in GENERIC else path.stem,
+        path,
+        (BodySpec("robot", urdf, _stands_still(tree), *(loose or (ORIGIN, ORIGIN))),),
+        (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
+        actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
+        start_guess=_start(tree, mimics),
+        notes=tuple(notes),
+    )
+
+
+def _told_apart(loops: list[LoopJoint], more: list[LoopJoint]) -> list[LoopJoint]:
+    """Loops of two sources, each with a name of its own."""
+    taken, found = {loop.name for loop in loops}, list(loops)
+    for loop in more:
+        name = loop.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found.append(replace(loop, name=name))
+    return found
+
+
+def _stands_still(tree: UrdfTree) -> bool:
+    """Whether the base is part of the world: the root is called so, or has a mass of zero."""
+    root = tree.root
+    mass = tree.links[root].find("inertial/mass")
+    return root == WORLD or (mass is not None and float(mass.get("value", "1")) == 0.0)
+
+
+def _driven(tree: UrdfTree, mimics: dict[str, Mimic]) -> tuple[str, ...]:
+    """Joints that a transmission or ros2_control moves, but for those that mimic others."""
+    named = [each.get("name", "") for each in tree.robot.iterfind("transmission/joint")]
+    for joint in tree.robot.iterfind("ros2_control/joint"):
+        if joint.find("command_interface") is not None:
+            named.append(joint.get("name", ""))
+    joints = tree.joints
+    moving = [name for name in named if name in joints and joints[name].get("type") in MOVING]
+    return tuple(name for name in dict.fromkeys(moving) if name not in mimics)
+
+
+def _start(tree: UrdfTree, mimics: dict[str, Mimic]) -> dict[str, float | list[float]]:
+    """Positions from which loops are closed: zero, or the limit next to it; followers follow."""
+    found: dict[str, float] = {}
+    for name, joint in tree.joints.items():
+        limits = tree.limits(joint)
+        if limits is not None:
+            found[name] = min(max(0.0, limits[0]), limits[1])
+    for name, mimic in mimics.items():
+        found[name] = mimic.multiplier * found.get(mimic.joint, 0.0) + mimic.offset
+    return {name: position for name, position in found.items() if position != 0.0}

@@ -1,0 +1,164 @@
+"""A URDF's links and joints by name, its numbers as numbers, and where its links are at zero."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+
+from bulletbridge.constraints.joints import Triple
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.models.model_spec import ORIGIN
+from bulletbridge.models.urdf_file import require_numbers
+from bulletbridge.numerics.records import Array, are_numbers
+
+MOVING = ("revolute", "continuous", "prismatic")
+"""Kinds of joints with one coordinate."""
+X: Triple = (1.0, 0.0, 0.0)
+"""The axis of a joint that names none."""
+
+
+@dataclass(frozen=True)
+class UrdfTree:
+    """A URDF that is being read, or changed on the way.
+
+    Attributes:
+        path: The file.
+        robot: Its root element.
+    """
+
+    path: Path
+    robot: Xml.Element
+
+    @property
+    def links(self) -> dict[str, Xml.Element]:
+        """Links by name."""
+        return {link.get("name", ""): link for link in self.robot.iterfind("link")}
+
+    @property
+    def joints(self) -> dict[str, Xml.Element]:
+        """Joints by name."""
+        return {joint.get("name", ""): joint for joint in self.robot.iterfind("joint")}
+
+    @property
+    def above(self) -> dict[str, Xml.Element]:
+        """The joint that holds a link, by the link's name."""
+        return {end(joint, "child"): joint for joint in self.robot.iterfind("joint")}
+
+    @property
+    def root(self) -> str:
+        """Name of the link that no joint holds."""
+        above = self.above
+        return next(name for name in self.links if name not in above)
+
+    @cached_property
+    def poses(self) -> dict[str, tuple[Array, Array]]:
+        """Rotation (3, 3) and position (3,) of every link in the root's frame, joints at zero."""
+        found = {self.root: (np.eye(3), np.zeros(3))}
+        above = self.above
+        for name in self.links:
+            line = [name]
+            while line[-1] not in found:
+                line.append(end(above[line[-1]], "parent"))
+            for link in reversed(line[:-1]):
+                joint = above[link]
+                R, p = found[end(joint, "parent")]
+                xyz, rpy = self.origin(joint.find("origin"), f"joint '{joint.get('name')}'")
+                found[link] = R @ rpy_matrix(rpy), p + R @ np.array(xyz)
+        return found
+
+    def origin(self, element: Xml.Element | None, where: str) -> tuple[Triple, Triple]:
+        """The attributes xyz and rpy [m, rad], zero where they are missing.
+
+        Raises:
+            ModelError: They are not three numbers each.
+        """
+        if element is None:
+            return ORIGIN, ORIGIN
+        return (
+            self.triple(element, "xyz", ORIGIN, where),
+            self.triple(element, "rpy", ORIGIN, where),
+        )
+
+    def triple(self, element: Xml.Element, name: str, default: Triple, where: str) -> Triple:
+        """Three numbers of an attribute.
+
+        Raises:
+            ModelError: They are something else; the message says where.
+        """
+        text = element.get(name)
+        if text is None or not text.split():
+            return default
+        numbers = self._numbers(text)
+        if not are_numbers(numbers, (3,)):
+            self.fail(f'{where}: <{element.tag}> has {name}="{text[:40]}"; give three numbers')
+        x, y, z = numbers
+        return x, y, z
+
+    def number(self, element: Xml.Element, name: str, default: float, where: str) -> float:
+        """One number of an attribute.
+
+        Raises:
+            ModelError: It is something else; the message says where.
+        """
+        text = element.get(name)
+        if text is None:
+            return default
+        numbers = self._numbers(text)
+        if not are_numbers(numbers, (1,)):
+            self.fail(f'{where}: <{element.tag}> has {name}="{text[:40]}"; give a number')
+        return numbers[0]
+
+    def axis(self, joint: Xml.Element) -> Triple:
+        """Axis of a joint in its frame."""
+        element = joint.find("axis")
+        where = f"joint '{joint.get('name')}'"
+        return X if element is None else self.triple(element, "xyz", X, where)
+
+    def limits(self, joint: Xml.Element) -> tuple[float, float] | None:
+        """Lowest and highest position of a joint [rad or m], as Bullet takes them; None for none.
+
+        A range whose lower end is above its upper one is none, as in Bullet.
+        """
+        limit = joint.find("limit")
+        if limit is None or joint.get("type") not in ("revolute", "prismatic"):
+            return None
+        where = f"joint '{joint.get('name')}'"
+        low, high = (self.number(limit, key, 0.0, where) for key in ("lower", "upper"))
+        return (low, high) if low <= high else None
+
+    def check_numbers(self) -> None:
+        """Require that what links and joints are made of is numbers.
+
+        Raises:
+            ModelError: Something is not; the message names it.
+        """
+        for owner in self.robot:
+            if owner.tag in ("link", "joint"):
+                for element in owner.iter():
+                    name = owner.get("name", "")
+                    require_numbers(element, f"{self.path}: {owner.tag} '{name}'")
+
+    def fail(self, message: str) -> NoReturn:
+        """Say what is wrong with this file.
+
+        Raises:
+            ModelError: Always.
+        """
+        raise ModelError(f"{self.path}: {message}")
+
+    @staticmethod
+    def _numbers(text: str) -> list[float]:
+        try:
+            return [float(part) for part in text.split()]
+        except ValueError:
+            return []
+
+
+def end(joint: Xml.Element, which: str) -> str:
+    """Name of the link at one end of a joint, ``parent`` or ``child``."""
+    element = joint.find(which)
+    return "" if element is None else element.get("link", "")

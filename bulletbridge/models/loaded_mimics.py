@@ -1,0 +1,42 @@
+"""Joints of loaded bodies that mimic others, from the files that the bodies were loaded from."""
+
+from collections.abc import Mapping
+
+from bulletbridge.bullet.reader import file_of, loaded_files, read_body
+from bulletbridge.constraints.joints import Coupling
+from bulletbridge.errors import ModelError
+from bulletbridge.models.formats.mimic import Mimic, couplings_of, mimics_of
+from bulletbridge.models.formats.urdf_tree import UrdfTree
+from bulletbridge.models.xml_file import read_xml
+
+
+def mimics_of_body(name: str, body: int, client: int) -> dict[str, Mimic]:
+    """Which joint of a loaded body follows which, as its URDF says.
+
+    Raises:
+        ModelError: The URDF is not found, or a joint mimics what does not exist.
+    """
+    path = file_of(read_body(name, body, client), loaded_files(client))
+    if path is None:
+        raise ModelError(
+            f"the URDF of body {body} is not found, or two have the same links; start where its"
+            " path leads, or give couplings as constraints"
+        )
+    return mimics_of(UrdfTree(path, read_xml(path)))
+
+
+def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:
+    """The same of several bodies, as couplings under the names that a system gives their joints.
+
+    Raises:
+        ModelError: As of ``mimics_of_body``.
+    """
+    found: list[Coupling] = []
+    for name, body in ids.items():
+        prefix = f"{name}/" if len(ids) > 1 else ""
+        mimics = {
+            prefix + joint: mimic._replace(joint=prefix + mimic.joint)
+            for joint, mimic in mimics_of_body(name, body, client).items()
+        }
+        found += couplings_of(mimics, frozenset())
+    return found

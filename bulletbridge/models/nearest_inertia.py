@@ -1,0 +1,130 @@
+"""The inertia that a body can have and that is nearest to one that no body can have.
+
+A body's second moments, the eigenvalues of tr(J)/2 - J, are positive; principal moments then are
+like sides of a triangle. Source: Wensing, Kim and Slotine, "Linear matrix inequalities for
+physically consistent inertial parameter identification" (2018). The nearest tensor in the
+Frobenius norm has the same axes and the nearest eigenvalues: Lewis and Malick, "Alternating
+projections on manifolds" (2008), theorem A.1 on spectral sets.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pybullet
+from scipy.optimize import nnls
+
+from bulletbridge.bullet.checks import FileInertia, entries, read_inertia, read_inertias
+from bulletbridge.bullet.reader import file_of, loaded_files, read_body
+from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.models.formats.loadable import write_urdf
+from bulletbridge.models.formats.urdf_tree import UrdfTree
+from bulletbridge.models.formats.written import robot_to_write
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
+
+LEAST = 1e-5
+"""Least second moment over the largest principal moment; Bullet finds these to 1e-6."""
+FROM_SECOND = np.ones((3, 3)) - np.eye(3)
+"""Principal moments are the sums of two second moments each."""
+
+
+def nearest_inertia(J: Array) -> Array:
+    """The possible tensor (3, 3) nearest to one, about the centre of mass, in Frobenius norm.
+
+    Args:
+        J: Symmetric tensor (3, 3) [kg m²]; it comes back as it is if a body can have it.
+    """
+    moments, axes = np.linalg.eigh(J)
+    least = LEAST * float(np.abs(moments).max())
+    second = 0.5 * float(moments.sum()) - moments
+    if second.min() >= 0.0:
+        return J
+    more, _ = nnls(FROM_SECOND, moments - FROM_SECOND @ np.full(3, least))
+    return (axes * (FROM_SECOND @ (more + least))) @ axes.T
+
+
+def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
+    """The model with URDFs in which every link with mass has an inertia that a body can have.
+
+    Args:
+        spec: The model.
+        folder: Where changed URDFs go.
+
+    Raises:
+        ModelError: A URDF cannot be read or written.
+    """
+    bodies, notes = list(spec.bodies), list(spec.notes)
+    for k, body in enumerate(spec.bodies):
+        tree = UrdfTree(body.urdf, robot_to_write(body.urdf))
+        said: list[str] = []
+        for name, link in tree.links.items():
+            inertial = link.find("inertial")
+            found = read_inertia(inertial)
+            tensor = None if inertial is None else inertial.find("inertia")
+            if inertial is None or tensor is None or not _impossible(found):
+                continue
+            assert found is not None
+            J = nearest_inertia(found.J)
+            said.append(f"link '{name}': {_change(found.J, J)}")
+            _, rpy = tree.origin(inertial.find("origin"), f"link '{name}'")
+            R = rpy_matrix(rpy)
+            own = R.T @ J @ R
+            for key, (i, j) in ENTRIES.items():
+                tensor.set(key, repr(float(own[i, j])))
+        if said:
+            urdf = folder.resolve() / f"possible_{k}_{body.urdf.name}"
+            write_urdf(tree.robot, urdf, said)
+            bodies[k] = replace(body, urdf=urdf)
+            notes += said
+    return replace(spec, bodies=tuple(bodies), notes=tuple(notes))
+
+
+def give_nearest_inertias(ids: dict[str, int], client: int) -> list[str]:
+    """Give links of loaded bodies, whose impossible inertias Bullet made zero, the nearest ones.
+
+    Of those, that is, that have the principal axes which Bullet has given the link.
+
+    Returns:
+        What was done, a sentence for each link.
+    """
+    said: list[str] = []
+    files = loaded_files(client)
+    for name, body in ids.items():
+        robot = read_body(name, body, client)
+        file = file_of(robot, files)
+        in_file = {} if file is None else read_inertias(file)
+        for index, link in enumerate(robot.links, -1):
+            found = in_file.get(link.name)
+            if found is None or link.mass == 0.0 or np.any(link.moments) or not _impossible(found):
+                continue
+            diagonal = np.diag(link.R.T @ found.J @ link.R)  # in axes that cannot be changed
+            moments = nearest_inertia(np.diag(diagonal))
+            pybullet.changeDynamics(
+                body, index, localInertiaDiagonal=np.diag(moments).tolist(), physicsClientId=client
+            )
+            J = link.R @ moments @ link.R.T
+            said.append(f"link '{link.name}', in Bullet's axes: {_change(found.J, J)}")
+    return said
+
+
+ENTRIES = {
+    "ixx": (0, 0),
+    "iyy": (1, 1),
+    "izz": (2, 2),
+    "ixy": (0, 1),
+    "ixz": (0, 2),
+    "iyz": (1, 2),
+}
+
+
+def _impossible(found: FileInertia | None) -> bool:
+    return found is not None and found.mass > 0.0 and not found.is_possible()
+
+
+def _change(before: Array, after: Array) -> str:
+    size = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    return (
+        f"no body can have the inertia {entries(before)} kg m²; the nearest one that a body can"
+        f" have, {entries(after)}, is taken ({100.0 * size:.3g} % away)"
+    )

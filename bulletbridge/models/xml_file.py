@@ -1,0 +1,57 @@
+"""XML of robots as it is found: read leniently where Bullet is lenient, and without entities."""
+
+import re
+from pathlib import Path
+from typing import NoReturn
+from xml.etree import ElementTree as Xml
+from xml.parsers import expat
+
+from bulletbridge.errors import ModelError
+
+COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
+MOST_BYTES = 100_000_000
+"""Size of a file that is refused."""
+
+
+def read_xml(path: Path) -> Xml.Element:
+    """The root of an XML file.
+
+    What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
+    whatever is in comments or after a zero byte, and text in another encoding than the one named.
+
+    Raises:
+        ModelError: The file cannot be read, is too large, is not well-formed or declares entities.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise ModelError(
+                f"{path} has {size / 1e6:.0f} MB; robots may have {MOST_BYTES / 1e6:g}: is it the"
+                " right file?"
+            )
+        text = path.read_bytes().split(b"\0")[0].strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"cannot read {path}: {why}; check the path") from None
+    text = COMMENT.sub(lambda found: b"\n" * found.group().count(b"\n"), text)
+    text = STRAY.sub(b"&amp;", text)
+    try:
+        text.decode()
+        encoding = "utf-8"
+    except UnicodeDecodeError:
+        encoding = "iso-8859-1"
+
+    def refuse(name: str, *_: object) -> NoReturn:
+        raise ModelError(f"{path} declares the entity '{name}'; write its text where it is used")
+
+    build = Xml.TreeBuilder()
+    parser = expat.ParserCreate(encoding)
+    parser.StartElementHandler = build.start
+    parser.EndElementHandler = build.end
+    parser.CharacterDataHandler = build.data
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
+    return build.close()

@@ -1,0 +1,390 @@
+"""Robots in their own formats: what a URDF and the files beside it say of loops."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import bulletbridge as bb
+from bulletbridge.constraints.joints import Coupling, JointModel
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
+from bulletbridge.models.bundled import bundled, find
+from bulletbridge.models.formats.convert import WRITERS, convert
+from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.load import load
+from bulletbridge.models.loops_file import read_loops
+
+INERTIAL = (
+    '<inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>'
+    '<inertia ixx="0.01" iyy="0.02" izz="0.025" ixy="0" ixz="0.001" iyz="0"/></inertial>'
+)
+FOUR_BAR = find("four_bar").with_suffix("").with_suffix(".urdf").read_text()
+LOOPS = """
+<loop_joint name="pin" type="{kind}">
+  <link1 link="rocker" xyz="0.7 0 0" rpy="0 0 0"/>
+  <{second} link="ground" xyz="1 0 0" rpy="0 0 0"/>{axis}
+</loop_joint>
+"""
+
+
+def link(name: str, inside: str = INERTIAL) -> str:
+    return f'<link name="{name}">{inside}</link>'
+
+
+def joint(name: str, parent: str, child: str, inside: str = "", kind: str = "continuous") -> str:
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="0.3 0 0.1" rpy="0 0 0.2"/><axis xyz="0 1 0"/>{inside}</joint>'
+    )
+
+
+def chain(*inside: str, root: str = "world") -> str:
+    """A fixed chain of as many links as there are joints, with what is inside these."""
+    names = [root, *(f"l{k}" for k in range(len(inside)))]
+    links = [link(root, "" if root == "world" else INERTIAL), *map(link, names[1:])]
+    joints = [
+        joint(f"j{k}", *names[k : k + 2], text, "revolute" if "limit" in text else "continuous")
+        for k, text in enumerate(inside)
+    ]
+    return f'<robot name="chain">{"".join(links)}{"".join(joints)}</robot>'
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Puts text into a file; its path."""
+
+    def write(text: str, name: str = "robot.urdf") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def four_bar_with(text: str) -> str:
+    """The bundled four-bar's URDF with more in it."""
+    meshes = find("four_bar").parent.as_posix()
+    text = FOUR_BAR.replace("</robot>", f"{text}</robot>")
+    return text.replace('filename="meshes', f'filename="{meshes}/meshes')
+
+
+def terms(spec, seed: int = 1):
+    """M, h, and g, J of all rows as written, at a random state of a model."""
+    with load(spec) as loaded:
+        system, rng = loaded.system, np.random.default_rng(seed)
+        q, v = system.q, rng.normal(size=system.mechanism.nv)
+        for one in system.mechanism.joints.values():
+            if one.kind in ("revolute", "prismatic"):
+                q[one.q] = rng.uniform(-1.0, 1.0)
+        found = system._full.terms(q, v, 0.0)
+        return found.M, found.h, found.g, found.J
+
+
+def assert_same(spec, other):
+    """Models have the same terms at random states, to round-off of numbers in text."""
+    for seed in (1, 2):
+        for mine, theirs in zip(terms(spec, seed), terms(other, seed), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("second", ["link1", "link2"])
+def test_a_loop_joint_is_the_loop_of_the_loops_file(put, second):
+    path = put(four_bar_with(LOOPS.format(kind="spherical", second=second, axis="")))
+    spec = read_model(path, fixed_base=True)
+    assert [loop.model for loop in spec.constraints] == [JointModel.BALL]
+    assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<constraint name="pin" type="continuous"><parent link="rocker"/>'
+        '<parent_origin xyz="0.7 0 0"/><parent_axis xyz="0 1 0"/><child link="ground"/>'
+        '<child_origin xyz="1 0 0"/><child_axis xyz="0 1 0"/></constraint>',
+        '<loop_joint name="pin" type="revolute"><parent link="rocker"/><child link="ground"/>'
+        '<parent_origin xyz="0.7 0 0"/><child_origin xyz="1 0 0"/>'
+        '<axis xyz="0 1 0" frame="parent"/></loop_joint>',
+        LOOPS.format(kind="revolute", second="link2", axis='<axis xyz="0 1 0"/>'),
+    ],
+)
+def test_hinges_of_all_dialects_move_as_the_ball_joint_does(put, element):
+    with load(put(four_bar_with(element)), fixed_base=True) as loaded:
+        loaded.system.run(1.0)
+        hinged = loaded.system.q
+        assert loaded.system.encoded.nc == 5
+        assert loaded.system.dof == 1
+    plain = replace(read_loops(find("four_bar")), start_q={})
+    with load(plain) as loaded:
+        loaded.system.run(1.0)
+        np.testing.assert_allclose(hinged, loaded.system.q, atol=1e-9)  # 240 steps of round-off
+
+
+def test_drakes_ball_constraint_and_closing_frames_are_ball_joints(put):
+    drake = (
+        '<drake:ball_constraint><drake:ball_constraint_body_A name="rocker"/>'
+        '<drake:ball_constraint_body_B name="ground"/><drake:ball_constraint_p_AP value="0.7 0 0"/>'
+        '<drake:ball_constraint_p_BQ value="1 0 0"/></drake:ball_constraint>'
+    )
+    frames = "".join(
+        f'<link name="closing_pin_{n}"/><joint name="closing_pin_{n}_frame" type="fixed">'
+        f'<parent link="{on}"/><child link="closing_pin_{n}"/><origin xyz="{x} 0 0"/></joint>'
+        for n, on, x in ((1, "rocker", 0.7), (2, "ground", 1.0))
+    )
+    plain = replace(read_loops(find("four_bar")), start_q={})
+    assert_same(read_model(put(four_bar_with(drake), "a.urdf"), fixed_base=True), plain)
+    closing = read_model(put(four_bar_with(frames), "b.urdf"), fixed_base=True)
+    assert_same(closing, plain)  # the frames weigh nothing
+    assert any("no mass" in note for note in closing.notes)
+    assert any("ball joints, as PlaCo does" in note for note in closing.notes)
+
+
+def test_gepettos_file_names_frames_by_link_or_joint(put):
+    frames = "".join(
+        f'<link name="tip_{n}"/><joint name="{n}_frame" type="fixed"><parent link="{on}"/>'
+        f'<child link="tip_{n}"/><origin xyz="{x} 0 0"/></joint>'
+        for n, on, x in (("a", "rocker", 0.7), ("b", "ground", 1.0))
+    )
+    path = put(four_bar_with(frames))
+    put("closed_loop: [[a_frame, tip_b]]\ntype: ['3D']\nname_mot: [crank]\n", "robot.yaml")
+    spec = read_model(path, fixed_base=True)
+    assert spec.actuated == ("crank",)
+    assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+    put("closed_loop: [[a_frame, tip_c]]\ntype: ['3d']\n", "robot.yaml")
+    with pytest.raises(LoopFileError, match=r"robot\.yaml:1:25: .*did you mean 'tip_b'"):
+        read_model(path)
+
+
+def test_gepettos_file_retypes_joints(put):
+    path = put(chain("", "", ""))
+    put("joint_name: [j0, j1, j2]\njoint_type: [SPHERICAL, UJOINT_XZ, FIXED]\n", "robot.yaml")
+    with pytest.warns(BulletBridgeWarning, match="two hinges"), load(path) as loaded:
+        kinds = {name: one.kind for name, one in loaded.system.mechanism.joints.items()}
+        assert kinds == {"j0": "spherical", "j1_x": "revolute", "j1_z": "revolute"}
+        loaded.system.run(0.2)
+    # the cross weighs nothing: the arm as a body on two hinges, whatever their order is made of
+    assert loaded.system.dof == 5
+
+
+def test_scikit_robots_closures_are_hinges_in_the_roots_frame(put):
+    path = put(four_bar_with(""))
+    with load(read_model(path), fixed_base=True) as loaded:
+        mechanism = loaded.system.mechanism
+        assert mechanism.nv == 9  # no loops
+    put(
+        "closures:\n- {link_a: rocker, link_b: ground, point: [1, 0, 0], axis: [0, 1, 0]}\n"
+        "independent: [crank]\ndependent: [coupler, rocker]\n",
+        "loop_closures.yaml",
+    )
+    spec = read_model(path, fixed_base=True)
+    (hinge,) = spec.constraints
+    assert hinge.model is JointModel.REVOLUTE and spec.actuated == ("crank",)
+    with load(spec) as loaded:
+        assert loaded.system.dof == 1
+        assert max(gap.metres for gap in loaded.system.evaluate().gaps) < 1e-12
+
+
+def test_mimics_are_couplings_with_chains_resolved(put):
+    path = put(
+        chain(
+            "",
+            '<mimic joint="j0" multiplier="-2" offset="0.3"/>',
+            '<mimic joint="j1" multiplier="0.5" offset="0.1"/>',
+        )
+    )
+    spec = read_model(path)
+    assert spec.notes == ()  # the root is called world
+    assert spec.constraints == (
+        Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, 0.3),
+        Coupling("j2_mimic", {"j2": 1.0, "j0": 1.0}, 0.25),
+    )
+    assert spec.start_guess == {"j1": 0.3, "j2": 0.25}
+    with load(spec) as loaded:
+        system = loaded.system
+        assert loaded.assembly.iterations == 0  # it starts where the followers belong
+        system.run(2.0)
+        q = system.q
+        assert abs(q[1] - (0.3 - 2.0 * q[0])) < 1e-13
+        assert abs(q[2] - (0.25 - q[0])) < 1e-13
+        assert system.dof == 1
+
+
+def test_limits_that_end_each_others_range_are_told(put):
+    limit = '<limit lower="{}" upper="{}" effort="1" velocity="1"/>'
+    path = put(chain(limit.format(0.2, 0.8), '<mimic joint="j0"/>' + limit.format(0, 0.5)))
+    spec = read_model(path)
+    assert "range takes it from 0.2 to 0.8, but its own limits are 0 to 0.5" in spec.notes[0]
+    assert spec.start_guess == {"j0": 0.2, "j1": 0.2}
+    wide = chain(limit.format(0.2, 0.8), '<mimic joint="j0"/>' + limit.format(0, 1.5))
+    assert read_model(put(wide)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ('<mimic joint="j9"/>', "", r"joint 'j0' mimics 'j9', which is no joint; did you mean"),
+        ('<mimic joint="j0"/>', "", r"in a circle: j0 -> j0"),
+        ('<mimic joint="j1"/>', '<mimic joint="j0"/>', r"in a circle: j0 -> j1 -> j0"),
+        ('<mimic joint="j1" multiplier="two"/>', "", r'multiplier="two"; give a number'),
+        ('<mimic joint="held"/>', "", r"mimics 'held', which is fixed and has no position"),
+    ],
+)
+def test_mimics_that_lead_nowhere_are_named(put, first, second, message):
+    text = chain(first, second)
+    text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))
+    with pytest.raises(ModelError, match=message):
+        read_model(put(text + "</robot>"))
+
+
+@pytest.mark.parametrize(
+    ("element", "message"),
+    [
+        ('<loop_joint name="p" type="bal"/>', "type 'bal'; known are fixed, revolute"),
+        ('<loop_joint type="fixed"/>', "has no name"),
+        ('<loop_joint name="p" type="fixed"><link1 link="l0"/></loop_joint>', "has 1 of <link1>"),
+        (
+            '<loop_joint name="p" type="fixed"><link1 link="l0"/><link2 link="l8"/></loop_joint>',
+            "names the link 'l8', which does not exist",
+        ),
+        (
+            '<loop_joint name="p" type="universal"><link1 link="l0"/><link2 link="l1"/>'
+            "</loop_joint>",
+            "universal and has one axis",
+        ),
+        ("<drake:ball_constraint/>", "lacks body_A"),
+        ('<drake:joint name="s" type="screw"/>', "type 'screw'; read are ball, universal"),
+        ('<xacro:include filename="a"/>', "it is xacro; expand it first"),
+    ],
+)
+def test_elements_that_cannot_be_read_are_named(put, element, message):
+    text = chain("", "").replace("</robot>", f"{element}</robot>")
+    with pytest.raises(ModelError, match=re.escape(message)):
+        read_model(put(text))
+
+
+def test_entities_and_foreign_roots_are_refused(put):
+    bomb = '<!DOCTYPE robot [<!ENTITY a "b">]>' + chain("")
+    with pytest.raises(ModelError, match="declares the entity 'a'"):
+        read_model(put(bomb))
+    with pytest.raises(ModelError, match="begins with <svg>, which is no robot; known are <robot>"):
+        read_model(put("<svg/>", "picture.svg"))
+
+
+def test_missing_meshes_do_not_stop_a_robot(put):
+    shape = '<{0}><geometry><mesh filename="{1}"/></geometry></{0}>'
+    inside = INERTIAL + shape.format("visual", "package://gone/a.stl")
+    inside += shape.format("collision", "b.glb") + "<visual><geometry/></visual>"
+    put("", "b.glb")
+    path = put(chain("").replace(INERTIAL, inside))
+    with pytest.warns(BulletBridgeWarning) as caught, load(path):
+        pass
+    said = str(caught[0].message)
+    assert "mesh 'package://gone/a.stl' is not found" in said
+    assert "mesh 'b.glb' is of a kind that Bullet does not read" in said
+    assert "shapes without geometry of l0 are left out" in said
+
+
+def test_packages_are_found_above_the_file_under_any_name(put, monkeypatch, tmp_path):
+    put("solid x\nendsolid x\n", "clone/meshes/a.stl")
+    shape = '<visual><geometry><mesh filename="package://robot/meshes/a.stl"/></geometry></visual>'
+    path = put(chain("").replace(INERTIAL, INERTIAL + shape), "clone/urdf/r.urdf")
+    spec = read_model(path)
+    assert not spec.notes
+    assert "clone/meshes/a.stl" in spec.bodies[0].urdf.read_text()
+    put("solid x\nendsolid x\n", "ws/robot/meshes/b.stl")
+    other = put(path.read_text().replace("a.stl", "b.stl"), "clone/urdf/s.urdf")
+    assert "not found" in read_model(other).notes[0]
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "ws"))
+    assert not read_model(other).notes
+
+
+def test_the_base_floats_unless_the_file_or_the_user_says_otherwise(put):
+    loose = put(chain("", root="torso"))
+    assert not read_model(loose).bodies[0].fixed_base
+    assert "the base floats" in read_model(loose).notes[0]
+    assert read_model(loose, fixed_base=True).bodies[0].fixed_base
+    assert read_model(loose, fixed_base=True).notes == ()
+    assert read_model(put(chain(""))).bodies[0].fixed_base
+    with pytest.raises(ModelError, match="starts with a pose or velocity of the floating base"):
+        read_model("space_arm", fixed_base=True)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "stewart", "gripper", "two_arms", "space_arm"])
+@pytest.mark.parametrize("to", sorted(WRITERS))
+def test_what_is_written_reads_back_as_the_same_model(name, to, tmp_path):
+    done = convert(name, tmp_path / "copy", to)
+    back = read_model(done.files[0])
+    spec = read_model(name)
+    assert [b.fixed_base for b in back.bodies] == [b.fixed_base for b in spec.bodies]
+    still = {"start_q": {}, "start_v": {}, "forces": (), "start_guess": {}}
+    still |= {"gravity": spec.gravity}  # a URDF has no place for these
+    assert_same(replace(spec, **still), replace(back, **still))
+
+
+def test_converted_files_say_what_was_lost(put, tmp_path):
+    path = put(chain('<mimic joint="j1"/>', "", root="torso"))
+    done = convert(path, tmp_path / "new.loops.yaml")
+    text = (tmp_path / "new.loops.yaml").read_text()
+    assert text.startswith("# Converted from robot.urdf by bulletbridge.\n# What was lost")
+    assert "the base floats" in text.replace("\n#  ", "")
+    assert read_loops(done.files[0]).constraints == read_model(path).constraints
+    with pytest.raises(ModelError, match="would be overwritten"):
+        convert(path, path)
+    with pytest.raises(ModelError, match="no format that is written; there are"):
+        convert(path, tmp_path / "x", "usd")
+
+
+def test_a_floating_joint_to_the_world_is_a_floating_base(put):
+    floating = joint("free", "world", "torso", kind="floating")
+    text = chain("", root="torso").replace("</robot>", f'<link name="world"/>{floating}</robot>')
+    with pytest.warns(BulletBridgeWarning, match="a floating joint"), load(put(text)) as loaded:
+        assert loaded.system.mechanism.nv == 7
+        # the pose is that of the joint: assembly has nothing to move
+        assert loaded.spec.bodies[0].xyz == (0.3, 0.0, 0.1)
+
+
+def test_a_base_that_was_given_a_pose_stays_there(tmp_path):
+    """An arm pinned to a point of the world, within its reach and beyond it."""
+    (tmp_path / "arm.urdf").write_text(chain("", "", root="torso"))
+    base = Rotation.from_euler("xyz", [0.0, 0.3, 0.0])
+    hinge = Rotation.from_euler("xyz", [0.0, 0.0, 0.2]) * Rotation.from_euler("y", 0.4)
+    elbow = np.array([0.3, 0.0, 0.1])  # place of each joint on the link above
+    tip = [0.0, 0.0, 1.0] + base.apply(elbow + hinge.apply(elbow))
+    text = """bulletbridge: 1
+urdf: arm.urdf
+base: {xyz: [0, 0, 1], rpy: [0, 0.3, 0]}
+loops: [{name: pin, type: ball, a: {link: l1}, b: {link: world, xyz: %s}}]
+start: {guess: {%s}}
+"""
+    path = tmp_path / "arm.loops.yaml"
+    path.write_text(text % (tip.tolist(), "j0: 0.1"))
+    with load(path) as loaded:
+        assert "base" not in {move.joint for move in loaded.assembly.moved}
+    path.write_text(text % ([5.0, 0.0, 1.0], "j0: 0.1"))
+    with pytest.raises(AssemblyError, match="the base was held where the file places it"):
+        load(path)
+    path.write_text(text % ([5.0, 0.0, 1.0], "base: [0, 0, 1, 0, 0, 0, 1]"))
+    with load(path) as loaded:
+        assert "base" in {move.joint for move in loaded.assembly.moved}
+
+
+def test_the_bundled_gripper_follows_its_driver():
+    with load("mimic_gripper", limits=True, contacts=True) as loaded:
+        system = loaded.system
+        assert loaded.spec.actuated == ("left_driver",) and system.dof == 1
+        system.motors.set("left_driver", velocity=1.0, force=0.5)
+        system.run(0.5)
+        q = {name: system.q[one.q.start] for name, one in system.mechanism.joints.items()}
+        lead = q["left_driver"]
+        for name, position in q.items():
+            sign = -1.0 if name.endswith("finger") else 1.0
+            assert abs(position - sign * lead) < 1e-13
+        assert 0.3 < lead <= 0.8 + 1e-9  # half a second at 1 rad/s, but for the pads that meet
+
+
+def test_bundled_names_stay_names():
+    assert {read_model(name).name for name in list(bundled())[:3]} == set(list(bundled())[:3])
+    assert bb.load("four_bar").spec.notes == ()

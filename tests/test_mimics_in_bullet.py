@@ -1,0 +1,81 @@
+"""Bodies that are loaded in Bullet: joints that mimic others, on request."""
+
+import numpy as np
+import pybullet
+import pytest
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError
+
+LINK = """<link name="{0}"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="{0}" type="continuous"><parent link="world"/><child link="{1}"/>
+<origin xyz="0 {2} 0"/><axis xyz="0 1 0"/>{3}</joint>"""
+FOLLOWS = '<mimic joint="lead" multiplier="-0.5" offset="0.3"/>'
+ROBOT = (
+    '<robot name="pair"><link name="world"/>'
+    + LINK.format("a")
+    + LINK.format("b")
+    + JOINT.format("lead", "a", 0, "")
+    + JOINT.format("follow", "b", 1, FOLLOWS)
+    + "</robot>"
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "pair.urdf"
+    path.write_text(ROBOT)
+    return str(path)
+
+
+def load(client, path):
+    body = client.loadURDF(path, flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+    client.setGravity(0, 0, -9.81)
+    for joint in (0, 1):
+        client.setJointMotorControl2(body, joint, pybullet.VELOCITY_CONTROL, force=0)
+    return body
+
+
+def positions(client, body):
+    return np.array([client.getJointState(body, joint)[0] for joint in (0, 1)])
+
+
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_the_drop_in_couples_them_when_it_is_asked(path, mode):
+    client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+    body = load(client, path)
+    assert client.getNumConstraints() == 0  # nothing silent
+    ids = client.coupleMimicJoints(body)
+    assert len(ids) == client.getNumConstraints() == 1
+    for _ in range(240):
+        client.stepSimulation()
+        lead, follow = positions(client, body)
+        assert abs(follow - (0.3 - 0.5 * lead)) < 1e-13
+    assert client.getBridgeLoops()[ids[0]].exact
+    client.removeConstraint(ids[0])
+    client.stepSimulation()
+    client.disconnect()
+
+
+def test_attach_couples_them_when_it_is_asked(path):
+    client = pybullet.connect(pybullet.DIRECT)
+    flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+    body = pybullet.loadURDF(path, flags=flags, physicsClientId=client)
+    try:
+        assert bb.attach(body, client=client).dof == 2
+        system = bb.attach(body, client=client, mimic=True)
+        system.assemble({"lead": 0.2})
+        system.run(1.0)
+        assert system.dof == 1
+        assert abs(system.q[1] - (0.3 - 0.5 * system.q[0])) < 1e-13
+    finally:
+        pybullet.disconnect(client)
+
+
+def test_a_body_without_a_file_says_so():
+    client = bb.BulletClient(pybullet.DIRECT)
+    body = client.createMultiBody(1.0, basePosition=[0, 0, 1])
+    with pytest.raises(ModelError, match="the URDF of body 0 is not found"):
+        client.coupleMimicJoints(body)
+    client.disconnect()
