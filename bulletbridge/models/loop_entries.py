@@ -6,6 +6,7 @@ from typing import Literal
 
 from bulletbridge.constraints.joint_models import TRAVEL, TURN
 from bulletbridge.constraints.joints import (
+    ELSEWHERE,
     SOFTNESS,
     Coupling,
     Distance,
@@ -52,6 +53,9 @@ def read_constraint(node: Node) -> FileConstraint:
     entries = node.table()
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
+    given = entries["type"].text()
+    if given in ELSEWHERE:
+        entries["type"].fail(f"'{given}' is called '{ELSEWHERE[given]}' here")
     kind = entries["type"].choice(TYPES)
     keys = node.mapping(
         ("name", "type", *kind.required), (*kind.optional, "motion", *FORCE_LIMIT_KEYS)
