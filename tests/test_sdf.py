@@ -203,6 +203,13 @@ def test_a_gearbox_turns_two_links_about_a_third(tmp_path: Path) -> None:
     assert gear.coefficients == {"j2": 2.5, "j3": 1.0}
 
 
+def test_a_link_called_world_is_the_world(tmp_path: Path) -> None:
+    sdf = arm(joint(OWN)).replace('<link name="one">', '<link name="world"/><link name="one">')
+    system, oracle = unassembled(read(sdf, tmp_path)), reference()
+    q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
+
+
 def test_a_mimic_follows_its_leader(tmp_path: Path) -> None:
     mimic = (
         f"{OWN}<mimic joint='j1'><multiplier>2</multiplier><offset>0.3</offset>"

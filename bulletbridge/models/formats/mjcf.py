@@ -81,8 +81,16 @@ def _grow(model: Any, places: Places) -> None:
             robot = Robot(name, name, False, {name: Link(name)}, {}, at)
             places.robots[name] = robot
             places.put(body, name, name, Pose())
-            if model.dof_damping[model.jnt_dofadr[first]] or model.jnt_stiffness[first]:
-                scene.notes.append(f"damping and stiffness of the free joint of '{name}': left out")
+            dof = int(model.jnt_dofadr[first])
+            acts = {
+                "damping": model.dof_damping[dof],
+                "armature": model.dof_armature[dof],
+                "stiffness": model.jnt_stiffness[first],
+                "friction": model.dof_frictionloss[dof],
+            }
+            lost = [what for what, value in acts.items() if value]
+            if lost:
+                scene.notes.append(f"{', '.join(lost)} of the free joint of '{name}': left out")
         else:
             robot, link, here = places.of(parent)
             frame = here @ at

@@ -140,10 +140,10 @@ def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
         if part.tag != "link":
             continue
         full = scope.prefix + name
-        if full == WORLD:
-            raise ModelError(
-                f"a link is called '{WORLD}', as SDF calls what stands still; rename it"
-            )
+        if name == WORLD:
+            # Gazebo refuses the name, Bullet holds such a link
+            graph.notes.append(f"link '{full}' is taken for the world, which stands still")
+            continue
         link = Link(full, _inertial(part, full, scope, assumed))
         read_shapes(part, link, scope, top, lost)
         graph.links[full] = link
