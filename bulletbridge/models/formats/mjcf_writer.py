@@ -187,9 +187,10 @@ class _Writer:
     def _fill(self, body: Xml.Element, link: Link, alone: bool) -> None:
         """Mass and shapes; a link that moves alone needs some mass."""
         inertial = link.inertial
-        if inertial is None and alone:
+        if alone:
             self.feathers.append(link.name)
-            inertial = Inertial(FEATHER, np.zeros(3), FEATHER * np.eye(3))
+            J = np.zeros((3, 3)) if inertial is None else inertial.J
+            inertial = Inertial(FEATHER, np.zeros(3), J + FEATHER * np.eye(3))
         if inertial is not None:
             axes, moments = principal(inertial.J)
             order = np.argsort(moments)[::-1]  # as MuJoCo has it, so that it changes nothing
@@ -227,7 +228,9 @@ class _Writer:
             self.meshes[key] = name
             place = Path(os.path.relpath(file, self.file.parent)).as_posix()
             scale = exact(shape.size)
-            Xml.SubElement(self.assets, "mesh", name=name, file=place, scale=scale)
+            # no mass is taken from it, and a shell may be flat or open
+            said = {"name": name, "file": place, "scale": scale, "inertia": "shell"}
+            Xml.SubElement(self.assets, "mesh", said)
         return {"type": "mesh", "mesh": self.meshes[key]}
 
     def _site(self, frame: Frame, name: str) -> str:
@@ -392,7 +395,9 @@ def _start(writer: _Writer, spec: ModelSpec) -> None:
 def _held(robot: Robot, link: str, below: dict[str, list[Joint]]) -> bool:
     """Whether a link has mass, or what is fixed to it."""
     fixed = [joint.child for joint in below.get(link, []) if joint.kind == "fixed"]
-    return robot.links[link].inertial is not None or any(_held(robot, x, below) for x in fixed)
+    inertial = robot.links[link].inertial
+    heavy = inertial is not None and inertial.mass > 0.0
+    return heavy or any(_held(robot, child, below) for child in fixed)
 
 
 def _where(place: Pose) -> dict[str, str]:
