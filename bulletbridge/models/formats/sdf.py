@@ -11,7 +11,9 @@ from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import Along, Connection, Gear, JointGraph, scene_of
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed
 from bulletbridge.models.formats.sdf_frames import (
+    DIGITS_TAG,
     GEAR_TAG,
+    LEAST_DIGITS,
     LOOP_TAG,
     OWN_FRAME,
     ROTOR_TAG,
@@ -48,10 +50,8 @@ WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
-
-
-LEAST_DIGITS, MOST_DIGITS = 7, 9
-"""Digits after the point that are always taken, and from which on a file counts as not rounded."""
+MOST_DIGITS = 9
+"""Digits after the point beyond which a file counts as not rounded."""
 
 
 def read_sdf(path: Path, folder: Path) -> ModelSpec:
@@ -109,7 +109,13 @@ def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Elem
 
 
 def _digits(scope: Scope) -> int | None:
-    """Digits after the point that places are worth: one more than the file has, seven at least."""
+    """Digits after the point that places are worth: one more than the file has, seven at least.
+
+    Files of our own say how many, where they are rounded.
+    """
+    for each in scope.element:
+        if each.tag == DIGITS_TAG and (each.text or "").strip().isdecimal():
+            return int(each.text or "")
     most = 0
     for each in scope.scopes():
         for part in each.element.iter():

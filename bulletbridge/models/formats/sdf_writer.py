@@ -28,7 +28,14 @@ from bulletbridge.models.formats.robot import (
     listed,
     pose_of,
 )
-from bulletbridge.models.formats.sdf_frames import LOOP_TAG, ROTOR_TAG, SCOPE, XMLNS
+from bulletbridge.models.formats.sdf_frames import (
+    DIGITS_TAG,
+    LEAST_DIGITS,
+    LOOP_TAG,
+    ROTOR_TAG,
+    SCOPE,
+    XMLNS,
+)
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.written import Written
@@ -57,7 +64,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
             be written.
     """
     scene = scene_of(spec)
-    _start_at_zero(scene, spec)
+    is_rounded = _start_at_zero(scene, spec)
     _name_apart(scene)
     file = path.with_name(f"{path.name}.sdf")
     root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
@@ -71,6 +78,8 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
         name = robot.name if len(scene.robots) > 1 else scene.name
         models.append(_model(outer, name, robot, file, scene.notes))
     holder = models[0] if len(models) == 1 else outer
+    if is_rounded:
+        Xml.SubElement(holder, DIGITS_TAG).text = str(LEAST_DIGITS)
     for loop in scene.loops:
         _loop(holder, loop, scene)
     for element in scene.elements:
@@ -113,8 +122,12 @@ def _name_apart(scene: Scene) -> None:
         scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
 
 
-def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
-    """Move all joints of a scene to the assembled start, and count positions from there."""
+def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
+    """Move all joints of a scene to the assembled start, and count positions from there.
+
+    Returns:
+        Whether loops are left open by rounding.
+    """
     from bulletbridge.models.load import load
 
     with load(spec) as model:
@@ -153,6 +166,7 @@ def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
     if np.abs(v).max(initial=0.0) > REST:
         scene.notes.append("rates at the start are left out: SDF has no place for them")
     scene.loops = [_counted(scene, loop, q, joints) for loop in scene.loops]
+    return any(max(gap.metres, gap.radians) > OPEN for gap in gaps)
 
 
 def _counted(
