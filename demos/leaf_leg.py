@@ -14,7 +14,7 @@ DURATION = 0.5  # [s]
 
 
 def unexplained(dt: float, gui: bool = False) -> tuple[float, float]:
-    """Energy [J] that is neither there nor in the dampers, over what these took; largest gap [m]."""
+    """Energy [J] that is neither there nor in dampers, over what these took; largest gap [m]."""
     with window(gui, "leaf_leg") as client:
         system = bb.load("leaf_leg", client, dt=dt, integrator="rk4", limits=False).system
         before, v = system.evaluate(), [system.v]

@@ -13,7 +13,8 @@ ROUND_OFF = 1e-10
 
 HINGES = """
 <body name="upper" pos="0.1 0.2 0.3" euler="20 30 40">
-  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25" armature="0.2"/>
+  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25"
+    armature="0.2"/>
   <joint name="twist" pos="-0.1 0.02 0.04" axis="0 1 1" stiffness="3" springref="-40" ref="10"/>
   <joint name="slide" type="slide" axis="0 0.6 0.8" ref="0.2" stiffness="7" springref="0.1"/>
   <geom type="capsule" fromto="0 0 0 0.3 0.1 0.2" size="0.04"/>
