@@ -140,12 +140,14 @@ def error_against(loaded: LoadedModel, trace: Trace, reference: Array | None) ->
 def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
     """What to know when reading the numbers."""
     notes: list[str] = []
+    limited = np.any(loaded.system.mechanism.axes["limited"])
     for name, joint in loaded.system.mechanism.joints.items():
         if joint.kind not in ("revolute", "prismatic"):
             continue
         q = trace.q[:, joint.q.start]
         if q.min() < joint.lower - 1e-9 or q.max() > joint.upper + 1e-9:
-            acts = "Bullet pushes back there" if solver in NATIVE else "limits do not act here"
+            ours = "limits take it back" if limited else "limits do not act here"
+            acts = "Bullet pushes back there" if solver in NATIVE else ours
             notes.append(
                 f"joint '{name}' leaves its limits [{joint.lower:g}, {joint.upper:g}]; {acts}"
             )
