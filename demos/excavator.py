@@ -27,9 +27,8 @@ def main(gui: bool = False) -> float:
         system = bb.load(read_model("excavator"), client, dt=1 / 240).system
         slopes: list[float] = []
         for name in CYLINDERS:
-            ends = [
-                potential(system, REACH | {name: REACH[name] + k * STEP}) for k in (-2, -1, 1, 2)
-            ]
+            shifted = [REACH | {name: REACH[name] + k * STEP} for k in (-2, -1, 1, 2)]
+            ends = [potential(system, lengths) for lengths in shifted]
             slopes.append(float(np.dot([1.0, -8.0, 8.0, -1.0], ends)) / (12.0 * STEP))
         system.assemble(REACH)
         rest = np.zeros(system.mechanism.nv)

@@ -24,6 +24,7 @@ from bulletbridge.system.contact_report import (
     JointLoad,
     contacts_of,
     joint_loads,
+    limits_push,
     loaded_reactions,
 )
 from bulletbridge.system.evaluation import Reaction
@@ -184,6 +185,12 @@ class InequalityState(Reconfigurable):
         """The last step if it had forces within bounds and the state is still that after it."""
         step = self._inequality_stepper
         return step if step is not None and step.current else None
+
+    @property
+    def _is_at_limit(self) -> bool:
+        """Whether a joint limit pushed in the step that led here: it will in the next one too."""
+        step = self._last_bounded
+        return step is not None and self._limits and limits_push(step)
 
     def _inequality_step(self) -> int:
         """One step with motors, limits and contacts; the failure that stopped it, or DONE.

@@ -422,6 +422,8 @@ class System(WorldState):
             return self._inequality_step()
         if self._python is not None:
             return self._python.step(self._solver, self.dt)
+        if self._is_at_limit:
+            return self._inequality_step()
         failure = self._solver.step()
         return self._inequality_step() if failure == AT_LIMIT else failure
 
@@ -437,7 +439,7 @@ class System(WorldState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is None and not self._has_inequalities:
+        if self._python is None and not (self._has_inequalities or self._is_at_limit):
             q, v, t = self.q, self.v, self.t
             failure = self._solver.roll(steps, every, table)
             while failure and self._reconsider(failure):
