@@ -337,6 +337,33 @@ def test_converted_files_say_what_was_lost(put, tmp_path):
         convert(path, tmp_path / "x", "usd")
 
 
+def test_a_root_without_inertia_is_one_body_with_what_is_fixed_to_it(put):
+    """As where the root itself has the mass; Bullet alone would add 1 kg."""
+    text = chain("", root="torso")
+    foot = '<link name="foot"/><joint name="sole" type="fixed"><parent link="foot"/>'
+    foot += '<child link="torso"/><origin xyz="0.1 0.2 0.3" rpy="0.3 0.2 0.1"/></joint></robot>'
+    plain, stood = read_model(put(text, "a.urdf")), read_model(put(text[:-8] + foot, "b.urdf"))
+    assert "'foot' has no <inertial>; it gets that of 'torso'" in stood.notes[0]
+    with load(plain) as one, load(stood) as other:
+        R = Rotation.from_euler("xyz", [0.3, 0.2, 0.1])
+        place = R.apply(one.system.q[:3]) + [0.1, 0.2, 0.3]
+        np.testing.assert_allclose(other.system.q[:3], place, atol=1e-7)  # Bullet's float32
+        for loaded in (one, other):
+            loaded.system.assemble({"j0": 0.4})
+        masses = [np.linalg.eigvalsh(loaded.system.terms().M) for loaded in (one, other)]
+        # axes of the world differ, the motion does not; Bullet finds principal axes to 1e-6
+        np.testing.assert_allclose(*masses, rtol=1e-6)
+
+
+def test_axes_get_length_one(put):
+    path = put(chain("").replace('<axis xyz="0 1 0"/>', '<axis xyz="0 2 0"/>'))
+    spec = read_model(path)
+    assert "the axes of joint 'j0' have not length 1" in spec.notes[0]
+    assert_same(spec, read_model(put(chain(""), "unit.urdf")))
+    with pytest.raises(ModelError, match="an axis without length"):
+        read_model(put(path.read_text().replace("0 2 0", "0 0 0")))
+
+
 def test_a_floating_joint_to_the_world_is_a_floating_base(put):
     floating = joint("free", "world", "torso", kind="floating")
     text = chain("", root="torso").replace("</robot>", f'<link name="world"/>{floating}</robot>')
