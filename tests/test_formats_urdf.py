@@ -318,6 +318,7 @@ def test_what_is_written_reads_back_as_the_same_model(name, to, tmp_path):
     done = convert(name, tmp_path / "copy", to)
     back = read_model(done.files[0])
     spec = read_model(name)
+    assert back.actuated == spec.actuated
     assert [b.fixed_base for b in back.bodies] == [b.fixed_base for b in spec.bodies]
     still = {"start_q": {}, "start_v": {}, "forces": (), "start_guess": {}}
     still |= {"gravity": spec.gravity}  # a URDF has no place for these
