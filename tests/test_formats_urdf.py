@@ -73,7 +73,7 @@ def four_bar_with(text: str) -> str:
 
 
 def terms(spec, seed: int = 1):
-    """M, h, and g, J of all rows as written, at a random state of a model."""
+    """M, h, and g, J of all rows over their largest entry, at a random state of a model."""
     with load(spec) as loaded:
         system, rng = loaded.system, np.random.default_rng(seed)
         q, v = system.q, rng.normal(size=system.mechanism.nv)
@@ -81,7 +81,9 @@ def terms(spec, seed: int = 1):
             if one.kind in ("revolute", "prismatic"):
                 q[one.q] = rng.uniform(-1.0, 1.0)
         found = system._full.terms(q, v, 0.0)
-        return found.M, found.h, found.g, found.J
+        # a coupling may be written from its other joint, which multiplies its row by a number
+        unit = np.take_along_axis(found.J, np.abs(found.J).argmax(axis=1)[:, None], axis=1)
+        return found.M, found.h, found.g / unit[:, 0], found.J / unit
 
 
 def assert_same(spec, other):
@@ -319,6 +321,7 @@ def test_what_is_written_reads_back_as_the_same_model(name, to, tmp_path):
     done = convert(name, tmp_path / "copy", to)
     back = read_model(done.files[0])
     spec = read_model(name)
+    assert back.actuated == spec.actuated
     assert [b.fixed_base for b in back.bodies] == [b.fixed_base for b in spec.bodies]
     still = {"start_q": {}, "start_v": {}, "forces": (), "start_guess": {}}
     still |= {"gravity": spec.gravity}  # a URDF has no place for these
@@ -336,6 +339,33 @@ def test_converted_files_say_what_was_lost(put, tmp_path):
         convert(path, path)
     with pytest.raises(ModelError, match="no format that is written; there are"):
         convert(path, tmp_path / "x", "usd")
+
+
+def test_a_root_without_inertia_is_one_body_with_what_is_fixed_to_it(put):
+    """As where the root itself has the mass; Bullet alone would add 1 kg."""
+    text = chain("", root="torso")
+    foot = '<link name="foot"/><joint name="sole" type="fixed"><parent link="foot"/>'
+    foot += '<child link="torso"/><origin xyz="0.1 0.2 0.3" rpy="0.3 0.2 0.1"/></joint></robot>'
+    plain, stood = read_model(put(text, "a.urdf")), read_model(put(text[:-8] + foot, "b.urdf"))
+    assert "'foot' has no <inertial>; it gets that of 'torso'" in stood.notes[0]
+    with load(plain) as one, load(stood) as other:
+        R = Rotation.from_euler("xyz", [0.3, 0.2, 0.1])
+        place = R.apply(one.system.q[:3]) + [0.1, 0.2, 0.3]
+        np.testing.assert_allclose(other.system.q[:3], place, atol=1e-7)  # Bullet's float32
+        for loaded in (one, other):
+            loaded.system.assemble({"j0": 0.4})
+        masses = [np.linalg.eigvalsh(loaded.system.terms().M) for loaded in (one, other)]
+        # axes of the world differ, the motion does not; Bullet finds principal axes to 1e-6
+        np.testing.assert_allclose(*masses, rtol=1e-6)
+
+
+def test_axes_get_length_one(put):
+    path = put(chain("").replace('<axis xyz="0 1 0"/>', '<axis xyz="0 2 0"/>'))
+    spec = read_model(path)
+    assert "the axes of joint 'j0' have not length 1" in spec.notes[0]
+    assert_same(spec, read_model(put(chain(""), "unit.urdf")))
+    with pytest.raises(ModelError, match="an axis without length"):
+        read_model(put(path.read_text().replace("0 2 0", "0 0 0")))
 
 
 def test_a_floating_joint_to_the_world_is_a_floating_base(put):

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+import numpy as np
+
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.sidecars import Retyped
-from bulletbridge.models.formats.urdf_tree import UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.mesh_places import find_mesh
 from bulletbridge.models.urdf_names import WORLD
 
@@ -17,6 +20,8 @@ READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
 MOST_NAMED = 4
 """Names that a note lists."""
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+UNIT, SHORTEST = 1e-6, 1e-9
+"""Error of an axis' length that may stay, and what has no direction."""
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
 DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
 
@@ -51,6 +56,26 @@ def take_out_foreign(tree: UrdfTree) -> bool:
             found = found or not key.startswith("xmlns:")
             del element.attrib[key]
     return found
+
+
+def unit_axes(tree: UrdfTree) -> list[str]:
+    """Give axes of joints a length of one, without which Bullet contradicts itself."""
+    done: list[str] = []
+    for name, joint in tree.joints.items():
+        element = joint.find("axis")
+        if element is None or joint.get("type") not in (*MOVING, "planar"):
+            continue
+        axis = np.array(tree.axis(joint))
+        length = float(np.linalg.norm(axis))
+        if not length > SHORTEST:
+            tree.fail(f"joint '{name}' has an axis without length; give a unit vector")
+        if abs(length - 1.0) > UNIT:
+            element.set("xyz", " ".join(repr(float(x)) for x in axis / length))
+            done.append(name)
+    if not done:
+        return []
+    said = _listed(done, "joint", "joints").rpartition(" ")[0]
+    return [f"the axes of {said} have not length 1; their directions are taken"]
 
 
 def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
@@ -142,6 +167,8 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
 def empty_frames(tree: UrdfTree) -> list[str]:
     """Give links without ``<inertial>`` that are fixed to others no mass, where Bullet gives 1 kg.
 
+    A root without it gets the inertia of a link that is fixed to it.
+
     Returns:
         What is to be said; nothing if there are none.
     """
@@ -154,12 +181,45 @@ def empty_frames(tree: UrdfTree) -> list[str]:
         if link.find("inertial") is None:
             _massless(link)
             done.append(name)
-    if not done:
+    said = _weigh_root(tree)
+    if done:
+        said.append(
+            f"{_listed(done, 'fixed link', 'fixed links')} without <inertial>: no mass, where"
+            " Bullet would give each 1 kg"
+        )
+    return said
+
+
+def _weigh_root(tree: UrdfTree) -> list[str]:
+    """Give a root without ``<inertial>`` that of a link that is fixed to it: they are one body.
+
+    ROS has such roots, as ``base_footprint``; Bullet gives them 1 kg where they float.
+    """
+    root = tree.root
+    if root == WORLD or tree.links[root].find("inertial") is not None:
         return []
-    return [
-        f"{_listed(done, 'fixed link', 'fixed links')} without <inertial>: no mass, where Bullet"
-        " would give each 1 kg"
-    ]
+    for joint in tree.robot.iterfind("joint"):
+        link = tree.links[end(joint, "child")]
+        inertial = link.find("inertial")
+        mass = None if inertial is None else inertial.find("mass")
+        fixed = joint.get("type") == "fixed" and end(joint, "parent") == root
+        if not fixed or inertial is None or mass is None or float(mass.get("value", "0")) == 0.0:
+            continue
+        name = link.get("name", "")
+        xyz, rpy = tree.origin(joint.find("origin"), f"joint '{joint.get('name')}'")
+        own = inertial.find("origin")
+        com, turn = tree.origin(own, f"link '{name}'")
+        if own is None:
+            own = Xml.SubElement(inertial, "origin")
+        R = rpy_matrix(rpy)
+        place = np.array(xyz) + R @ np.array(com)
+        own.set("xyz", " ".join(repr(float(x)) for x in place))
+        own.set("rpy", " ".join(map(repr, matrix_rpy(R @ rpy_matrix(turn)))))
+        link.remove(inertial)
+        tree.links[root].append(inertial)
+        _massless(link)
+        return [f"'{root}' has no <inertial>; it gets that of '{name}', which is fixed to it"]
+    return []
 
 
 def write_urdf(robot: Xml.Element, path: Path, comments: Iterable[str] = ()) -> None:

@@ -52,7 +52,7 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
                 joint.remove(element)
     notes = _lost(spec)
     _hold_base(tree, body, notes)
-    followed: set[str] = set()
+    followed = set(spec.actuated)  # joints that follow no other
     for constraint in spec.constraints:
         if constraint.motion is not None or constraint.max_force is not None:
             notes.append(f"motion or force limit of '{constraint.name}' is left out")
@@ -63,6 +63,7 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
             notes.append(f"'{constraint.name}' is left out: no <loop_joint> is of type {kind}")
         else:
             robot.append(_loop_joint(constraint, notes))
+    _add_transmissions(robot, spec.actuated)
     urdf = path.with_name(f"{path.name}.urdf")
     comments = [f"converted from {spec.path.name} by bulletbridge"]
     write_urdf(robot, urdf, [*comments, *spec.notes, *notes])
@@ -74,11 +75,25 @@ def _lost(spec: ModelSpec) -> list[str]:
     parts = {
         "gravity": spec.gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
-        "which joints are actuated": bool(spec.actuated),
         "forces": bool(spec.forces or spec.elements),
         "beams": bool(spec.beams),
     }
     return [f"{what}: a URDF has no place for it" for what, there in parts.items() if there]
+
+
+def _add_transmissions(robot: Xml.Element, actuated: tuple[str, ...]) -> None:
+    """Say which joints have a drive, in ROS's words."""
+    if not actuated:
+        return
+    for element in robot.findall("transmission"):
+        robot.remove(element)
+    for joint in actuated:
+        element = Xml.SubElement(robot, "transmission", name=f"{joint}_transmission")
+        Xml.SubElement(element, "type").text = "transmission_interface/SimpleTransmission"
+        driven = Xml.SubElement(element, "joint", name=joint)
+        kind = "hardware_interface/EffortJointInterface"
+        Xml.SubElement(driven, "hardwareInterface").text = kind
+        Xml.SubElement(element, "actuator", name=f"{joint}_motor")
 
 
 def _hold_base(tree: UrdfTree, body: BodySpec, notes: list[str]) -> None:

@@ -105,7 +105,7 @@ class UrdfTree:
             ModelError: It is something else; the message says where.
         """
         text = element.get(name)
-        if text is None:
+        if text is None or not text.split():
             return default
         numbers = self._numbers(text)
         if not are_numbers(numbers, (1,)):
