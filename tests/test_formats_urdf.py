@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
 
@@ -419,3 +420,45 @@ def test_the_bundled_gripper_follows_its_driver():
 def test_bundled_names_stay_names():
     assert {read_model(name).name for name in list(bundled())[:3]} == set(list(bundled())[:3])
     assert bb.load("four_bar").spec.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ("0.3, 0,0.1", None),  # two pieces
+        ("0.3, 0, 0.1", "0.3 0 0.1"),
+        ("0.3 0. 0.1 7", "0.3 0. 0.1"),
+        ("$(optenv X 0.3 0 0.1)", "0 0 0.3"),
+        ("1e-1x -.5 +2.", "1e-1 -.5 +2."),
+    ],
+)
+def test_numbers_are_what_bullet_takes_for_them(put, said, taken):
+    """Held to where Bullet itself puts the joint of the file as it was written."""
+    text = chain("").replace('xyz="0.3 0 0.1"', f'xyz="{said}"')
+    assert text != chain("")
+    path = put(text)
+    if taken is None:
+        with pytest.raises(ModelError, match="'j0': <origin> has xyz=.*; give 3 finite numbers"):
+            read_model(path)
+        return
+    spec = read_model(path)
+    assert any(f'is taken as "{taken}"' in note for note in spec.notes)
+    client = pybullet.connect(pybullet.DIRECT)
+    body = pybullet.loadURDF(str(path), physicsClientId=client)
+    there = np.add(pybullet.getJointInfo(body, 0, client)[14], 0.0)
+    pybullet.disconnect(client)
+    with load(spec) as loaded:
+        ours = np.add(pybullet.getJointInfo(loaded.ids["robot"], 0, loaded.client)[14], 0.0)
+    np.testing.assert_allclose(ours, there, atol=1e-7)  # Bullet's float32
+
+
+def test_a_limit_that_ends_in_a_point_is_a_number(put):
+    spec = read_model(put(chain('<limit lower="-1.57." upper="2" effort="1" velocity="1"/>')))
+    assert any("<limit> has lower" in note for note in spec.notes)
+    with load(spec) as loaded:
+        assert loaded.system.mechanism.joints["j0"].lower == pytest.approx(-1.57)
+
+
+def test_a_file_without_links_is_told(put):
+    with pytest.raises(ModelError, match="has no <link>"):
+        read_model(put('<robot name="soft"><deformable name="torus"/></robot>'))

@@ -200,13 +200,15 @@ def load(
 def _assemble(system: System, spec: ModelSpec) -> Assembly:
     """Assemble at the model's start.
 
-    A floating base that was given a pose stays there, unless ``start`` names it.
+    The floating base of a single robot that was given a pose stays there, unless ``start`` names
+    it; of several that float none is more at home than the others.
 
     Raises:
         AssemblyError: The loops cannot close.
     """
     held: dict[str, float | list[float]] = {}
-    for body in spec.bodies:
+    floating = [body for body in spec.bodies if not body.fixed_base]
+    for body in floating if len(floating) == 1 else ():
         base = f"{body.name}/{BASE}" if len(spec.bodies) > 1 else BASE
         placed = body.xyz != ORIGIN or body.rpy != ORIGIN
         if placed and base in system.mechanism.joints and base not in spec.start_guess:

@@ -88,6 +88,8 @@ def check_tree(robot: Xml.Element, path: Path) -> None:
         ModelError: As of ``require_tree``.
     """
     links = [_name(link, path) for link in robot.findall("link")]
+    if not links:
+        raise ModelError(f"{path} has no <link>: there is nothing that could move")
     if len(set(links)) < len(links):
         twice = next(name for k, name in enumerate(links) if name in links[:k])
         raise ModelError(f"{path}: two links are called '{twice}'; give each its own name")
@@ -170,7 +172,7 @@ def require_numbers(element: Xml.Element, where: str) -> None:
             raise ModelError(f"{where}: <{element.tag}> has no '{name}'; add it")
     for name, count in NUMBERS.get(str(element.tag), {}).items():
         text = element.get(name)
-        if text is not None and not _are_numbers(text, count):
+        if text is not None and not are_as_many(text, count):
             needed = "a finite number" if count == 1 else f"{count} finite numbers"
             said = text if len(text) <= 40 else text[:37] + "..."
             raise ModelError(
@@ -181,8 +183,8 @@ def require_numbers(element: Xml.Element, where: str) -> None:
             raise ModelError(f"{where}: the mass is {text} kg; give zero or more")
 
 
-def _are_numbers(text: str, count: int) -> bool:
-    """Whether a text is so many numbers that can be calculated with."""
+def are_as_many(text: str, count: int) -> bool:
+    """Whether a text is ``count`` finite numbers."""
     try:
         found = [float(part) for part in text.split()]
     except ValueError:

@@ -44,10 +44,10 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         tree.fail(f"it is xacro; expand it first: `xacro {path.name} > {path.stem}.urdf`")
     of_drake = take_drake_joints(tree)
     check_tree(robot, path)
-    tree.check_numbers()
+    numbers = tree.settle_numbers()
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
     retyped = of_drake | sidecar.retyped
-    notes = [*in_file.notes, *sidecar.notes, *retype(tree, retyped)]
+    notes = [*numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
     mimics = mimics_of(tree)
     notes += limit_notes(tree, mimics)
     foreign, loose = take_out_foreign(tree), free_base(tree)
@@ -57,7 +57,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()
-    if retyped or foreign or loose is not None or frames or moved:
+    if numbers or retyped or foreign or loose is not None or frames or moved:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart(in_file.loops, sidecar.loops)

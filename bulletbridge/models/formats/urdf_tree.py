@@ -1,5 +1,6 @@
 """A URDF's links and joints by name, its numbers as numbers, and where its links are at zero."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +13,18 @@ from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.models.model_spec import ORIGIN
-from bulletbridge.models.urdf_file import require_numbers
+from bulletbridge.models.urdf_file import NUMBERS, are_as_many, require_numbers
 from bulletbridge.numerics.records import Array, are_numbers
 
 MOVING = ("revolute", "continuous", "prismatic")
 """Kinds of joints with one coordinate."""
+COUNTS = NUMBERS | {
+    "axis": {"xyz": 3},
+    "limit": dict.fromkeys(("lower", "upper", "effort", "velocity"), 1),
+    "dynamics": dict.fromkeys(("damping", "friction"), 1),
+}
+"""Number of numbers of an attribute, by element: all of links and joints that we or Bullet use."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 X: Triple = (1.0, 0.0, 0.0)
 """The axis of a joint that names none."""
 
@@ -130,6 +138,35 @@ class UrdfTree:
         low, high = (self.number(limit, key, 0.0, where) for key in ("lower", "upper"))
         return (low, high) if low <= high else None
 
+    def settle_numbers(self) -> list[str]:
+        """Make numbers of what Bullet takes for numbers, and return notes on that.
+
+        It splits at blanks, takes of each piece what begins it as a number, zero if nothing does,
+        and leaves pieces out that are too many. Its own robots have commas and xacro's left-overs.
+
+        Raises:
+            ModelError: There are too few, or they are not finite; the message names the element.
+        """
+        notes: list[str] = []
+        for owner in self.robot:
+            if owner.tag not in ("link", "joint"):
+                continue
+            where = f"{owner.tag} '{owner.get('name', '')}'"
+            for element in owner.iter():
+                for name, count in COUNTS.get(str(element.tag), {}).items():
+                    text = element.get(name)
+                    if text is None or are_as_many(text, count):
+                        continue
+                    read = " ".join(_begins(piece) for piece in text.split()[:count])
+                    if are_as_many(read, count):
+                        element.set(name, read)
+                        notes.append(
+                            f'{where}: <{element.tag}> has {name}="{text}", which is taken as'
+                            f' "{read}", as Bullet takes it'
+                        )
+                require_numbers(element, f"{self.path}: {where}")
+        return notes
+
     def check_numbers(self) -> None:
         """Require that what links and joints are made of is numbers.
 
@@ -156,6 +193,12 @@ class UrdfTree:
             return [float(part) for part in text.split()]
         except ValueError:
             return []
+
+
+def _begins(piece: str) -> str:
+    """The number that a text begins with, or 0."""
+    found = NUMBER.match(piece)
+    return found.group() if found else "0"
 
 
 def end(joint: Xml.Element, which: str) -> str:
