@@ -38,8 +38,8 @@ STEPPERS: dict[str, dict[str, object]] = {
     "dense": {"solver": "dense"},
     "islands": {"solver": "islands"},
     "sparse": {"solver": "sparse"},
-    "limits": {"limits": True},
-    "clarabel": {"limits": True, "impulse_solver": "clarabel"},
+    "limits": {"limits": "always"},
+    "clarabel": {"limits": "always", "impulse_solver": "clarabel"},
 }
 MODES = "filter", "exact"
 

@@ -25,6 +25,7 @@ from bulletbridge.errors import BulletBridgeError
 from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
+from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
@@ -54,6 +55,7 @@ __all__ = [
     "LoopAxis",
     "Friction",
     "JointModel",
+    "JointProperties",
     "Kinematics",
     "LoopJoint",
     "ModelRun",
@@ -99,6 +101,11 @@ NEEDING_PYBULLET = {
     "sweep": "studies.run",
 }
 """Modules of the names that need PyBullet, which greets on stderr when it is imported."""
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

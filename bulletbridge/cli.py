@@ -114,6 +114,9 @@ def compare(
     reference: Annotated[
         bool, typer.Option("--reference", help="Measure trajectories against converged DOP853.")
     ] = False,
+    limits: Annotated[
+        bool, typer.Option("--limits/--no-limits", help="Whether joint limits act, in both.")
+    ] = True,
     json_file: JsonFile = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
@@ -135,7 +138,7 @@ def compare(
     if "all" in names:
         names = EVERYTHING
     method = None if integrator is None else integrator.value
-    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference)
+    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference, limits)
     specs = [
         read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia) for model in models
     ]
@@ -265,7 +268,8 @@ def convert(
     to: Annotated[
         str,
         typer.Option(
-            help="loops: a loops file and its URDF; loop_joint: a URDF with its loops in it."
+            help="loops: a loops file and its URDF; loop_joint: a URDF with its loops in it; "
+            "mjcf; sdf."
         ),
     ] = "loops",
     fixed_base: FixedBase = None,

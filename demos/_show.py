@@ -17,9 +17,8 @@ from bulletbridge.comparison.pictures import find_camera
 from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
 from bulletbridge.comparison.window.viewer import look
-from bulletbridge.models.bundled import find
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import SystemOptions
-from bulletbridge.models.loops_file import read_loops
 from bulletbridge.system.recording import Recording
 
 PANEL = 4.0  # widths of the mechanism across a window of which the panel covers half
@@ -107,7 +106,7 @@ def watching(system: bb.System) -> Watch:
     client = system.world.client
     model, watch = WATCHED[client]
     if watch is None:
-        watch = Watch(client, system, read_loops(find(model)).actuated)
+        watch = Watch(client, system, read_model(model).actuated)
         WATCHED[client] = model, watch
     return watch
 

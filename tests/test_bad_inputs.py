@@ -3,6 +3,7 @@
 import numpy as np
 import pybullet
 import pytest
+from support.planar import planar_chain
 from support.small_models import four_bar
 
 import bulletbridge as bb
@@ -149,3 +150,11 @@ def test_the_wrong_client(robot, client):
         attempt(WorldError, "connect", other, system.assemble)
     finally:
         pybullet.disconnect(other)
+
+
+@pytest.mark.parametrize("said", ["hinge", "Revolute", "pin"])
+def test_a_joint_model_by_another_name_is_told_by_ours(said):
+    system = bb.System(planar_chain([0.5], [1.0]))
+    loop = bb.LoopJoint("loop", said, bb.Frame("l0"), bb.Frame("world"))
+    with pytest.raises(ModelError, match=r"'loop' has model .*; give bb.JointModel.REVOLUTE"):
+        bb.System(system.mechanism, [loop])

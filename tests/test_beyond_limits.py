@@ -89,9 +89,11 @@ def test_a_limit_that_loops_keep_out_of_reach_throws_nothing(dt):
 
 
 def test_a_start_beyond_limits_is_told_by_inspect_and_where_limits_act_by_load(recwarn):
-    with limited("four_bar", "crank", 0.5) as loaded:
+    with limited("four_bar", "crank", 0.5, limits=False) as loaded:
         said = [line for line in traps(loaded) if "beyond its limits" in line]
         assert len(said) == 1 and "0.5 rad beyond" in said[0] and said[0].endswith("at the start")
     assert not [w for w in recwarn if "beyond" in str(w.message)]
+    with pytest.warns(BulletBridgeWarning, match="0.5 rad beyond its limits"):
+        limited("four_bar", "crank", 0.5).close()
     with bb.load("four_bar") as inside:
         assert not [line for line in traps(inside) if "beyond its limits" in line]

@@ -7,6 +7,7 @@ import pybullet
 import pybullet_data
 import pytest
 from pybullet_utils.bullet_client import BulletClient as Native
+from support import urdf_builder as urdf
 from support.bullet_worlds import quat
 from support.urdf_builder import random_tree
 from test_client import FLAGS, TIPS, linkage, tips
@@ -79,10 +80,10 @@ def state(client, body):
 @pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_tree_moves_as_bullet_moves_it(connect, tmp_path, seed, fixed):
-    """Torques, forces, joint and link damping; 20 steps, each equal to 1e-13, errors may grow."""
+    """Torques, forces and link damping; 20 steps, each equal to 1e-13, errors may grow."""
     rng = np.random.default_rng(seed)
     path = tmp_path / "tree.urdf"
-    path.write_text(random_tree(rng, 5, KINDS, limited=False, damping=0.4))
+    path.write_text(random_tree(rng, 5, KINDS, limited=False))
     ends = []
     for kind in (BulletClient, Native):
         client = connect(kind)
@@ -95,6 +96,30 @@ def test_a_tree_moves_as_bullet_moves_it(connect, tmp_path, seed, fixed):
             client.stepSimulation()
         ends.append(state(client, body))
     assert np.abs(ends[0] - ends[1]).max() < 1e-10 * max(1.0, np.abs(ends[1]).max())
+
+
+def test_dampers_of_joints_act_at_the_end_of_a_step(connect, tmp_path):
+    """Bullet's step takes D v0, ours D v1: (I + dt D) v1 = I v1_of_Bullet + dt D v0."""
+    damping, rate, mass, arm, moment = 0.4, 2.0, 1.5, 0.3, 0.02
+    path = tmp_path / "arm.urdf"
+    content = urdf.inertial(mass, (moment, moment, moment), (arm, 0, 0))
+    path.write_text(urdf.one_joint(child=content, axis="0 1 0", damping=damping))
+    found = []
+    for kind in (BulletClient, Native):
+        client = connect(kind)
+        client.setGravity(0, 0, -9.81)
+        body = client.loadURDF(str(path), useFixedBase=True, flags=FLAGS)
+        client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+        client.setJointMotorControl2(body, 0, pybullet.VELOCITY_CONTROL, force=0)
+        client.resetJointState(body, 0, 0.5, rate)
+        if kind is BulletClient:
+            client.setBridgeMode("exact", body)
+        client.stepSimulation()
+        found.append(client.getJointState(body, 0)[1])
+    ours, theirs = found
+    inertia, D = moment + mass * arm**2, damping / 240
+    assert (inertia + D) * ours == pytest.approx(inertia * theirs + D * rate, abs=1e-12)
+    assert abs(ours - theirs) > 1e-4  # the difference is there to be seen
 
 
 def test_a_loop_moves_as_its_system(connect, tmp_path):
@@ -403,3 +428,27 @@ def test_a_free_body_that_is_touched_joins_the_group(connect, tmp_path):
     total = sum(m * np.array(client.getBaseVelocity(b)[0]) for b, m in masses.items())
     assert total == pytest.approx([0.2, 0, -1.0], abs=1e-12)
     assert client.getBaseVelocity(lower)[0][2] < -0.1
+
+
+def test_scripts_change_all_joints_and_bullet_takes_no_limits_in_the_wrong_order(connect, tmp_path):
+    """Fixed joints are among them; limits whose lower is above the upper leave those of before."""
+    client = connect()
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        urdf.robot(
+            urdf.link("base"),
+            urdf.link("a", urdf.inertial(1.0, (0.1, 0.1, 0.1), (0.3, 0, 0))),
+            urdf.link("b"),
+            urdf.joint("hip", "revolute", "base", "a", axis="0 1 0", limits=(-0.3, 0.3)),
+            urdf.joint("bolt", "fixed", "a", "b", xyz=(0.5, 0, 0)),
+        )
+    )
+    client.setGravity(0, 0, -9.81)
+    body = client.loadURDF(str(path), useFixedBase=True, flags=FLAGS)
+    client.setBridgeMode("exact", body)
+    for number in range(client.getNumJoints(body)):
+        client.changeDynamics(body, number, jointDamping=0.1, jointLowerLimit=1, jointUpperLimit=-1)
+    client.setJointMotorControl2(body, 0, pybullet.VELOCITY_CONTROL, force=0)
+    for _ in range(120):
+        client.stepSimulation()
+    assert client.getJointState(body, 0)[0] == pytest.approx(0.3, abs=1e-6)

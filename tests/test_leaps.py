@@ -18,7 +18,7 @@ from bulletbridge.engine.plausible import COARSE
 from bulletbridge.engine.records import DONE, LEAPT, ONE_OVER_UNITS
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import TOO_LONG, Solver
-from bulletbridge.errors import StepError
+from bulletbridge.errors import BulletBridgeWarning, StepError
 from bulletbridge.inequalities.stepper import MOST_HALVINGS, InequalityStepper
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -51,41 +51,44 @@ def refused(system, joint):
     return slow
 
 
-def test_stages_that_a_damper_throws_apart_are_an_error_too():
+@pytest.mark.parametrize("integrator", ["verlet", "rk4"])
+def test_steps_that_a_damper_throws_apart_are_done_by_euler(integrator):
     """RK4's stages get so far that the loop cannot be closed after them."""
     loop = four_bar().constraints
     chain = damped(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
-    system = assembled(bb.System(chain, loop, integrator="rk4"))
-    system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
-    q, v = system.q, system.v
-    with pytest.raises(StepError, match="leaps from|'loop' stays open by"):
-        system.step()
-    assert_array_equal(system.q, q)
-    assert_array_equal(system.v, v)
+    with pytest.warns(BulletBridgeWarning, match=f"{integrator} grows without bounds"):
+        system = assembled(bb.System(chain, loop, integrator=integrator))
+        system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
+    system.step()
+    assert system.status.guarded
+    assert abs(system.v[0]) < 1e-4  # of 2 rad/s; the damper's time is 1e-4 of a step and less
+    assert system.evaluate().largest("metres") <= 1e-12
 
 
-@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet", "heun", "nystrom4"])
+@pytest.mark.parametrize("integrator", ["heun", "nystrom4"])
 def test_a_damper_that_gains_energy_is_an_error_that_names_the_joint(integrator):
     loop = four_bar().constraints
     chain = damped(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
-    system = assembled(bb.System(chain, loop, integrator=integrator, rtol=None))
-    system.set_state(v=assembled(four_bar()).v)
-    system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
+    with pytest.warns(BulletBridgeWarning, match=f"{integrator} grows without bounds"):
+        system = assembled(bb.System(chain, loop, integrator=integrator, rtol=None))
+        system.set_state(v=assembled(four_bar()).v)
+        system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
     kinetic = system.evaluate().kinetic
     assert refused(system, "j[012]") == pytest.approx(kinetic, rel=0.01)
 
 
-def test_so_it_is_with_limits():
-    chain = damped(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
-    system = bb.System(chain, four_bar().constraints, limits=True)
-    system.assemble({"j0": 1.0}, {"j0": 2.0}, {"j1": -1.0, "j2": -1.5})
-    refused(system, "j[012]")
-
-
-def test_implicit_steps_follow_the_same_damper():
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"integrator": "radau", "rtol": None},
+        {"limits": "always"},
+    ],
+)
+def test_steps_that_take_it_at_their_end_follow_the_same_damper(options):
     chain = damped(planar_chain([1.0], [1.0]))
-    system = bb.System(chain, integrator="radau", rtol=None)
-    system.set_state([0.0], [1.0])
+    system = bb.System(chain, **options)
+    system.assemble({"j0": 0.0}, {"j0": 1.0})
     system.step()
     assert abs(system.v[0]) < 1e-2  # of 1 rad/s; the damper's time is 1e-4 of a step
 
@@ -199,7 +202,7 @@ def test_steps_that_are_resolved_are_not_divided(integrator, monkeypatch):
 
 @pytest.mark.parametrize("failure", TOO_LONG)
 def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
-    system = assembled(four_bar(limits=True))
+    system = assembled(four_bar(limits="always"))
     system.step()
     tried = []
 

@@ -15,6 +15,8 @@ from bulletbridge.models.yaml_text import parse_yaml
 
 MISTAKES = [  # text replaced in the good file, by what, line, beginning of the wrong thing, message
     ("type: ball", "type: bal", 5, "bal,", "loops[0].type: unknown 'bal'; did you mean 'ball'?"),
+    ("type: ball", "type: point2point", 5, "point2", "'point2point' is called 'ball' here"),
+    ("type: screw", "type: hinge", 6, "hinge", "loops[1].type: 'hinge' is called 'revolute' here"),
     ("type: ball, ", "", 5, "{name", "loops[0]: key 'type' is missing; give one of ball, weld"),
     ("xyz", "xzy", 5, "xzy", "loops[0].a: unknown key 'xzy'; did you mean 'xyz'?"),
     ("xyz", "pitch", 5, "pitch", "loops[0].a: unknown key 'pitch'; known keys: link, xyz, rpy"),

@@ -120,7 +120,7 @@ def test_gear_holds_its_offset(tmp_path):
 
 
 def test_joint_forces_act_as_ours(tmp_path):
-    forces = (JointForce("left", torque=0.3), JointForce("right", 0.0, 4.0, 0.2, 0.5))
+    forces = (JointForce("left", torque=0.3), JointForce("right", 0.0, 4.0, 0.2))
     spec = replace(read_loops(geared(tmp_path)), forces=forces)
     how = {"springs": "explicit", "integrator": "semi_implicit_euler"}
     with load(spec, **how) as loaded:  # as they act between Bullet's steps

@@ -1,4 +1,4 @@
-"""JSON that is written: the same values, a row a line."""
+"""What is shown and written: JSON with a row a line, lines at a prompt, names."""
 
 import json
 import subprocess
@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
+from support.planar import planar_chain
 
+import bulletbridge
 from bulletbridge.console import WIDTH, json_text, write_json
 from bulletbridge.errors import ModelError
 
@@ -64,3 +67,33 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         assert process.stdout and process.stderr
         process.stdout.close()  # before anything is written
         assert process.stderr.read() == b""
+
+
+def test_the_package_shows_its_public_names_and_nothing_else():
+    assert set(dir(bulletbridge)) == set(bulletbridge.__all__)
+    assert {"load", "attach", "BulletClient", "sweep", "plot"} <= set(dir(bulletbridge))
+    assert all(getattr(bulletbridge, name) is not None for name in dir(bulletbridge))
+
+
+def test_what_a_prompt_shows_of_a_mechanism_and_a_recording_fits_a_line():
+    system = bulletbridge.System(planar_chain([0.4, 0.3], [1.0, 1.0]), dt=0.25)
+    assert repr(system.mechanism) == "<Mechanism: 2 bodies, 2 rates, joints j0, j1>"
+    said = repr(system.rollout(3))
+    assert said == "<Recording: 3 states of 2 joints, t = 0.25 to 0.75 s>"
+
+
+def test_joint_forces_are_set_as_numbers_or_by_name():
+    system = bulletbridge.System(planar_chain([0.4, 0.3], [1.0, 1.0]))
+    system.tau = [1.0, 2.0]
+    assert list(system.tau) == [1.0, 2.0]
+    system.tau = {"j1": 3.0}
+    assert list(system.tau) == [0.0, 3.0]
+    for wrong, told in (
+        ([1.0], "give 2 finite numbers"),
+        ([np.nan, 0.0], "give 2 finite numbers"),
+        ({"j2": 1.0}, "unknown joint 'j2'; did you mean"),
+        ({"j1": np.inf}, "tau of joint 'j1' must be 1 finite"),
+    ):
+        with pytest.raises(ModelError, match=told):
+            system.tau = wrong
+    assert list(system.tau) == [0.0, 3.0]

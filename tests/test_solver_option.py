@@ -60,7 +60,11 @@ def test_what_sparse_steps_do_not_know_is_named():
 def test_steps_that_are_always_dense_refuse_others(solver):
     chain = planar_chain([0.5, 0.4], [1.0, 2.0])
     floor = ContactPlanes([(0, 0, 1)], (0.5, 0.5), (0, 0, 1))
-    for options in ({"limits": True}, {"formulation": "elimination"}, {"velocity_filter": False}):
+    for options in (
+        {"limits": "always"},
+        {"formulation": "elimination"},
+        {"velocity_filter": False},
+    ):
         with pytest.raises(ModelError, match=f"solver='{solver}' is for compiled steps"):
             bb.System(chain, solver=solver, **options)
     with pytest.raises(ModelError, match=f"solver='{solver}' is for compiled steps"):

@@ -147,6 +147,9 @@ def changeDynamics(
     rollingFriction: float = ...,
     spinningFriction: float = ...,
     restitution: float = ...,
+    jointDamping: float = ...,
+    jointLowerLimit: float = ...,
+    jointUpperLimit: float = ...,
     physicsClientId: int = 0,
 ) -> None: ...
 def setCollisionFilterGroupMask(

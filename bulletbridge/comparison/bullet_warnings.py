@@ -22,29 +22,27 @@ def traps(loaded: LoadedModel) -> tuple[str, ...]:
         if isinstance(constraint, Coupling)
         for joint in constraint.coefficients
     }
+    joints = loaded.system.mechanism.joints
+    rubbing = {name for name, joint in joints.items() if joint.friction > 0.0}
     for body in loaded.spec.bodies:
         prefix = f"{body.name}/" if len(loaded.spec.bodies) > 1 else ""
-        found += from_file(body, prefix, coupled)
+        found += from_file(body, prefix, coupled, rubbing)
         found += from_world(loaded.ids[body.name], prefix, loaded.client)
     mechanism = loaded.system.mechanism
-    limited = [
-        f"{name} [{joint.lower:g}, {joint.upper:g}]"
-        for name, joint in mechanism.joints.items()
-        if math.isfinite(joint.lower) or math.isfinite(joint.upper)
-    ]
-    if limited:
-        found.append(f"limits act in Bullet's steps, they do not in ours: {', '.join(limited)}")
     found += [f"{said} at the start" for said in beyond_limits(mechanism, loaded.system.q)]
     return tuple(found)
 
 
-def from_file(body: BodySpec, prefix: str, coupled: Collection[str]) -> list[str]:
+def from_file(
+    body: BodySpec, prefix: str, coupled: Collection[str], rubbing: Collection[str]
+) -> list[str]:
     """What a URDF says and Bullet drops or changes.
 
     Args:
         body: The robot.
         prefix: What names of its links and joints begin with.
         coupled: Joints that couplings of the model name.
+        rubbing: Joints whose friction acts in our steps.
     """
     path = Path(body.urdf)
     try:
@@ -66,10 +64,8 @@ def from_file(body: BodySpec, prefix: str, coupled: Collection[str]) -> list[str
             found.append(f"joint '{name}' has <mimic>: Bullet ignores it; use a coupling")
         dynamics = joint.find("dynamics")
         if dynamics is not None and _number(dynamics.get("friction")) != 0.0:
-            found.append(
-                f"joint '{name}' has friction: Bullet ignores it, and so do we without"
-                " 'joint_friction: true'"
-            )
+            ours = "" if name in rubbing else ", and so do we without 'joint_friction: true'"
+            found.append(f"joint '{name}' has friction: Bullet ignores it{ours}")
         axis = joint.find("axis")
         if axis is not None and kind not in ("fixed", "floating", "spherical"):
             length = math.hypot(*(_number(x) for x in axis.get("xyz", "1 0 0").split()))

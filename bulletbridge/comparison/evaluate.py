@@ -20,6 +20,8 @@ from bulletbridge.models.load import LoadedModel
 from bulletbridge.numerics.records import Array
 
 MOST_GAINED = 1e3
+AT_LIMIT = 1e-6
+"""Distance from a limit [rad or m] that counts as at it."""
 
 
 def judge(
@@ -48,7 +50,7 @@ def judge(
         gap_rate_rad=extent(seen.gap_rate_rad),
         gap_acceleration=extent(seen.gap_acceleration[1:]),
         gap_acceleration_rad=extent(seen.gap_acceleration_rad[1:]),
-        energy=energy_of(loaded, seen.kinetic, seen.potential),
+        energy=energy_of(seen.kinetic, seen.potential, is_conservative(loaded, trace.q)),
         trajectory_error=error_against(loaded, trace, reference),
         step_us=timing(trace.step_us),
         final=Final(
@@ -88,14 +90,14 @@ def implausible(loaded: LoadedModel, trace: Trace) -> str:
     )
 
 
-def energy_of(loaded: LoadedModel, kinetic: Array, potential: Array) -> Energy | None:
-    """Energy of a run; None when it is not finite."""
+def energy_of(kinetic: Array, potential: Array, conserved: bool) -> Energy | None:
+    """Energy of a run, which it should keep if it is ``conserved``; None when it is not finite."""
     total = kinetic + potential
     if not np.isfinite(total).all():
         return None
     drift, scale = float(np.abs(total - total[0]).max()), float(kinetic.max())
     relative = drift / scale if scale > 0.0 else None
-    return Energy(float(total[0]), drift, relative, is_conservative(loaded))
+    return Energy(float(total[0]), drift, relative, conserved)
 
 
 def timing(step_us: Array) -> StepTime | None:
@@ -106,11 +108,17 @@ def timing(step_us: Array) -> StepTime | None:
     return StepTime(float(median), float(p95))
 
 
-def is_conservative(loaded: LoadedModel) -> bool:
-    """Whether nothing in the model brings or takes energy."""
-    damped = loaded.system.encoded.elements["damping"].any()
-    damped |= np.any(loaded.system.mechanism.axes["damping"])
-    return is_passive(loaded) and not damped
+def is_conservative(loaded: LoadedModel, q: Array) -> bool:
+    """Whether nothing brings or takes energy in a run (n, nq), as limits do where they are met."""
+    mechanism = loaded.system.mechanism
+    taken = loaded.system.encoded.elements["damping"].any()
+    taken |= np.any(mechanism.axes["damping"])
+    for joint in mechanism.joints.values():
+        taken |= joint.friction > 0.0
+        if joint.kind in ("revolute", "prismatic"):
+            x = q[:, joint.q.start]
+            taken |= x.min() < joint.lower + AT_LIMIT or x.max() > joint.upper - AT_LIMIT
+    return bool(is_passive(loaded) and not taken)
 
 
 def is_passive(loaded: LoadedModel) -> bool:
@@ -132,13 +140,25 @@ def error_against(loaded: LoadedModel, trace: Trace, reference: Array | None) ->
 def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
     """What to know when reading the numbers."""
     notes: list[str] = []
+    limited = np.any(loaded.system.mechanism.axes["limited"])
     for name, joint in loaded.system.mechanism.joints.items():
         if joint.kind not in ("revolute", "prismatic"):
             continue
         q = trace.q[:, joint.q.start]
         if q.min() < joint.lower - 1e-9 or q.max() > joint.upper + 1e-9:
-            acts = "Bullet pushes back there" if solver in NATIVE else "limits do not act here"
+            ours = "limits take it back" if limited else "limits do not act here"
+            acts = "Bullet pushes back there" if solver in NATIVE else ours
             notes.append(
                 f"joint '{name}' leaves its limits [{joint.lower:g}, {joint.upper:g}]; {acts}"
+            )
+    if solver in NATIVE:
+        ignored = [
+            f"'{name}'"
+            for name, joint in loaded.system.mechanism.joints.items()
+            if joint.friction or np.any(loaded.system.mechanism.axes["armature"][joint.v])
+        ]
+        if ignored:
+            notes.append(
+                f"Bullet knows neither armature nor friction of joints: {', '.join(ignored)}"
             )
     return tuple(notes)

@@ -20,6 +20,7 @@ from bulletbridge.comparison.native_twins import require_native_twin
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import StepError, WorldError
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
+from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.model_spec import ModelSpec
@@ -38,14 +39,18 @@ class NativeSettings:
         erp: Share of the gap that a step takes back; engine-wide, for all but gears.
         residual: ``solverResidualThreshold``; 0 for all iterations.
         gear_erp: The same as ``erp`` for gears within one body.
+        limits: Whether joint limits act.
     """
 
     iterations: int = 50
     erp: float = 0.2
     residual: float = 1e-7
     gear_erp: float = 0.0
+    limits: bool = True
 
 
+NO_LIMIT = 1e30
+"""Limit [rad or m] that takes away one that Bullet has read; it takes no infinity."""
 DEFAULT = NativeSettings()
 TUNED = NativeSettings(iterations=200, erp=0.8, residual=0.0, gear_erp=0.8)
 
@@ -113,6 +118,7 @@ class NativeWorld:
         for body, link in self._links.values():
             pybullet.setCollisionFilterGroupMask(body, link, 0, 0, physicsClientId=client)
         self.bodies = read_bullet(readable(self.ids), client)
+        self._change_joints()
         self.bodies.write(q, v)
         self.constraint_ids = [
             made for constraint in self.spec.constraints for made in self._close(constraint)
@@ -120,6 +126,30 @@ class NativeWorld:
         self._forces = [(self._joints[force.joint], force) for force in self.spec.forces]
         self._drives: dict[str, float] = {}
         self._springs = SpringTorques(self.bodies.mechanism, self.spec.elements)
+
+    def _change_joints(self) -> None:
+        """Damping and limits as the model has them; Bullet knows no armature or joint friction."""
+        for name, joint in self.bodies.mechanism.joints.items():
+            if name not in self._joints:  # a floating base
+                continue
+            given = self.spec.joints.get(name, JointProperties())
+            limits = given.limits or (joint.lower, joint.upper)
+            if not self.settings.limits and np.any(np.isfinite(limits)):
+                limits = -np.inf, np.inf
+            body, link = self._joints[name]
+            if given.damping is not None:
+                pybullet.changeDynamics(
+                    body, link, jointDamping=given.damping, physicsClientId=self.client
+                )
+            if limits != (joint.lower, joint.upper):
+                lower, upper = np.clip(limits, -NO_LIMIT, NO_LIMIT).tolist()
+                pybullet.changeDynamics(
+                    body,
+                    link,
+                    jointLowerLimit=lower,
+                    jointUpperLimit=upper,
+                    physicsClientId=self.client,
+                )
 
     def drive(self, torques: Mapping[str, float], gravity: Array) -> None:
         """Torques by joint [N m or N] besides the model's, and gravity (3,) [m/s²], from now on."""

@@ -47,6 +47,7 @@ class Plan:
         integrator: Of our solver, None for its default; Bullet's is always semi-implicit Euler.
         rtol: Tolerance of ``dop853`` and ``radau``.
         solvers: Names from ``EVERYTHING``.
+        limits: Whether joint limits act, in Bullet and in the projector's compiled steps.
         reference: Measure trajectories against DOP853 at tight tolerance.
     """
 
@@ -56,6 +57,7 @@ class Plan:
     rtol: float = 1e-10
     solvers: tuple[str, ...] = SOLVERS
     reference: bool = False
+    limits: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run.
@@ -90,6 +92,8 @@ def options(plan: Plan, solver: str) -> SystemOptions:
     """Keyword arguments of ``System`` for one of our solvers under a plan."""
     options: SystemOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
     options["formulation"] = solver
+    if not plan.limits:
+        options["limits"] = False
     if solver in BASELINES and plan.integrator not in CONTROLLED:
         options["passes"], options["velocity_filter"] = 0, False
     return options

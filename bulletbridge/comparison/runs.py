@@ -94,7 +94,8 @@ def run_native(
     """Run Bullet's own solver from the same start; ``stepSimulation`` and torques are timed."""
     system = loaded.system
     try:
-        world = NativeWorld(loaded.spec, *start, plan.dt, NATIVE[solver])
+        settings = replace(NATIVE[solver], limits=plan.limits)
+        world = NativeWorld(loaded.spec, *start, plan.dt, settings)
     except NoNativeTwinError as error:
         progress(plan.steps)
         return Run(blank(loaded.spec, plan, solver, "unsupported", str(error)), None)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
 from bulletbridge.constraints.joints import (
+    ELSEWHERE,
     Coupling,
     Distance,
     Frame,
@@ -109,4 +110,8 @@ def require_fields(constraint: object) -> None:
 def _require(owner: str, name: str, value: object, check: Check) -> None:
     wanted, fits = check
     if not fits(value):
+        if name == "model" and isinstance(value, str):
+            called = ELSEWHERE.get(value.lower(), value.lower())
+            known = called in {model.value for model in JointModel}
+            wanted = f"bb.JointModel.{called.upper()}" if known else wanted
         raise ModelError(f"{owner} has {name} {value!r}; give {wanted}")

@@ -39,6 +39,18 @@ class JointModel(Enum):
     PURE_ROLLING = "pure_rolling"
 
 
+ELSEWHERE = {
+    **dict.fromkeys(("hinge", "pin", "continuous"), "revolute"),
+    **dict.fromkeys(("spherical", "point2point", "connect"), "ball"),
+    **dict.fromkeys(("fixed", "rigid"), "weld"),
+    "slider": "prismatic",
+    "slot": "point_on_line",
+    **dict.fromkeys(("cardan", "hooke"), "universal"),
+    "rod": "distance",
+    "mimic": "gear",
+}
+"""Types of constraints by what URDF, PyBullet, MuJoCo and workshops call them."""
+
 ROUND = (
     JointModel.POINT_ON_SPHERE,
     JointModel.POINT_ON_CYLINDER,

@@ -245,8 +245,8 @@ class Actions:
             self.joint_damping[body, link] = float(given["jointDamping"])
         if {"jointLowerLimit", "jointUpperLimit"} <= set(given):
             limits = float(given["jointLowerLimit"]), float(given["jointUpperLimit"])
-            self.limits[body, link] = limits
-
+            if limits[0] <= limits[1]:  # else Bullet takes no note
+                self.limits[body, link] = limits
         if "anisotropicFriction" in given:
             x, y, z = given["anisotropicFriction"]
             self.anisotropy[body, link] = float(x), float(y), float(z)

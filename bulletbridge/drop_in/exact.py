@@ -216,14 +216,14 @@ class ExactGroup(Group):
             body = owner[int(effort["body"])]
             damping = self._actions.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
             effort["linear"], effort["angular"] = damping
+        joints = dict(mechanism.joints)  # fixed ones are not among them
         for place, damping in self._actions.joint_damping.items():
-            if place in self._joints:
-                axes["damping"][mechanism.joints[self._joints[place]].v] = damping
-        joints = dict(mechanism.joints)
-        for place, limits in self._actions.limits.items():
             name = self._joints.get(place, "")
             if name in joints:
-                lower, upper = limits if limits[0] <= limits[1] else (-np.inf, np.inf)
+                axes["damping"][joints[name].v] = damping
+        for place, (lower, upper) in self._actions.limits.items():
+            name = self._joints.get(place, "")
+            if name in joints:
                 joints[name] = replace(joints[name], lower=lower, upper=upper)
         return world, replace(mechanism, efforts=efforts, axes=axes, joints=joints)
 

@@ -132,7 +132,7 @@ class Group:
             integrator=WITH_INEQUALITIES,  # Bullet's
             allow_structure=True,
             contacts=self._has_contacts(),
-            limits=self.whole,
+            limits="always" if self.whole else False,
         )
         self.filter: Filter | None = None  # that the last step was closed by
         self._failed = 0  # attempts to close the loops that failed since one did not

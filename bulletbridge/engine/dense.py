@@ -18,13 +18,13 @@ from bulletbridge.engine.records import (
     SEEN_V,
     SOLUTION,
     Arrays,
-    Control,
     Factors,
     Instant,
 )
 from bulletbridge.mechanism.dynamics import (
     add_impedance,
     bias,
+    is_damped,
     joint_forces,
     look_ahead,
     mass_matrix,
@@ -99,18 +99,11 @@ def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
         scale = f.rows[i].scale
         for k in range(f.Y.shape[1]):
             f.Y[i, k] *= scale
-    if control.implicit_dt > 0.0:
-        implicit_dt, nv = control.implicit_dt, len(a.axes)
-        add_impedance(a.axes, implicit_dt, f.L)
-        add_compliance(
-            a.efforts,
-            a.poses,
-            a.axes,
-            implicit_dt,
-            implicit_dt * implicit_dt,
-            a.vectors[CHART, :nv],
-            f.L,
-        )
+    damper_dt, spring_dt = control.damper_dt, control.spring_dt
+    if damper_dt > 0.0:
+        row = a.vectors[CHART, : len(a.axes)]
+        add_impedance(a.axes, damper_dt, spring_dt, f.L)
+        add_compliance(a.efforts, a.poses, a.axes, damper_dt, damper_dt * spring_dt, row, f.L)
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     caps = Caps(control.cap, control.held_cap)
@@ -120,11 +113,17 @@ def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
 
 
 @helper
-def set_implicit_horizon(control: Control, implicit_dt: float) -> None:
-    """Have joint springs and dampers act ``implicit_dt`` [s] in factors, which are made again."""
-    if control.implicit_dt != implicit_dt:
-        control.implicit_dt = implicit_dt
-        control.factored = 0
+def set_implicit_horizon(a: Arrays, ahead: float) -> None:
+    """Have dampers, and springs if asked to, act ``ahead`` [s]; factors without them are forgotten.
+
+    Where there is nothing of the kind the factors are those of the mass alone.
+    """
+    c = a.control
+    spring_dt = ahead if c.implicit != 0 else 0.0
+    damped = ahead > 0.0 and (c.implicit != 0 or is_damped(a.axes, a.efforts))
+    damper_dt = ahead if damped else 0.0
+    if c.damper_dt != damper_dt or c.spring_dt != spring_dt:
+        c.damper_dt, c.spring_dt, c.factored = damper_dt, spring_dt, 0
 
 
 @helper
@@ -133,9 +132,9 @@ def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> 
     h = a.vectors[BIAS]
     bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
     joint_forces(a.axes, q, v, tau, forces)
-    if a.control.implicit_dt > 0.0:
-        look_ahead(a.axes, a.control.implicit_dt, v, forces)
-        look_ahead_of_elements(a.efforts, a.poses, a.axes, a.control.implicit_dt, forces)
+    if a.control.spring_dt > 0.0:
+        look_ahead(a.axes, a.control.spring_dt, v, forces)
+        look_ahead_of_elements(a.efforts, a.poses, a.axes, a.control.spring_dt, forces)
     for k in range(len(forces)):
         forces[k] -= h[k]
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.records import (
+    AT_LIMIT,
     CONTRADICTED,
     LEAPT,
     LEFT_OPEN,
@@ -14,6 +15,7 @@ from bulletbridge.engine.records import (
     NOT_RESOLVED,
 )
 from bulletbridge.engine.redundancy import Decision, whiten
+from bulletbridge.engine.springs import fast_damper
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
 from bulletbridge.errors import (
     AssemblyError,
@@ -92,9 +94,11 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
     others = BY_OTHERS if by_others else ""
     undone = f"{TRIED}{others}; the state before it was restored"
     if failure == NOT_FINITE:
+        damper = fast_damper(solver)
         return (
             f"{begun} gave numbers that are not finite, {undone}; "
-            f"check tau for NaN and masses for zero, or use a smaller dt"
+            + (f"{damper}; " if damper else "")
+            + "check tau for NaN and masses for zero, or use a smaller dt"
         )
     if failure in (CONTRADICTED, LEFT_OPEN):
         return (
@@ -102,6 +106,11 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
             f"others leave free can close it, {undone}; check the motions "
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
+        )
+    if failure == AT_LIMIT:
+        return (
+            f"{begun} leads to a joint limit, where many worlds in one call end; the state"
+            f" before it was restored; load with limits=False, or step the system by itself"
         )
     c = solver.control[0]
     if failure in (NOT_RESOLVED, NOT_CLOSED) and c["controlled"]:

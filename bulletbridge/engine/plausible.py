@@ -130,6 +130,8 @@ def kinetic_energy_of_bodies(a: Arrays, v: Array) -> float:
     for i in range(1, len(a.bodies)):
         twist = pose_twist(a.poses[i])
         total += 0.5 * power(momentum(own_inertia(a.poses[i]), twist), twist)
+    for k in range(len(v)):
+        total += 0.5 * a.axes[k].armature * v[k] * v[k]
     for i in range(len(a.beams)):
         beam, body = a.beams[i], a.bodies[a.beams[i].body]
         total += bending_energy(beam, body, a.stations, a.poses[body.parent], v)

@@ -45,7 +45,8 @@ class Control:
     excess: Real  # share of the kinetic energy that a step may have too much
     t: Real  # time of the evaluation under way
 
-    implicit_dt: Real  # [s] how far ahead the factors take joint springs: the step, or 0
+    damper_dt: Real  # [s] how far ahead the factors take dampers: the step, or 0
+    spring_dt: Real  # [s] likewise springs
     factored: Int  # which factors belong to the present configuration
     rank: Int
     filter_rank: Int
@@ -89,8 +90,8 @@ Directions = Literal["start", "current"]
 """Directions of the configuration correction: of the start of the step, guarded, or Newton's."""
 (
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
-    LEFT_OPEN, LEAPT,
-) = range(9)  # fmt: skip
+    LEFT_OPEN, LEAPT, AT_LIMIT,
+) = range(10)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE = range(4)
 """Backends by which the present configuration is factored."""

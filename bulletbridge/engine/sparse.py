@@ -27,7 +27,7 @@ from bulletbridge.engine.records import (
     Arrays,
     Instant,
 )
-from bulletbridge.mechanism.dynamics import own_inertias
+from bulletbridge.mechanism.dynamics import impedance, own_inertias
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics
 from bulletbridge.numerics.multifrontal import Elimination, Front, Join
@@ -118,9 +118,7 @@ def prepare(a: Arrays, f: SparseFactors, instant: Instant) -> None:
         twist = axis_twist(axis)
         for m in range(k):
             e.motion[i, m] = power((vec(basis[m]), vec(basis[m, 3:])), twist)
-        e.extra[i] = 0.0
-        if axis.stiffness != 0.0:
-            e.extra[i] = c.implicit_dt * (axis.damping + c.implicit_dt * axis.stiffness)
+        e.extra[i] = axis.armature + impedance(axis, c.damper_dt, c.spring_dt)
     for i in range(len(e.fronts)):
         put_inertia(a, e, basis, e.fronts[i])
     for i in range(len(e.joins)):

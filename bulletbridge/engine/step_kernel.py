@@ -139,7 +139,7 @@ def do_task(
     q, v = state[:nq], state[nq : nq + nv]
     now = Instant(state[nq + nv], targets[0])
     c.failure, c.done = DONE, 0
-    set_implicit_horizon(c, 0.0)
+    set_implicit_horizon(a, 0.0)
     if task == ACCELERATE:
         accelerate_at(a, s.f, now, q, v, tau[0], a.vectors[ACCELERATION, :nv])
         c.factored = BY_DENSE

@@ -10,6 +10,7 @@ from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.explicit import semi_implicit_euler
 from bulletbridge.engine.plausible import COARSE, judge_leap, leaps, ways_squared
 from bulletbridge.engine.records import (
+    AT_LIMIT,
     BEFORE_Q,
     BEFORE_V,
     BY_DENSE,
@@ -45,7 +46,8 @@ from bulletbridge.engine.singular_passage import (
 )
 from bulletbridge.engine.stages import distance, pace, prescribe, put_record
 from bulletbridge.engine.verlet import first_half
-from bulletbridge.numerics.records import Array
+from bulletbridge.mechanism.records import Axis
+from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
 SAFETY, MOST_SHRINKING, MOST_GROWTH = 0.9, 0.2, 6.0
@@ -112,8 +114,9 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
         lines = FORCES_PER_STEP[c.integrator] if len(tau) > 1 else 1
         every = steps // len(record) if len(record) > 0 else 0
         whole, t0 = c.dt, state[nq + nv] - first * c.dt
-        set_implicit_horizon(c, whole if c.integrator == EULER and c.implicit else 0.0)
+        set_implicit_horizon(a, whole if c.integrator == EULER else 0.0)
         judged, other = c.judged, take_control(c, factored)
+        watched = has_limits(a.axes)
         parts = divisible(c, targets, tau)
         c.failure, c.done, c.taken, c.rejected = DONE, first, 0, 0
         for n in range(first, steps):
@@ -234,6 +237,8 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
                 t = middle
                 c.taken += 1
             c.dt = whole
+            if watched and c.failure == DONE and is_beyond_limit(a.axes, q):
+                c.failure = AT_LIMIT
             if c.failure != DONE:
                 c.t = t
                 copy_into(q, a.vectors[BEFORE_Q])
@@ -253,6 +258,25 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
         return DONE
 
     return advance
+
+
+@helper
+def has_limits(axes: Records[Axis]) -> bool:
+    """Whether any joint has limits at which free steps end."""
+    for k in range(len(axes)):
+        if axes[k].limited != 0:
+            return True
+    return False
+
+
+@helper
+def is_beyond_limit(axes: Records[Axis], q: Array) -> bool:
+    """Whether a joint is beyond a limit at which free steps end."""
+    for k in range(len(axes)):
+        axis = axes[k]
+        if axis.limited != 0 and not axis.lower <= q[axis.q] <= axis.upper:
+            return True
+    return False
 
 
 @helper

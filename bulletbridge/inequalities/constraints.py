@@ -1,7 +1,7 @@
 """Inequality constraints of a system, and how their problem was solved."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -93,6 +93,18 @@ def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> 
         stop["axis"], stop["lower"], stop["upper"], stop["row"] = axis, lower, upper, -1
         stop["fastest"] = FASTEST_RECOVERY * (loop_axes.encoded.length if axis in slides else 1.0)
     return joint_limits
+
+
+def with_watched_limits(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with joint limits at which free steps end."""
+    axes = mechanism.axes.copy()
+    for joint in mechanism.joints.values():
+        if joint.kind in ("revolute", "prismatic") and np.any(
+            np.isfinite([joint.lower, joint.upper])
+        ):
+            axis = axes[joint.v.start]
+            axis["limited"], axis["lower"], axis["upper"] = 1, joint.lower, joint.upper
+    return replace(mechanism, axes=axes)
 
 
 def beyond_limits(mechanism: Mechanism, q: Array) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def accountable(a: Arrays) -> bool:
     if (
         c.energy_budget == 0
         or c.driven > 0
-        or c.implicit_dt > 0.0
+        or c.spring_dt > 0.0
         or c.user_rows > 0
         or len(a.beams) > 0
     ):
@@ -76,28 +76,41 @@ def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
         inertial += v[k] * h[k]
     gravity = power_of_weights(a, v)
     inertial += gravity
-    return kinetic_energy(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
+    return kinetic_energy_of_masses(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
 
 
 @outlined
 def work(a: Arrays, before: Array, after: Array, tau: Array) -> float:
-    """Work of the joint forces [J], as they change the kinetic energy between the two rates.
-
-    Dampers take energy, however long the step is.
-    """
+    """Work of torques of joints [J], as they change the kinetic energy between the two rates."""
     total = 0.0
     for k in range(len(after)):
-        axis, mean = a.axes[k], 0.5 * (before[k] + after[k])
-        total += (tau[k] + axis.torque) * mean
-        total -= max(axis.damping * before[k] * mean, 0.0)
+        total += (tau[k] + a.axes[k].torque) * 0.5 * (before[k] + after[k])
     return a.control.dt * total
+
+
+@outlined
+def work_of_dampers(a: Arrays, before: Array, after: Array) -> float:
+    """Work of dampers of joints [J], which push by the rates of the end; never positive."""
+    total = 0.0
+    for k in range(len(after)):
+        total -= a.axes[k].damping * after[k] * 0.5 * (before[k] + after[k])
+    return min(a.control.dt * total, 0.0)
+
+
+@outlined
+def kinetic_energy_of_masses(a: Arrays, f: Factors, v: Array) -> float:
+    """Kinetic energy [J] at the rates v (nv,); the factors may have dampers of joints in them."""
+    total = kinetic_energy(a, f, v)
+    for k in range(len(v)):
+        total -= 0.5 * a.control.damper_dt * a.axes[k].damping * v[k] * v[k]
+    return max(total, 0.0)
 
 
 @outlined
 def keep_budget(a: Arrays, f: Factors, v: Array, budget: float, largest: float) -> float:
     """Take from v what K exceeds the budget by; the energy [J] that was taken."""
     excess = kept_energy(a, f, v) - budget
-    kinetic = kinetic_energy(a, f, v)
+    kinetic = kinetic_energy_of_masses(a, f, v)
     if not excess > TOLERATED * largest or not kinetic > 0.0:
         return 0.0
     s = math.sqrt(max(1.0 - excess / kinetic, 0.0))

@@ -70,7 +70,6 @@ def run_filter(
     for k in range(nq + nv):
         state[k] = numbers[k]
     state[nq + nv] += c.dt
-    set_implicit_horizon(c, 0.0)  # an impulse leaves no time for springs to give way
     a = Arrays(
         bodies,
         beams,
@@ -86,6 +85,7 @@ def run_filter(
         vectors,
         c,
     )
+    set_implicit_horizon(a, 0.0)  # an impulse leaves no time for springs to give way
     f = Factors(L[0], Y[0], R[0], rows[0])
     h = StickingPoints(sticking_points[:count], sticking_rows[0], sticking_rows[1], P, S, T, values)
     for n in range(2):

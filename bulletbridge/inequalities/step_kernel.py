@@ -18,7 +18,6 @@ from bulletbridge.constraints.records import (
     Target,
     Term,
 )
-from bulletbridge.engine.correction import kinetic_energy
 from bulletbridge.engine.dense import factor_at, filter_velocity, set_implicit_horizon
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
@@ -46,8 +45,10 @@ from bulletbridge.inequalities.energy_budget import (
     accountable,
     keep_budget,
     kept_energy,
+    kinetic_energy_of_masses,
     power_of_weights,
     work,
+    work_of_dampers,
 )
 from bulletbridge.inequalities.impulse_step import (
     impulsive_work,
@@ -231,7 +232,7 @@ def run_inequalities(
     q, v = state[:nq], state[nq : nq + nv]
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
-    set_implicit_horizon(c, c.dt if c.implicit else 0.0)
+    set_implicit_horizon(a, c.dt)
     if task == PREDICT:
         if c.factored != BY_DENSE:
             factor_at(a, f, Instant(t0, targets[0]), q, v)
@@ -305,10 +306,11 @@ def run_inequalities(
             return c.failure
         report[TAKEN] = 0.0
         if accounted and math.isnan(report[BUDGET]):
-            report[BUDGET], report[LARGEST] = kept_energy(a, f, v), kinetic_energy(a, f, v)
+            report[BUDGET] = kept_energy(a, f, v)
+            report[LARGEST] = kinetic_energy_of_masses(a, f, v)
         elif accounted:
-            report[BUDGET] += given
-            report[LARGEST] = max(report[LARGEST], kinetic_energy(a, f, v))
+            report[BUDGET] += given + work_of_dampers(a, before, v)
+            report[LARGEST] = max(report[LARGEST], kinetic_energy_of_masses(a, f, v))
             report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
         state[nq + nv] = end.t
         c.done = n + 1

@@ -5,7 +5,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
-from bulletbridge.mechanism.force_elements import add_element
+from bulletbridge.mechanism.force_elements import add_element, coordinates
 from bulletbridge.mechanism.inertias import (
     carried_inertia,
     own_inertia,
@@ -83,6 +83,7 @@ def mass_row(axes: Records[Axis], poses: Records[Pose], k: int, shift: int, row:
     while j >= 0:
         row[j - shift] = power(pushed, axis_twist(axes[j]))
         j = axes[j].below
+    row[k - shift] += axes[k].armature
 
 
 @kernel
@@ -224,18 +225,34 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
 
 
 @helper
-def add_impedance(axes: Records[Axis], implicit_dt: float, M: Array) -> None:
-    """M <- M + dt D + dt² K, what an implicit step of ``implicit_dt`` [s] moves; D beside springs.
-
-    A damper alone acts at the start of a step, as Bullet's do.
-    """
-    for k in range(len(axes)):
-        if axes[k].stiffness != 0.0:
-            M[k, k] += implicit_dt * (axes[k].damping + implicit_dt * axes[k].stiffness)
+def impedance(axis: Axis, damper_dt: float, spring_dt: float) -> float:
+    """dt D + dt² K: what dampers and springs that act at the end of a step add to the inertia."""
+    return damper_dt * (axis.damping + spring_dt * axis.stiffness)
 
 
 @helper
-def look_ahead(axes: Records[Axis], implicit_dt: float, v: Array, forces: Array) -> None:
-    """Take springs where the present rates lead in ``implicit_dt`` [s]."""
+def add_impedance(axes: Records[Axis], damper_dt: float, spring_dt: float, M: Array) -> None:
+    """M <- M + dt D + dt² K of the joints, with the times [s] that these are taken ahead, or 0."""
     for k in range(len(axes)):
-        forces[k] -= implicit_dt * axes[k].stiffness * v[k]
+        M[k, k] += impedance(axes[k], damper_dt, spring_dt)
+
+
+@helper
+def look_ahead(axes: Records[Axis], spring_dt: float, v: Array, forces: Array) -> None:
+    """Take springs where the present rates lead in ``spring_dt`` [s]."""
+    for k in range(len(axes)):
+        forces[k] -= spring_dt * axes[k].stiffness * v[k]
+
+
+@helper
+def is_damped(axes: Records[Axis], efforts: Records[Effort]) -> bool:
+    """Whether any joint or force element has a damper."""
+    for k in range(len(axes)):
+        if axes[k].damping != 0.0:
+            return True
+    for i in range(len(efforts)):
+        if efforts[i].kind != DRAG:
+            for n in range(coordinates(efforts[i])):
+                if efforts[i].damping[n] != 0.0:
+                    return True
+    return False

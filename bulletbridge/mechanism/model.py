@@ -60,6 +60,13 @@ class Mechanism:
     beams: np.ndarray = field(default_factory=lambda: np.zeros(0, BEAMS))
     stations: np.ndarray = field(default_factory=lambda: np.zeros(0, STATION))
 
+    def __repr__(self) -> str:
+        """How large it is, and its joints."""
+        return (
+            f"<Mechanism: {len(self.bodies) - 1} bodies, {self.nv} rates,"
+            f" joints {', '.join(self.joints) or 'none'}>"
+        )
+
     @property
     def nq(self) -> int:
         """Number of position coordinates."""

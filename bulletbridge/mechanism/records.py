@@ -68,10 +68,14 @@ class Axis:
     q: Int  # position coordinate that it is the rate of, or -1 for free and spherical joints
     w: Vec3  # unit twist at the world origin
     v: Vec3
+    armature: Real  # inertia of this rate itself, such as a rotor's times its squared gear ratio
     damping: Real  # force = torque - damping * rate - stiffness * (position - rest)
     stiffness: Real
     rest: Real
     torque: Real
+    limited: Int  # whether free steps end at these limits of the position
+    lower: Real
+    upper: Real
 
 
 class Effort:

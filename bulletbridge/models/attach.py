@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import BulletBridgeWarning
+from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.models.loaded_mimics import mimics_of_bodies
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
@@ -24,6 +25,7 @@ def attach(
     link_damping: float = 0.0,
     repair_inertia: bool = False,
     mimic: bool = False,
+    joints: Mapping[str, JointProperties] | None = None,
     **options: Unpack[SystemOptions],
 ) -> System:
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
@@ -41,6 +43,7 @@ def attach(
             the one in the URDF, get the nearest that one can, here and in Bullet; what was done is
             a warning.
         mimic: Whether joints that have ``<mimic>`` in the URDF are coupled.
+        joints: Armature, damping, friction and limits in the place of the URDF's, by joint.
         options: Everything that ``System`` takes.
 
     Raises:
@@ -60,4 +63,5 @@ def attach(
     world = read_bullet(bodies, client, joint_damping=joint_damping, link_damping=link_damping)
     parameters = pybullet.getPhysicsEngineParameters(physicsClientId=client)
     options.setdefault("dt", parameters["fixedTimeStep"])
-    return System(world.mechanism, constraints, world=world, **options)
+    mechanism = with_joint_properties(world.mechanism, joints or {})
+    return System(mechanism, constraints, world=world, **options)

@@ -25,6 +25,7 @@ from bulletbridge.errors import AssemblyError, BulletBridgeWarning, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
+from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.formats.recognise import read_model
@@ -32,7 +33,14 @@ from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.system.assembly import Assembly
-from bulletbridge.system.options import ImpulseSolver, Integrator, Springs
+from bulletbridge.system.options import (
+    COMPILED,
+    WITH_INEQUALITIES,
+    ImpulseSolver,
+    Integrator,
+    Limits,
+    Springs,
+)
 from bulletbridge.system.system import System
 
 
@@ -52,7 +60,7 @@ class SystemOptions(TypedDict, total=False):
     formulation: str | Callable[[Dynamics], Formulation]
     velocity_filter: bool
     contacts: bool
-    limits: bool
+    limits: Limits
     springs: Springs | None
     impulse_solver: ImpulseSolver
     energy_budget: bool
@@ -124,8 +132,10 @@ def load(
         fixed_base: Whether the robot's base is part of the world; None for what its file says.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can, with a warning; they are an error otherwise.
-        system_options: Keyword arguments of ``System``; ``springs`` are explicit unless given or
-            too stiff for that at the start, and so the integrator is ``verlet`` unless given.
+        system_options: Keyword arguments of ``System``. Joint limits act unless ``limits=False``,
+            but with other formulations and integrators than the compiled ones. ``springs`` are
+            explicit unless given or too stiff for that at the start, and so the integrator is
+            ``verlet`` unless given.
 
     Raises:
         LoopFileError: The loops file cannot be understood.
@@ -157,10 +167,12 @@ def load(
         ids = load_bodies(spec, client)
         bodies = read_world(spec, ids, client)
         spec = without_chains(spec, bodies.mechanism)
-        mechanism = with_forces(bodies.mechanism, spec.forces)
+        mechanism = with_joint_properties(bodies.mechanism, spec.joints)
+        mechanism = with_forces(mechanism, spec.forces)
         if adjust is not None:
             mechanism = adjust(mechanism)
         options: SystemOptions = {**system_options}
+        options["limits"] = limits = system_options.get("limits", knows_limits(options))
         options["springs"] = system_options.get("springs") or "explicit"
         options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
@@ -168,7 +180,7 @@ def load(
         assembly = _assemble(system, spec)
         if system_options.get("springs") is None:
             system.take_stiff_springs_implicitly()
-        if options.get("limits", False):
+        if limits:
             for said in beyond_limits(mechanism, system.q):
                 warnings.warn(
                     f"{said} at the start; it is taken back step by step, at no more than"
@@ -208,6 +220,13 @@ def _assemble(system: System, spec: ModelSpec) -> Assembly:
             f"{error}; the base was held where the file places it: name '{BASE}' under"
             " 'guess' of 'start' to let it move"
         ) from None
+
+
+def knows_limits(options: SystemOptions) -> bool:
+    """Whether steps with these options can stop at joint limits: those that are compiled."""
+    compiled = (options.get("integrator") or WITH_INEQUALITIES) in COMPILED
+    filtered = options.get("velocity_filter", True)
+    return compiled and filtered and options.get("formulation", "projector") == "projector"
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:

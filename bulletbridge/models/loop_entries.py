@@ -6,6 +6,7 @@ from typing import Literal
 
 from bulletbridge.constraints.joint_models import TRAVEL, TURN
 from bulletbridge.constraints.joints import (
+    ELSEWHERE,
     SOFTNESS,
     Coupling,
     Distance,
@@ -52,6 +53,9 @@ def read_constraint(node: Node) -> FileConstraint:
     entries = node.table()
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(TYPES)}")
+    given = entries["type"].text()
+    if given in ELSEWHERE:
+        entries["type"].fail(f"'{given}' is called '{ELSEWHERE[given]}' here")
     kind = entries["type"].choice(TYPES)
     keys = node.mapping(
         ("name", "type", *kind.required), (*kind.optional, "motion", *FORCE_LIMIT_KEYS)
@@ -127,19 +131,25 @@ def _force_limit(keys: Keys) -> tuple[float | None, float]:
 def _freedom(node: Node) -> LoopAxis:
     springs = ("stiffness", "damping", "rest")
     keys = node.mapping((), ("limits", "friction", "motor", *springs, "force"))
-    limits: tuple[float, float] | None = None
-    if "limits" in keys:
-        numbers = keys["limits"].numbers()
-        if len(numbers) != 2 or numbers[0] > numbers[1]:
-            keys["limits"].fail("must be two numbers, the lower one first")
-        limits = numbers[0], numbers[1]
     return LoopAxis(
-        limits,
+        read_limits(keys["limits"]) if "limits" in keys else None,
         keys["friction"].not_negative() if "friction" in keys else 0.0,
         _motor(keys["motor"]) if "motor" in keys else None,
         **spring_numbers(keys, springs),
         force=read_effort(keys["force"]) if "force" in keys else 0.0,
     )
+
+
+def read_limits(node: Node) -> tuple[float, float]:
+    """Lowest and highest position.
+
+    Raises:
+        LoopFileError: They are not two numbers in order; the message names line and remedy.
+    """
+    numbers = node.numbers()
+    if len(numbers) != 2 or numbers[0] > numbers[1]:
+        node.fail("must be two numbers, the lower one first")
+    return numbers[0], numbers[1]
 
 
 def spring_numbers(keys: Keys, names: tuple[str, ...]) -> dict[str, float]:

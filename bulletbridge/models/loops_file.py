@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bulletbridge.errors import LoopFileError, ModelError
 from bulletbridge.mechanism.beams import MOST_MODES
+from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
 from bulletbridge.models.force_entries import is_element, read_element
-from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort
+from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
 from bulletbridge.models.model_spec import (
     BEAM,
@@ -33,7 +34,7 @@ ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
 ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
-    *("forces", "joint_friction", "beams"),
+    *("joints", "forces", "joint_friction", "beams"),
 )
 MOST_SHOWN = 200
 """Characters of a path that a message shows."""
@@ -112,6 +113,7 @@ def _model(root: Node) -> ModelSpec:
         tuple(_beam(item) for item in _items(keys, "beams")),
         keys["joint_friction"].flag() if "joint_friction" in keys else False,
         elements,
+        _joint_properties(keys["joints"]) if "joints" in keys else {},
     )
     names = read_names(spec.bodies)
     if names is not None:
@@ -209,6 +211,19 @@ def _coordinates(start: Keys, key: str, lengths: tuple[int, int]) -> dict[str, f
             )
         if lengths[0] == QUATERNION:
             node.quaternion(node.numbers())
+    return found
+
+
+def _joint_properties(node: Node) -> dict[str, JointProperties]:
+    """Properties by joint name."""
+    found: dict[str, JointProperties] = {}
+    for name, entry in node.table().items():
+        keys = entry.mapping((), PROPERTIES)
+        if not keys:
+            entry.fail(f"changes nothing; give one of {', '.join(PROPERTIES)}")
+        numbers = {key: keys[key].not_negative() for key in keys if key != "limits"}
+        limits = read_limits(keys["limits"]) if "limits" in keys else None
+        found[name] = JointProperties(**numbers, limits=limits)
     return found
 
 

@@ -29,6 +29,7 @@ from bulletbridge.constraints.motion import (
     still,
 )
 from bulletbridge.errors import LoopFileError
+from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.force_entries import ELEMENTS
 from bulletbridge.models.model_spec import (
     EARTH,
@@ -66,6 +67,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("joint_friction", spec.joint_friction, False)
+    data |= _unless("joints", {n: _say_properties(p) for n, p in spec.joints.items()}, {})
     forces = [_without_zeros(force) for force in spec.forces]
     forces += [_say_element(element) for element in spec.elements]
     data |= _unless("forces", forces, [])
@@ -186,6 +188,10 @@ def _say_signal(signal: Signal, what: str) -> dict[str, Any]:
         f"the {what} is the Python function {signal!r}, which no file can hold; use Sine, "
         f"Polynomial or Spline"
     )
+
+
+def _say_properties(given: JointProperties) -> dict[str, Any]:
+    return {name: value for name, value in asdict(given).items() if value is not None}
 
 
 def _without_zeros(force: JointForce) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from bulletbridge.constraints.force_elements import ForceElement
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint, Triple
 from bulletbridge.constraints.motion import Signal
+from bulletbridge.mechanism.joint_properties import JointProperties
 
 VERSION = 1
 ORIGIN: Triple = (0.0, 0.0, 0.0)
@@ -101,6 +102,7 @@ class ModelSpec:
         forces: What acts on joints.
         beams: Chains of segments that stand for beams.
         elements: Springs and dampers between frames.
+        joints: Armature, damping, friction and limits in the place of the URDF's.
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
         notes: What was lost, changed or assumed when another format was read, a sentence each.
     """
@@ -118,6 +120,7 @@ class ModelSpec:
     beams: tuple[BeamSpec, ...] = ()
     joint_friction: bool = False
     elements: tuple[ForceElement, ...] = ()
+    joints: dict[str, JointProperties] = field(default_factory=lambda: {})
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 

@@ -94,6 +94,9 @@ def check_names(root: Node, names: Names) -> None:
         names = _with_beam(beam.table(), names)
     for joint in _items(keys, "actuated"):
         names.joint(joint)
+    for joint in keys["joints"].names() if "joints" in keys else ():
+        if names.joint(joint) not in (*SINGLE, "spherical"):
+            _require_single(joint, names)
     for force in _items(keys, "forces"):
         entries = force.table()
         if "joint" in entries:  # springs of a chain that is a beam may stay

@@ -16,8 +16,8 @@ def sweep(
         typer.Option(
             "--set",
             metavar="NAME=VALUES",
-            help="LINK.mass, JOINT.damping, .stiffness, .torque, ELEMENT.FIELD of a spring, "
-            "start.JOINT, rate.JOINT, gravity.x, .y, .z, or dt; values as LOW:HIGH:COUNT, "
+            help="LINK.mass, JOINT.armature, .damping, .stiffness, .torque, ELEMENT.FIELD of a "
+            "spring, start.JOINT, rate.JOINT, gravity.x, .y, .z, or dt; values as LOW:HIGH:COUNT, "
             "VALUE,VALUE,..., or LOW:HIGH with --random; :log after them for equal factors. "
             "Repeat for several.",
         ),

@@ -12,7 +12,7 @@ from bulletbridge.mechanism.records import BEAM
 from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import ModelSpec, Triple
 
-JOINT_FIELDS = ("damping", "stiffness", "torque")
+JOINT_FIELDS = ("armature", "damping", "stiffness", "torque")
 """Parameters of a revolute or prismatic joint, besides its start and its rate there."""
 NO_MODEL = ("dt",)
 """Parameters of the run, not of the model."""
@@ -22,9 +22,9 @@ def names_of(model: LoadedModel) -> list[str]:
     """All parameters of a model.
 
     ``LINK.mass`` is the mass [kg] of the rigid body that the link is part of, whose inertia grows
-    with it. ``JOINT.damping``, ``.stiffness`` and ``.torque`` act at a joint, ``ELEMENT.FIELD`` is
-    a number of a spring between frames. ``start.JOINT`` and ``rate.JOINT`` are held at the start.
-    ``gravity.x``, ``.y``, ``.z`` [m/s²] and the step ``dt`` [s] are the rest.
+    with it. ``JOINT.armature``, ``.damping``, ``.stiffness`` and ``.torque`` act at a joint,
+    ``ELEMENT.FIELD`` is a number of a spring between frames. ``start.JOINT`` and ``rate.JOINT`` are
+    held at the start. ``gravity.x``, ``.y``, ``.z`` [m/s²] and the step ``dt`` [s] are the rest.
     """
     mechanism = model.system.mechanism
     masses = [

@@ -50,7 +50,7 @@ class Assembly:
 
 
 def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Mask:
-    """Write named joint values into q or v; return the mask (nv,) of the rates they belong to.
+    """Write named joint values into q, v or tau; return the mask (nv,) of the rates they belong to.
 
     Raises:
         ModelError: Unknown joint, wrong number of values, or a value that is not finite.

@@ -125,6 +125,12 @@ def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]
     }
 
 
+def limits_push(step: InequalityStepper) -> bool:
+    """Whether any joint limit pushed in the last step."""
+    rows = step.joint_limits["row"]
+    return bool(np.any(step.impulses[X, rows[rows >= 0]] != 0.0))
+
+
 def force_of_inequalities(step: InequalityStepper) -> Array:
     """Forces (nv,) on the rates of all inequality rows of the last step [N m or N]."""
     n = int(step.report[ROWS])
@@ -137,7 +143,8 @@ def loaded_reactions(
     """Reactions of all constraints with the forces within bounds of the last step, at its start."""
     solver = step.solver
     q, v, t = step.start
-    tau = step.tau + force_of_inequalities(step)
+    damping = solver.axes["damping"]
+    tau = step.tau + force_of_inequalities(step) + damping * (v - solver.v)  # by the end's rates
     terms = solver.terms(q, v, t)
     split = split_here(solver, terms)
     push = split.whiten_force(tau + terms.forces - terms.h)

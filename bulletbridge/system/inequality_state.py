@@ -24,10 +24,11 @@ from bulletbridge.system.contact_report import (
     JointLoad,
     contacts_of,
     joint_loads,
+    limits_push,
     loaded_reactions,
 )
 from bulletbridge.system.evaluation import Reaction
-from bulletbridge.system.options import WITH_INEQUALITIES, ImpulseSolver, Integrator, World
+from bulletbridge.system.options import WITH_INEQUALITIES, ImpulseSolver, Integrator, Limits, World
 
 NEED_EULER = (
     "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
@@ -47,7 +48,7 @@ class InequalityState(Reconfigurable):
     _given_integrator: Integrator | None
 
     def _set_inequalities(
-        self, world: World | None, contacts: bool, limits: bool, impulse_solver: ImpulseSolver
+        self, world: World | None, contacts: bool, limits: Limits, impulse_solver: ImpulseSolver
     ) -> None:
         """Take the options of ``System``.
 
@@ -62,9 +63,9 @@ class InequalityState(Reconfigurable):
                 f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
                 " the chain of segments without 'beams'"
             )
-        self._with_contacts, self._limits = contacts, limits
+        self._with_contacts, self._limits = contacts, bool(limits)
         self._inequalities = inequality_constraints_of(self.mechanism, self.constraints)
-        self._always_inequalities = contacts or limits or self._inequalities.any
+        self._always_inequalities = contacts or self._inequalities.any or limits == "always"
         self.motors = Motors(self.mechanism, self._inequalities.loop_axes)
         force_limited, axis_rows = (
             self._inequalities.force_limited,
@@ -185,6 +186,12 @@ class InequalityState(Reconfigurable):
         step = self._inequality_stepper
         return step if step is not None and step.current else None
 
+    @property
+    def _is_at_limit(self) -> bool:
+        """Whether a joint limit pushed in the step that led here: it will in the next one too."""
+        step = self._last_bounded
+        return step is not None and self._limits and limits_push(step)
+
     def _inequality_step(self) -> int:
         """One step with motors, limits and contacts; the failure that stopped it, or DONE.
 
@@ -214,10 +221,13 @@ class InequalityState(Reconfigurable):
     def _require_euler(self) -> None:
         """Refuse forces within bounds under an integrator or formulation that does not have them.
 
+        Limits alone act in those steps that would lead beyond one.
+
         Raises:
             ModelError: Another integrator was given, or another formulation.
         """
-        if self._python is not None or self._given_integrator not in (None, WITH_INEQUALITIES):
+        other = self._given_integrator not in (None, WITH_INEQUALITIES)
+        if self._python is not None or (other and self._has_inequalities):
             raise ModelError(NEED_EULER)
 
     def set_max_force(self, name: str, force: float) -> None:

@@ -31,11 +31,14 @@ COMPILED = {
 }
 """Integrators that are compiled with the projector."""
 WITH_INEQUALITIES: Integrator = "semi_implicit_euler"
-"""The one that acts by inequalities, and springs at the end of a step."""
+"""The one that acts by inequalities, and by springs and dampers at the end of a step."""
 CONTROLLED = ("dop853", "radau")
 """Those with error control."""
+EXPLICIT = ("verlet", "rk4", "dop853", "euler", "heun", "nystrom4")
+"""Those that take dampers where they are."""
 INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
+Limits = bool | Literal["always"]
 ImpulseSolver = Literal["compiled", "clarabel"]
 
 

@@ -30,6 +30,11 @@ class Recording:
     margin: Array
     passes: np.ndarray
 
+    def __repr__(self) -> str:
+        """How many states of what, and when."""
+        when = f", t = {self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else ""
+        return f"<Recording: {len(self.t)} states of {len(self.mechanism.joints)} joints{when}>"
+
     def position(self, joint: str) -> Array:
         """Position of a joint over time: (n,), or (n, k) for spherical and free joints.
 

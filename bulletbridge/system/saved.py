@@ -188,12 +188,6 @@ def require_same(
             f" that are not here, and lacks {less or 'none'}; restore it on the system that saved"
             " it, or on one that was made alike"
         )
-    if state.mechanism[1] != mechanism[1]:
-        raise ModelError(
-            "the state is that of a mechanism with the same joints but other masses, inertias,"
-            " frames, springs or dampers; restore it on a system that was made alike, or set q and"
-            " v alone with set_state"
-        )
     for name, value in options.items():
         if state.options.get(name) != value:
             raise ModelError(
@@ -201,3 +195,9 @@ def require_same(
                 f" {name}={value!r}; make it with the same options, or set q and v alone with"
                 " set_state"
             )
+    if state.mechanism[1] != mechanism[1]:
+        raise ModelError(
+            "the state is that of a mechanism with the same joints but other masses, inertias,"
+            " frames, springs or dampers; restore it on a system that was made alike, or set q and"
+            " v alone with set_state"
+        )

@@ -1,8 +1,9 @@
 """A constrained mechanism at a state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint, encode_places, require_names
@@ -102,6 +103,25 @@ class ClosedState:
     def tau(self) -> Array:
         """Forces (nv,) on the rates, in place: they act until they are changed [N m or N]."""
         return self._solver.tau[0]
+
+    @tau.setter
+    def tau(self, forces: ArrayLike | Values) -> None:
+        """Set all (nv,), or those of some joints by name and the others to zero.
+
+        Raises:
+            ModelError: A joint does not exist, or a number is missing or not finite.
+        """
+        given = np.zeros(self.mechanism.nv)
+        if isinstance(forces, Mapping):
+            put_values(self.mechanism, forces, given, "tau")
+        else:
+            found = np.asarray(forces, float)
+            if found.shape != given.shape or not np.all(np.isfinite(found)):
+                raise ModelError(
+                    f"tau is {forces!r}; give {len(given)} finite numbers, or some by joint name"
+                )
+            given = found
+        self._solver.tau[0] = given
 
     @property
     def decision(self) -> Decision:

@@ -1,5 +1,6 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,27 +10,31 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.failures import raise_failure
 from bulletbridge.engine.force_signals import ForceSignal, script
-from bulletbridge.engine.records import CURRENT, EULER, START, Directions
+from bulletbridge.engine.records import AT_LIMIT, CURRENT, DONE, EULER, START, Directions
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.springs import has_springs, too_fast
+from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_springs, too_fast
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import BulletBridgeWarning, ModelError
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.python_stepper import PythonStep
 from bulletbridge.formulations.registry import formulation_of
+from bulletbridge.inequalities.constraints import with_watched_limits
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.system.ahead import compile_ahead
+from bulletbridge.system.assembly import Assembly, Values
 from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
+    EXPLICIT,
     WITH_INEQUALITIES,
     ImpulseSolver,
     Integrator,
+    Limits,
     Springs,
     World,
     check_counts,
@@ -62,7 +67,8 @@ class System(WorldState):
             for stiff forces); and in Python those of ``formulations.integrators``: ``euler``,
             ``heun``, ``nystrom4``, ``trapezoidal``, ``symmetric``. None: ``verlet``, but for steps
             with motors, joint friction, limits, contacts or force limits of constraints, and with
-            springs that are taken implicitly, which are those of ``semi_implicit_euler``.
+            springs and strong dampers that act at the end of a step, which are those of
+            ``semi_implicit_euler``.
         rtol, atol: What ``dop853`` and ``radau`` may err by in a sub-step, rtol in radians or
             lengths of the mechanism, for rates times its pace [1/s]; they divide dt into as many
             sub-steps as that takes, so that dt is but the time between outputs. None: fixed steps
@@ -76,12 +82,14 @@ class System(WorldState):
         velocity_filter: Whether velocities are filtered; without it steps are in Python.
         contacts: Whether contacts of the bodies with each other and with what stands in the world
             act. Steps then need a world.
-        limits: Whether joint limits stop joints; those of loop joints always do.
-        springs: Whether the compiled ``semi_implicit_euler`` takes joint springs, and the dampers
-            beside them, at the end of the step, so that no stiffness makes it unstable, at the
-            price of damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp
-            nothing and need w dt < 2. None: implicit with that integrator and with the default.
-            All other integrators know but one way.
+        limits: Whether joint limits stop joints; those of loop joints always do. A step that would
+            lead beyond one is a step of ``semi_implicit_euler`` with inequalities, whatever
+            compiled integrator was given; ``"always"``: every step is.
+        springs: Whether the compiled ``semi_implicit_euler`` takes springs at the end of the step,
+            as it does dampers in any case, so that no stiffness makes it unstable, at the price of
+            damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp nothing and
+            need w dt < 2. None: implicit with that integrator and with the default. All other
+            integrators know but one way.
         impulse_solver: What solves for the impulses of motors, limits and contacts: the
             ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
             for hard cases.
@@ -121,7 +129,7 @@ class System(WorldState):
         formulation: str | Callable[[Dynamics], Formulation] = "projector",
         velocity_filter: bool = True,
         contacts: bool = False,
-        limits: bool = False,
+        limits: Limits = False,
         impulse_solver: ImpulseSolver = "compiled",
         energy_budget: bool = True,
         solver: SolverName = "auto",
@@ -140,9 +148,13 @@ class System(WorldState):
             (rtol, atol),
         )
         check_switch("energy_budget", energy_budget)
+        if limits != "always":
+            check_switch("limits", limits)
         make = formulation_of(formulation)
         if contacts and world is None:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
+        if limits is True:
+            mechanism = with_watched_limits(mechanism)
         super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
         self._options: dict[str, Any] = dict(
             integrator=integrator,
@@ -163,8 +175,8 @@ class System(WorldState):
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
         self._full.script = script(mechanism, forces or {})
-        self._set_inequalities(world, contacts, limits, impulse_solver)
         self._given_integrator = integrator
+        self._set_inequalities(world, contacts, limits, impulse_solver)
         projector = formulation == "projector"
         self._python: Adaptive | PythonStep | None = None
         if integrator in CONTROLLED and not projector:
@@ -174,7 +186,7 @@ class System(WorldState):
         elif not (projector and velocity_filter and (integrator or WITH_INEQUALITIES) in COMPILED):
             method = chosen(integrator, self._has_inequalities)
             self._python = PythonStep(make, method, correction, passes, velocity_filter)
-        if self._has_inequalities:
+        if self._has_inequalities or limits:
             self._require_euler()
         check_solver(solver, self._python is None and not self._has_inequalities)
         self._full.backend = solver
@@ -187,7 +199,7 @@ class System(WorldState):
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
         compiled = self._python is None and integrator in (None, WITH_INEQUALITIES)
-        self._take_springs(compiled and springs != "explicit" and has_springs(self._full))
+        self._act_at_end(compiled and springs != "explicit" and has_springs(self._full), False)
         stepped = (
             run_inequalities
             if self._has_inequalities
@@ -210,8 +222,8 @@ class System(WorldState):
     @property
     def integrator(self) -> Integrator:
         """That of the next step: the one given, or the default for what acts now."""
-        implicit = bool(self._solver.control[0]["implicit"])
-        return chosen(self._given_integrator, self._has_inequalities or implicit)
+        at_end = self._python is None and self._solver.control[0]["integrator"] == EULER
+        return chosen(self._given_integrator, self._has_inequalities or at_end)
 
     @property
     def dt(self) -> float:
@@ -329,15 +341,59 @@ class System(WorldState):
 
         An integrator that was given and has no such springs is left as it is.
         """
-        if self._given_integrator in (None, WITH_INEQUALITIES) and too_fast(self._solver):
-            self._take_springs(self._python is None)
+        if self._given_integrator in (None, WITH_INEQUALITIES) and self._python is None:
+            if has_springs(self._full) and too_fast(self._solver)[0] > 1.0:
+                self._act_at_end(True, False)
 
-    def _take_springs(self, implicit: bool) -> None:
-        """Have springs act at the end of steps or not, and take the integrator for that."""
+    def _act_at_end(self, springs: bool, dampers: bool) -> None:
+        """Have springs, dampers act at the end of steps or not; take the integrator for that.
+
+        ``semi_implicit_euler`` takes dampers so in any case.
+        """
+        at_end = springs or dampers
         for solver in (self._full, self._solver):
             control = solver.control[0]
-            control["implicit"] = implicit
-            control["integrator"] = COMPILED.get(chosen(self._given_integrator, implicit), EULER)
+            control["implicit"] = springs
+            control["integrator"] = COMPILED.get(chosen(self._given_integrator, at_end), EULER)
+
+    def assemble(
+        self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
+    ) -> Assembly:
+        """Close all loops, holding the named joints and moving the others as little as possible.
+
+        Joints not named start from the present state; velocities not named from zero. Dampers that
+        explicit steps could not follow from there act at the end of steps: unless an integrator was
+        given, it is ``semi_implicit_euler`` then.
+
+        Args:
+            q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
+            v: Rates by joint name.
+            guess: Positions to start from that are free to move.
+
+        Raises:
+            ModelError: Unknown joint or a value that is not finite.
+            AssemblyError: The loops cannot close, or the named values contradict each other.
+            OverconstrainedError: Nothing could move any more.
+
+        Warns:
+            BulletBridgeWarning: The integrator that was given cannot follow a damper.
+        """
+        assembly = super().assemble(q, v, guess)
+        if not has_dampers(self._full):
+            return assembly
+        control, damping = self._solver.control[0], too_fast(self._solver)[1]
+        if self._given_integrator is None and self._python is None:
+            self._act_at_end(bool(control["implicit"]), damping > 1.0)
+        elif damping * FAST > 2.0 and self.integrator in EXPLICIT and not control["controlled"]:
+            said = fast_damper(self._solver) or "a damper between two links is strong"
+            warnings.warn(
+                f"{said}: {self.integrator} grows without bounds at this dt, of"
+                f" {2.0 * self.dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
+                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step",
+                BulletBridgeWarning,
+                stacklevel=2,
+            )
+        return assembly
 
     def step(self, write: bool = True) -> None:
         """Advance by one step and show the state in the world.
@@ -366,7 +422,10 @@ class System(WorldState):
             return self._inequality_step()
         if self._python is not None:
             return self._python.step(self._solver, self.dt)
-        return self._solver.step()
+        if self._is_at_limit:
+            return self._inequality_step()
+        failure = self._solver.step()
+        return self._inequality_step() if failure == AT_LIMIT else failure
 
     def rollout(self, steps: int, every: int = 1) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
@@ -380,21 +439,22 @@ class System(WorldState):
         if self._decision is None:
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is not None or self._has_inequalities:
-            for n in range(steps):
-                self.step(write=False)
-                if (n + 1) % every == 0:
-                    s = self.status
-                    line = [*self._solver.state, s.rank, s.margin, s.passes]
-                    table[(n + 1) // every - 1] = line
-        else:
+        if self._python is None and not (self._has_inequalities or self._is_at_limit):
             q, v, t = self.q, self.v, self.t
             failure = self._solver.roll(steps, every, table)
             while failure and self._reconsider(failure):
                 self._solver.put(q, v, t)
                 failure = self._solver.roll(steps, every, table)
-            if failure:
+            if failure == DONE:
+                return from_table(self.mechanism, table)
+            if failure != AT_LIMIT:
                 raise_failure(self._solver, failure, True)
+            self._solver.put(q, v, t)
+        for n in range(steps):
+            self.step(write=False)
+            if (n + 1) % every == 0:
+                s = self.status
+                table[(n + 1) // every - 1] = [*self._solver.state, s.rank, s.margin, s.passes]
         return from_table(self.mechanism, table)
 
     def compiled(self) -> tuple[Solver, Decision]:
@@ -407,7 +467,7 @@ class System(WorldState):
         if self._python is not None or self._has_inequalities:
             raise ModelError(
                 "rollouts of many worlds are for the compiled step, without motors, joint friction,"
-                " limits, contacts and force limits, with the projector and one of"
+                " contacts and force limits, with the projector and one of"
                 f" {', '.join(COMPILED)}; set the states one by one, or sweep over processes"
             )
         if self._decision is None:

@@ -31,6 +31,9 @@ of joints and rank.
 - Massless rods of `distance` rows (`triple_slider_crank`) are no links and so have no picture.
 - Flexible arms, `system_1` to `system_6b`, are in `flexible/`, as beams and as chains of segments;
   `flexible/make_systems.py` writes them. They move in the x-y plane, without gravity.
+- Robots in other formats are in `formats/`, written by hand: `leaf_leg.xml` (MJCF), a leg of the class of Cassie's with
+  leaf springs, armature and two four-bars, and `excavator.sdf`, an arm whose three cylinders close loops. They have
+  collision shapes and limits. See `docs/mjcf-sdf.md`.
 - Standard problems of the field are in `standard/`, with reference values in `references.json`: the IFToMM
   library's `a01_pendulum`, `a02_windows_2` and `a02_windows_40` (written by `make_windows.py`), `a03_andrews`,
   `a05_governor` and `a05_governor_rigid`; its A04 is `bricard`, and `stewart` has references there too. Planar

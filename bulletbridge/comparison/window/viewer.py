@@ -16,7 +16,7 @@ from bulletbridge.bullet.worlds import disconnect
 from bulletbridge.comparison.native import DEFAULT, NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError
 from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, find_camera
-from bulletbridge.comparison.plan import Plan
+from bulletbridge.comparison.plan import Plan, options
 from bulletbridge.comparison.window.overlay import (
     Mark,
     Overlay,
@@ -114,13 +114,14 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
         BulletBridgeError: The model cannot be loaded, or a step failed.
     """
     require_display()
-    with load(model, dt=plan.dt, integrator=plan.integrator, rtol=plan.rtol) as loaded:
+    with load(model, **options(plan, "projector")) as loaded:
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
         camera = find_camera(loaded.bodies, preview(system, plan))
         native: NativeWorld | None = None
         with contextlib.suppress(NoNativeTwinError):
-            native = NativeWorld(spec, *start, plan.dt, DEFAULT)
+            settings = replace(DEFAULT, limits=plan.limits)
+            native = NativeWorld(spec, *start, plan.dt, settings)
         with contextlib.ExitStack() as closing:
             if native is not None:
                 closing.callback(native.close)

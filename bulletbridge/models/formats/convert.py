@@ -9,7 +9,9 @@ from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_joint_writer import write_loop_joints
+from bulletbridge.models.formats.mjcf_writer import write_mjcf
 from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.sdf_writer import write_sdf
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.loops_file import write_loops
 from bulletbridge.models.model_spec import BodySpec, ModelSpec, pybullet_data_folder
@@ -48,8 +50,15 @@ def write_loops_file(spec: ModelSpec, path: Path) -> Written:
     return Written((loops, *files), ())
 
 
-WRITERS: dict[str, Writer] = {"loops": write_loops_file, "loop_joint": write_loop_joints}
+WRITERS: dict[str, Writer] = {
+    "loops": write_loops_file,
+    "loop_joint": write_loop_joints,
+    "mjcf": write_mjcf,
+    "sdf": write_sdf,
+}
 """Every format that is written, by the name that ``--to`` takes."""
+ENDINGS = (ENDING, ".urdf", ".xml", ".sdf")
+"""Of files that are written."""
 
 
 def convert(
@@ -66,7 +75,7 @@ def convert(
         model: As ``load`` takes it.
         output: Name of what is written; endings are put to it.
         to: One of ``WRITERS``: ``loops`` for a loops file with its URDF, ``loop_joint`` for a
-            URDF that has its loops in it, as Isaac Sim reads them.
+            URDF that has its loops in it, as Isaac Sim reads them, ``mjcf``, ``sdf``.
         fixed_base: As ``load`` takes it.
         repair_inertia: As ``load`` takes it.
 
@@ -81,11 +90,11 @@ def convert(
     else:
         spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
     path = Path(output)
-    for ending in (ENDING, ".urdf"):
+    for ending in ENDINGS:
         path = path.with_name(path.name.removesuffix(ending)) if path.name else path
     if not path.name:
         raise ModelError(f"'{output}' is no name for a file; give one with -o")
-    ends = (f"{path.name}.urdf", f"{path.name}{ENDING}")
+    ends = [path.name + ending for ending in ENDINGS]
     sources = {spec.path.resolve(), *(body.urdf.resolve() for body in spec.bodies)}
     for name in ends:
         if path.with_name(name).resolve() in sources:

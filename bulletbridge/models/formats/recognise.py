@@ -6,7 +6,9 @@ from pathlib import Path
 
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING, find
+from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
+from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import ModelSpec
@@ -36,7 +38,11 @@ class Format:
     says_base: bool = True
 
 
-FORMATS: tuple[Format, ...] = (Format("URDF", read_robot, root="robot", says_base=False),)
+FORMATS: tuple[Format, ...] = (
+    Format("URDF", read_robot, root="robot", says_base=False),
+    Format("MJCF", read_mjcf, root="mujoco"),
+    Format("SDF", read_sdf, root="sdf"),
+)
 """Every format but loops files, which are whatever is no XML and in no other one."""
 
 

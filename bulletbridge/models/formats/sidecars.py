@@ -44,12 +44,14 @@ class Sidecar:
     Attributes:
         loops: What closes loops.
         actuated: Joints with a drive.
+        held: Whether the base is part of the world.
         retyped: What joints of the tree are to be.
         notes: What is to be said about it.
     """
 
     loops: list[LoopJoint] = field(default_factory=lambda: [])
     actuated: list[str] = field(default_factory=lambda: [])
+    held: bool = False
     retyped: dict[str, Retyped] = field(default_factory=lambda: {})
     notes: list[str] = field(default_factory=lambda: [])
 
@@ -78,6 +80,11 @@ def read_sidecars(tree: UrdfTree) -> Sidecar:
 
 def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
     keys = root.mapping((), GEPETTO_KEYS)
+    found.held = True
+    found.notes.append(
+        "the base is held, as Gepetto's loader has it without free_flyer;"
+        " fixed_base=False (--floating-base) lets it float"
+    )
     if "type_mot" in keys:
         found.notes.append(f"'type_mot' of {root.path.name} is left out: kinds of motors")
     pairs = list(keys["closed_loop"].items()) if "closed_loop" in keys else []

@@ -64,7 +64,11 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     return ModelSpec(
         path.parent.name if path.stem in GENERIC else path.stem,
         path,
-        (BodySpec("robot", urdf, _stands_still(tree), *(loose or (ORIGIN, ORIGIN))),),
+        (
+            BodySpec(
+                "robot", urdf, sidecar.held or _stands_still(tree), *(loose or (ORIGIN, ORIGIN))
+            ),
+        ),
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
         actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
         start_guess=_start(tree, mimics),

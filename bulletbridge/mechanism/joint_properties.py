@@ -1,0 +1,87 @@
+"""What a joint has besides its motion: armature, damping, friction and limits."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import Joint, Mechanism
+
+SINGLE = ("revolute", "prismatic")
+
+
+@dataclass(frozen=True)
+class JointProperties:
+    """Properties of a tree joint, in the place of those that its URDF gives it; None leaves those.
+
+    Attributes:
+        armature: Inertia of the rate itself [kg m² or kg], such as that of a motor's rotor about
+            its axis times the squared ratio of its gear. It adds to the diagonal of the mass
+            matrix and to the kinetic energy; gyroscopic effects of the rotor are left out.
+        damping: Force against the rate [N m s/rad or N s/m].
+        friction: Largest Coulomb friction [N m or N].
+        limits: Lowest and highest position [rad or m].
+
+    Raises:
+        ModelError: A number is not finite or is negative; limits are not in order.
+    """
+
+    armature: float | None = None
+    damping: float | None = None
+    friction: float | None = None
+    limits: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        for name in ("armature", "damping", "friction"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 <= value < math.inf:
+                raise ModelError(f"the {name} of a joint is {value!r}; give 0 or more")
+        if self.limits is not None and not self.limits[0] <= self.limits[1]:
+            raise ModelError(
+                f"limits {self.limits!r} of a joint; give two numbers, the lower first"
+            )
+
+
+PROPERTIES = tuple(field.name for field in fields(JointProperties))
+
+
+def with_joint_properties(
+    mechanism: Mechanism, properties: Mapping[str, JointProperties]
+) -> Mechanism:
+    """The mechanism with properties of joints in the place of those that it has.
+
+    Args:
+        mechanism: The tree.
+        properties: By joint name. Spherical joints take armature and damping, for each rate.
+
+    Raises:
+        ModelError: There is no such joint, or it cannot have that property.
+    """
+    axes, joints = mechanism.axes.copy(), dict(mechanism.joints)
+    for name, given in properties.items():
+        joint = mechanism.joint(name)
+        _require_possible(joint, given)
+        for field in ("armature", "damping"):
+            value = getattr(given, field)
+            if value is not None:
+                axes[field][joint.v] = value
+        if given.friction is not None:
+            joint = replace(joint, friction=given.friction)
+        if given.limits is not None:
+            joint = replace(joint, lower=given.limits[0], upper=given.limits[1])
+        joints[name] = joint
+    return replace(mechanism, axes=axes, joints=joints)
+
+
+def _require_possible(joint: Joint, given: JointProperties) -> None:
+    if joint.kind in SINGLE:
+        return
+    possible = ("armature", "damping") if joint.kind == "spherical" else ()
+    for name in PROPERTIES:
+        if getattr(given, name) is not None and name not in possible:
+            kinds = "revolute, prismatic and spherical" if name in ("armature", "damping") else None
+            raise ModelError(
+                f"the {joint.kind} joint '{joint.name}' takes no {name}; only"
+                f" {kinds or 'revolute and prismatic'} joints do"
+            )

@@ -1,0 +1,381 @@
+"""Links joined anyhow, as SDF has them: a spanning tree of their joints, and loops of the rest."""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.robot import (
+    UNLIMITED,
+    Inertial,
+    Joint,
+    Link,
+    Pose,
+    Robot,
+    Scene,
+    Shape,
+    free_name,
+    listed,
+)
+from bulletbridge.models.model_spec import FileConstraint
+from bulletbridge.numerics.records import Array
+
+TREE_RANK = {
+    "fixed": 0,
+    "revolute": 2,
+    "prismatic": 2,
+    "universal": 4,
+    "ball": 5,
+    "screw": 6,
+}
+"""Which joints are rather in the tree than loops: those that cost loops most come first."""
+NEEDED, DRIVEN = 1, 1
+"""Rank of joints that couplings name, and how much further up those with limits or springs go."""
+LOOP_MODELS = {
+    "fixed": JointModel.WELD,
+    "revolute": JointModel.REVOLUTE,
+    "prismatic": JointModel.PRISMATIC,
+    "universal": JointModel.UNIVERSAL,
+    "ball": JointModel.BALL,
+    "screw": JointModel.SCREW,
+}
+PERPENDICULAR = 1e-9
+"""Cosine up to which the axes of a universal joint are at right angles."""
+
+
+@dataclass(frozen=True)
+class Along:
+    """What acts along one axis of a joint, and that axis (3,) in the joint's frame."""
+
+    axis: Array
+    limits: tuple[float, float] = UNLIMITED
+    effort: float = np.inf
+    velocity: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is anything but the axis."""
+        bounded = bool(np.isfinite(self.limits).any()) or np.isfinite(self.effort)
+        return bounded or bool(self.damping or self.friction or self.stiffness)
+
+    @property
+    def reversed(self) -> "Along":
+        """The same motion seen from the other link."""
+        return replace(self, axis=-self.axis)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A joint between two links, wherever these are in a tree.
+
+    Attributes:
+        name: Unique.
+        kind: One of ``TREE_RANK``.
+        parent, child: Links; ``world`` is one.
+        place: In the world, when all positions are zero.
+        along: Axes of it: one, or two of a universal joint.
+        pitch: Of a screw [m a turn].
+        armature: Reflected inertia of a rotor on its first axis [kg m² or kg].
+        is_loop: Whether it is to be a loop in any case.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    place: Pose
+    along: tuple[Along, ...] = ()
+    pitch: float = 0.0
+    armature: float = 0.0
+    is_loop: bool = False
+
+
+@dataclass(frozen=True)
+class Gear:
+    """A coupling of joints of a graph: sum of factor times position is the offset."""
+
+    name: str
+    factors: dict[str, float]
+    offset: float = 0.0
+
+
+@dataclass
+class JointGraph:
+    """Links with their places in the world when all positions are zero, and what joins them.
+
+    Attributes:
+        digits: After the decimal point that frames of loops are worth; None for all there are.
+            Both frames of a loop come from one place, so that it closes to round-off whatever the
+            file has rounded, as if over-constrained mechanisms were meant to jam.
+    """
+
+    name: str
+    links: dict[str, Link] = field(default_factory=lambda: {})
+    places: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
+    connections: list[Connection] = field(default_factory=lambda: [])
+    gears: list[Gear] = field(default_factory=lambda: [])
+    notes: list[str] = field(default_factory=lambda: [])
+    digits: int | None = None
+
+
+def scene_of(graph: JointGraph) -> Scene:
+    """Robots and loops of a graph.
+
+    The tree grows from the world, or from the heaviest link of what is not joined to it, always by
+    the joint that would cost most as a loop, and of those by the one next to the root: branches
+    are short, and cuts are where both sides have as little between them and the root.
+
+    Raises:
+        ModelError: A coupling needs a joint that cannot be in the tree.
+    """
+    scene = Scene(graph.name, notes=list(graph.notes))
+    needed = {joint for gear in graph.gears for joint in gear.factors}
+    used: dict[str, Connection] = {}
+    where: dict[str, tuple[Robot, str, Pose]] = {}
+    for root in _roots(graph):
+        if root in where:
+            continue
+        standing = root == WORLD
+        name = graph.name if standing else root
+        place = Pose() if standing else graph.places[root]
+        link = Link(WORLD) if standing else graph.links[root]
+        robot = Robot(
+            free_name(name, [r.name for r in scene.robots]), root, standing, {}, {}, place
+        )
+        robot.links[root] = replace(link, name=root)
+        where[root] = robot, root, Pose()
+        for edge, link_name, forward in _spread(graph, root, needed):
+            used[edge.name] = edge
+            where[link_name] = _attach(graph, robot, where, edge, link_name, forward)
+        if standing and len(robot.links) == 1:
+            continue
+        scene.robots.append(robot)
+    loops = [edge for edge in graph.connections if edge.name not in used]
+    for edge in loops:
+        scene.loops.append(_loop(scene, graph, where, edge))
+    if loops:
+        scene.notes.append(
+            "a spanning tree was chosen; these joints are loops:"
+            f" {listed((edge.name for edge in loops), 20)}"
+        )
+        if graph.digits is not None:
+            scene.notes.append(
+                f"frames of loops have {graph.digits} digits after the point, since the file has"
+                " no more: over-constrained loops are then taken as rounded, not as jammed"
+            )
+    screws = [edge for edge in used.values() if edge.kind == "screw"]
+    for screw in screws:
+        scene.notes.append(f"screw '{screw.name}' is a turn, a way and a coupling of both")
+    for gear in (*graph.gears, *map(_thread, screws)):
+        scene.loops.append(_coupling(scene, gear))
+    moved = [
+        name
+        for name, (_, _, frame) in where.items()
+        if np.abs(frame.p).max() > 1e-12 or np.abs(frame.R - np.eye(3)).max() > 1e-12
+    ]
+    if moved:
+        scene.notes.append(
+            f"link frames are at the joints, not where the file has them: {listed(moved)}"
+        )
+    return scene
+
+
+def _roots(graph: JointGraph) -> list[str]:
+    """The world, then links, the heaviest first."""
+
+    def mass(name: str) -> float:
+        inertial = graph.links[name].inertial
+        return 0.0 if inertial is None else inertial.mass
+
+    return [WORLD, *sorted(graph.links, key=mass, reverse=True)]
+
+
+def _spread(
+    graph: JointGraph, root: str, needed: Iterable[str]
+) -> list[tuple[Connection, str, bool]]:
+    """Joints as the tree grows by them, the link that each adds, whether that is its child."""
+    edges: dict[str, list[Connection]] = {}
+    for edge in graph.connections:
+        if not edge.is_loop:
+            edges.setdefault(edge.parent, []).append(edge)
+            edges.setdefault(edge.child, []).append(edge)
+    ranks = {edge.name: _rank(edge, set(needed)) for edge in graph.connections}
+    reached, grown = {root}, list[tuple[Connection, str, bool]]()
+    queue: list[tuple[int, int, int, str, Connection]] = []
+    number = {edge.name: k for k, edge in enumerate(graph.connections)}
+
+    def offer(link: str, depth: int) -> None:
+        for edge in edges.get(link, []):
+            other = edge.child if edge.parent == link else edge.parent
+            if other not in reached:
+                item = (ranks[edge.name], depth, number[edge.name], other, edge)
+                heapq.heappush(queue, item)
+
+    offer(root, 1)
+    while queue:
+        _, depth, _, link, edge = heapq.heappop(queue)
+        if link in reached:
+            continue
+        reached.add(link)
+        grown.append((edge, link, link == edge.child))
+        offer(link, depth + 1)
+    return grown
+
+
+def _rank(edge: Connection, needed: set[str]) -> int:
+    if edge.name in needed:
+        return NEEDED
+    rank = TREE_RANK[edge.kind]
+    return rank if rank == 0 or any(along.acts for along in edge.along) else rank + DRIVEN
+
+
+def _attach(
+    graph: JointGraph,
+    robot: Robot,
+    where: Mapping[str, tuple[Robot, str, Pose]],
+    edge: Connection,
+    name: str,
+    forward: bool,
+) -> tuple[Robot, str, Pose]:
+    """Put a link on the tree by its joint; the link's own frame in that of the joint."""
+    on = edge.parent if forward else edge.child
+    _, parent, frame = where[on]
+    place = frame @ graph.places[on].inverse @ edge.place
+    carry = edge.place.inverse @ graph.places[name]
+    alongs = edge.along if forward else tuple(a.reversed for a in reversed(edge.along))
+    steps = _steps(edge.kind, alongs)
+    for k, (kind, along) in enumerate(steps):
+        last = k == len(steps) - 1
+        joint_name = edge.name if len(steps) == 1 else f"{edge.name}_{k + 1}"
+        joint_name = free_name(joint_name, robot.joints)
+        link = name if last else free_name(f"{joint_name}_link", {**robot.links, **graph.links})
+        made = Joint(joint_name, kind, parent, link, place if k == 0 else Pose())
+        if along is not None:
+            made.axis, made.limits = along.axis, along.limits
+            made.effort, made.velocity = along.effort, along.velocity
+            made.damping, made.friction = along.damping, along.friction
+            made.stiffness, made.rest = along.stiffness, along.rest
+            made.armature = edge.armature if along is edge.along[0] or not forward else 0.0
+        robot.joints[joint_name] = made
+        robot.links[link] = _moved(graph.links[name], carry) if last else Link(link)
+        parent = link
+    return robot, name, carry
+
+
+def _thread(edge: Connection) -> Gear:
+    """What couples the way of a screw in the tree to its turn."""
+    advance = edge.pitch / (2.0 * np.pi)
+    return Gear(edge.name, {f"{edge.name}_2": 1.0, f"{edge.name}_1": -advance})
+
+
+def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None]]:
+    """Joints of the tree that a connection is, one after the other."""
+    if kind in ("fixed", "ball"):
+        return [({"fixed": "fixed", "ball": "spherical"}[kind], None)]
+    if kind == "universal":
+        return [("revolute", along) for along in alongs]
+    if kind == "screw":
+        return [("revolute", alongs[0]), ("prismatic", Along(alongs[0].axis))]
+    return [(kind, alongs[0])]
+
+
+def _moved(link: Link, carry: Pose) -> Link:
+    """A link whose frame is another one, in which its old one is at ``carry``."""
+    inertial = link.inertial
+    if inertial is not None:
+        com, J = carry.p + carry.R @ inertial.com, carry.R @ inertial.J @ carry.R.T
+        inertial = Inertial(inertial.mass, com, J)
+
+    def moved(shapes: list[Shape]) -> list[Shape]:
+        return [replace(shape, place=carry @ shape.place) for shape in shapes]
+
+    return Link(link.name, inertial, moved(link.visuals), moved(link.collisions))
+
+
+def _loop(
+    scene: Scene,
+    graph: JointGraph,
+    where: Mapping[str, tuple[Robot, str, Pose]],
+    edge: Connection,
+) -> FileConstraint:
+    """A joint that is not in the tree."""
+    ends = [
+        (where[link][2] @ graph.places[link].inverse @ edge.place).on(_full(scene, where, link))
+        for link in (edge.parent, edge.child)
+    ]
+    ends = [
+        Frame(end.link, _rounded(end.xyz, graph.digits), _rounded(end.rpy, graph.digits))
+        for end in ends
+    ]
+    axis, axis_b = (0.0, 0.0, 1.0), None
+    if edge.along:
+        axis = _rounded(edge.along[0].axis, graph.digits)
+    if edge.kind == "universal":
+        first, second = (along.axis for along in edge.along)
+        if abs(first @ second) > PERPENDICULAR:
+            raise ModelError(
+                f"joint '{edge.name}' has two axes that are not at right angles and closes a loop;"
+                " write two revolute joints with a light link between"
+            )
+        axis_b = _rounded(second, graph.digits)
+    turn, travel = None, None
+    acting = LoopAxis() if not edge.along else _loop_axis(edge.along[0])
+    if acting != LoopAxis() and edge.kind in ("revolute", "screw"):
+        turn = acting
+    elif acting != LoopAxis() and edge.kind == "prismatic":
+        travel = acting
+    elif any(along.acts for along in edge.along):
+        scene.notes.append(f"limits, friction and springs of loop '{edge.name}' are left out")
+    return LoopJoint(
+        edge.name,
+        LOOP_MODELS[edge.kind],
+        ends[0],
+        ends[1],
+        axis,
+        axis_b,
+        edge.pitch,
+        turn=turn,
+        travel=travel,
+    )
+
+
+def _loop_axis(along: Along) -> LoopAxis:
+    return LoopAxis(
+        along.limits if np.isfinite(along.limits).any() else None,
+        along.friction,
+        stiffness=along.stiffness,
+        damping=along.damping,
+        rest=along.rest if along.stiffness else 0.0,
+    )
+
+
+def _rounded(values: Array | Triple, digits: int | None) -> Triple:
+    x, y, z = (
+        float(value if digits is None else round(float(value), digits)) + 0.0 for value in values
+    )
+    return x, y, z
+
+
+def _full(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], link: str) -> str:
+    robot, name, _ = where[link]
+    return WORLD if link == WORLD else scene.prefix(robot) + name
+
+
+def _coupling(scene: Scene, gear: Gear) -> Coupling:
+    """A gear between joints of the tree."""
+    full = {name.rpartition("/")[2]: name for name in scene.joints()}
+    lost = [name for name in gear.factors if name not in full]
+    if lost:
+        raise ModelError(
+            f"'{gear.name}' couples joint '{lost[0]}', which closes a loop or has two axes; couple"
+            " joints with one axis that can all be in one tree"
+        )
+    return Coupling(gear.name, {full[n]: x for n, x in gear.factors.items()}, gear.offset)

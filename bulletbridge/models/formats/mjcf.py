@@ -1,0 +1,248 @@
+"""MJCF as a scene: MuJoCo compiles the file, and its model is read body by body."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.force_elements import Bushing
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.mjcf_constraints import add_constraints
+from bulletbridge.models.formats.mjcf_drives import add_drives
+from bulletbridge.models.formats.mjcf_file import compile_mjcf, library
+from bulletbridge.models.formats.mjcf_places import Places
+from bulletbridge.models.formats.mjcf_shapes import add_shapes
+from bulletbridge.models.formats.robot import (
+    UNLIMITED,
+    Inertial,
+    Joint,
+    Link,
+    Pose,
+    Robot,
+    Scene,
+    free_name,
+    listed,
+)
+from bulletbridge.models.formats.urdf_text import specify
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.numerics.records import Array
+
+FREE, BALL, SLIDE, HINGE = range(4)
+"""MuJoCo's kinds of joints."""
+KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
+
+
+def read_mjcf(path: Path, folder: Path) -> ModelSpec:
+    """Read an MJCF file.
+
+    Args:
+        path: The file.
+        folder: Where the generated URDFs go.
+
+    Raises:
+        ModelError: MuJoCo is not installed, or cannot read the file; something that the file needs
+            is missing.
+    """
+    spec, model, notes = compile_mjcf(path)
+    places = Places(model, path.stem)
+    scene = places.scene
+    scene.notes += notes
+    _grow(model, places)
+    for name, robot in list(places.robots.items()):
+        if len(robot.links) == 1 and robot.root == WORLD:
+            del places.robots[name]
+    scene.robots = list(places.robots.values())
+    add_shapes(spec, model, places, path)
+    _ball_springs(model, places)
+    scene.gravity = _gravity(model, scene)
+    _start(model, places)
+    add_constraints(model, places)
+    add_drives(model, places)
+    _note_rest(spec, model, scene)
+    return specify(scene, path, folder)
+
+
+def turn(quat: Array) -> Array:
+    """Rotation (3, 3) of MuJoCo's quaternion (w, x, y, z)."""
+    return Rotation.from_quat(np.roll(quat, -1)).as_matrix()
+
+
+def _grow(model: Any, places: Places) -> None:
+    """Links and joints of all bodies."""
+    scene = places.scene
+    moved: list[str] = []
+    for body in range(1, model.nbody):
+        parent = int(model.body_parentid[body])
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        at = Pose(turn(model.body_quat[body]), model.body_pos[body].copy())
+        name = places.body_names[body]
+        if count and model.jnt_type[first] == FREE:
+            robot = Robot(name, name, False, {name: Link(name)}, {}, at)
+            places.robots[name] = robot
+            places.put(body, name, name, Pose())
+            dof = int(model.jnt_dofadr[first])
+            acts = {
+                "damping": model.dof_damping[dof],
+                "armature": model.dof_armature[dof],
+                "stiffness": model.jnt_stiffness[first],
+                "friction": model.dof_frictionloss[dof],
+            }
+            lost = [what for what, value in acts.items() if value]
+            if lost:
+                scene.notes.append(f"{', '.join(lost)} of the free joint of '{name}': left out")
+        else:
+            robot, link, here = places.of(parent)
+            frame = here @ at
+            if model.body_mocapid[body] >= 0:
+                scene.notes.append(
+                    f"mocap body '{name}' stands still; move what it holds with a `motion`"
+                )
+            if not count:
+                joint = Joint(free_name(name, robot.joints), "fixed", link, name, frame)
+                robot.links[name] = Link(name)
+                robot.joints[joint.name] = joint
+                frame = Pose()
+            for k in range(first, first + count):
+                last = k == first + count - 1
+                child = name if last else free_name(f"{places.joint_names[k]}_link", robot.links)
+                joint, frame = _joint(model, k, places, link, child, frame)
+                robot.links[child] = Link(child)
+                robot.joints[joint.name] = joint
+                link = child
+            places.put(body, robot.name, name, frame)
+            if np.abs(frame.p).max() > 0.0 or not np.array_equal(frame.R, np.eye(3)):
+                moved.append(name)
+        robot, _, here = places.of(body)
+        if model.body_mass[body] > 0.0:
+            own = here @ Pose(turn(model.body_iquat[body]), model.body_ipos[body].copy())
+            J = (own.R * model.body_inertia[body]) @ own.R.T
+            robot.links[name].inertial = Inertial(float(model.body_mass[body]), own.p, J)
+    if moved:
+        scene.notes.append(
+            f"link frames are at the joints, not at MJCF's body frames: {listed(moved)}"
+        )
+
+
+def _joint(
+    model: Any, k: int, places: Places, parent: str, child: str, frame: Pose
+) -> tuple[Joint, Pose]:
+    """One joint, and the body's frame after it in the frame of the link that it carries.
+
+    Args:
+        model: MuJoCo's.
+        k: Number of the joint.
+        places: What is known of names.
+        parent: Link that carries it.
+        child: Link that it carries.
+        frame: The body's frame before this joint, in the parent link.
+    """
+    kind = int(model.jnt_type[k])
+    dof, q = int(model.jnt_dofadr[k]), int(model.jnt_qposadr[k])
+    anchor, axis = model.jnt_pos[k].copy(), model.jnt_axis[k].copy()
+    joint = Joint(places.joint_names[k], KINDS[kind], parent, child, axis=axis)
+    joint.armature = float(model.dof_armature[dof])
+    joint.damping = float(model.dof_damping[dof])
+    joint.friction = float(model.dof_frictionloss[dof])
+    if kind == SLIDE:
+        joint.place = frame
+        back = Pose(np.eye(3), -axis * model.qpos0[q])
+    else:
+        joint.place = frame @ Pose(np.eye(3), anchor)
+        R = np.eye(3)
+        if kind == HINGE and model.qpos0[q]:
+            R = Rotation.from_rotvec(-axis * model.qpos0[q]).as_matrix()
+        back = Pose(R, -R @ anchor)
+    if kind != BALL:
+        joint.stiffness = float(model.jnt_stiffness[k])
+        joint.rest = float(model.qpos_spring[q])
+        if model.jnt_limited[k]:
+            lower, upper = (float(x) for x in model.jnt_range[k])
+            joint.limits = (lower, upper) if lower < upper else UNLIMITED
+        if model.jnt_actfrclimited[k]:
+            joint.effort = float(np.abs(model.jnt_actfrcrange[k]).max())
+    return joint, back
+
+
+def _ball_springs(model: Any, places: Places) -> None:
+    """Springs of ball joints, and notes of what else they have."""
+    scene = places.scene
+    for k in np.flatnonzero(model.jnt_type == BALL):
+        joint, body = places.joint(int(k)), int(model.jnt_bodyid[k])
+        if model.jnt_stiffness[k]:
+            k_turn = float(model.jnt_stiffness[k])
+            prefix = scene.prefix(places.of(body)[0])
+            a, b = joint.place.on(prefix + joint.parent), Pose().on(prefix + joint.child)
+            scene.elements.append(
+                Bushing(places.full_joint(int(k)), a, b, turning_stiffness=(k_turn, k_turn, k_turn))
+            )
+        if model.jnt_limited[k]:
+            scene.notes.append(f"the limit of ball joint '{joint.name}' is left out")
+        if joint.friction:
+            joint.friction = 0.0
+            scene.notes.append(f"the friction of ball joint '{joint.name}' is left out")
+
+
+def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
+    x, y, z = (float(value) for value in model.opt.gravity)
+    if model.opt.disableflags & library().mjtDisableBit.mjDSBL_GRAVITY:
+        scene.notes.append("gravity is switched off in <option>")
+        return 0.0, 0.0, 0.0
+    return x, y, z
+
+
+def _start(model: Any, places: Places) -> None:
+    """Start at the first keyframe, or else where joints are drawn."""
+    scene, q = places.scene, model.qpos0
+    if model.nkey:
+        names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]
+        q = model.key_qpos[0]
+        more = f"; others: {listed(names[1:])}" if model.nkey > 1 else ""
+        scene.notes.append(f"starts near keyframe '{names[0]}', the first one{more}")
+        if model.key_qvel[0].any():
+            scene.notes.append(f"rates of keyframe '{names[0]}' are left out: it starts at rest")
+    for k in range(model.njnt):
+        at, kind = int(model.jnt_qposadr[k]), int(model.jnt_type[k])
+        name = places.full_joint(k)
+        if kind == FREE:
+            if not model.nkey:
+                continue  # where the body stands, as URDF's base pose says
+            place = Pose(turn(q[at + 3 : at + 7]), q[at : at + 3].copy())
+            robot = places.robots[places.body_names[int(model.jnt_bodyid[k])]]
+            robot.place = place
+            com = place.p + place.R @ robot.base_com()
+            quat = Rotation.from_matrix(place.R).as_quat()
+            scene.start_q[name] = [float(x) for x in (*com, *quat)]
+        elif kind == BALL:
+            if model.nkey:
+                quat = np.roll(q[at : at + 4], -1) / np.linalg.norm(q[at : at + 4])
+                scene.start_guess[name] = [float(x) for x in quat]
+        elif q[at]:
+            scene.start_guess[name] = float(q[at])
+
+
+def _note_rest(spec: Any, model: Any, scene: Scene) -> None:
+    """Say what else the file has and we have not."""
+    counts = {
+        "camera": model.ncam,
+        "light": model.nlight,
+        "flex": model.nflex,
+        "plugin": model.nplugin,
+    }
+    found = [f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+    if found:
+        scene.notes.append(f"left out: {', '.join(found)}")
+    option = model.opt
+    if option.density or option.viscosity or option.wind.any():
+        scene.notes.append("forces of air or water (density, viscosity, wind) are left out")
+    lifted = np.flatnonzero(model.body_gravcomp)
+    if lifted.size:
+        names = listed(model.body(k).name or f"body {k}" for k in lifted.tolist())
+        scene.notes.append(f"gravity compensation of {names} is left out: they have their weight")
+    for field in ("jnt_stiffnesspoly", "dof_dampingpoly"):
+        poly = getattr(model, field, None)
+        if poly is not None and np.any(poly):
+            scene.notes.append(
+                "springs and dampers that are polynomials have their linear part only"
+            )
+            break

@@ -1,0 +1,131 @@
+"""An MJCF file compiled by MuJoCo, without what the file names but is not there."""
+
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bulletbridge.errors import ModelError
+from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.xml_file import read_xml
+
+
+def library() -> Any:
+    """MuJoCo.
+
+    Raises:
+        ModelError: It is not installed.
+    """
+    try:
+        return import_module("mujoco")
+    except ImportError:
+        raise ModelError(
+            "MJCF files are read by MuJoCo, which is not installed; run pip install"
+            " 'bulletbridge[mjcf]'"
+        ) from None
+
+
+def compile_mjcf(path: Path) -> tuple[Any, Any, list[str]]:
+    """MuJoCo's specification and model of a file, and notes of what was missing.
+
+    Raises:
+        ModelError: It cannot be read, includes files outside its folder, or needs one that is
+            not there.
+    """
+    mujoco = library()
+    _require_includes_inside(path.resolve(), path.resolve().parent)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            spec = mujoco.MjSpec.from_file(str(path))
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ModelError(f"MuJoCo cannot read {path}: {_said(error)}; correct it") from None
+        notes = _drop_missing(spec, path)
+        try:
+            model = spec.compile()
+        except (ValueError, OSError, RuntimeError) as error:
+            raise ModelError(f"MuJoCo cannot compile {path}: {_said(error)}; correct it") from None
+    notes += dict.fromkeys(f"MuJoCo says: {_said(warning.message)}" for warning in warned)
+    return spec, model, notes
+
+
+def _said(error: Warning | Exception | str) -> str:
+    return " ".join(str(error).split()).rstrip(".;")
+
+
+def _require_includes_inside(path: Path, top: Path) -> None:
+    """Refuse includes from outside the folder of a file."""
+    found, todo = set[Path](), [path]
+    while todo:
+        part = todo.pop()
+        if not part.is_relative_to(top):
+            raise ModelError(f"{path} includes {part} from outside its folder; put that beside it")
+        if part not in found:
+            found.add(part)
+            names = (include.get("file") or "" for include in read_xml(part).iter("include"))
+            todo += [(top / name).resolve() for name in names]
+
+
+def asset_path(spec: Any, path: Path, file: str, folder: str) -> Path:
+    """Where a mesh or another asset of an MJCF file is; it may not be there."""
+    name = Path(file).name if spec.strippath else file
+    return path.resolve().parent / (folder or "") / name
+
+
+def _drop_missing(spec: Any, path: Path) -> list[str]:
+    """Take out what needs files that are not there, or are no part of mechanics."""
+    mujoco = library()
+    gone: dict[str, set[str]] = {"mesh": set(), "hfield": set()}
+    for kind, assets in (("mesh", spec.meshes), ("hfield", spec.hfields)):
+        for asset in list(assets):
+            if asset.file and not asset_path(spec, path, asset.file, spec.meshdir).is_file():
+                gone[kind].add(asset.name)
+                spec.delete(asset)
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for part in (spec.textures, spec.skins, spec.pairs, spec.sensors):
+        for item in list(part):
+            spec.delete(item)
+    affected: list[str] = []
+    weightless: list[str] = []
+    for geom in list(spec.geoms):
+        if geom.meshname not in gone["mesh"] and geom.hfieldname not in gone["hfield"]:
+            continue
+        body = geom.parent
+        if _weighs(spec, mujoco, geom, body):
+            if body.joints:
+                raise ModelError(
+                    f"{path}: the inertia of body '{body.name}' is that of mesh '{geom.meshname}',"
+                    " whose file is not there; put it there, or give the body an <inertial>"
+                )
+            if _moves(body):
+                weightless.append(body.name)
+        affected.append(body.name)
+        spec.delete(geom)
+    if not affected:
+        return []
+    notes = [f"the mass of {listed(weightless)} is that of a mesh that is not there: taken as zero"]
+    return notes[: len(weightless)] + [
+        f"{len(gone['mesh'] | gone['hfield'])} mesh files are not there: shapes of"
+        f" {listed(dict.fromkeys(affected))} are left out, masses are as the file gives them"
+    ]
+
+
+def _moves(body: Any) -> bool:
+    """Whether a body, or one that carries it, has a joint."""
+    while body is not None and body.name != "world":
+        if body.joints:
+            return True
+        body = body.parent
+    return False
+
+
+def _weighs(spec: Any, mujoco: Any, geom: Any, body: Any) -> bool:
+    """Whether a geom's shape counts for the inertia of its body."""
+    rule, always = spec.compiler.inertiafromgeom, mujoco.mjtInertiaFromGeom
+    if rule == always.mjINERTIAFROMGEOM_FALSE or body.name == "world":
+        return False
+    if rule == always.mjINERTIAFROMGEOM_AUTO and body.explicitinertial:
+        return False
+    first, last = spec.compiler.inertiagrouprange
+    return bool(first <= geom.group <= last and geom.mass != 0.0 and geom.density != 0.0)

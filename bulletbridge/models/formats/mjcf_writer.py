@@ -1,0 +1,421 @@
+"""A model as MJCF, for MuJoCo: its loops become equality constraints where MuJoCo has them."""
+
+import os
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.force_elements import Bushing, Spring
+from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import rpy_matrix
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.robot import (
+    Inertial,
+    Joint,
+    Link,
+    Pose,
+    Robot,
+    Scene,
+    Shape,
+    free_name,
+    pose_of,
+)
+from bulletbridge.models.formats.urdf_scene import scene_of
+from bulletbridge.models.formats.urdf_text import exact, principal
+from bulletbridge.models.formats.written import Written
+from bulletbridge.models.model_spec import FileConstraint, ModelSpec
+from bulletbridge.numerics.records import Array
+
+KINDS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
+FEATHER = 1e-9
+"""Mass [kg] and moments [kg m²] of a link that has none and moves: MuJoCo refuses it."""
+REST = 1e-12
+"""Rates that count as none [m/s or rad/s]."""
+APART = 0.1
+"""Distance of the two points that hold the axis of a hinge [m]."""
+SEEN = {"contype": "0", "conaffinity": "0", "group": "2"}
+TOUCHED = {"contype": "0", "conaffinity": "1", "group": "3"}
+"""Geoms touch what is not of the robot, as in Bullet, but not each other."""
+MESHES = (".stl", ".obj", ".msh")
+
+
+def write_mjcf(spec: ModelSpec, path: Path) -> Written:
+    """Write a model as MJCF.
+
+    Raises:
+        ModelError: A URDF of the model cannot be read, or the file cannot be written.
+    """
+    scene = scene_of(spec)
+    file = path.with_name(f"{path.name}.xml")
+    writer = _Writer(scene, file)
+    root = writer.root
+    _start(writer, spec)
+    notes = [*spec.notes, *scene.notes]
+    said = [f"converted from {spec.path.name} by bulletbridge", *notes]
+    root.insert(0, Xml.Comment(" " + "\n     ".join(said).replace("--", "- -") + " "))
+    Xml.indent(root)
+    try:
+        file.write_text(Xml.tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot write {file}: {error}; name a folder that is there") from None
+    return Written((file,), tuple(scene.notes))
+
+
+class _Writer:
+    """The elements of a file under construction.
+
+    Args:
+        scene: The model; notes are added to it.
+        file: Where it will be; meshes are named relative to it.
+    """
+
+    def __init__(self, scene: Scene, file: Path) -> None:
+        self.scene, self.file = scene, file
+        self.root = Xml.Element("mujoco", model=scene.name)
+        Xml.SubElement(self.root, "compiler", angle="radian", autolimits="true")
+        Xml.SubElement(self.root, "option", gravity=exact(scene.gravity))
+        self.assets = Xml.SubElement(self.root, "asset")
+        self.world = Xml.SubElement(self.root, "worldbody")
+        self.tendons = Xml.SubElement(self.root, "tendon")
+        self.equality = Xml.SubElement(self.root, "equality")
+        self.actuators = Xml.SubElement(self.root, "actuator")
+        self.bodies: dict[str, Xml.Element] = {WORLD: self.world}
+        self.zero: dict[str, Pose] = {WORLD: Pose()}
+        self.order: list[str] = []
+        self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
+        self.lost_meshes: list[str] = []
+        self.feathers: list[str] = []
+        self.used = self._named_links()
+        for robot in scene.robots:
+            self._robot(robot)
+        for constraint in scene.loops:
+            self._constraint(constraint)
+        for element in scene.elements:
+            self._element(element)
+        self._actuate()
+        self._finish()
+
+    def _named_links(self) -> set[str]:
+        """Links that loops and springs name; these stay bodies."""
+        joined = [*self.scene.loops, *self.scene.elements]
+        pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling)]
+        return {end.link for pair in pairs for end in pair}
+
+    def _robot(self, robot: Robot) -> None:
+        prefix = self.scene.prefix(robot)
+        standing = robot.fixed and robot.root == WORLD and _is_zero(robot.place)
+        below: dict[str, list[Joint]] = {}
+        for joint in robot.joints.values():
+            below.setdefault(joint.parent, []).append(joint)
+        root = prefix + robot.root
+        self.zero[root] = robot.place
+        if standing:
+            self.bodies[root] = self.world
+            self._shapes(self.world, robot.links[robot.root])
+        else:
+            body = self._body(self.world, root, robot.place)
+            if not robot.fixed:
+                name = f"{prefix}base"
+                Xml.SubElement(body, "freejoint", name=name)
+                self.order.append(name)
+            self._fill(
+                body,
+                robot.links[robot.root],
+                not robot.fixed and not _held(robot, robot.root, below),
+            )
+        todo = [(joint, self.bodies[root], Pose(), ()) for joint in below.get(robot.root, [])[::-1]]
+        waiting: list[tuple[Joint, Xml.Element, Pose, tuple[tuple[Joint, Pose], ...]]] = [*todo]
+        while waiting:
+            joint, parent, place, before = waiting.pop()
+            link = robot.links[joint.child]
+            name = prefix + link.name
+            self.zero[name] = self.zero[prefix + joint.parent] @ joint.place
+            here = place @ joint.place
+            mine = (*((each, at @ joint.place) for each, at in before), (joint, Pose()))
+            children = below.get(link.name, [])
+            if self._melts(link, name, joint, children):
+                # MuJoCo wants several joints in one body in the place of links without mass
+                waiting.append((children[0], parent, here, mine))
+                continue
+            body = self._body(parent, name, here)
+            for each, at in mine:
+                self._joint(body, prefix, each, at.inverse)
+            self._fill(body, link, joint.kind != "fixed" and not _held(robot, link.name, below))
+            waiting += [(child, body, Pose(), ()) for child in children[::-1]]
+
+    def _melts(self, link: Link, name: str, joint: Joint, children: list[Joint]) -> bool:
+        """Whether a link is nothing but a step between two joints."""
+        bare = link.inertial is None and not link.visuals and not link.collisions
+        simple = ("revolute", "prismatic")
+        return (
+            bare
+            and name not in self.used
+            and joint.kind in simple
+            and len(children) == 1
+            and children[0].kind in simple
+        )
+
+    def _body(self, parent: Xml.Element, name: str, place: Pose) -> Xml.Element:
+        body = Xml.SubElement(parent, "body", {"name": name} | _where(place))
+        self.bodies[name] = body
+        return body
+
+    def _joint(self, body: Xml.Element, prefix: str, joint: Joint, place: Pose) -> None:
+        """A joint whose frame is at ``place`` in the body, at zero."""
+        if joint.kind == "fixed":
+            return
+        name = prefix + joint.name
+        said = {"name": name, "type": KINDS[joint.kind], "pos": exact(place.p)}
+        if joint.kind != "spherical":
+            said["axis"] = exact(place.R @ joint.axis)
+            if joint.limited:
+                said["range"] = exact(np.clip(joint.limits, -1e9, 1e9))
+        values = {
+            "damping": joint.damping,
+            "frictionloss": joint.friction,
+            "armature": joint.armature,
+            "stiffness": joint.stiffness,
+            "springref": joint.rest if joint.stiffness else 0.0,
+        }
+        said |= {key: exact((value,)) for key, value in values.items() if value}
+        Xml.SubElement(body, "joint", said)
+        self.order.append(name)
+
+    def _fill(self, body: Xml.Element, link: Link, alone: bool) -> None:
+        """Mass and shapes; a link that moves alone needs some mass."""
+        inertial = link.inertial
+        if alone:
+            self.feathers.append(link.name)
+            J = np.zeros((3, 3)) if inertial is None else inertial.J
+            inertial = Inertial(FEATHER, np.zeros(3), J + FEATHER * np.eye(3))
+        if inertial is not None:
+            axes, moments = principal(inertial.J)
+            order = np.argsort(moments)[::-1]  # as MuJoCo has it, so that it changes nothing
+            axes = axes[:, order] * np.array([1.0, 1.0, np.linalg.det(axes[:, order])])
+            place = _where(Pose(axes, inertial.com))
+            numbers = {"mass": exact((inertial.mass,)), "diaginertia": exact(moments[order])}
+            Xml.SubElement(body, "inertial", {"pos": "0 0 0"} | place | numbers)
+        self._shapes(body, link)
+
+    def _shapes(self, body: Xml.Element, link: Link) -> None:
+        for kind, shapes in ((SEEN, link.visuals), (TOUCHED, link.collisions)):
+            for shape in shapes:
+                said = self._geom(shape)
+                if not said:
+                    self.lost_meshes.append(link.name)
+                    continue
+                colour = {"rgba": exact(shape.rgba)} if len(shape.rgba) == 4 else {}
+                contact = {"group": "3"} if kind is TOUCHED and body is self.world else kind
+                given = said | _where(shape.place) | {"mass": "0"} | contact | colour
+                Xml.SubElement(body, "geom", given)
+
+    def _geom(self, shape: Shape) -> dict[str, str]:
+        """Type and size of a geom; nothing for a mesh that MuJoCo cannot read."""
+        if shape.kind == "box":
+            return {"type": "box", "size": exact(np.array(shape.size) / 2.0)}
+        if shape.kind != "mesh":
+            size = (shape.size[0], *(length / 2.0 for length in shape.size[1:]))
+            return {"type": shape.kind, "size": exact(size)}
+        file = Path(shape.mesh)
+        if file.suffix.lower() not in MESHES or not file.is_file():
+            return {}
+        key = shape.mesh, shape.size
+        if key not in self.meshes:
+            name = free_name(file.stem, self.meshes.values())
+            self.meshes[key] = name
+            place = Path(os.path.relpath(file, self.file.parent)).as_posix()
+            scale = exact(shape.size)
+            # no mass is taken from it, and a shell may be flat or open
+            said = {"name": name, "file": place, "scale": scale, "inertia": "shell"}
+            Xml.SubElement(self.assets, "mesh", said)
+        return {"type": "mesh", "mesh": self.meshes[key]}
+
+    def _site(self, frame: Frame, name: str) -> str:
+        name = f"{name}"
+        place = _where(pose_of(frame.xyz, frame.rpy))
+        Xml.SubElement(self.bodies[frame.link], "site", {"name": name} | place)
+        return name
+
+    def _sites(self, a: Frame, b: Frame, name: str) -> dict[str, str]:
+        return {"site1": self._site(a, f"{name}_a"), "site2": self._site(b, f"{name}_b")}
+
+    def _constraint(self, constraint: FileConstraint) -> None:
+        name, notes = constraint.name, self.scene.notes
+        if constraint.motion is not None or constraint.max_force is not None:
+            notes.append(f"motion or force limit of '{name}' is left out")
+        if isinstance(constraint, Coupling):
+            self._coupling(constraint)
+        elif isinstance(constraint, Distance):
+            sites = self._sites(constraint.a, constraint.b, name)
+            self._line(name, sites)
+            apart = self._at_zero(constraint.b).p - self._at_zero(constraint.a).p
+            poly = exact((constraint.length - float(np.linalg.norm(apart)), 1.0, 0.0, 0.0, 0.0))
+            Xml.SubElement(self.equality, "tendon", name=name, tendon1=name, polycoef=poly)
+        else:
+            self._loop(constraint)
+
+    def _loop(self, loop: LoopJoint) -> None:
+        name, notes = loop.name, self.scene.notes
+        if loop.turn or loop.travel:
+            notes.append(f"what acts along the free motion of '{name}' is left out")
+        if loop.model in (JointModel.BALL, JointModel.WELD):
+            kind = "connect" if loop.model is JointModel.BALL else "weld"
+            sites = self._sites(loop.a, loop.b, name)
+            Xml.SubElement(self.equality, kind, {"name": name} | sites)
+        elif loop.model is JointModel.REVOLUTE:
+            for k, reach in enumerate((0.0, APART), start=1):
+                ends = [
+                    _along(frame, axis, reach)
+                    for frame, axis in ((loop.a, loop.axis), (loop.b, loop.axis_b or loop.axis))
+                ]
+                part = f"{name}_{k}"
+                sites = self._sites(ends[0], ends[1], part)
+                Xml.SubElement(self.equality, "connect", {"name": part} | sites)
+            notes.append(f"revolute loop '{name}' is two points of its axis, as MuJoCo advises")
+        elif loop.model is JointModel.UNIVERSAL:
+            sites = self._sites(loop.a, loop.b, name)
+            Xml.SubElement(self.equality, "connect", {"name": name} | sites)
+            notes.append(f"universal loop '{name}' is a ball: MuJoCo cannot hold its right angle")
+        else:
+            notes.append(f"loop '{name}' is LEFT OUT: MuJoCo has no {loop.model.value} constraint")
+
+    def _coupling(self, coupling: Coupling) -> None:
+        """One or two joints by ``<joint>``, more by a tendon of constant length."""
+        name, pairs = coupling.name, list(coupling.coefficients.items())
+        (first, c), *others = pairs
+        if len(pairs) <= 2:
+            factor = -others[0][1] / c if others else 0.0
+            said = {"name": name, "joint1": first}
+            said |= {"joint2": others[0][0]} if others else {}
+            poly = exact((coupling.offset / c, factor, 0.0, 0.0, 0.0))
+            Xml.SubElement(self.equality, "joint", said | {"polycoef": poly})
+            return
+        tendon = Xml.SubElement(self.tendons, "fixed", name=name)
+        for joint, factor in pairs:
+            Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
+        poly = exact((coupling.offset, 1.0, 0.0, 0.0, 0.0))
+        Xml.SubElement(self.equality, "tendon", name=name, tendon1=name, polycoef=poly)
+
+    def _line(self, name: str, sites: dict[str, str], given: dict[str, str] | None = None) -> None:
+        line = Xml.SubElement(self.tendons, "spatial", {"name": name} | (given or {}))
+        for site in sites.values():
+            Xml.SubElement(line, "site", site=site)
+
+    def _element(self, element: object) -> None:
+        if isinstance(element, Spring) and not element.force:
+            values = {
+                "stiffness": element.stiffness,
+                "damping": element.damping,
+                "springlength": element.length,
+            }
+            given = {key: exact((value,)) for key, value in values.items()}
+            self._line(element.name, self._sites(element.a, element.b, element.name), given)
+        elif isinstance(element, Bushing) and self._on_ball(element):
+            return
+        else:
+            name = getattr(element, "name", "")
+            self.scene.notes.append(f"force element '{name}' is left out: MuJoCo has none such")
+
+    def _on_ball(self, spring: Bushing) -> bool:
+        """Give a ball joint its spring, if this is one and no more."""
+        found = [each for each in self.world.iter("joint") if each.get("name") == spring.name]
+        alike = len(set(spring.turning_stiffness)) == 1
+        if any((*spring.stiffness, *spring.damping, *spring.turning_damping)) or not alike:
+            return False
+        for joint in found:
+            if joint.get("type") == "ball":
+                joint.set("stiffness", exact((spring.turning_stiffness[0],)))
+                return True
+        return False
+
+    def _at_zero(self, frame: Frame) -> Pose:
+        return self.zero[frame.link] @ pose_of(frame.xyz, frame.rpy)
+
+    def _actuate(self) -> None:
+        joints = self.scene.joints()
+        for name in self.scene.actuated:
+            said = {"name": name, "joint": name}
+            joint = joints.get(name)
+            if joint is not None and 0.0 < joint.effort < 1e6:
+                said["ctrlrange"] = exact((-joint.effort, joint.effort))
+            Xml.SubElement(self.actuators, "motor", said)
+
+    def _finish(self) -> None:
+        for part in (self.assets, self.tendons, self.equality, self.actuators):
+            if not len(part):
+                self.root.remove(part)
+        if self.lost_meshes:
+            names = ", ".join(dict.fromkeys(self.lost_meshes))
+            self.scene.notes.append(f"meshes of {names} are left out: MuJoCo reads STL and OBJ")
+        if self.feathers:
+            self.scene.notes.append(
+                f"{', '.join(self.feathers)} has {FEATHER:g} kg: MuJoCo moves nothing without mass"
+            )
+
+
+def _start(writer: _Writer, spec: ModelSpec) -> None:
+    """A keyframe of the assembled start, where that is not what joints at zero give."""
+    from bulletbridge.models.load import load
+
+    if not (spec.start_q or spec.start_guess or spec.start_v or spec.constraints):
+        return
+    with load(spec) as model:
+        q, v, joints = model.system.q, model.system.v, model.system.mechanism.joints
+        positions, rates = list[float](), list[float]()
+        prefix = len(spec.bodies) > 1
+        for name in writer.order:
+            joint = joints[name]
+            own, speed = q[joint.q], v[joint.v]
+            if joint.kind == "free":
+                robot = next(
+                    r
+                    for r in writer.scene.robots
+                    if name == (f"{r.name}/base" if prefix else "base")
+                )
+                R = Rotation.from_quat(own[3:]).as_matrix()
+                arm = R @ robot.base_com()
+                positions += [*(own[:3] - arm), *np.roll(own[3:], 1)]
+                rates += [*(speed[3:] - np.cross(speed[:3], arm)), *(R.T @ speed[:3])]
+            elif joint.kind == "spherical":
+                positions += list(np.roll(own, 1))
+                rates += list(speed)
+            else:
+                positions.append(float(own[0]))
+                rates.append(float(speed[0]))
+    frame = Xml.SubElement(writer.root, "keyframe")
+    said = {"name": "start", "qpos": exact(tuple(positions))}
+    if np.abs(rates).max(initial=0.0) > REST:
+        said["qvel"] = exact(tuple(rates))
+    Xml.SubElement(frame, "key", said)
+
+
+def _held(robot: Robot, link: str, below: dict[str, list[Joint]]) -> bool:
+    """Whether a link has mass, or what is fixed to it."""
+    fixed = [joint.child for joint in below.get(link, []) if joint.kind == "fixed"]
+    inertial = robot.links[link].inertial
+    heavy = inertial is not None and inertial.mass > 0.0
+    return heavy or any(_held(robot, child, below) for child in fixed)
+
+
+def _where(place: Pose) -> dict[str, str]:
+    """Attributes of a place; none where it is the origin."""
+    said: dict[str, str] = {}
+    if place.p.any():
+        said["pos"] = exact(place.p)
+    if not np.array_equal(place.R, np.eye(3)):
+        said["quat"] = exact(np.roll(Rotation.from_matrix(place.R).as_quat(), 1))
+    return said
+
+
+def _is_zero(place: Pose) -> bool:
+    return not place.p.any() and np.array_equal(place.R, np.eye(3))
+
+
+def _along(frame: Frame, axis: tuple[float, float, float], reach: float) -> Frame:
+    """The frame, moved along an axis of its own."""
+    way: Array = np.array(axis) / np.linalg.norm(axis)
+    x, y, z = (float(value) for value in frame.xyz + rpy_matrix(frame.rpy) @ way * reach)
+    return Frame(frame.link, (x, y, z), frame.rpy)

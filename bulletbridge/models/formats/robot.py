@@ -1,0 +1,237 @@
+"""A robot as every format has it: links, a tree of joints, loops; what lies between formats.
+
+Readers make a ``Scene``, writers take one. A link's frame is the frame of the joint that carries
+it, after the joint's motion, as in URDF.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.joints import Frame, Triple
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
+from bulletbridge.numerics.records import Array
+
+UNLIMITED = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A frame in another one: rotation (3, 3) and position (3,) [m]."""
+
+    R: Array = field(default_factory=lambda: np.eye(3))
+    p: Array = field(default_factory=lambda: np.zeros(3))
+
+    def __matmul__(self, other: "Pose") -> "Pose":
+        """The frame ``other``, given in this one, in the frame that this one is given in."""
+        return Pose(self.R @ other.R, self.p + self.R @ other.p)
+
+    @property
+    def inverse(self) -> "Pose":
+        """The other one in this frame."""
+        return Pose(self.R.T, -self.R.T @ self.p)
+
+    @property
+    def xyz(self) -> Triple:
+        """Position [m]."""
+        x, y, z = (float(value) + 0.0 for value in self.p)
+        return x, y, z
+
+    @property
+    def rpy(self) -> Triple:
+        """URDF's roll, pitch, yaw [rad]."""
+        roll, pitch, yaw = (value + 0.0 for value in matrix_rpy(self.R))
+        return roll, pitch, yaw
+
+    def on(self, link: str) -> Frame:
+        """This place as a frame on a link."""
+        return Frame(link, self.xyz, self.rpy)
+
+
+def pose_of(xyz: Triple | Array, rpy: Triple | Array = (0.0, 0.0, 0.0)) -> Pose:
+    """The frame at xyz [m], turned by roll, pitch, yaw [rad]."""
+    turned = np.asarray(rpy, float)
+    return Pose(rpy_matrix(turned) if turned.any() else np.eye(3), np.array(xyz, float))
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Mass [kg], centre (3,) [m] and inertia about it (3, 3) [kg m²], in link axes."""
+
+    mass: float
+    com: Array
+    J: Array
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Something that is seen, or that collides.
+
+    Attributes:
+        kind: ``box`` with three lengths, ``sphere`` with a radius, ``cylinder`` and ``capsule``
+            with a radius and a length along z, ``mesh`` with three scales.
+        size: Those numbers [m].
+        place: In the link's frame.
+        mesh: Absolute path of its file.
+        rgba: Colour, if it has one.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    place: Pose
+    mesh: str = ""
+    rgba: tuple[float, ...] = ()
+
+
+@dataclass
+class Link:
+    """A link; without an inertial it has no mass."""
+
+    name: str
+    inertial: Inertial | None = None
+    visuals: list[Shape] = field(default_factory=lambda: [])
+    collisions: list[Shape] = field(default_factory=lambda: [])
+
+
+@dataclass
+class Joint:
+    """A joint of the tree.
+
+    Attributes:
+        name: Unique among joints.
+        kind: ``fixed``, ``revolute``, ``prismatic`` or ``spherical``.
+        parent, child: Links.
+        place: Joint frame, at zero the child's frame, in the parent's.
+        axis: (3,) unit vector in the joint frame.
+        limits: Lowest and highest position [rad or m].
+        effort, velocity: Largest that a drive has [N m or N, rad/s or m/s].
+        damping: [N m s/rad or N s/m]
+        friction: Largest Coulomb friction [N m or N].
+        stiffness, rest: Of a spring [N m/rad or N/m, rad or m].
+        armature: Reflected inertia of a rotor [kg m² or kg].
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    place: Pose = field(default_factory=Pose)
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    limits: tuple[float, float] = UNLIMITED
+    effort: float = np.inf
+    velocity: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    armature: float = 0.0
+
+    def add_spring(self, stiffness: float, rest: float, damping: float) -> None:
+        """Put a spring and damper beside those that there are."""
+        total = self.stiffness + stiffness
+        if total:
+            self.rest = (self.stiffness * self.rest + stiffness * rest) / total
+        self.stiffness, self.damping = total, self.damping + damping
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit is finite."""
+        return bool(np.isfinite(self.limits).any())
+
+
+@dataclass
+class Robot:
+    """A tree of links: parents before children.
+
+    Attributes:
+        name: What the robot is called.
+        root: Its base link.
+        fixed: Whether that stands still.
+        place: Where it stands, or starts, in the world.
+    """
+
+    name: str
+    root: str
+    fixed: bool
+    links: dict[str, Link]
+    joints: dict[str, Joint]
+    place: Pose = field(default_factory=Pose)
+
+    def carrying(self) -> dict[str, Joint]:
+        """The joint that carries each link but the root."""
+        return {joint.child: joint for joint in self.joints.values()}
+
+    def base_com(self) -> Array:
+        """Centre of mass (3,) of the base link, in its frame."""
+        inertial = self.links[self.root].inertial
+        return np.zeros(3) if inertial is None else inertial.com
+
+
+@dataclass
+class Scene:
+    """Robots, what joins them, and how they start.
+
+    Links and joints are called ``robot/link`` and ``robot/joint`` when there are several robots;
+    ``world`` is a link, ``base`` a floating robot's joint, as in loops files.
+
+    Attributes:
+        name: Of the model.
+        forces: On joints, besides those of ``Joint``.
+        notes: What was lost, changed or assumed.
+    """
+
+    name: str
+    robots: list[Robot] = field(default_factory=lambda: [])
+    loops: list[FileConstraint] = field(default_factory=lambda: [])
+    elements: list[ForceElement] = field(default_factory=lambda: [])
+    forces: list[JointForce] = field(default_factory=lambda: [])
+    actuated: list[str] = field(default_factory=lambda: [])
+    gravity: Triple = EARTH
+    start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    start_guess: dict[str, float | list[float]] = field(default_factory=lambda: {})
+    notes: list[str] = field(default_factory=lambda: [])
+
+    def prefix(self, robot: Robot) -> str:
+        """What precedes names of a robot's links and joints."""
+        return f"{robot.name}/" if len(self.robots) > 1 else ""
+
+    def joints(self) -> dict[str, Joint]:
+        """All joints by full name."""
+        return {
+            self.prefix(robot) + name: joint
+            for robot in self.robots
+            for name, joint in robot.joints.items()
+        }
+
+
+def free_name(wanted: str, taken: Iterable[str] | Mapping[str, object]) -> str:
+    """A name that nothing has yet: the wanted one, or with a number."""
+    name, count = wanted, 1
+    known = set(taken)
+    while name in known:
+        count += 1
+        name = f"{wanted}_{count}"
+    return name
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Names for a note, the first few of them."""
+    known = list(names)
+    rest = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + rest
+
+
+def require_numbers(what: str, values: Iterable[float]) -> None:
+    """Refuse numbers that are not finite.
+
+    Raises:
+        ModelError: One is not; the message calls them ``what``.
+    """
+    given = list(values)
+    if not np.all(np.isfinite(given)):
+        raise ModelError(f"{what} is {given}; give finite numbers")

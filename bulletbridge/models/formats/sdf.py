@@ -1,0 +1,367 @@
+"""SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.joint_graph import Along, Connection, Gear, JointGraph, scene_of
+from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed
+from bulletbridge.models.formats.sdf_frames import (
+    DIGITS_TAG,
+    GEAR_TAG,
+    LEAST_DIGITS,
+    LOOP_TAG,
+    OWN_FRAME,
+    ROTOR_TAG,
+    Scope,
+    is_true,
+    number_of,
+    numbers_in,
+    open_scope,
+    pose_in,
+    relative_to,
+    text_of,
+    version_of,
+)
+from bulletbridge.models.formats.sdf_shapes import read_shapes
+from bulletbridge.models.formats.urdf_text import specify
+from bulletbridge.models.model_spec import EARTH, ModelSpec
+from bulletbridge.models.xml_file import read_xml
+from bulletbridge.numerics.records import Array
+
+KINDS = {
+    "revolute": "revolute",
+    "hinge": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "ball": "ball",
+    "universal": "universal",
+    "revolute2": "universal",
+    "screw": "screw",
+    "fixed": "fixed",
+}
+GEARBOX = "gearbox"
+WORLDS_GRAVITY = (0.0, 0.0, -9.8)
+"""What SDF gives a world that says nothing."""
+NO_LIMIT = 1e15
+"""Limits beyond are SDF's way to say that there are none."""
+MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
+MOST_DIGITS = 9
+"""Digits after the point beyond which a file counts as not rounded."""
+
+
+def read_sdf(path: Path, folder: Path) -> ModelSpec:
+    """Read an SDF file: one model, or a world with several.
+
+    Args:
+        path: The file.
+        folder: Where the generated URDFs go.
+
+    Raises:
+        ModelError: The file, or one that it includes, cannot be understood.
+    """
+    root = read_xml(path)
+    version = version_of(root, path)
+    worlds, models = root.findall("world"), root.findall("model")
+    if len(worlds) + len(models) != 1:
+        raise ModelError(
+            f"{path} has {len(worlds)} worlds and {len(models)} models; give it one of both"
+        )
+    top = path.resolve().parent
+    scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
+    graph = JointGraph(models[0].get("name", path.stem) if models else path.stem)
+    graph.notes += _gravity_notes(worlds)
+    for each in scope.scopes():
+        _add_links(graph, each, top)
+    for each in scope.scopes():
+        _add_joints(graph, each)
+    missing = [uri for each in scope.scopes() for uri in each.missing]
+    if missing:
+        graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
+    plugins = sum(1 for each in scope.scopes() for _ in each.element.iter("plugin"))
+    sensors = sum(1 for each in scope.scopes() for _ in each.element.iter("sensor"))
+    left = [f"{n} {what}" for n, what in ((plugins, "plugins"), (sensors, "sensors")) if n]
+    if left:
+        graph.notes.append(f"left out: {', '.join(left)}")
+    graph.digits = _digits(scope)
+    scene = scene_of(graph)
+    scene.name = path.stem
+    if worlds:
+        text = text_of(worlds[0], "gravity")
+        x, y, z = numbers_in(text, 3, "<gravity>").tolist() if text else WORLDS_GRAVITY
+        scene.gravity = x, y, z
+    else:
+        scene.gravity = EARTH
+    return specify(scene, path, folder)
+
+
+def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Element:
+    """The model or world; of a world with one model and no more that model."""
+    if models:
+        return models[0]
+    inside = [p for p in worlds[0] if p.tag in ("model", "include", "joint", "frame")]
+    alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
+    return inside[0] if alone else worlds[0]
+
+
+def _digits(scope: Scope) -> int | None:
+    """Digits after the point that places are worth: one more than the file has, seven at least.
+
+    Files of our own say how many, where they are rounded.
+    """
+    for each in scope.element:
+        if each.tag == DIGITS_TAG and (each.text or "").strip().isdecimal():
+            return int(each.text or "")
+    most = 0
+    for each in scope.scopes():
+        for part in each.element.iter():
+            if part.tag in ("pose", "xyz"):
+                for number in (part.text or "").split():
+                    try:
+                        exponent = Decimal(number).normalize().as_tuple().exponent
+                    except InvalidOperation:
+                        continue
+                    most = max(most, -exponent if isinstance(exponent, int) else 0)
+    return max(most + 1, LEAST_DIGITS) if most <= MOST_DIGITS else None
+
+
+def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:
+    if not worlds:
+        return [f"a model has no gravity in SDF: {EARTH[2]:g} m/s² along z is assumed"]
+    if not text_of(worlds[0], "gravity"):
+        return [f"the world gives no gravity: {WORLDS_GRAVITY[2]:g} m/s² along z, as SDF has it"]
+    return []
+
+
+def _add_links(graph: JointGraph, scope: Scope, top: Path) -> None:
+    """Links of one model, without those nested in it."""
+    assumed: list[str] = []
+    lost: dict[str, list[str]] = {}
+    placed = scope.placed
+    for name, part in scope.parts.items():
+        if part.tag != "link":
+            continue
+        full = scope.prefix + name
+        if name == WORLD:
+            # Gazebo refuses the name, Bullet holds such a link
+            graph.notes.append(f"link '{full}' is taken for the world, which stands still")
+            continue
+        link = Link(full, _inertial(part, full, scope, assumed))
+        read_shapes(part, link, scope, top, lost)
+        graph.links[full] = link
+        graph.places[full] = placed @ scope.pose(name)
+        if scope.static:
+            place = graph.places[full]
+            graph.connections.append(Connection(f"{full}_static", "fixed", WORLD, full, place))
+        for tag, meant in (("gravity", True), ("kinematic", False), ("enable_wind", False)):
+            text = text_of(part, tag)
+            if text and is_true(text) != meant:
+                graph.notes.append(f"link '{full}': <{tag}>{text}</{tag}> is left out")
+    if assumed:
+        graph.notes.append(
+            f"without <inertial>, so 1 kg with moments of 1 kg m², as SDF has it: {listed(assumed)}"
+        )
+    for what, names in lost.items():
+        graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+
+
+def _inertial(part: Xml.Element, full: str, scope: Scope, assumed: list[str]) -> Inertial:
+    """Mass and inertia of a link in its own axes."""
+    element = part.find("inertial")
+    if element is None:
+        assumed.append(full)
+        return Inertial(1.0, np.zeros(3), np.eye(3))
+    if is_true(element.get("auto", "false")):
+        raise ModelError(
+            f"link '{full}' leaves its inertia to be computed from its shapes (auto), which is not"
+            " read; write mass, pose and inertia out"
+        )
+    given = relative_to(element)
+    at = pose_in(element)
+    if given:
+        at = scope.pose(part.get("name", "")).inverse @ scope.pose(given) @ at
+    mass = number_of(element, "mass", 1.0)
+    J = np.zeros((3, 3))
+    for entry, i, k in MOMENTS:
+        default = 1.0 if i == k else 0.0
+        J[i, k] = J[k, i] = number_of(element, f"inertia/{entry}", default)
+    if not (np.isfinite(J).all() and np.isfinite(mass) and mass >= 0.0):
+        raise ModelError(
+            f"link '{full}' has mass {mass} and inertia {J.tolist()}; give finite ones"
+        )
+    return Inertial(mass, at.p, at.R @ J @ at.R.T)
+
+
+def _add_joints(graph: JointGraph, scope: Scope) -> None:
+    """Joints of one model."""
+    names = [edge.name for edge in graph.connections]
+    for name, part in scope.joints.items():
+        kind = part.get("type", "")
+        full = free_name(scope.prefix + name, names)
+        if kind == GEARBOX:
+            _add_gearbox(graph, scope, part, full)
+            continue
+        if kind not in KINDS:
+            known = ", ".join([*KINDS, GEARBOX])
+            raise ModelError(f"joint '{full}' has type '{kind}'; known are {known}")
+        ends = [scope.link_of(scope.joint_end(part, end)) for end in ("parent", "child")]
+        if ends[0] == ends[1]:
+            raise ModelError(f"joint '{full}' joins '{ends[0]}' to itself; name two links")
+        at = scope.pose_of(part)
+        alongs = tuple(
+            _along(scope, part, axis, at, full)
+            for axis in (("axis", "axis2") if KINDS[kind] == "universal" else ("axis",))
+            if KINDS[kind] not in ("fixed", "ball")
+        )
+        names.append(full)
+        graph.connections.append(
+            Connection(
+                full,
+                KINDS[kind],
+                ends[0],
+                ends[1],
+                scope.placed @ at,
+                alongs,
+                _pitch(part, kind),
+                _armature(part),
+                any(each.tag == LOOP_TAG for each in part),
+            )
+        )
+        mimic = part.find("axis/mimic")
+        if mimic is not None:
+            _add_mimic(graph, scope, mimic, full)
+
+
+def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Along:
+    """One axis of a joint, in the joint's frame, which is at ``at`` in the model."""
+    element = part.find(tag)
+    if element is None:
+        raise ModelError(f"joint '{full}' has no <{tag}>; add it")
+    axis = _direction(scope, part, tag, at, full)
+    lower, upper = (
+        number_of(element, f"limit/{key}", inf)
+        for key, inf in (("lower", -np.inf), ("upper", np.inf))
+    )
+    lower, upper = (x if abs(x) < NO_LIMIT else np.copysign(np.inf, x) for x in (lower, upper))
+    if lower > upper:
+        raise ModelError(f"joint '{full}' has limits {lower:g} and {upper:g}; the lower one first")
+    effort, velocity = (number_of(element, f"limit/{key}", -1.0) for key in ("effort", "velocity"))
+    values = {
+        "damping": "dynamics/damping",
+        "friction": "dynamics/friction",
+        "stiffness": "dynamics/spring_stiffness",
+        "rest": "dynamics/spring_reference",
+    }
+    numbers = {key: number_of(element, where, 0.0) for key, where in values.items()}
+    if min(numbers["damping"], numbers["friction"], numbers["stiffness"]) < 0.0:
+        raise ModelError(f"joint '{full}' has negative damping, friction or stiffness; correct it")
+    return Along(
+        axis,
+        (float(lower), float(upper)),
+        effort if 0.0 <= effort < NO_LIMIT else np.inf,
+        velocity if 0.0 <= velocity < NO_LIMIT else np.inf,
+        **numbers,
+    )
+
+
+def _direction(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Array:
+    """Unit vector (3,) of an axis in the joint's frame, by the conventions of the version."""
+    element = part.find(tag)
+    xyz = None if element is None else element.find("xyz")
+    text = text_of(element, "xyz", "0 0 1")
+    axis = numbers_in(text, 3, f"<xyz> of joint '{full}'")
+    size = float(np.linalg.norm(axis))
+    if size < 1e-9:
+        raise ModelError(f"the axis of joint '{full}' is '{text}'; give one with a length")
+    axis = axis / size
+    frame = "" if xyz is None else xyz.get("expressed_in", "")
+    in_model = is_true(text_of(element, "use_parent_model_frame")) or scope.version < OWN_FRAME
+    if frame:
+        return at.R.T @ scope.pose(frame).R @ axis
+    return at.R.T @ axis if in_model else axis
+
+
+def _pitch(part: Xml.Element, kind: str) -> float:
+    """Advance of a screw in a turn [m], right-handed.
+
+    ``thread_pitch`` is Gazebo's older one: radians a metre, left-handed.
+    """
+    if kind != "screw":
+        return 0.0
+    pitch = number_of(part, "screw_thread_pitch", 0.0)
+    old = number_of(part, "thread_pitch", 0.0)
+    if not pitch and old:
+        pitch = -2.0 * np.pi / old
+    if not (pitch and np.isfinite(pitch)):
+        raise ModelError(f"screw '{part.get('name', '')}' has no screw_thread_pitch; give it [m]")
+    return pitch
+
+
+def _armature(part: Xml.Element) -> float:
+    """Reflected inertia by Drake's tags."""
+    said = {
+        each.tag: (each.text or "").strip() for each in part if each.tag in (ROTOR_TAG, GEAR_TAG)
+    }
+    try:
+        return float(said.get(ROTOR_TAG, 0.0)) * float(said.get(GEAR_TAG, 1.0)) ** 2
+    except ValueError:
+        raise ModelError(
+            f"joint '{part.get('name', '')}' has a {ROTOR_TAG} or {GEAR_TAG} that is no number"
+        ) from None
+
+
+def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
+    """SDF 1.11: position = multiplier * (leader - reference) + offset."""
+    leader = scope.prefix + mimic.get("joint", "")
+    multiplier = number_of(mimic, "multiplier", 1.0)
+    offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
+    graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
+
+
+def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) -> None:
+    """Turns of two links about a third one: that of the child is -ratio times that of the parent.
+
+    Both turns are joints of their own; they are looked up among the revolute ones.
+    """
+    ratio = number_of(part, "gearbox_ratio", 1.0)
+    reference = text_of(part, "gearbox_reference_body")
+    if not reference:
+        raise ModelError(f"gearbox '{full}' has no <gearbox_reference_body>; name it")
+    base, at = scope.link_of(reference), scope.pose_of(part)
+    factors: dict[str, float] = {}
+    for end, tag, factor in (("parent", "axis", ratio), ("child", "axis2", 1.0)):
+        link = scope.link_of(scope.joint_end(part, end))
+        axis = (scope.placed @ at).R @ _direction(scope, part, tag, at, full)
+        found = [
+            edge
+            for edge in _all_revolute(graph, scope)
+            if {edge.parent, edge.child} == {base, link}
+        ]
+        if len(found) != 1:
+            raise ModelError(
+                f"gearbox '{full}': there are {len(found)} revolute joints between '{base}' and"
+                f" '{link}'; it needs one"
+            )
+        edge = found[0]
+        along = edge.place.R @ edge.along[0].axis
+        sign = np.sign(along @ axis) * (1.0 if edge.parent == base else -1.0)
+        factors[edge.name] = factors.get(edge.name, 0.0) + float(sign) * factor
+    graph.gears.append(Gear(full, factors))
+
+
+def _all_revolute(graph: JointGraph, scope: Scope) -> list[Connection]:
+    """Revolute joints so far, and those of this model that come later in the file."""
+    later = JointGraph("")
+    rest = Scope(**{**vars(scope)})
+    known = {edge.name for edge in graph.connections}
+    rest.joints = {
+        name: part
+        for name, part in scope.joints.items()
+        if KINDS.get(part.get("type", "")) == "revolute" and scope.prefix + name not in known
+    }
+    _add_joints(later, rest)
+    return [e for e in (*graph.connections, *later.connections) if e.kind == "revolute"]

@@ -1,0 +1,372 @@
+"""Frames of an SDF model: places of links, joints, frames and nested models in each other."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import radians
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.robot import Pose, pose_of
+from bulletbridge.models.xml_file import read_xml
+from bulletbridge.numerics.records import Array
+
+MODEL = "__model__"
+SCOPE = "::"
+XMLNS = {
+    "xmlns:bulletbridge": "https://bulletbridge.invalid/sdf",
+    "xmlns:drake": "http://drake.mit.edu",
+}
+LOOP_TAG = "bulletbridge:loop"
+"""In a joint that closes a loop whatever tree there might be, as our writer has it."""
+DIGITS_TAG = "bulletbridge:digits"
+"""In a model or world whose places are rounded: digits after the point that they are worth."""
+LEAST_DIGITS = 7
+"""Digits after the point that places are always worth."""
+ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
+"""Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
+GAZEBOS = ("sun", "ground_plane")
+"""What worlds include that comes with Gazebo."""
+DEEPEST = 20
+"""Nesting of models that is refused."""
+OWN_FRAME = (1, 5)
+"""Version from which an axis is given in the frame of its joint, not of the model."""
+
+
+def text_of(element: Xml.Element | None, path: str, default: str = "") -> str:
+    """Text of the first element at a path."""
+    if element is None:
+        return default
+    return (element.findtext(path) or default).strip()
+
+
+def number_of(element: Xml.Element, path: str, default: float) -> float:
+    """A number; infinite ones may be meant.
+
+    Raises:
+        ModelError: It is none.
+    """
+    text = text_of(element, path)
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = np.nan
+    if np.isnan(value):
+        raise ModelError(
+            f"<{path}> of <{element.tag} name='{element.get('name', '')}'> is '{text}'; give a"
+            " number"
+        )
+    return value
+
+
+def numbers_in(text: str, count: int, what: str) -> Array:
+    """So many finite numbers.
+
+    Raises:
+        ModelError: They are not; the message calls them ``what``.
+    """
+    try:
+        values = np.array([float(part) for part in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != count or not np.isfinite(values).all():
+        raise ModelError(f"{what} is '{text}'; give {count} finite numbers")
+    return values
+
+
+def pose_in(element: Xml.Element) -> Pose:
+    """The pose that an element has in the frame that it is relative to."""
+    pose = element.find("pose")
+    text = "" if pose is None else (pose.text or "").strip()
+    if pose is None or not text:
+        return Pose()
+    what = f"<pose> of <{element.tag} name='{element.get('name', '')}'>"
+    if pose.get("rotation_format", "euler_rpy") == "quat_xyzw":
+        values = numbers_in(text, 7, what)
+        if not np.any(values[3:]):
+            raise ModelError(f"{what} has a quaternion of zeros; give one of length 1")
+        return Pose(Rotation.from_quat(values[3:]).as_matrix(), values[:3])
+    values = numbers_in(text, 6, what)
+    turns = values[3:]
+    if pose.get("degrees", "false").lower() in ("true", "1"):
+        turns = np.array([radians(x) for x in turns])
+    return pose_of(values[:3], turns)
+
+
+def relative_to(element: Xml.Element) -> str:
+    """Name of the frame that an element's pose is in; empty for the usual one."""
+    pose = element.find("pose")
+    if pose is None:
+        return ""
+    # ``frame`` was its name in SDF 1.5 and 1.6
+    return pose.get("relative_to") or pose.get("frame") or ""
+
+
+def is_true(text: str) -> bool:
+    """Whether SDF means yes."""
+    return text.lower() in ("1", "true")
+
+
+@dataclass
+class Scope:
+    """One model, or the world, with its names.
+
+    Attributes:
+        element: Its XML.
+        prefix: What precedes its names from outside.
+        version: Of SDF.
+        place: Where files that it names are.
+        parts: Links, joints, frames by name; of a link and a joint of one name the link.
+        joints: Joints by name.
+        nested: Models in it by name.
+        outer: Model that it is in.
+        pose_element: What has its pose: the model, or what includes it.
+        static: Whether all of it stands still.
+        missing: What it includes that comes with Gazebo and is not there.
+    """
+
+    element: Xml.Element
+    prefix: str
+    version: tuple[int, ...]
+    place: Path
+    pose_element: Xml.Element
+    outer: "Scope | None" = None
+    static: bool = False
+    parts: dict[str, Xml.Element] = field(default_factory=lambda: {})
+    joints: dict[str, Xml.Element] = field(default_factory=lambda: {})
+    nested: dict[str, "Scope"] = field(default_factory=lambda: {})
+    missing: list[str] = field(default_factory=lambda: [])
+
+    @property
+    def root(self) -> str:
+        """What its own frame is called."""
+        return WORLD if self.element.tag == "world" else MODEL
+
+    def pose(self, name: str, seen: tuple[str, ...] = ()) -> Pose:
+        """Place of something in the frame of this model.
+
+        Raises:
+            ModelError: There is no such thing, or it is defined by itself.
+        """
+        if name in ("", MODEL) or name == self.root:
+            return Pose()
+        if name in seen:
+            raise ModelError(
+                f"the poses of {', '.join(seen)} depend on each other; give one freely"
+            )
+        inner, _, rest = name.partition(SCOPE)
+        if inner in self.nested:
+            own = self.nested[inner]
+            placed = self._model_pose(own, (*seen, name))
+            return placed @ own.pose(rest) if rest else placed
+        if name not in self.parts:
+            known = ", ".join([*self.parts, *self.nested][:10])
+            raise ModelError(f"unknown frame '{self.prefix}{name}'; there are: {known}")
+        return self.pose_of(self.parts[name], (*seen, name))
+
+    def pose_of(self, part: Xml.Element, seen: tuple[str, ...] = ()) -> Pose:
+        """Place of a link, joint or frame in the frame of this model.
+
+        Raises:
+            ModelError: It is relative to nothing, or defined by itself.
+        """
+        return self.pose(self._reference(part), seen) @ pose_in(part)
+
+    def _reference(self, part: Xml.Element) -> str:
+        given = relative_to(part)
+        if given:
+            return given
+        if part.tag == "joint":
+            return self.joint_end(part, "child")
+        return part.get("attached_to", "") if part.tag == "frame" else ""
+
+    def _model_pose(self, inner: "Scope", seen: tuple[str, ...]) -> Pose:
+        source = inner.pose_element
+        at = self.pose(relative_to(source), seen) @ pose_in(source)
+        frame = source.get("placement_frame") or text_of(source, "placement_frame")
+        return at @ inner.pose(frame).inverse if frame else at
+
+    def joint_end(self, joint: Xml.Element, end: str) -> str:
+        """What a joint names as its parent or child.
+
+        Raises:
+            ModelError: Nothing.
+        """
+        found = joint.find(end)
+        name = text_of(joint, end) or ("" if found is None else text_of(found, "link_name"))
+        if not name:
+            raise ModelError(
+                f"joint '{self.prefix}{joint.get('name', '')}' has no <{end}>; name it"
+            )
+        return name
+
+    def link_of(self, name: str, seen: tuple[str, ...] = ()) -> str:
+        """Full name of the link that something is attached to; ``world`` is one.
+
+        Raises:
+            ModelError: It is attached to nothing.
+        """
+        if name == WORLD:
+            return WORLD
+        inner, _, rest = name.partition(SCOPE)
+        if inner in self.nested:
+            return self.nested[inner].link_of(rest or MODEL)
+        if name in seen or len(seen) > DEEPEST:
+            raise ModelError(f"frames {', '.join(seen)} are attached to each other, not to a link")
+        part = self.parts.get(name)
+        if part is not None and part.tag == "link":
+            return self.prefix + name
+        if part is not None and part.tag == "joint":
+            return self.link_of(self.joint_end(part, "child"), (*seen, name))
+        if part is not None:
+            return self.link_of(part.get("attached_to") or MODEL, (*seen, name))
+        if name in ("", MODEL):
+            return self._canonical()
+        known = ", ".join([*self.parts, *self.nested][:10])
+        raise ModelError(f"unknown link or frame '{self.prefix}{name}'; there are: {known}")
+
+    def _canonical(self) -> str:
+        given = self.element.get("canonical_link")
+        if given:
+            return self.link_of(given)
+        for name, part in self.parts.items():
+            if part.tag == "link":
+                return self.prefix + name
+        for inner in self.nested.values():
+            return inner.link_of(MODEL)
+        raise ModelError(f"model '{self.prefix.removesuffix(SCOPE)}' has no link")
+
+    def scopes(self) -> list["Scope"]:
+        """This one and all in it."""
+        return [self, *(each for inner in self.nested.values() for each in inner.scopes())]
+
+    @property
+    def placed(self) -> Pose:
+        """Its frame in the world."""
+        if self.outer is None:
+            return Pose() if self.element.tag == "world" else pose_in(self.pose_element)
+        return self.outer.placed @ self.outer.pose(self.prefix.split(SCOPE)[-2])
+
+
+def open_scope(
+    element: Xml.Element,
+    version: tuple[int, ...],
+    path: Path,
+    top: Path,
+    outer: Scope | None = None,
+    include: Xml.Element | None = None,
+) -> Scope:
+    """The scope of a model or world, with all that is nested in it.
+
+    Args:
+        element: The model or world.
+        version: Of SDF.
+        path: The file that it stands in.
+        top: Folder that included files must be in.
+        outer: Scope around it; None for the outermost.
+        include: What includes it.
+
+    Raises:
+        ModelError: A name is given twice, or an included file is missing or elsewhere.
+    """
+    own = text_of(include, "name") or element.get("name", "")
+    prefix = "" if outer is None else f"{outer.prefix}{own}{SCOPE}"
+    if prefix.count(SCOPE) > DEEPEST:
+        raise ModelError(f"{path}: models are nested deeper than {DEEPEST} levels")
+    static = is_true(text_of(include, "static") or text_of(element, "static"))
+    scope = Scope(
+        element,
+        prefix,
+        version,
+        path.parent,
+        element if include is None or include.find("pose") is None else include,
+        outer,
+        static or (outer is not None and outer.static),
+    )
+    for part in element:
+        name = part.get("name", "")
+        if part.tag == "joint":
+            # since SDF 1.7 names differ from those of links, before that they need not
+            _claim(name, scope, scope.joints, path)
+            scope.joints[name] = part
+            scope.parts.setdefault(name, part)
+        elif part.tag in ("link", "frame"):
+            others = {n: p for n, p in scope.parts.items() if p.tag != "joint"}
+            _claim(name, scope, others, path)
+            scope.parts[name] = part
+        elif part.tag == "model":
+            _claim(name, scope, scope.nested, path)
+            scope.nested[name] = open_scope(part, version, path, top, scope)
+        elif part.tag == "include":
+            found = _included(part, path, top)
+            if found is None:
+                scope.missing.append(text_of(part, "uri"))
+                continue
+            inner, own_version, file = found
+            inner_name = text_of(part, "name") or inner.get("name", "")
+            _claim(inner_name, scope, scope.nested, path)
+            if is_true(part.get("merge", "false")):
+                raise ModelError(
+                    f"{path}: includes '{inner_name}' with merge, which is not read; write the"
+                    " model out"
+                )
+            scope.nested[inner_name] = open_scope(inner, own_version, file, top, scope, part)
+    return scope
+
+
+def _claim(name: str, scope: Scope, taken: Iterable[str], path: Path) -> None:
+    if not name or name in taken:
+        said = f"the name '{scope.prefix}{name}' is given twice" if name else "a part has no name"
+        raise ModelError(f"{path}: {said}; give each link, joint, frame and model its own")
+
+
+def version_of(root: Xml.Element, path: Path) -> tuple[int, ...]:
+    """Version of an SDF file.
+
+    Raises:
+        ModelError: It is none.
+    """
+    try:
+        return tuple(int(part) for part in root.get("version", "").split("."))
+    except ValueError:
+        raise ModelError(
+            f"{path}: <sdf> has version '{root.get('version')}'; give one such as 1.11"
+        ) from None
+
+
+def _included(
+    include: Xml.Element, path: Path, top: Path
+) -> tuple[Xml.Element, tuple[int, ...], Path] | None:
+    """Model that an include names, version and file of it; None for Gazebo's own surroundings."""
+    uri = text_of(include, "uri")
+    file = find_file(uri, path.parent, top)
+    if file is None and uri.rstrip("/").rpartition("/")[2].lower().replace(" ", "_") in GAZEBOS:
+        return None
+    if file is None:
+        raise ModelError(
+            f"{path} includes '{uri}', which is not in {top}; put it there, files outside are not"
+            " opened"
+        )
+    if file.is_dir():
+        config = file / "model.config"
+        listed = text_of(read_xml(config), "sdf") if config.is_file() else ""
+        file = file / (listed or "model.sdf")
+    root = read_xml(file)
+    model = root.find("model")
+    if model is None:
+        raise ModelError(f"{file}, which {path} includes, has no <model>")
+    return model, version_of(root, file), file
+
+
+def find_file(uri: str, beside: Path, top: Path) -> Path | None:
+    """A file or folder that a URI names, if it is inside ``top``."""
+    name = uri.split("://", 1)[-1].lstrip("/") if "://" in uri else uri
+    for folder in (beside, top, *beside.parents):
+        found = (folder / name).resolve()
+        if found.is_relative_to(top) and found.exists():
+            return found
+    return None

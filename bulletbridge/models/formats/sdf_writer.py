@@ -1,0 +1,374 @@
+"""A model as SDF, for Gazebo and Drake: its loops are joints like the others.
+
+SDF's joints are closed where links are placed, so links are placed as the model starts, assembled,
+and positions are counted from there.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.constraints.joints import Coupling, JointModel, LoopAxis, LoopJoint
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.mechanism.model import Joint as MechanismJoint
+from bulletbridge.models.formats.robot import (
+    Joint,
+    Link,
+    Pose,
+    Robot,
+    Scene,
+    Shape,
+    free_name,
+    listed,
+    pose_of,
+)
+from bulletbridge.models.formats.sdf_frames import (
+    DIGITS_TAG,
+    LEAST_DIGITS,
+    LOOP_TAG,
+    ROTOR_TAG,
+    SCOPE,
+    XMLNS,
+)
+from bulletbridge.models.formats.urdf_scene import scene_of
+from bulletbridge.models.formats.urdf_text import exact
+from bulletbridge.models.formats.written import Written
+from bulletbridge.models.model_spec import EARTH, FileConstraint, ModelSpec
+from bulletbridge.numerics.records import Array
+
+VERSION = "1.11"
+KINDS = {"revolute": "revolute", "prismatic": "prismatic", "spherical": "ball", "fixed": "fixed"}
+LOOPS = {
+    JointModel.BALL: "ball",
+    JointModel.WELD: "fixed",
+    JointModel.REVOLUTE: "revolute",
+    JointModel.PRISMATIC: "prismatic",
+    JointModel.UNIVERSAL: "universal",
+    JointModel.SCREW: "screw",
+}
+FREE, REST, OPEN = 1e9, 1e-12, 1e-9
+"""Effort and limits that stand for none; positions that count as zero; gaps worth a note."""
+
+
+def write_sdf(spec: ModelSpec, path: Path) -> Written:
+    """Write a model as SDF: a model, or a world where there are several or gravity is not Earth's.
+
+    Raises:
+        ModelError: A URDF of the model cannot be read, its loops cannot close, or the file cannot
+            be written.
+    """
+    scene = scene_of(spec)
+    is_rounded = _start_at_zero(scene, spec)
+    _name_apart(scene)
+    file = path.with_name(f"{path.name}.sdf")
+    root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
+    in_world = len(scene.robots) > 1 or scene.gravity != EARTH
+    outer = root
+    if in_world:
+        outer = Xml.SubElement(root, "world", name=scene.name)
+        Xml.SubElement(outer, "gravity").text = exact(scene.gravity)
+    models: list[Xml.Element] = []
+    for robot in scene.robots:
+        name = robot.name if len(scene.robots) > 1 else scene.name
+        models.append(_model(outer, name, robot, file, scene.notes))
+    holder = models[0] if len(models) == 1 else outer
+    if is_rounded:
+        Xml.SubElement(holder, DIGITS_TAG).text = str(LEAST_DIGITS)
+    for loop in scene.loops:
+        _loop(holder, loop, scene)
+    for element in scene.elements:
+        scene.notes.append(f"force element '{element.name}' is left out: SDF has none")
+    if scene.actuated:
+        scene.notes.append("which joints are actuated is left out: SDF has no word for it")
+    notes = [*spec.notes, *scene.notes]
+    said = [f"converted from {spec.path.name} by bulletbridge", *notes]
+    root.insert(0, Xml.Comment(" " + "\n     ".join(said).replace("--", "- -") + " "))
+    Xml.indent(root)
+    try:
+        file.write_text(Xml.tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot write {file}: {error}; name a folder that is there") from None
+    return Written((file,), tuple(scene.notes))
+
+
+def _name_apart(scene: Scene) -> None:
+    """Rename joints that are called like links: names in an SDF model are unique."""
+    renamed: dict[str, str] = {}
+    for robot in scene.robots:
+        taken = {*robot.links, *robot.joints}
+        for name in [name for name in robot.joints if name in robot.links]:
+            new = free_name(f"{name}_joint", taken)
+            taken.add(new)
+            renamed[scene.prefix(robot) + name] = scene.prefix(robot) + new
+            robot.joints[name].name = new
+        robot.joints = {joint.name: joint for joint in robot.joints.values()}
+    scene.loops = [
+        replace(loop, coefficients={renamed.get(n, n): c for n, c in loop.coefficients.items()})
+        if isinstance(loop, Coupling)
+        else loop
+        for loop in scene.loops
+    ]
+    taken = {name for robot in scene.robots for name in (*robot.links, *robot.joints)}
+    for k, loop in enumerate(scene.loops):
+        if loop.name in taken and not isinstance(loop, Coupling):
+            scene.loops[k] = replace(loop, name=free_name(f"{loop.name}_loop", taken))
+    if renamed:
+        scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
+
+
+def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
+    """Move all joints of a scene to the assembled start, and count positions from there.
+
+    Returns:
+        Whether loops are left open by rounding.
+    """
+    from bulletbridge.models.load import load
+
+    with load(spec) as model:
+        q, v, joints = model.system.q, model.system.v, model.system.mechanism.joints
+        gaps = model.system.evaluate().gaps
+    for gap in gaps:
+        if max(gap.metres, gap.radians) > OPEN:
+            scene.notes.append(
+                f"loop '{gap.name}' is open by {gap.metres:.1e} m, {gap.radians:.1e} rad in"
+                " directions that nothing can move; SDF's is closed"
+            )
+    moved = False
+    for robot in scene.robots:
+        prefix = scene.prefix(robot)
+        if not robot.fixed:
+            own = q[joints[f"{prefix}base"].q]
+            R = Rotation.from_quat(own[3:]).as_matrix()
+            robot.place = Pose(R, own[:3] - R @ robot.base_com())
+        for name, joint in robot.joints.items():
+            full = prefix + name
+            if joint.kind == "fixed":
+                continue
+            at = q[joints[full].q]
+            if joint.kind == "spherical":
+                joint.place = joint.place @ Pose(Rotation.from_quat(at).as_matrix())
+                continue
+            x = float(at[0])
+            if abs(x) <= REST:
+                continue
+            moved = True
+            joint.place = joint.place @ _motion(joint, x)
+            joint.limits = joint.limits[0] - x, joint.limits[1] - x
+            joint.rest -= x
+    if moved:
+        scene.notes.append("positions of joints are counted from the start, where links are placed")
+    if np.abs(v).max(initial=0.0) > REST:
+        scene.notes.append("rates at the start are left out: SDF has no place for them")
+    scene.loops = [_counted(scene, loop, q, joints) for loop in scene.loops]
+    return any(max(gap.metres, gap.radians) > OPEN for gap in gaps)
+
+
+def _counted(
+    scene: Scene, loop: FileConstraint, q: Array, joints: Mapping[str, MechanismJoint]
+) -> FileConstraint:
+    """A coupling of positions that are counted from the start."""
+    if not isinstance(loop, Coupling):
+        return loop
+    known = scene.joints()
+    at = {name: float(q[joints[name].q][0]) for name in loop.coefficients if name in known}
+    shift = sum(c * at[name] for name, c in loop.coefficients.items() if abs(at[name]) > REST)
+    return replace(loop, offset=loop.offset - shift)
+
+
+def _motion(joint: Joint, x: float) -> Pose:
+    if joint.kind == "prismatic":
+        return Pose(np.eye(3), x * joint.axis)
+    return Pose(Rotation.from_rotvec(x * joint.axis).as_matrix())
+
+
+def _model(
+    outer: Xml.Element, name: str, robot: Robot, file: Path, notes: list[str]
+) -> Xml.Element:
+    """One robot; a root called ``world`` is SDF's own."""
+    model = Xml.SubElement(outer, "model", name=name)
+    standing = robot.fixed and robot.root == WORLD
+    _pose(model, robot.place)
+    carrying = robot.carrying()
+    bare = [name for name in carrying if robot.links[name].inertial is None]
+    if bare:
+        notes.append(f"links without mass, which Gazebo refuses: {listed(bare)}")
+    for link in robot.links.values():
+        if standing and link.name == WORLD:
+            if link.visuals or link.collisions:
+                notes.append("shapes of the world are left out")
+            continue
+        element = Xml.SubElement(model, "link", name=link.name)
+        if link.name in carrying:
+            joint = carrying[link.name]
+            on = "" if standing and joint.parent == WORLD else joint.parent
+            _pose(element, joint.place, on)
+        still = robot.fixed and link.name == robot.root
+        if link.inertial is not None or not still:
+            _inertial(element, link)
+        _shapes(element, link, file)
+    if robot.fixed and not standing:
+        joint = Xml.SubElement(model, "joint", name=f"{WORLD}_to_{robot.root}", type="fixed")
+        _ends(joint, WORLD, robot.root)
+    for joint in robot.joints.values():
+        element = Xml.SubElement(model, "joint", name=joint.name, type=KINDS[joint.kind])
+        _ends(element, joint.parent, joint.child)
+        if joint.kind in ("revolute", "prismatic"):
+            _axis(element, joint)
+        elif joint.damping or joint.friction:
+            notes.append(f"damping of ball joint '{joint.name}' is left out")
+    return model
+
+
+def _axis(element: Xml.Element, joint: Joint) -> None:
+    axis = Xml.SubElement(element, "axis")
+    Xml.SubElement(axis, "xyz").text = exact(joint.axis)
+    limit = Xml.SubElement(axis, "limit")
+    for tag, value in zip(("lower", "upper"), joint.limits, strict=True):
+        if np.isfinite(value):
+            Xml.SubElement(limit, tag).text = exact((value,))
+    for tag, value in (("effort", joint.effort), ("velocity", joint.velocity)):
+        if 0.0 < value < FREE:
+            Xml.SubElement(limit, tag).text = exact((value,))
+    if not len(limit):
+        axis.remove(limit)
+    _dynamics(axis, joint)
+    if joint.armature:
+        Xml.SubElement(element, ROTOR_TAG).text = exact((joint.armature,))
+
+
+def _dynamics(axis: Xml.Element, acts: Joint | LoopAxis) -> None:
+    values = {
+        "damping": acts.damping,
+        "friction": acts.friction,
+        "spring_stiffness": acts.stiffness,
+        "spring_reference": acts.rest if acts.stiffness else 0.0,
+    }
+    if any(values.values()):
+        dynamics = Xml.SubElement(axis, "dynamics")
+        for tag, value in values.items():
+            Xml.SubElement(dynamics, tag).text = exact((value,))
+
+
+def _ends(joint: Xml.Element, parent: str, child: str) -> None:
+    Xml.SubElement(joint, "parent").text = parent
+    Xml.SubElement(joint, "child").text = child
+
+
+def _pose(element: Xml.Element, place: Pose, on: str = "") -> None:
+    if on or place.p.any() or not np.array_equal(place.R, np.eye(3)):
+        pose = Xml.SubElement(element, "pose", {"relative_to": on} if on else {})
+        pose.text = f"{exact(place.xyz)} {exact(place.rpy)}"
+
+
+def _inertial(element: Xml.Element, link: Link) -> None:
+    inertial = Xml.SubElement(element, "inertial")
+    mass, J = (link.inertial.mass, link.inertial.J) if link.inertial else (0.0, np.zeros((3, 3)))
+    if link.inertial is not None:
+        _pose(inertial, Pose(np.eye(3), link.inertial.com))
+    Xml.SubElement(inertial, "mass").text = exact((mass,))
+    tensor = Xml.SubElement(inertial, "inertia")
+    for i, x in enumerate("xyz"):
+        for k, y in enumerate("xyz"):
+            if i <= k:
+                Xml.SubElement(tensor, f"i{x}{y}").text = exact((J[i, k],))
+
+
+def _shapes(element: Xml.Element, link: Link, file: Path) -> None:
+    for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+        for k, shape in enumerate(shapes):
+            _shape(Xml.SubElement(element, tag, name=f"{link.name}_{tag}_{k}"), shape, file)
+
+
+def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
+    _pose(element, shape.place)
+    geometry = Xml.SubElement(Xml.SubElement(element, "geometry"), shape.kind)
+    if shape.kind == "mesh":
+        uri = Path(os.path.relpath(shape.mesh, file.parent)).as_posix()
+        Xml.SubElement(geometry, "uri").text = uri
+        Xml.SubElement(geometry, "scale").text = exact(shape.size)
+    elif shape.kind == "box":
+        Xml.SubElement(geometry, "size").text = exact(shape.size)
+    else:
+        for tag, value in zip(("radius", "length"), shape.size, strict=False):
+            Xml.SubElement(geometry, tag).text = exact((value,))
+    if element.tag == "visual" and len(shape.rgba) == 4:
+        material = Xml.SubElement(element, "material")
+        for tag in ("ambient", "diffuse"):
+            Xml.SubElement(material, tag).text = exact(shape.rgba)
+
+
+def _loop(holder: Xml.Element, loop: FileConstraint, scene: Scene) -> None:
+    """A loop as a joint whose frame is a."""
+    notes = scene.notes
+    if loop.motion is not None or loop.max_force is not None:
+        notes.append(f"motion or force limit of '{loop.name}' is left out")
+    if isinstance(loop, Coupling):
+        _mimic(holder, loop, scene)
+        return
+    if not isinstance(loop, LoopJoint) or loop.model not in LOOPS:
+        kind = loop.model.value if isinstance(loop, LoopJoint) else "distance"
+        notes.append(f"loop '{loop.name}' is LEFT OUT: SDF has no {kind} joint")
+        return
+    a, b = (frame.link.replace("/", SCOPE) for frame in (loop.a, loop.b))
+    joint = Xml.SubElement(holder, "joint", name=loop.name, type=LOOPS[loop.model])
+    place = pose_of(loop.a.xyz, loop.a.rpy)
+    if a == WORLD:
+        _pose(joint, scene.robots[0].place.inverse @ place, "__model__")
+        if holder.tag == "world":
+            _pose_text(joint, place)
+    else:
+        _pose(joint, place, a)
+    _ends(joint, a, b)
+    Xml.SubElement(joint, LOOP_TAG).text = "true"
+    if loop.model in (JointModel.BALL, JointModel.WELD):
+        return
+    if loop.model is JointModel.SCREW:
+        Xml.SubElement(joint, "screw_thread_pitch").text = exact((loop.pitch,))
+    along = loop.turn or loop.travel or LoopAxis()
+    axis = Xml.SubElement(joint, "axis")
+    Xml.SubElement(axis, "xyz").text = exact(_unit(loop.axis))
+    if along.limits is not None:
+        limit = Xml.SubElement(axis, "limit")
+        for tag, value in zip(("lower", "upper"), along.limits, strict=True):
+            Xml.SubElement(limit, tag).text = exact((value,))
+    _dynamics(axis, along)
+    if along.motor or along.force:
+        notes.append(f"motor or force of loop '{loop.name}' is left out")
+    if loop.model is JointModel.UNIVERSAL:
+        second = Xml.SubElement(joint, "axis2")
+        xyz = Xml.SubElement(second, "xyz", expressed_in=b)
+        xyz.text = exact(pose_of(loop.b.xyz, loop.b.rpy).R @ _unit(loop.axis_b or loop.axis))
+
+
+def _pose_text(joint: Xml.Element, place: Pose) -> None:
+    """A place in the world's own frame."""
+    pose = joint.find("pose")
+    if pose is not None:
+        pose.set("relative_to", WORLD)
+        pose.text = f"{exact(place.xyz)} {exact(place.rpy)}"
+
+
+def _mimic(holder: Xml.Element, coupling: Coupling, scene: Scene) -> None:
+    """A coupling of two joints as SDF's mimic, on the one that follows."""
+    pairs = list(coupling.coefficients.items())
+    joints = {joint.get("name"): joint for joint in holder.iter("joint")}
+    for (own, c), (leader, factor) in (pairs, pairs[::-1]) if len(pairs) == 2 else ():
+        axis = joints[own].find("axis") if own in joints else None
+        if axis is None or axis.find("mimic") is not None or leader not in joints:
+            continue
+        mimic = Xml.SubElement(axis, "mimic", joint=leader)
+        Xml.SubElement(mimic, "multiplier").text = exact((-factor / c,))
+        Xml.SubElement(mimic, "offset").text = exact((coupling.offset / c,))
+        Xml.SubElement(mimic, "reference").text = "0"
+        return
+    scene.notes.append(f"coupling '{coupling.name}' is LEFT OUT: no joint mimics just one other")
+
+
+def _unit(axis: tuple[float, float, float]) -> Array:
+    return np.array(axis) / np.linalg.norm(axis)

@@ -1,0 +1,183 @@
+"""A scene as URDF files and a specification of the model; what every reader ends with."""
+
+import os
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.models.formats.robot import Inertial, Joint, Link, Pose, Robot, Scene, Shape
+from bulletbridge.models.model_spec import BodySpec, JointForce, ModelSpec
+from bulletbridge.numerics.records import Array
+
+MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+DIAGONAL = 1e-14
+"""Products of inertia, against the trace, that are round-off."""
+SLACK = 1e-9
+"""Relative excess of a principal moment over the sum of the others that is round-off."""
+BULLETS_MESHES = (".stl", ".obj", ".dae")
+UNSAID = 1e9
+"""Effort and velocity of a joint whose drive has no limit; URDF wants numbers."""
+
+
+def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
+    """Write the URDFs of a scene into a folder and say what joins them.
+
+    Args:
+        scene: What a reader has found.
+        path: The file that it was found in.
+        folder: Where the URDFs go.
+
+    Raises:
+        ModelError: There is no robot in it, or a file cannot be written.
+    """
+    if not scene.robots:
+        raise ModelError(f"{path} has no body that moves, or stands still; nothing to simulate")
+    bodies: list[BodySpec] = []
+    for robot in scene.robots:
+        name = robot.name if len(scene.robots) > 1 else "robot"
+        urdf = folder / f"{robot.name.replace('/', '_')}.urdf"
+        try:
+            urdf.write_text(urdf_text(robot, folder), encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ModelError(f"cannot write {urdf}: {error}; name a folder that is there") from None
+        # URDF's base pose is that of the link; a floating one starts where ``start_q`` says, too
+        bodies.append(BodySpec(name, urdf, robot.fixed, robot.place.xyz, robot.place.rpy))
+    joints = scene.joints()
+    springs = [
+        JointForce(name, stiffness=joint.stiffness, rest=joint.rest)
+        for name, joint in joints.items()
+        if joint.stiffness
+    ]
+    return ModelSpec(
+        scene.name,
+        path,
+        tuple(bodies),
+        tuple(scene.loops),
+        tuple(scene.actuated),
+        scene.gravity,
+        scene.start_q,
+        scene.start_v,
+        (*springs, *scene.forces),
+        scene.start_guess,
+        joint_friction=any(joint.friction for joint in joints.values()),
+        elements=tuple(scene.elements),
+        joints={
+            name: JointProperties(armature=joint.armature)
+            for name, joint in joints.items()
+            if joint.armature
+        },
+        notes=tuple(scene.notes),
+    )
+
+
+def urdf_text(robot: Robot, folder: Path) -> str:
+    """The URDF of one robot, to be put into a folder; meshes are named relative to it."""
+    root = Xml.Element("robot", name=robot.name)
+    for link in robot.links.values():
+        root.append(_link(link, folder))
+    for joint in robot.joints.values():
+        root.append(_joint(joint))
+    Xml.indent(root)
+    return Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def exact(values: Array | tuple[float, ...]) -> str:
+    """Numbers that read back as they are."""
+    return " ".join(repr(float(value) + 0.0) for value in values)
+
+
+def _origin(parent: Xml.Element, place: Pose) -> None:
+    if place.p.any() or not np.array_equal(place.R, np.eye(3)):
+        Xml.SubElement(parent, "origin", xyz=exact(place.xyz), rpy=exact(place.rpy))
+
+
+def _link(link: Link, folder: Path) -> Xml.Element:
+    element = Xml.Element("link", name=link.name)
+    element.append(_inertial(link.inertial))
+    for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+        for shape in shapes:
+            element.append(_shape(kind, shape, folder))
+    return element
+
+
+def _inertial(inertial: Inertial | None) -> Xml.Element:
+    """Mass and inertia in principal axes, since Bullet finds those to six digits only.
+
+    A link without mass says so: to one that says nothing Bullet gives 1 kg.
+    """
+    element = Xml.Element("inertial")
+    mass, moments = 0.0, np.zeros(3)
+    if inertial is not None:
+        mass = inertial.mass
+        axes, moments = principal(inertial.J)
+        rpy = exact(matrix_rpy(axes))
+        Xml.SubElement(element, "origin", xyz=exact(inertial.com), rpy=rpy)
+    Xml.SubElement(element, "mass", value=exact((mass,)))
+    values = (*moments, 0.0, 0.0, 0.0)
+    Xml.SubElement(
+        element, "inertia", {n: exact((x,)) for n, x in zip(MOMENTS, values, strict=True)}
+    )
+    return element
+
+
+def principal(J: Array) -> tuple[Array, Array]:
+    """Principal axes (3, 3) and moments (3,) of a tensor (3, 3).
+
+    Moments that break the triangle inequality by round-off are brought back to it, since Bullet
+    takes such a tensor for none at all.
+    """
+    axes, moments = np.eye(3), np.diag(J).copy()
+    if np.abs(J - np.diag(moments)).max() > DIAGONAL * np.trace(J):
+        moments, axes = np.linalg.eigh(J)
+        axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
+    largest = int(np.argmax(moments))
+    others = float(moments.sum() - moments[largest])
+    if others < moments[largest] <= others * (1.0 + SLACK):
+        moments[largest] = others * (1.0 - 1e-15)
+    return axes, moments
+
+
+def _shape(kind: str, shape: Shape, folder: Path) -> Xml.Element:
+    element = Xml.Element(kind)
+    _origin(element, shape.place)
+    geometry = Xml.SubElement(element, "geometry")
+    if shape.kind == "mesh":
+        file = Path(os.path.relpath(shape.mesh, folder)).as_posix()
+        Xml.SubElement(geometry, "mesh", filename=file, scale=exact(shape.size))
+    elif shape.kind == "box":
+        Xml.SubElement(geometry, "box", size=exact(shape.size))
+    else:
+        sizes = zip(("radius", "length"), shape.size, strict=False)
+        Xml.SubElement(geometry, shape.kind, {key: exact((x,)) for key, x in sizes})
+    if kind == "visual" and shape.rgba:
+        colour = exact(shape.rgba)
+        material = Xml.SubElement(element, "material", name="rgba_" + colour.replace(" ", "_"))
+        Xml.SubElement(material, "color", rgba=colour)
+    return element
+
+
+def _joint(joint: Joint) -> Xml.Element:
+    kind = "continuous" if joint.kind == "revolute" and not joint.limited else joint.kind
+    element = Xml.Element("joint", name=joint.name, type=kind)
+    _origin(element, joint.place)
+    Xml.SubElement(element, "parent", link=joint.parent)
+    Xml.SubElement(element, "child", link=joint.child)
+    if kind == "fixed":
+        return element
+    Xml.SubElement(element, "axis", xyz=exact(joint.axis))  # Bullet asks a spherical one for it too
+    if kind in ("revolute", "prismatic"):
+        lower, upper = joint.limits
+        drive = [x if np.isfinite(x) else UNSAID for x in (joint.effort, joint.velocity)]
+        limit = {"effort": exact((drive[0],)), "velocity": exact((drive[1],))}
+        if joint.limited:
+            lower, upper = max(lower, -UNSAID), min(upper, UNSAID)
+            limit = {"lower": exact((lower,)), "upper": exact((upper,))} | limit
+        Xml.SubElement(element, "limit", limit)
+    if joint.damping or joint.friction:
+        values = {"damping": joint.damping, "friction": joint.friction}
+        Xml.SubElement(element, "dynamics", {k: exact((x,)) for k, x in values.items()})
+    return element

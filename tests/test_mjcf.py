@@ -1,0 +1,251 @@
+"""MJCF read by us and by MuJoCo: the same equations of motion, feature by feature."""
+
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pytest
+import trimesh
+from scipy.spatial.transform import Rotation
+from support.mujoco_models import Oracle, mujoco, random_state, unassembled
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError
+from bulletbridge.models.formats.mjcf import read_mjcf
+from bulletbridge.models.formats.urdf_scene import scene_of
+from bulletbridge.models.model_spec import ModelSpec
+
+ROUND_OFF = 1e-10
+"""Relative; Bullet keeps the numbers of a URDF to 1e-15, poses pass through Euler angles."""
+
+HINGES = """
+<body name="upper" pos="0.1 0.2 0.3" euler="20 30 40">
+  <joint name="shoulder" pos="0.03 -0.05 0.02" axis="1 2 0.5" damping="0.3" ref="25"
+    armature="0.2"/>
+  <joint name="twist" pos="-0.1 0.02 0.04" axis="0 1 1" stiffness="3" springref="-40" ref="10"/>
+  <joint name="slide" type="slide" axis="0 0.6 0.8" ref="0.2" stiffness="7" springref="0.1"/>
+  <geom type="capsule" fromto="0 0 0 0.3 0.1 0.2" size="0.04"/>
+  <geom type="box" pos="0.1 0.2 0" euler="10 20 30" size="0.05 0.06 0.1" density="500"/>
+  <body name="lower" pos="0.3 0.1 0.2" quat="0.7 0.1 -0.3 0.4">
+    <joint name="elbow" axis="0 0 1" pos="0 0.1 0" ref="-15"/>
+    <inertial pos="0.1 0.02 -0.03" mass="0.7" fullinertia="0.02 0.03 0.04 0.001 -0.002 0.003"/>
+    {tip}
+  </body>
+</body>"""
+BALLS = """
+<body name="rod" pos="0 0 1">
+  <joint name="hang" type="ball" pos="0.02 0.03 0.01" damping="0.4" armature="0.05"/>
+  <inertial pos="0.2 0 0" quat="0.8 0.2 0.3 -0.1" mass="0.5" diaginertia="0.01 0.02 0.025"/>
+  <body name="bob" pos="0.4 0 0" axisangle="1 1 0 35">
+    <joint name="wrist" type="ball" stiffness="2"/><geom size="0.05" mass="0.2" pos="0.1 0 0"/>
+  </body>
+</body>"""
+FREE = """
+<body name="craft" pos="0.5 -0.2 1" euler="10 -20 50">
+  <freejoint name="free"/>
+  <inertial pos="0.1 0.02 -0.03" quat="0.6 0.2 -0.7 0.1" mass="3" diaginertia="0.1 0.2 0.15"/>
+  <body name="arm" pos="0.2 0 0"><joint name="hinge" axis="0 1 0"/>
+    <geom type="cylinder" size="0.03 0.2" pos="0.2 0 0"/></body>
+</body>"""
+FEATURES = {
+    "joints off the origin": HINGES.format(tip=""),
+    "free base": FREE,
+    "balls": BALLS,
+    "bodies without mass": HINGES.format(
+        tip='<body name="none" pos="1 0 0" euler="1 2 3"><body name="some" pos="0 2 0">'
+        '<joint name="n2" axis="0 1 0"/><geom size="0.1" pos="0.1 0 0"/></body></body>'
+    ),
+    "two trees and a mocap body": FREE
+    + FREE.replace('"craft"', '"other"')
+    .replace('"arm"', '"arm2"')
+    .replace('"hinge"', '"hinge2"')
+    .replace('"free"', '"free2"')
+    + HINGES.format(tip="")
+    + '<body name="hand" mocap="true" pos="1 0 0"><geom size="0.1"/></body>',
+}
+SITES = '<site name="s1" pos="0.1 0.2 0" euler="10 20 70"/>'
+EQUALITIES = {
+    "connect": '<connect body1="lower" body2="upper" anchor="0.1 0.2 0.3"/>',
+    "connect to the world": '<connect body1="lower" anchor="0.1 0.2 0.3"/>',
+    "connect sites": '<connect site1="s1" site2="s2"/>',
+    "weld": '<weld body1="upper" body2="lower" anchor="0.1 0 0.2" torquescale="1"/>',
+    "weld by relpose": '<weld body1="lower" relpose="0.1 0.2 0.3 0.8 0.1 0.2 0.3"/>',
+    "weld by relpose and anchor": '<weld body1="lower" body2="upper" anchor="0.1 0.2 0.3"'
+    ' relpose="0.1 0.2 0.3 0.8 0.1 0.2 0.3"/>',
+    "weld sites": '<weld site1="s1" site2="s2"/>',
+    "weld without turns": '<weld body1="lower" torquescale="0"/>',
+    "joint": '<joint joint1="elbow" joint2="shoulder" polycoef="0.1 -2 0 0 0"/>',
+    "joint alone": '<joint joint1="elbow" polycoef="0.3 0 0 0 0"/>',
+    "fixed tendon": '<tendon tendon1="sum"/>',
+    "two fixed tendons": '<tendon tendon1="sum" tendon2="single" polycoef="0.2 0.5 0 0 0"/>',
+    "line": '<tendon tendon1="line" polycoef="0.05 0 0 0 0"/>',
+}
+TENDONS = """<tendon>
+  <fixed name="sum"><joint joint="elbow" coef="2"/><joint joint="shoulder" coef="-0.5"/></fixed>
+  <fixed name="single" stiffness="4" springlength="0.3" damping="0.7">
+    <joint joint="twist" coef="1.5"/></fixed>
+  <spatial name="line" stiffness="30" damping="0.2" springlength="0.2">
+    <site site="s1"/><site site="s2"/></spatial>
+</tendon>"""
+
+ARM = """<body name="arm" pos="0 0 1"><joint name="j" axis="0 1 0" range="-60 80"/>
+<inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>{geom}</body>"""
+
+
+def write(folder: Path, worldbody: str, more: str = "", settings: str = "") -> Path:
+    path = folder / "robot.xml"
+    path.write_text(
+        f'<mujoco model="robot">{settings}<worldbody>{worldbody}</worldbody>{more}</mujoco>'
+    )
+    return path
+
+
+def require_equal(path: Path, folder: Path) -> None:
+    spec = read_mjcf(path, folder)
+    system = unassembled(spec)
+    oracle = Oracle(path, system, spec)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        found = oracle.compare(*random_state(system, rng))
+        assert max(found) < ROUND_OFF, found
+
+
+@pytest.mark.parametrize("bodies", FEATURES.values(), ids=FEATURES.keys())
+def test_trees_move_as_in_mujoco(bodies: str, tmp_path: Path) -> None:
+    require_equal(write(tmp_path, bodies), tmp_path)
+
+
+@pytest.mark.parametrize("equality", EQUALITIES.values(), ids=EQUALITIES.keys())
+def test_equalities_are_those_of_mujoco(equality: str, tmp_path: Path) -> None:
+    sites = '<site name="s2" pos="0.3 0 0.1" euler="-40 5 9"/>'
+    bodies = HINGES.format(tip=SITES).replace('<geom type="box"', sites + '<geom type="box"')
+    more = f"{TENDONS}<equality>{equality}</equality>"
+    require_equal(write(tmp_path, bodies, more), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '<compiler inertiafromgeom="true" angle="radian" eulerseq="zyx"/>',
+        '<compiler balanceinertia="true" boundmass="0.3" boundinertia="0.05"/>',
+        '<compiler autolimits="true"/><option gravity="1 2 -3"/>',
+        '<default><joint damping="0.2"/><geom density="300"/>'
+        '<default class="a"><geom density="10"/></default></default>',
+    ],
+)
+def test_compiler_rules_and_defaults_are_those_of_mujoco(settings: str, tmp_path: Path) -> None:
+    bodies = HINGES.format(tip='<geom size="0.1"/>')
+    require_equal(write(tmp_path, bodies, settings=settings), tmp_path)
+
+
+def said(spec: ModelSpec, words: str) -> bool:
+    return any(words in note for note in spec.notes)
+
+
+def test_the_first_keyframe_is_where_loops_are_closed_from(tmp_path: Path) -> None:
+    keys = """<keyframe><key name="home" qpos="1 2 3 0 0 0.6 0.8 0.5"/>
+    <key name="other" qpos="0 0 0 1 0 0 0 0"/></keyframe>"""
+    spec = read_mjcf(write(tmp_path, FREE, keys), tmp_path)
+    with bb.load(spec) as model:
+        q, joints = model.system.q, model.system.mechanism.joints
+        link = model.system.kinematics().point(bb.Frame("craft"))
+    assert q[joints["hinge"].q] == pytest.approx(0.5)
+    np.testing.assert_allclose(link.p_W, (1.0, 2.0, 3.0), atol=1e-12)
+    np.testing.assert_allclose(
+        Rotation.from_matrix(link.R_W).as_quat(), (0, 0.6, 0.8, 0), atol=1e-12
+    )
+    assert said(spec, "'home', the first one; others: other")
+
+
+def test_joints_start_where_mujoco_draws_them(tmp_path: Path) -> None:
+    path = write(tmp_path, HINGES.format(tip=""))
+    spec = read_mjcf(path, tmp_path)
+    with bb.load(spec) as model:
+        q = model.system.q
+    np.testing.assert_allclose(q, mujoco.MjModel.from_xml_path(str(path)).qpos0, atol=1e-12)
+
+
+def test_limits_friction_and_drives_are_those_of_the_file(tmp_path: Path) -> None:
+    drives = """<actuator><motor joint="j" gear="20" ctrlrange="-1 1" forcerange="-2 2"/>
+    <position name="servo" joint="j" kp="7"/></actuator>"""
+    text = ARM.format(geom="").replace("range", 'frictionloss="0.3" range')
+    spec = read_mjcf(write(tmp_path, text, drives, '<compiler autolimits="true"/>'), tmp_path)
+    joint = unassembled(spec).mechanism.joint("j")
+    assert (joint.lower, joint.upper) == pytest.approx(np.radians((-60, 80)))
+    assert joint.friction == 0.3 and spec.joint_friction
+    assert spec.actuated == ("j",)
+    assert said(spec, "servo (force = 7 control -7 position)")
+    limit = Xml.parse(spec.bodies[0].urdf).getroot().find("joint[@name='j']/limit")
+    assert limit is not None and float(limit.get("effort", "")) == 40.0
+
+
+def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
+    asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
+    mesh = '<geom type="mesh" mesh="m"/>'
+    spec = read_mjcf(write(tmp_path, ARM.format(geom=mesh), asset), tmp_path)
+    assert said(spec, "shapes of arm are left out")
+    bare = ARM.format(geom=mesh).replace("<inertial", "<!--").replace('0.02"/>', "-->")
+    with pytest.raises(ModelError, match="body 'arm' is that of mesh 'm', whose file is not there"):
+        read_mjcf(write(tmp_path, bare, asset), tmp_path)
+
+
+def test_a_mesh_stands_where_its_file_has_it(tmp_path: Path) -> None:
+    """MuJoCo moves vertices to their centre and turns them; URDF does not."""
+    box = trimesh.creation.box((1.0, 0.4, 0.2))
+    box.apply_transform(trimesh.transformations.rotation_matrix(0.7, (1, 2, 3)))
+    box.apply_translation((0.3, -0.2, 0.5))
+    box.export(tmp_path / "box.stl")
+    geom = '<geom type="mesh" mesh="m" pos="0.1 0.2 0.3" euler="10 20 30" mass="0"/>'
+    asset = '<asset><mesh name="m" file="box.stl" scale="0.5 0.5 0.5"/></asset>'
+    path = write(tmp_path, ARM.format(geom=geom), asset)
+    (shape,) = scene_of(read_mjcf(path, tmp_path)).robots[0].links["arm"].collisions
+    vertices = np.array(box.vertices) * shape.size @ shape.place.R.T + shape.place.p
+    model = mujoco.MjModel.from_xml_path(str(path))
+    R = Rotation.from_quat(np.roll(model.geom_quat[0], -1)).as_matrix()
+    theirs = model.mesh_vert @ R.T + model.geom_pos[0]
+    distances = np.linalg.norm(vertices[:, None] - theirs[None], axis=2).min(axis=1)
+    assert distances.max() < 1e-6  # vertices are of single precision, in the file and in MuJoCo
+
+
+def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "robot" / "part.xml", tmp_path / "secret.xml"
+    inside.parent.mkdir()
+    for file in (inside, outside):
+        file.write_text(f"<mujoco><worldbody>{ARM.format(geom='')}</worldbody></mujoco>")
+    path = write(inside.parent, "", '<include file="part.xml"/>')
+    assert unassembled(read_mjcf(path, tmp_path)).mechanism.nv == 1
+    path = write(inside.parent, "", '<include file="../secret.xml"/>')
+    with pytest.raises(ModelError, match="from outside its folder"):
+        read_mjcf(path, tmp_path)
+
+
+LOST = {
+    '<equality><connect active="false" body1="arm" anchor="0 0 0"/></equality>': "not active",
+    '<equality><joint joint1="j" polycoef="0 0 1 0 0"/></equality>': "",
+    "<worldbody><light/><camera/></worldbody>": "left out: 1 camera, 1 light",
+    '<option density="1.2"/>': "forces of air or water",
+    '<option><flag gravity="disable"/></option>': "gravity is switched off",
+}
+
+
+@pytest.mark.parametrize("more", LOST)
+def test_what_is_lost_is_said(more: str, tmp_path: Path) -> None:
+    spec = read_mjcf(write(tmp_path, ARM.format(geom=""), more), tmp_path)
+    assert said(spec, LOST[more])
+    assert not spec.constraints or "polycoef" in more
+
+
+def test_a_polynomial_is_no_coupling(tmp_path: Path) -> None:
+    two = ARM.format(geom="") + ARM.format(geom="").replace('"arm"', '"two"').replace('"j"', '"k"')
+    more = '<equality><joint name="p" joint1="j" joint2="k" polycoef="0 1 2 0 0"/></equality>'
+    spec = read_mjcf(write(tmp_path, two, more), tmp_path)
+    assert not spec.constraints and said(spec, "'p' of 'k' and 'j' is a polynomial (0 1 2 0 0)")
+
+
+def test_files_that_mujoco_refuses_are_one_error(tmp_path: Path) -> None:
+    path = write(tmp_path, '<body name="b"><joint/><geom type="bendy" size="1"/></body>')
+    with pytest.raises(ModelError, match="MuJoCo cannot read"):
+        read_mjcf(path, tmp_path)
+    light = '<body name="b"><joint/></body>'
+    with pytest.raises(ModelError, match="mass and inertia of moving bodies must be larger"):
+        read_mjcf(write(tmp_path, light), tmp_path)

@@ -1,0 +1,295 @@
+"""SDF's conventions: one robot written in many ways, each with the same equations of motion."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from support.mujoco_models import apart, random_state, terms_at, unassembled
+
+import bulletbridge as bb
+from bulletbridge.constraints.joints import JointModel
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.frames import frame_with_z, matrix_rpy
+from bulletbridge.models.formats.sdf import read_sdf
+from bulletbridge.models.model_spec import ModelSpec
+
+ROUND_OFF = 1e-12
+MASSES = """<inertial><pose>0.1 0.2 -0.1 0.3 0.2 0.1</pose><mass>2</mass><inertia><ixx>0.1</ixx>
+<iyy>0.2</iyy><izz>0.15</izz><ixy>0.01</ixy></inertia></inertial>"""
+AXIS = (0.6, 0.0, 0.8)
+TURN = (0.4, -0.3, 1.1)
+"""Axis of the second joint in its own frame, and roll, pitch, yaw of the second link."""
+
+
+def joint(axis: str, more: str = "", kind: str = "revolute") -> str:
+    return f"""<joint name="j2" type="{kind}"><parent>one</parent><child>two</child>{more}
+<axis>{axis}</axis></joint>"""
+
+
+def arm(second: str, version: str = "1.9", place: str = "") -> str:
+    """Two links in a row; the second joint as given."""
+    pose = place or f"<pose>1 2 3 {TURN[0]} {TURN[1]} {TURN[2]}</pose>"
+    return f"""<sdf version="{version}"><model name="arm">
+<link name="one"><pose>0.5 0 0 0 0 0</pose>{MASSES}</link><link name="two">{pose}{MASSES}</link>
+<joint name="j1" type="revolute"><parent>world</parent><child>one</child>
+<axis><xyz>0 0 1</xyz></axis></joint>{second}</model></sdf>"""
+
+
+def text(numbers: object) -> str:
+    return " ".join(repr(float(x)) for x in np.ravel(numbers))
+
+
+R = Rotation.from_euler("xyz", TURN).as_matrix()
+IN_MODEL = text(R @ AXIS)
+OWN = f"<xyz>{text(AXIS)}</xyz>"
+QUAT = text(Rotation.from_euler("xyz", TURN).as_quat())
+DEGREES = text(np.degrees(TURN))
+FROM_F = text(Rotation.from_euler("z", -1.0).apply((0.4, 1.8, 2.7)))
+NESTED = f"""<sdf version="1.9"><model name="arm"><link name="one"><pose>0.5 0 0 0 0 0</pose>
+{MASSES}</link><model name="inner" placement_frame="spot"><pose>1 2 3 {text(TURN)}</pose>
+<link name="two"><pose>0.3 0.2 0.1 0.5 0.6 0.7</pose>{MASSES}</link>
+<frame name="spot" attached_to="two"/></model>
+<joint name="j1" type="revolute"><parent>world</parent><child>one</child>
+<axis><xyz>0 0 1</xyz></axis></joint>
+<joint name="j2" type="revolute"><parent>one</parent><child>inner::spot</child>
+<axis>{OWN}</axis></joint></model></sdf>"""
+WAYS = {
+    "in the joint's frame": arm(joint(OWN)),
+    "in the model's before 1.5": arm(joint(f"<xyz>{IN_MODEL}</xyz>"), "1.4"),
+    "in the model's by 1.5": arm(
+        joint(f"<xyz>{IN_MODEL}</xyz><use_parent_model_frame>1</use_parent_model_frame>"), "1.5"
+    ),
+    "in its own by 1.6, said twice": arm(
+        joint(
+            f"{OWN}<use_parent_model_frame>0</use_parent_model_frame>"
+            "<use_parent_model_frame>1</use_parent_model_frame>"
+        ),
+        "1.6",
+    ),
+    "expressed in": arm(joint(f'<xyz expressed_in="one">{IN_MODEL}</xyz>')),
+    "not a unit axis": arm(joint(f"<xyz>{text(3.0 * np.array(AXIS))}</xyz>")),
+    "joint of a name": arm(joint(OWN).replace("j2", "two"), "1.6"),
+    "placed from a link": arm(
+        joint(OWN), place=f'<pose relative_to="one">0.5 2 3 {text(TURN)}</pose>'
+    ),
+    "placed from a frame": arm(
+        joint(OWN) + '<frame name="f" attached_to="one"><pose>0.1 0.2 0.3 0 0 1</pose></frame>'
+        f'<frame name="g"><pose relative_to="f">{FROM_F} 0 0 -1</pose></frame>',
+        place=f'<pose relative_to="g">0 0 0 {text(TURN)}</pose>',
+    ),
+    "quaternion": arm(joint(OWN), place=f'<pose rotation_format="quat_xyzw">1 2 3 {QUAT}</pose>'),
+    "degrees": arm(joint(OWN), place=f'<pose degrees="true">1 2 3 {DEGREES}</pose>'),
+    "upside down": arm(
+        f"""<joint name="j2" type="revolute"><pose relative_to="two"/><parent>two</parent>
+<child>one</child><axis><xyz>{text(-np.array(AXIS))}</xyz></axis></joint>"""
+    ),
+    "nested": NESTED,
+}
+
+
+def read(sdf: str, folder: Path) -> ModelSpec:
+    path = folder / "robot.sdf"
+    path.write_text(sdf)
+    return read_sdf(path, folder)
+
+
+def reference() -> bb.System:
+    """The same arm put together in Python."""
+    Ri = Rotation.from_euler("xyz", (0.3, 0.2, 0.1)).as_matrix()
+    J = Ri @ np.array([[0.1, 0.01, 0], [0.01, 0.2, 0], [0, 0, 0.15]]) @ Ri.T
+    com = np.array([0.1, 0.2, -0.1])
+    arm = with_joint(
+        empty_mechanism((0.0, 0.0, -9.81)), "j1", "revolute", "one", xyz=(0.5, 0.0, 0.0),
+        load=Load(2.0, tuple(com), J),
+    )  # fmt: skip
+    Z = frame_with_z(AXIS)
+    x, y, z = Z.T @ com
+    arm = with_joint(
+        arm, "j2", "revolute", "two", "one", (0.5, 2.0, 3.0), matrix_rpy(R @ Z),
+        Load(2.0, (x, y, z), Z.T @ J @ Z),
+    )  # fmt: skip
+    return bb.System(arm)
+
+
+@pytest.mark.parametrize("sdf", WAYS.values(), ids=WAYS.keys())
+def test_one_arm_in_many_words(sdf: str, tmp_path: Path) -> None:
+    system, oracle = unassembled(read(sdf, tmp_path)), reference()
+    rng = np.random.default_rng(4)
+    for _ in range(2):
+        q, v = random_state(system, rng)
+        a, b = terms_at(system, q, v), terms_at(oracle, q, v)
+        assert apart(a.M, b.M) < ROUND_OFF
+        assert apart(a.h, b.h) < ROUND_OFF
+
+
+def four_bar(pin: str, more: str = "") -> str:
+    links = "".join(
+        f'<link name="{name}"><pose>{x} 0 {z} 0 0 0</pose>{MASSES}</link>'
+        for name, x, z in (("crank", 0, 0), ("coupler", 0, 1), ("rocker", 2, 0))
+    )
+    pins = "".join(
+        f'<joint name="{name}" type="revolute"><parent>{a}</parent><child>{b}</child>'
+        "<axis><xyz>0 1 0</xyz></axis></joint>"
+        for name, a, b in (
+            ("j1", "world", "crank"),
+            ("j2", "crank", "coupler"),
+            ("j3", "world", "rocker"),
+        )
+    )
+    return f"""<sdf version="1.11"><model name="bars">{links}{pins}
+<joint name="pin" type="{pin}"><pose relative_to="rocker">0 0 1 0 0 0</pose><parent>coupler</parent>
+<child>rocker</child>{more}</joint></model></sdf>"""
+
+
+Y = "<axis><xyz>0 1 0</xyz></axis>"
+LOOPS = {
+    "revolute": (Y, JointModel.REVOLUTE),
+    "ball": ("", JointModel.BALL),
+    "universal": (Y + "<axis2><xyz>1 0 0</xyz></axis2>", JointModel.UNIVERSAL),
+    "fixed": ("", JointModel.WELD),
+    "prismatic": ("<axis><xyz>1 0 0</xyz></axis>", JointModel.PRISMATIC),
+    "screw": (Y + "<screw_thread_pitch>0.02</screw_thread_pitch>", JointModel.SCREW),
+}
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_joints_that_close_loops_become_them(kind: str, tmp_path: Path) -> None:
+    more, model = LOOPS[kind]
+    spec = read(four_bar(kind, more), tmp_path)
+    (loop,) = spec.constraints
+    system = unassembled(spec)
+    assert isinstance(loop, bb.LoopJoint)
+    assert system.evaluate().largest("metres") < 1e-12
+    if kind not in ("fixed", "prismatic"):  # those are rather in the tree than a hinge
+        assert loop.name == "pin" and loop.model is model
+        assert loop.pitch == (0.02 if kind == "screw" else 0.0)
+
+
+def test_gazebos_thread_is_left_handed_radians_a_metre(tmp_path: Path) -> None:
+    old = Y + f"<thread_pitch>{-2.0 * np.pi / 0.02!r}</thread_pitch>"
+    (loop,) = read(four_bar("screw", old), tmp_path).constraints
+    assert isinstance(loop, bb.LoopJoint)
+    assert loop.pitch == pytest.approx(0.02, rel=1e-12)
+
+
+def test_a_screw_universal_and_ball_in_the_tree_leave_free_what_they_should(tmp_path: Path) -> None:
+    for kind, more, freedoms in (
+        ("screw", Y + "<screw_thread_pitch>0.02</screw_thread_pitch>", 2),
+        ("universal", Y + "<axis2><xyz>1 0 0</xyz></axis2>", 3),
+        ("ball", "", 4),
+        ("fixed", "", 1),
+    ):
+        second = joint("", kind=kind).replace("<axis></axis>", more)
+        spec = read(arm(second), tmp_path)
+        system = unassembled(spec)
+        zero = np.zeros(system.mechanism.nq)
+        zero[[j.q.stop - 1 for j in system.mechanism.joints.values() if j.kind == "spherical"]] = 1
+        J = terms_at(system, zero, np.zeros(system.mechanism.nv)).J
+        assert system.mechanism.nv - np.linalg.matrix_rank(J) == freedoms
+
+
+def test_a_gearbox_turns_two_links_about_a_third(tmp_path: Path) -> None:
+    sdf = four_bar("gearbox", Y.replace("<axis", "<axis") + "<axis2><xyz>0 -1 0</xyz></axis2>"
+                   "<gearbox_ratio>2.5</gearbox_ratio><gearbox_reference_body>crank"
+                   "</gearbox_reference_body>")  # fmt: skip
+    sdf = sdf.replace("<parent>world</parent><child>rocker", "<parent>rocker</parent><child>crank")
+    (gear,) = read(sdf, tmp_path).constraints
+    # coupler turns about y of the crank by j2; the crank in the rocker by j3, so that the rocker
+    # turns about -y of the crank by j3: theta_2 = -2.5 theta_1
+    assert isinstance(gear, bb.Coupling)
+    assert gear.coefficients == {"j2": 2.5, "j3": 1.0}
+
+
+def test_a_link_called_world_is_the_world(tmp_path: Path) -> None:
+    sdf = arm(joint(OWN)).replace('<link name="one">', '<link name="world"/><link name="one">')
+    system, oracle = unassembled(read(sdf, tmp_path)), reference()
+    q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
+
+
+def test_a_mimic_follows_its_leader(tmp_path: Path) -> None:
+    mimic = (
+        f"{OWN}<mimic joint='j1'><multiplier>2</multiplier><offset>0.3</offset>"
+        "<reference>0.1</reference></mimic>"
+    )
+    (gear,) = read(arm(joint(mimic), "1.11"), tmp_path).constraints
+    assert isinstance(gear, bb.Coupling)
+    assert gear.coefficients == {"j2": 1.0, "j1": -2.0}
+    assert gear.offset == pytest.approx(0.1)
+
+
+def test_an_included_model_is_found_in_the_folder_and_nowhere_else(tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    inner = f'<sdf version="1.6"><model name="m"><link name="two">{MASSES}</link></model></sdf>'
+    (folder / "model.sdf").write_text(inner)
+    include = (
+        f"<include><uri>model://inner</uri><name>i</name><pose>1 2 3 {text(TURN)}</pose></include>"
+    )
+    sdf = arm(joint(OWN).replace("two", "i::two") + include, place=" ")
+    sdf = sdf.replace(f'<link name="two"> {MASSES}</link>', "")
+    system, oracle = unassembled(read(sdf, tmp_path)), reference()
+    q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
+    assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
+    with pytest.raises(ModelError, match="files outside are not opened"):
+        read(sdf.replace("model://inner", "../elsewhere"), tmp_path)
+
+
+def test_rounded_places_leave_an_over_constrained_machine_its_freedoms(tmp_path: Path) -> None:
+    """Three parallel bars, each link turned in space by angles that are rounded to six digits."""
+    turn = Rotation.from_euler("xyz", (0.4, 0.5, 0.6))
+
+    def pose(place: tuple[float, ...], lean: float) -> str:
+        turns = (turn * Rotation.from_euler("y", lean)).as_euler("xyz")
+        return " ".join(f"{x:.6f}" for x in (*turn.apply(place), *turns))
+
+    top = (np.sin(0.3), 0.0, np.cos(0.3))
+    places = {"a": ((0, 0, 0), 0.3), "b": ((1, 0, 0), 0.3), "c": ((2, 0, 0), 0.3), "bar": (top, 1)}
+    links = "".join(
+        f'<link name="{n}"><pose>{pose(*place)}</pose>{MASSES}</link>'
+        for n, place in places.items()
+    )
+    axis = "<axis><xyz>0 1 0</xyz></axis>"
+    pins = "".join(
+        f'<joint name="{n}_foot" type="revolute"><parent>world</parent><child>{n}</child>{axis}'
+        f'</joint><joint name="{n}_top" type="revolute"><pose relative_to="{n}">0 0 1 0 0 0</pose>'
+        f"<parent>{n}</parent><child>bar</child>{axis}</joint>"
+        for n in ("a", "b", "c")
+    )
+    sdf = f'<sdf version="1.9"><model name="m">{links}{pins}</model></sdf>'
+    spec = read(sdf, tmp_path)
+    for loop in spec.constraints:
+        assert isinstance(loop, bb.LoopJoint)
+        numbers = (*loop.a.xyz, *loop.a.rpy, *loop.b.xyz, *loop.b.rpy)
+        assert [round(x, 7) for x in numbers] == list(numbers)
+    with bb.load(spec, dt=1 / 240) as model:
+        start = model.system.q
+        for _ in range(100):
+            model.system.step()
+        kept = max(gap.kept_metres for gap in model.system.evaluate().gaps)
+        assert np.abs(model.system.q - start).max() > 0.4  # it falls, instead of jamming
+    assert kept < 1e-12
+
+
+WRONG = [
+    ('type="revolute"><parent>one', 'type="bendy"><parent>one', "has type 'bendy'; known are"),
+    ("<child>two", "<child>none", "unknown link or frame 'none'; there are"),
+    ("<mass>2", "<mass>two", "<mass> of <inertial name=''> is 'two'; give a number"),
+    ("<parent>one</parent>", "", "joint 'j2' has no <parent>; name it"),
+    ("<axis><xyz>0 0 1</xyz></axis>", "", "joint 'j1' has no <axis>; add it"),
+    ("<xyz>0 0 1", "<xyz>0 0 0", "the axis of joint 'j1' is '0 0 0'"),
+    ("1 2 3 0.4", "1 2 3 4 0.4", "give 6 finite numbers"),
+    ('name="two"', 'name="one"', "the name 'one' is given twice"),
+    ("<pose>1 2", '<pose relative_to="two">1 2', "depend on each other"),
+    ("<inertial>", '<inertial auto="true">', "computed from its shapes"),
+    ('version="1.9"', 'version="x"', "<sdf> has version 'x'; give one such as 1.11"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "said"), WRONG)
+def test_what_is_wrong_is_said(right: str, wrong: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=re.escape(said)):
+        read(arm(joint(OWN)).replace(right, wrong), tmp_path)
