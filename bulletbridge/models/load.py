@@ -200,26 +200,24 @@ def load(
 def _assemble(system: System, spec: ModelSpec) -> Assembly:
     """Assemble at the model's start.
 
-    The floating base of a single robot that was given a pose stays there, unless ``start`` names
-    it; of several that float none is more at home than the others.
+    A single robot's floating base that was given a pose stays there, unless ``start`` names it;
+    of several robots, which loops may join, bases move with the rest.
 
     Raises:
         AssemblyError: The loops cannot close.
     """
     held: dict[str, float | list[float]] = {}
-    floating = [body for body in spec.bodies if not body.fixed_base]
-    for body in floating if len(floating) == 1 else ():
-        base = f"{body.name}/{BASE}" if len(spec.bodies) > 1 else BASE
-        placed = body.xyz != ORIGIN or body.rpy != ORIGIN
-        if placed and base in system.mechanism.joints and base not in spec.start_guess:
-            held[base] = system.q[system.mechanism.joints[base].q].tolist()
+    body, joints = spec.bodies[0], system.mechanism.joints
+    placed = len(spec.bodies) == 1 and (body.xyz != ORIGIN or body.rpy != ORIGIN)
+    if placed and BASE in joints and BASE not in spec.start_guess:
+        held[BASE] = system.q[joints[BASE].q].tolist()
     try:
         return system.assemble(held | spec.start_q, spec.start_v, spec.start_guess)
     except AssemblyError as error:
         if not held.keys() - spec.start_q.keys():
             raise
         raise AssemblyError(
-            f"{error}; the base was held where the file places it: name '{next(iter(held))}' under"
+            f"{error}; the base was held where the file places it: name '{BASE}' under"
             " 'guess' of 'start' to let it move"
         ) from None
 

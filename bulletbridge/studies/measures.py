@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from bulletbridge.errors import ModelError
+from bulletbridge.models.bundled import ENDING
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
@@ -85,11 +86,12 @@ class ModelRun:
 
     @property
     def about(self) -> str:
-        """What is run: settings, and the contents of the files."""
+        """What is run: settings, the contents of the files, loops that stand in others beside."""
         spec = self._spec()
         files = [spec.path, *(body.urdf for body in spec.bodies)]
         digests = [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files]
-        return f"{asdict(self)} {digests}"
+        beside = "" if spec.path.name.endswith(ENDING) else f" {spec.constraints}"
+        return f"{asdict(self)} {digests}{beside}"
 
     def _spec(self) -> ModelSpec:
         return read_model(
