@@ -226,7 +226,11 @@ def test_a_universal_joint_on_axes_that_are_not_perpendicular_says_what_helps():
 
 ENDS = {"a": bb.Frame("world"), "b": TIP}
 WRONG = [
-    (bb.LoopJoint, {**ENDS, "model": "ball"}, "LoopJoint 'c' has model 'ball'; give a JointModel"),
+    (
+        bb.LoopJoint,
+        {**ENDS, "model": "ball"},
+        "LoopJoint 'c' has model 'ball'; give bb.JointModel.BALL",
+    ),
     (bb.LoopJoint, {**ENDS, "axis": 1.0}, "has axis 1.0; give three numbers"),
     (bb.LoopJoint, {**ENDS, "a": "world"}, "has a 'world'; give a Frame on a link by name"),
     (bb.LoopJoint, {**ENDS, "a": bb.Frame(3)}, "give a Frame on a link by name"),

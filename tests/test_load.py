@@ -8,7 +8,13 @@ import pytest
 from support.small_models import four_bar
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint
-from bulletbridge.errors import AssemblyError, BulletBridgeError, ModelError, WorldError
+from bulletbridge.errors import (
+    AssemblyError,
+    BulletBridgeError,
+    BulletBridgeWarning,
+    ModelError,
+    WorldError,
+)
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import JointForce
@@ -88,7 +94,8 @@ def test_failure_leaves_the_world_as_it_was(tmp_path, client, case):
         load(spec, client)
     assert world_of(client) == before
     clients = [k for k in range(16) if pybullet.isConnected(k)]
-    with pytest.raises(error):
+    said = f"'{spec.name}' goes into a world of its own, though client {client} is connected"
+    with pytest.raises(error), pytest.warns(BulletBridgeWarning, match=said):
         load(spec)
     assert [k for k in range(16) if pybullet.isConnected(k)] == clients
 

@@ -72,11 +72,11 @@ def test_names_are_those_that_the_reader_knows(client):
         assert set(names.joints) == set(mechanism.joints)
 
 
-def test_what_is_no_urdf_is_left_to_bullet(loops_file, tmp_path):
+def test_what_is_no_urdf_is_told(loops_file, tmp_path):
     path = loops_file(GOOD)
     (tmp_path / "robot.urdf").write_text("<robot name='r'/>")
     spec = read_loops(path)
-    with pytest.raises(ModelError, match="Bullet cannot load"):
+    with pytest.raises(ModelError, match=r"robot\.urdf has no <link>"):
         load(spec)
 
 

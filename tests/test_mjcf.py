@@ -11,7 +11,9 @@ from support.mujoco_models import Oracle, mujoco, random_state, unassembled
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
+from bulletbridge.models.bundled import find
 from bulletbridge.models.formats.mjcf import read_mjcf
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.model_spec import ModelSpec
 
@@ -249,3 +251,36 @@ def test_files_that_mujoco_refuses_are_one_error(tmp_path: Path) -> None:
     light = '<body name="b"><joint/></body>'
     with pytest.raises(ModelError, match="mass and inertia of moving bodies must be larger"):
         read_mjcf(write(tmp_path, light), tmp_path)
+
+
+def test_a_leg_with_leaf_springs_follows_mujocos_runge_kutta_steps() -> None:
+    """Half a second of motors' inertias, dampers, springs and two loops, let go at its start.
+
+    MuJoCo's constraints are soft: with a time constant of 1 ms they give way by the square of it,
+    1e-6, times accelerations of some rad/s² that change meanwhile.
+    """
+    path, end = find("leaf_leg"), 0.5
+    with bb.load(read_model(path), limits=False, integrator="dop853", dt=end) as loaded:
+        start = loaded.system.q
+        loaded.system.rollout(1)
+        assert loaded.system.evaluate().largest("kept_metres") <= 1e-12
+        reached, joints = loaded.system.q, loaded.system.mechanism.joints
+    spec = mujoco.MjSpec.from_file(str(path))
+    for equality in spec.equalities:
+        equality.solref, equality.solimp = [1e-3, 1.0], [0.9999, 0.9999, 0.001, 0.5, 2.0]
+    spec.option.integrator, spec.option.timestep = mujoco.mjtIntegrator.mjINT_RK4, 1e-4
+    off = mujoco.mjtDisableBit
+    spec.option.disableflags |= int(off.mjDSBL_CONTACT | off.mjDSBL_LIMIT | off.mjDSBL_ACTUATION)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    for name, joint in joints.items():
+        at, q = model.joint(name).qposadr[0], start[joint.q]
+        data.qpos[at : at + len(q)] = np.roll(q, 1) if joint.kind == "spherical" else q
+    mujoco.mj_step(model, data, round(end / spec.option.timestep))
+    turned = []
+    for name, joint in joints.items():
+        if joint.kind == "revolute":
+            ours, theirs = reached[joint.q.start], data.qpos[model.joint(name).qposadr[0]]
+            assert ours == pytest.approx(theirs, abs=1e-6)
+            turned.append(abs(ours - start[joint.q.start]))
+    assert max(turned) > 1.0

@@ -22,7 +22,7 @@ def test_a_limit_stops_a_closed_loop(solids, tmp_path):
         ' velocity="1"/>',
     )
     urdf.write_text(text)
-    with bb.load(tmp_path / "four_bar.loops.yaml", limits=True) as model:
+    with bb.load(tmp_path / "four_bar.loops.yaml", solids.client, limits=True) as model:
         system = model.system
         for _ in range(480):
             system.step()

@@ -9,6 +9,11 @@ FASTEST = 1e6
 BASE = -1
 
 
+MOST_CLIENTS = 1024
+"""Of one process, in PyBullet's source."""
+_ours: set[int] = set()  # clients without a window that connect_direct has opened
+
+
 def connect_direct() -> int:
     """A new client without a window.
 
@@ -18,11 +23,18 @@ def connect_direct() -> int:
     client: int = pybullet.connect(pybullet.DIRECT)
     if client < 0:
         raise WorldError("Bullet refuses another DIRECT client; disconnect one that is not used")
+    _ours.add(client)
     return client
+
+
+def clients_of_others() -> list[int]:
+    """Clients that the program itself has connected."""
+    return [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and n not in _ours]
 
 
 def disconnect(client: int) -> None:
     """Close a client unless it is closed already."""
+    _ours.discard(client)
     if pybullet.isConnected(client):
         pybullet.disconnect(client)
 

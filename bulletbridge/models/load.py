@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import (
+    clients_of_others,
     connect_direct,
     disconnect,
     gravity,
@@ -144,8 +145,8 @@ def load(
         WorldError: There is no such client.
 
     Warns:
-        BulletBridgeWarning: A joint starts beyond its limits, and these act; or something of the
-            file was lost, changed or assumed.
+        BulletBridgeWarning: No client was given though one is connected; a joint starts beyond its
+            limits, and these act; or something of the file was lost, changed or assumed.
     """
     if isinstance(model, ModelSpec):
         spec = model
@@ -156,6 +157,13 @@ def load(
                 f"{spec.path}: {'; '.join(spec.notes)}", BulletBridgeWarning, stacklevel=2
             )
     own = client is None
+    if own and (others := clients_of_others()):
+        warnings.warn(
+            f"'{spec.name}' goes into a world of its own, though client {others[0]} is connected;"
+            f" load(..., client={others[0]}) puts it there",
+            BulletBridgeWarning,
+            stacklevel=2,
+        )
     if client is None:
         client = connect_direct()
     before: tuple[float, float, float] | None = None

@@ -199,12 +199,13 @@ def execute(script: Script) -> tuple[int, str]:
 
     Its traceback goes to stderr as the interpreter would print it.
     """
+    others = set(threading.enumerate())
     try:
         if script.module:
             runpy.run_module(script.name, run_name="__main__", alter_sys=True)
         else:
             runpy.run_path(script.name, run_name="__main__")
-        wait_for_threads()
+        wait_for_threads(others)
     except Ended:
         return 0, ""
     except SystemExit as stop:
@@ -219,9 +220,8 @@ def execute(script: Script) -> tuple[int, str]:
     return 0, ""
 
 
-def wait_for_threads() -> None:
-    """The interpreter ends when they have ended; until then PyBullet is to stay ours."""
-    own = threading.current_thread()
-    for thread in threading.enumerate():
-        if thread is not own and not thread.daemon:
+def wait_for_threads(others: set[threading.Thread]) -> None:
+    """The interpreter ends when the script's have ended; until then PyBullet is to stay ours."""
+    for thread in set(threading.enumerate()) - others:
+        if not thread.daemon:
             thread.join()
