@@ -3,7 +3,6 @@
 import pytest
 from support.urdf_builder import inertial, joint, link, robot
 
-import bulletbridge as bb
 from bulletbridge.comparison.compare import compare_model
 from bulletbridge.comparison.plan import Plan
 from bulletbridge.models.loops_file import read_loops
@@ -40,9 +39,8 @@ def test_what_takes_energy_is_known(tmp_path, properties, limits, conserved):
     if conserved:  # verlet at 1 ms, of 5 J: (rate dt)^2
         assert ours.energy.drift_max_J < 1e-4
     if "limits" in properties:
-        beyond = bb.load(path, limits=False).system.rollout(100).q.max() > 0.5
         reached = [run.final.q["hip"] for run in (ours, native)]  # type: ignore[union-attr]
         if limits and "0.5" in properties:
             assert max(reached) < 0.6  # Bullet overshoots
         elif "0.5" in properties:
-            assert min(reached) > 1.0 and beyond
+            assert min(reached) > 1.0

@@ -48,7 +48,7 @@ def test_a_rocking_block_loses_what_housner_says(solids):
     b, h = 0.1, 0.5  # half width, half height
     a = np.arctan(b / h)
     for dt in (1e-3, 5e-4):
-        pybullet.resetSimulation(solids.client)
+        pybullet.resetSimulation(physicsClientId=solids.client)
         pybullet.setGravity(0, 0, -G, physicsClientId=solids.client)
         solids.ground()
         mass = 3.0
