@@ -176,7 +176,7 @@ def test_mass_matrix_agrees_with_bullets_link_velocities(world, seed, n):
 def test_bullet_steps_as_the_equations_of_motion_say(world, seed, n, floating, link_damping):
     rng = np.random.default_rng(seed)
     client = world.client
-    pybullet.resetSimulation(client)
+    pybullet.resetSimulation(physicsClientId=client)
     pybullet.setGravity(1.0, -2.0, -9.0, client)
     text = random_tree(rng, n, full_tensors=True, damping=0.3, limited=False)
     body = world.load(text, useFixedBase=not floating)
