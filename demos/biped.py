@@ -21,9 +21,9 @@ from bulletbridge.models.formats.recognise import read_model
 Array = NDArray[np.float64]
 
 SHIN, CRANK, HEEL = 0.36, 0.05, 0.04  # [m]: knee to ankle, crank, from the middle to a rod
-MOTORS = {"left_outer_crank": (0.055, -0.12), "left_inner_crank": (-0.055, -0.19)}  # left, up [m]
+MOTORS = {"left_upper_crank": (0.055, -0.12), "left_lower_crank": (-0.055, -0.19)}  # left, up [m]
 LEG = {"left_hip_yaw": 0.1, "left_hip_roll": 0.05, "left_hip_pitch": -0.4, "left_knee": 0.8}
-DRIVES = ("hip_yaw", "hip_roll", "hip_pitch", "knee", "outer_crank", "inner_crank")
+DRIVES = ("hip_yaw", "hip_roll", "hip_pitch", "knee", "upper_crank", "lower_crank")
 ACTUATED = tuple(f"{side}_{name}" for side in ("left", "right") for name in DRIVES)
 POSES = [(pitch, roll) for pitch in (-0.6, -0.2, 0.3) for roll in (-0.25, 0.0, 0.2)]  # [rad]
 STEP = 8e-3  # [rad] of the difference

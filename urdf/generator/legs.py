@@ -19,7 +19,7 @@ HIP: Triple = (0.0, 0.09, -0.06)  # of the left leg, on the pelvis; forward, lef
 ROLL: Triple = (0.0, 0.0, -0.08)  # below the axis of yaw, where roll and pitch meet
 LENGTH = 0.36  # of thigh and shin each
 CRANK = 0.05  # long, and as far behind the ankle the rods hold the foot
-MOTORS = {"outer": (0.055, -0.12), "inner": (-0.055, -0.19)}  # on the shin: left, up
+MOTORS = {"upper": (0.055, -0.12), "lower": (-0.055, -0.19)}  # on the shin: left, up
 HEEL = 0.04  # from the middle of the foot to the rods
 KNEE = 0.6  # bent at the start [rad]
 LIMITS = {
@@ -214,8 +214,8 @@ def biped() -> Model:
             angles |= {f"{which}_crank": -KNEE / 2, f"{which}_rod_pitch": KNEE / 2}
         start += [f"{side}_{name}: {number(angle)}" for name, angle in angles.items()]
         speed = 0.5 if side == "left" else 0.3
-        moving = {"hip_pitch": speed, "knee": -2.0 * speed, "outer_crank": 0.5 * speed,
-                  "inner_crank": speed}  # fmt: skip
+        moving = {"hip_pitch": speed, "knee": -2.0 * speed, "upper_crank": 0.5 * speed,
+                  "lower_crank": speed}  # fmt: skip
         rates += [f"{side}_{name}: {number(rate)}" for name, rate in moving.items()]
     text = f"""\
 # Biped of 40 kg in the air. Each leg has hips that turn about three axes, a knee, and a universal
