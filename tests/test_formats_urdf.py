@@ -316,7 +316,9 @@ def test_the_base_floats_unless_the_file_or_the_user_says_otherwise(put):
         read_model("space_arm", fixed_base=True)
 
 
-@pytest.mark.parametrize("name", ["four_bar", "stewart", "gripper", "two_arms", "space_arm"])
+@pytest.mark.parametrize(
+    "name", ["four_bar", "stewart", "gripper", "two_arms", "space_arm", "biped"]
+)
 @pytest.mark.parametrize("to", ["loops", "loop_joint"])  # of others: test_formats_written
 def test_what_is_written_reads_back_as_the_same_model(name, to, tmp_path):
     done = convert(name, tmp_path / "copy", to)
@@ -327,6 +329,71 @@ def test_what_is_written_reads_back_as_the_same_model(name, to, tmp_path):
     still = {"start_q": {}, "start_v": {}, "forces": (), "start_guess": {}}
     still |= {"gravity": spec.gravity}  # a URDF has no place for these
     assert_same(replace(spec, **still), replace(back, **still))
+
+
+def test_rotors_and_gears_of_drake_are_armatures(put):
+    def driven(name, inside):
+        return (
+            f'<transmission name="t_{name}"><type>SimpleTransmission</type><joint name="{name}"/>'
+            f'<actuator name="m_{name}">{inside}</actuator></transmission>'
+        )
+
+    rotor = '<drake:rotor_inertia value="{}"/>'
+    gear = '<drake:gear_ratio value="{}"/>'
+    first = driven("crank", rotor.format(1e-4) + gear.format(-30))
+    path = put(four_bar_with(first + driven("rocker", rotor.format(0.02)) + driven("coupler", "")))
+    spec = read_model(path, fixed_base=True)
+    armatures = {name: given.armature for name, given in spec.joints.items()}
+    assert armatures == {"crank": pytest.approx(0.09, rel=1e-15), "rocker": 0.02}
+    assert spec.actuated == ("crank", "rocker", "coupler")
+    plain = read_model(put(four_bar_with(""), "plain.urdf"), fixed_base=True)
+    M, M_plain = (terms(each, 1)[0] for each in (spec, plain))
+    names = ("crank", "coupler", "rocker")
+    with load(plain) as loaded:
+        order = [loaded.system.mechanism.joint(name).v.start for name in names]
+    more = np.diag((M - M_plain)[np.ix_(order, order)])
+    np.testing.assert_allclose(more, [0.09, 0.0, 0.02], atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ('<drake:rotor_inertia value="heavy"/>', "drake:rotor_inertia> has 'heavy'; give a number"),
+        ('<drake:rotor_inertia value="-1"/>', "rotor inertia -1 with gear ratio 1 is no inertia"),
+        ('<drake:rotor_inertia value="1"/><drake:gear_ratio value="inf"/>', "give finite numbers"),
+    ],
+)
+def test_rotors_that_cannot_be_are_refused(inside, message, put):
+    motor = f'<transmission name="t"><joint name="crank"/><actuator>{inside}</actuator>'
+    with pytest.raises(ModelError, match=f"transmission 't': .*{message}"):
+        read_model(put(four_bar_with(motor + "</transmission>")))
+
+
+def test_rotors_that_move_no_joint_are_noted(put):
+    both = '<joint name="crank"/><joint name="rocker"/>'
+    rotor = '<actuator><drake:rotor_inertia value="1"/></actuator></transmission>'
+    text = f'<transmission name="t">{both}{rotor}<transmission><joint name="gone"/>{rotor}'
+    notes = " ".join(read_model(put(four_bar_with(text)), fixed_base=True).notes)
+    assert "transmission 't': the rotors are left out, for it moves 2 joints" in notes
+    assert "the rotor of joint 'gone' is left out, for the joint does not exist" in notes
+
+
+def test_properties_of_joints_survive_as_a_urdf(tmp_path, put):
+    put(FOUR_BAR, "four_bar.urdf")
+    loops = find("four_bar").read_text()
+    said = "{armature: 0.01, damping: 0.3, friction: 0.1, limits: [-3, 3]}"
+    joints = f"\njoints:\n  crank: {said}\n  coupler: {{armature: 0.5}}\n"
+    file = put(loops + joints, "four_bar.loops.yaml")
+    done = convert(file, tmp_path / "copy", "loop_joint")
+    assert any("armature of 'coupler' is left out" in note for note in done.notes)
+    back = read_model(done.files[0])
+    assert back.joints == {"crank": bb.JointProperties(armature=0.01)}
+    with load(back, limits=False) as loaded:
+        mechanism = loaded.system.mechanism
+        assert mechanism.axes["damping"][mechanism.joint("crank").v] == 0.3
+    text = done.files[0].read_text()
+    assert 'friction="0.1"' in text
+    assert 'lower="-3.0" upper="3.0"' in text
 
 
 def test_converted_files_say_what_was_lost(put, tmp_path):

@@ -23,6 +23,7 @@ MUJOCO = (
     "stewart",
     "triple_slider_crank",
     "leaf_leg",
+    "biped",
 )
 SDF = (
     "four_bar",
@@ -33,6 +34,7 @@ SDF = (
     "gripper",
     "ball_chain",
     "excavator",
+    "biped",
 )
 
 

@@ -19,7 +19,7 @@ PROMISE = 1e-9  # [rad/s² or m/s²], of accelerations of the order of ten
 PLATFORM, BAR_END = bb.Frame("platform", (0, 0.767, 0)), bb.Frame("bar", (0, 0, 0.4))
 
 
-@pytest.fixture(scope="module", params=["minitaur", "stewart", "two_arms"])
+@pytest.fixture(scope="module", params=["minitaur", "stewart", "two_arms", "biped"])
 def model(request):
     """A moving model, and the names of its drives."""
     with bb.load(request.param, dt=1e-3) as loaded:
@@ -93,7 +93,9 @@ def test_pinocchio_agrees_that_only_the_loops_are_left(model, rng):
     for axis, k in zip(system.mechanism.axes, range(system.mechanism.nv), strict=True):
         if axis["stiffness"]:
             damping[k] += axis["stiffness"] * (system.q[axis["q"]] - axis["rest"])
-    needed = other.mass_matrix(system.q) @ wanted + other.bias(system.q, system.v) + damping
+    rotors = system.mechanism.axes["armature"] * wanted  # which Pinocchio's model lacks
+    needed = other.mass_matrix(system.q) @ wanted + other.bias(system.q, system.v)
+    needed += damping + rotors
     scale = np.sqrt(np.diag(terms.M))  # free motions, in rates that carry comparable energy
     free = null_space(terms.J / scale, rcond=1e-6) / scale[:, None]
     size = np.abs(needed).max() * np.abs(free).max()

@@ -17,8 +17,10 @@ from support.pinocchio_models import URDF, WEAK, Closed, load, numbers, pose, te
 
 NAMES = sorted(path.name.removesuffix(".loops.yaml") for path in URDF.glob("*.loops.yaml"))
 OWN = [name for name in NAMES if (URDF / f"{name}.urdf").exists()]
-FROM_MESHES = ["five_bar", "slider_crank", "delta", "ball_chain", "gripper"]
-TOUCHED = {("gripper", "left_finger"), ("gripper", "right_finger")}
+FROM_MESHES = ["five_bar", "slider_crank", "delta", "ball_chain", "gripper", "biped"]
+SIDES = ("left", "right")
+TOUCHED = {("gripper", f"{side}_finger") for side in SIDES} | {("biped", "pelvis")}
+TOUCHED |= {("biped", f"{side}_{part}") for side in SIDES for part in ("thigh", "shin", "foot")}
 ROUNDED = {"minitaur": 1.1e-5}
 """Gap [m] that rounded angles leave in redundant directions."""
 

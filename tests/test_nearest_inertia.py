@@ -1,9 +1,11 @@
 """Inertias that no body can have, and the nearest that one can."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pybullet
+import pybullet_data
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
@@ -88,5 +90,46 @@ def test_loaded_bodies_are_repaired_in_the_axes_that_bullet_has(tmp_path):
             before.kinetic + before.potential,
             abs=1e-3,  # Verlet, 1/240 s: (dt w)² of 2 J
         )
+    finally:
+        pybullet.disconnect(client)
+
+
+def test_a_line_gets_a_thickness_and_a_plate_keeps_its_inertia():
+    axes = Rotation.from_euler("xyz", [0.4, -0.7, 1.1]).as_matrix()
+    line = axes @ np.diag([1.0, 1.0, 0.0]) @ axes.T
+    # two second moments at LEAST, the third as much less: of (1, 1, 0) only the zero has to go
+    expected = axes @ np.diag([1.0, 1.0, 2.0 * LEAST]) @ axes.T
+    np.testing.assert_allclose(nearest_inertia(line), expected, atol=1e-15)
+    for moments in ([1.0, 2.0, 3.0], [1.0, 1.0, 1e-9], [0.0, 0.0, 0.0]):  # plate, thread, point
+        kept = np.diag(moments)
+        assert nearest_inertia(kept) is kept
+
+
+@pytest.mark.filterwarnings("ignore:.*Bullet does not use the inertia of .*000.urdf")
+def test_bullets_own_blobs_without_thickness_are_repaired():
+    """They scale their inertia by three, as their files say and Bullet does."""
+    blob = Path(pybullet_data.getDataPath()) / "random_urdfs" / "000" / "000.urdf"
+    with pytest.raises(ModelError, match=r"moves no inertia.*repair_inertia=True"):
+        bb.load(blob, fixed_base=False)
+    with pytest.warns(BulletBridgeWarning, match="link 'random_obj_000': only a line has"):
+        loaded = bb.load(blob, fixed_base=False, repair_inertia=True)
+    with loaded:
+        system = loaded.system
+        J = system.terms().M[:3, :3]
+        np.testing.assert_allclose(J, 3.0 * np.diag([1.0, 1.0, 2.0 * LEAST]), rtol=1e-6, atol=1e-9)
+        before, spin = system.q, np.array([0.3, 0.2, 5.0])
+        system.set_state(before, np.concatenate([spin, np.zeros(3)]), 0.0)
+        system.run(0.5)
+        assert np.all(np.isfinite(system.q))
+    (note,) = read_model(blob, fixed_base=False, repair_inertia=True).notes
+    assert "[1 1 2e-05 0 0 0]" in note
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        body = pybullet.loadURDF(str(blob), flags=flags, physicsClientId=client)
+        with pytest.warns(BulletBridgeWarning, match="in Bullet's axes: only a line has"):
+            bb.attach(body, client=client, repair_inertia=True)
+        moments = pybullet.getDynamicsInfo(body, -1, physicsClientId=client)[2]
+        np.testing.assert_allclose(moments, [3.0, 3.0, 6.0 * LEAST], rtol=1e-12)
     finally:
         pybullet.disconnect(client)

@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from generator import arms, grippers, planar, platforms, sliders, spatial  # noqa: E402
+from generator import arms, grippers, legs, planar, platforms, sliders, spatial  # noqa: E402
 from generator.table import readme  # noqa: E402
 from generator.urdf_writer import Model, write  # noqa: E402
 
@@ -32,6 +32,7 @@ def models() -> list[Model]:
         spatial.minitaur(),
         arms.two_arms(),
         grippers.gripper(),
+        legs.biped(),
     ]
 
 

@@ -75,7 +75,7 @@ def no_inertia(mechanism: Mechanism, names: list[str], inertia: float) -> ModelE
         f"{joints} moves no inertia ({inertia:.3g}): link {', '.join(map(repr, links))} and what it"
         " carries has no mass, or Bullet zeroed its inertia. Give it an <inertial> with a positive"
         " mass and a tensor whose principal moments obey the triangle inequality, or make the joint"
-        " fixed"
+        " fixed; repair_inertia=True does the first where the tensor is that of a line"
     )
 
 

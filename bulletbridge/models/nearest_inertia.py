@@ -1,4 +1,4 @@
-"""The inertia that a body can have and that is nearest to one that no body can have.
+"""The inertia that a body can have and that is nearest to one that none can, or only a line.
 
 A body's second moments, the eigenvalues of tr(J)/2 - J, are positive; principal moments then are
 like sides of a triangle. Source: Wensing, Kim and Slotine, "Linear matrix inequalities for
@@ -14,7 +14,7 @@ import numpy as np
 import pybullet
 from scipy.optimize import nnls
 
-from bulletbridge.bullet.checks import FileInertia, entries, read_inertia, read_inertias
+from bulletbridge.bullet.checks import MASSLESS, entries, read_inertia, read_inertias
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.models.formats.loadable import write_urdf
@@ -33,12 +33,14 @@ def nearest_inertia(J: Array) -> Array:
     """The possible tensor (3, 3) nearest to one, about the centre of mass, in Frobenius norm.
 
     Args:
-        J: Symmetric tensor (3, 3) [kg m²]; it comes back as it is if a body can have it.
+        J: Symmetric tensor (3, 3) [kg m²]; it comes back as it is if a body can have it. A line
+            without thickness is none: it has no inertia about itself, and a mass matrix with it is
+            singular. A plate without thickness is one, and so is a point.
     """
     moments, axes = np.linalg.eigh(J)
     least = LEAST * float(np.abs(moments).max())
     second = 0.5 * float(moments.sum()) - moments
-    if second.min() >= 0.0:
+    if second.min() >= 0.0 and not _is_line(J):
         return J
     more, _ = nnls(FROM_SECOND, moments - FROM_SECOND @ np.full(3, least))
     return (axes * (FROM_SECOND @ (more + least))) @ axes.T
@@ -62,9 +64,10 @@ def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
             inertial = link.find("inertial")
             found = read_inertia(inertial)
             tensor = None if inertial is None else inertial.find("inertia")
-            if inertial is None or tensor is None or not _impossible(found):
+            if inertial is None or tensor is None or found is None or found.mass <= 0.0:
                 continue
-            assert found is not None
+            if found.is_possible() and not _is_line(found.J):
+                continue
             J = nearest_inertia(found.J)
             said.append(f"link '{name}': {_change(found.J, J)}")
             _, rpy = tree.origin(inertial.find("origin"), f"link '{name}'")
@@ -81,9 +84,10 @@ def with_nearest_inertias(spec: ModelSpec, folder: Path) -> ModelSpec:
 
 
 def give_nearest_inertias(ids: dict[str, int], client: int) -> list[str]:
-    """Give links of loaded bodies, whose impossible inertias Bullet made zero, the nearest ones.
+    """Give links of loaded bodies that have a line's inertia, or an impossible one, the nearest.
 
-    Of those, that is, that have the principal axes which Bullet has given the link.
+    Bullet has made impossible ones zero. The nearest are those with the principal axes that Bullet
+    has given the link.
 
     Returns:
         What was done, a sentence for each link.
@@ -96,15 +100,21 @@ def give_nearest_inertias(ids: dict[str, int], client: int) -> list[str]:
         in_file = {} if file is None else read_inertias(file)
         for index, link in enumerate(robot.links, -1):
             found = in_file.get(link.name)
-            if found is None or link.mass == 0.0 or np.any(link.moments) or not _impossible(found):
+            if link.mass == 0.0:
                 continue
-            diagonal = np.diag(link.R.T @ found.J @ link.R)  # in axes that cannot be changed
+            if _is_line(np.diag(link.moments)):
+                before = link.R @ np.diag(link.moments) @ link.R.T
+            elif found is not None and not np.any(link.moments) and not found.is_possible():
+                before = found.J
+            else:
+                continue
+            diagonal = np.diag(link.R.T @ before @ link.R)  # in axes that cannot be changed
             moments = nearest_inertia(np.diag(diagonal))
             pybullet.changeDynamics(
                 body, index, localInertiaDiagonal=np.diag(moments).tolist(), physicsClientId=client
             )
             J = link.R @ moments @ link.R.T
-            said.append(f"link '{link.name}', in Bullet's axes: {_change(found.J, J)}")
+            said.append(f"link '{link.name}', in Bullet's axes: {_change(before, J)}")
     return said
 
 
@@ -118,13 +128,17 @@ ENTRIES = {
 }
 
 
-def _impossible(found: FileInertia | None) -> bool:
-    return found is not None and found.mass > 0.0 and not found.is_possible()
+def _is_line(J: Array) -> bool:
+    """Whether a tensor (3, 3) is that of a line: one principal moment counts as none."""
+    moments, _ = np.linalg.eigh(J)
+    most = float(moments.max())
+    return most > 0.0 and abs(float(moments.min())) <= MASSLESS * most
 
 
 def _change(before: Array, after: Array) -> str:
     size = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    who = "only a line has" if _is_line(before) else "no body can have"
     return (
-        f"no body can have the inertia {entries(before)} kg m²; the nearest one that a body can"
+        f"{who} the inertia {entries(before)} kg m²; the nearest one that a body can"
         f" have, {entries(after)}, is taken ({100.0 * size:.3g} % away)"
     )

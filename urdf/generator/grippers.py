@@ -1,13 +1,12 @@
 """A parallel gripper with two fingers of four bars each, of the size of a Robotiq 2F-85."""
 
-from collections.abc import Sequence
 from math import pi
 
 import numpy as np
 import trimesh
 
 from generator.planar import OUT
-from generator.shapes import ALONG_Y, Circle, joined, plate, rod, turned
+from generator.shapes import ALONG_Y, block, joined, plate, rod, sheets, turned
 from generator.urdf_writer import (
     ORIGIN,
     Inertial,
@@ -29,22 +28,9 @@ IN: Triple = (0.0, 1.0, 0.0)
 """Axis of the joints: what is positive closes a finger."""
 
 
-def sheets(circles: Sequence[Circle], low: float, high: float) -> list[trimesh.Trimesh]:
-    """Plates on both sides of the plane of motion, between two distances from it [m]."""
-    return [plate(circles, low, high, ALONG_Y), plate(circles, -high, -low, ALONG_Y)]
-
-
 def pin(x: float, z: float, half: float) -> trimesh.Trimesh:
     """Pin across the plane of motion, ``half`` long on each side."""
     return rod((x, -half, z), (x, half, z), 0.0028)
-
-
-def block(centre: Triple, size: Triple) -> trimesh.Trimesh:
-    """Box whose faces are plane: a tube of four corners."""
-    x, y, z = (0.5 * edge for edge in size)
-    corners = [(-x, -z), (x, -z), (x, z), (-x, z)]
-    solid = plate([(u, w, 0.0) for u, w in corners], -y, y, ALONG_Y)
-    return solid.apply_translation(centre)
 
 
 def links() -> tuple[Link, ...]:

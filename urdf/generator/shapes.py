@@ -70,6 +70,19 @@ def plate(
     return loft(rings)
 
 
+def sheets(circles: Sequence[Circle], low: float, high: float) -> list[trimesh.Trimesh]:
+    """Plates on both sides of the plane of motion, between two distances from it [m]."""
+    return [plate(circles, low, high, ALONG_Y), plate(circles, -high, -low, ALONG_Y)]
+
+
+def block(centre: Sequence[float], size: Sequence[float]) -> trimesh.Trimesh:
+    """Box whose faces are plane: a tube of four corners."""
+    x, y, z = (0.5 * edge for edge in size)
+    corners = [(-x, -z), (x, -z), (x, z), (-x, z)]
+    solid = plate([(u, w, 0.0) for u, w in corners], -y, y, ALONG_Y)
+    return solid.apply_translation(centre)
+
+
 def turned(
     profile: Sequence[tuple[float, float]],
     start: Sequence[float] = (0.0, 0.0, 0.0),

@@ -21,8 +21,12 @@ of joints and rank.
 
 - All joints that `start:` does not name are zero there, and closed: zero is the drawn position.
 - Planar models move in the x-z plane and turn about -y, counter-clockwise seen from -y.
-- No link but the pads of `gripper` has a collision shape: neighbours overlap at their pins, and contact
-  between them would disturb comparisons with Bullet. Joints have no limits that matter.
+- No link but the pads of `gripper` and the larger ones of `biped` has a collision shape: neighbours overlap at
+  their pins, and contact between them would disturb comparisons with Bullet. No joints but those of `biped` have
+  limits that matter.
+- `biped` starts in the air, knees bent and soles level, and straightens its legs. Its ankles have no motors of
+  their own: two cranks on each shin, with rods to the foot, turn them. Rotors (armature) and damping of its motors
+  are in its loops file.
 - `gripper` closes by positive angles of both drivers. Its coupler is fixed to the driver: the joint between
   them, which lets a real one wrap its fingers round things, is left out.
 - Where a source gives masses and inertias they are used, whatever the meshes look like.

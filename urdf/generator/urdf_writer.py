@@ -1,7 +1,7 @@
 """Links, joints and models as data, and their URDF text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from textwrap import wrap
@@ -69,6 +69,16 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """How far, how hard and how fast a joint goes [rad, N m, rad/s]."""
+
+    lower: float
+    upper: float
+    effort: float
+    velocity: float
+
+
+@dataclass(frozen=True)
 class Joint:
     """A joint of the tree; ``revolute`` without limits becomes URDF's ``continuous``."""
 
@@ -80,6 +90,7 @@ class Joint:
     rpy: Triple = ORIGIN
     axis: Triple | None = (0.0, 0.0, 1.0)
     damping: float = 0.0
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True)
@@ -203,7 +214,8 @@ def _link_xml(link: Link) -> list[str]:
 
 
 def _joint_xml(joint: Joint) -> list[str]:
-    kind = {"revolute": "continuous"}.get(joint.kind, joint.kind)
+    endless = joint.kind == "revolute" and joint.limits is None
+    kind = "continuous" if endless else joint.kind
     lines = [
         f'  <joint name="{joint.name}" type="{kind}">',
         f'    <parent link="{joint.parent}"/>',
@@ -212,7 +224,10 @@ def _joint_xml(joint: Joint) -> list[str]:
     ]
     if kind != "fixed":  # Bullet warns of spherical joints without one, and ignores it
         lines.append(f'    <axis xyz="{numbers(joint.axis)}"/>')
-    if kind == "prismatic":
+    if joint.limits is not None:
+        said = [f'{key}="{number(value)}"' for key, value in asdict(joint.limits).items()]
+        lines.append(f"    <limit {' '.join(said)}/>")
+    elif kind == "prismatic":
         lines.append('    <limit lower="-100" upper="100" effort="1e9" velocity="1e9"/>')
     if kind != "fixed":
         lines.append(f'    <dynamics damping="{number(joint.damping)}" friction="0"/>')

@@ -20,6 +20,7 @@ from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
 from bulletbridge.models.formats.mimic import TAGS
+from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.model_spec import EARTH, ORIGIN, BodySpec, ModelSpec
@@ -27,6 +28,8 @@ from bulletbridge.models.urdf_names import WORLD
 
 TYPES = {model: kind for kind, model in reversed(KINDS.items())}
 """The first name of each joint model that has one."""
+UNBOUNDED = 1e9
+"""Effort and velocity, which a URDF has to say, where nothing limits them [N m, rad/s]."""
 PARALLEL = 1e-12
 """Sine of the angle below which two axes are one."""
 
@@ -64,6 +67,7 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
         else:
             robot.append(_loop_joint(constraint, notes))
     _add_transmissions(robot, spec.actuated)
+    _add_properties(tree, spec, notes)
     urdf = path.with_name(f"{path.name}.urdf")
     comments = [f"converted from {spec.path.name} by bulletbridge"]
     write_urdf(robot, urdf, [*comments, *spec.notes, *notes])
@@ -94,6 +98,33 @@ def _add_transmissions(robot: Xml.Element, actuated: tuple[str, ...]) -> None:
         kind = "hardware_interface/EffortJointInterface"
         Xml.SubElement(driven, "hardwareInterface").text = kind
         Xml.SubElement(element, "actuator", name=f"{joint}_motor")
+
+
+def _add_properties(tree: UrdfTree, spec: ModelSpec, notes: list[str]) -> None:
+    """What the loops file has put in the place of the URDF's: rotors, damping, friction, limits."""
+    joints = tree.joints
+    for name, given in spec.joints.items():
+        joint, ends = joints[name], given.limits
+        put = {"damping": given.damping, "friction": given.friction}
+        _set(joint, "dynamics", {key: value for key, value in put.items() if value is not None})
+        if ends is not None:
+            if joint.get("type") == "continuous":
+                joint.set("type", "revolute")
+                _set(joint, "limit", dict.fromkeys(("effort", "velocity"), UNBOUNDED))
+            _set(joint, "limit", {"lower": ends[0], "upper": ends[1]})
+    armatures = {name: given.armature for name, given in spec.joints.items() if given.armature}
+    for name in add_rotors(tree.robot, armatures):
+        notes.append(f"the armature of '{name}' is left out: only motors have rotors in a URDF")
+
+
+def _set(joint: Xml.Element, tag: str, numbers: dict[str, float]) -> None:
+    """Set attributes of a joint's element, which is made if there is something to set."""
+    element = joint.find(tag)
+    if numbers and element is None:
+        element = Xml.SubElement(joint, tag)
+    for key, value in numbers.items():
+        assert element is not None
+        element.set(key, repr(float(value)))
 
 
 def _hold_base(tree: UrdfTree, body: BodySpec, notes: list[str]) -> None:

@@ -16,6 +16,7 @@ from bulletbridge.models.formats.loadable import (
 )
 from bulletbridge.models.formats.loop_tags import loops_in
 from bulletbridge.models.formats.mimic import Mimic, couplings_of, limit_notes, mimics_of
+from bulletbridge.models.formats.rotors import rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 from bulletbridge.models.model_spec import ORIGIN, BodySpec, ModelSpec
@@ -48,7 +49,8 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
     retyped = of_drake | sidecar.retyped
     notes = [*numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
-    mimics = mimics_of(tree)
+    mimics, rotors = mimics_of(tree), rotors_in(tree)
+    notes += rotors.notes
     notes += limit_notes(tree, mimics)
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
@@ -72,6 +74,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
         actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
         start_guess=_start(tree, mimics),
+        joints=rotors.joints,
         notes=tuple(notes),
     )
 

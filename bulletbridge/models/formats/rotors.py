@@ -1,0 +1,101 @@
+"""Motors' rotors in a URDF, in Drake's words: inertia and gear ratio of the actuators of joints.
+
+Source: Drake, "Parsing model directives": /robot/transmission/actuator/drake:rotor_inertia and
+drake:gear_ratio, each with an attribute ``value``.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from xml.etree import ElementTree as Xml
+
+from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.models.formats.sdf_frames import GEAR_TAG, ROTOR_TAG, XMLNS
+from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
+
+MOVED = (*MOVING, "spherical")
+"""Kinds of joints that can have an armature."""
+
+
+class Rotors(NamedTuple):
+    """Properties of joints by name, and what is to be said about them."""
+
+    joints: dict[str, JointProperties]
+    notes: list[str]
+
+
+def rotors_in(tree: UrdfTree) -> Rotors:
+    """Armature of every joint: rotor inertia times the square of the gear's ratio.
+
+    Actuators of one joint add up. A joint may have the elements itself, too, as in SDF; these take
+    the place of its actuators'.
+
+    Raises:
+        ModelError: A rotor inertia or ratio is no number, not finite, or an inertia is negative.
+    """
+    found: dict[str, float] = {}
+    notes: list[str] = []
+    for transmission in tree.robot.iterfind("transmission"):
+        named = [each.get("name", "") for each in transmission.iterfind("joint")]
+        where = f"transmission '{transmission.get('name', '')}'"
+        armature = sum(_armature(tree, each, where) for each in transmission.iterfind("actuator"))
+        if armature == 0.0:
+            continue
+        if len(named) != 1:
+            notes.append(
+                f"{where}: the rotors are left out, for it moves {len(named)} joints; give each an"
+                " armature under 'joints' of a loops file"
+            )
+            continue
+        found[named[0]] = found.get(named[0], 0.0) + armature
+    for name, joint in tree.joints.items():
+        armature = _armature(tree, joint, f"joint '{name}'")
+        if armature:
+            found[name] = armature
+    kinds = {name: joint.get("type") for name, joint in tree.joints.items()}
+    for name in [name for name in found if kinds.get(name) not in MOVED]:
+        said = "does not turn or slide" if name in kinds else "does not exist"
+        notes.append(f"the rotor of joint '{name}' is left out, for the joint {said}")
+        del found[name]
+    return Rotors({name: JointProperties(armature=each) for name, each in found.items()}, notes)
+
+
+def add_rotors(robot: Xml.Element, armatures: Mapping[str, float]) -> list[str]:
+    """Give armatures [kg m² or kg] by joint to the actuators of transmissions that are there.
+
+    Returns:
+        Names of joints without one, whose armature is nowhere.
+    """
+    actuators = {
+        joint.get("name", ""): actuator
+        for transmission in robot.iterfind("transmission")
+        for joint, actuator in _pairs(transmission)
+    }
+    for name in armatures.keys() & actuators.keys():
+        robot.set("xmlns:drake", XMLNS["xmlns:drake"])
+        Xml.SubElement(actuators[name], ROTOR_TAG, value=repr(armatures[name]))
+    return sorted(armatures.keys() - actuators.keys())
+
+
+def _pairs(transmission: Xml.Element) -> Iterable[tuple[Xml.Element, Xml.Element]]:
+    return zip(transmission.findall("joint"), transmission.findall("actuator"), strict=False)
+
+
+def _armature(tree: UrdfTree, element: Xml.Element, where: str) -> float:
+    """Rotor inertia times squared ratio of an element's own children; zero without them."""
+    said = {ROTOR_TAG: 0.0, GEAR_TAG: 1.0}
+    for child in element:
+        if child.tag not in said:
+            continue
+        text = child.get("value") or (child.text or "").strip()
+        try:
+            said[str(child.tag)] = float(text)
+        except ValueError:
+            tree.fail(f"{where}: <{child.tag}> has '{text[:40]}'; give a number as its value")
+    armature = said[ROTOR_TAG] * said[GEAR_TAG] ** 2
+    if not 0.0 <= armature < math.inf:
+        tree.fail(
+            f"{where}: rotor inertia {said[ROTOR_TAG]:g} with gear ratio {said[GEAR_TAG]:g} is no"
+            " inertia; give finite numbers, the first not negative"
+        )
+    return armature
