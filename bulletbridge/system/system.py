@@ -422,7 +422,7 @@ class System(WorldState):
             return self._inequality_step()
         if self._python is not None:
             return self._python.step(self._solver, self.dt)
-        if self._is_at_limit:
+        if self._inequality_stepper is not None and self._is_at_limit:
             return self._inequality_step()
         failure = self._solver.step()
         return self._inequality_step() if failure == AT_LIMIT else failure
