@@ -162,6 +162,21 @@ def test_an_explicit_integrator_says_which_damper_it_cannot_follow():
             steady.assemble({"j0": 0.0})
 
 
+def test_dampers_are_taken_so_wherever_a_run_begins():
+    """Without a call of assemble, and after a dt for which they are too strong."""
+    given = properties(damping=20.0 * INERTIA * 240)
+    system = chain(given)
+    system.step()
+    assert system.integrator == "semi_implicit_euler"
+    weak = chain(properties(damping=0.2 * INERTIA * 240))
+    weak.step()
+    assert weak.integrator == "verlet"
+    weak.dt = 10.0 / 240
+    assert weak.integrator == "semi_implicit_euler"
+    weak.dt = 1.0 / 240
+    assert weak.integrator == "verlet"
+
+
 def dropped(limits, **options):
     """A pendulum that is let go level, with a stop below; damping so that it comes to rest."""
     given = properties(limits=(-1.0, limits), damping=options.pop("damping", 0.0))

@@ -44,7 +44,7 @@ def said_by_bullet(call: Callable[[], object]) -> str:
 
     Bullet prints why it refuses a file; the exception only says that it does.
     """
-    libc = ctypes.CDLL(None)
+    libc = ctypes.CDLL(None) if os.name == "posix" else ctypes.CDLL("msvcrt")
     sys.stdout.flush()
     libc.fflush(None)
     kept = os.dup(1)

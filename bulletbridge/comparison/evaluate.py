@@ -20,7 +20,7 @@ from bulletbridge.models.load import LoadedModel
 from bulletbridge.numerics.records import Array
 
 MOST_GAINED = 1e3
-AT_LIMIT = 1e-6
+LIMIT_ATOL = 1e-6
 """Distance from a limit [rad or m] that counts as at it."""
 
 
@@ -117,7 +117,7 @@ def is_conservative(loaded: LoadedModel, q: Array) -> bool:
         taken |= joint.friction > 0.0
         if joint.kind in ("revolute", "prismatic"):
             x = q[:, joint.q.start]
-            taken |= x.min() < joint.lower + AT_LIMIT or x.max() > joint.upper - AT_LIMIT
+            taken |= x.min() < joint.lower + LIMIT_ATOL or x.max() > joint.upper - LIMIT_ATOL
     return bool(is_passive(loaded) and not taken)
 
 

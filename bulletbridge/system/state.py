@@ -161,7 +161,9 @@ class ClosedState:
     ) -> Assembly:
         """Close all loops, holding the named joints and moving the others as little as possible.
 
-        Joints not named start from the present state; velocities not named from zero.
+        Joints not named start from the present state; velocities not named from zero. Dampers that
+        explicit steps could not follow from there act at the end of steps: unless an integrator was
+        given, it is ``semi_implicit_euler`` then.
 
         Args:
             q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
@@ -172,6 +174,9 @@ class ClosedState:
             ModelError: Unknown joint or a value that is not finite.
             AssemblyError: The loops cannot close, or the named values contradict each other.
             OverconstrainedError: Nothing could move any more.
+
+        Warns:
+            BulletBridgeWarning: The integrator that was given cannot follow a damper.
         """
         start, speed = self.q, np.zeros(self.mechanism.nv)
         check_finite(start)

@@ -25,8 +25,9 @@ from bulletbridge.inequalities.constraints import with_watched_limits
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import Assembly, Values
+from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
@@ -235,6 +236,8 @@ class System(WorldState):
         check_step(value)
         for solver in (self._full, self._solver):
             solver.control[0]["dt"] = value
+        if self._decision is not None:
+            self._take_dampers()
 
     def forget(self) -> None:
         """Forget all that steps leave behind besides the state, as ``set_state`` does."""
@@ -356,31 +359,19 @@ class System(WorldState):
             control["implicit"] = springs
             control["integrator"] = COMPILED.get(chosen(self._given_integrator, at_end), EULER)
 
-    def assemble(
-        self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
-    ) -> Assembly:
-        """Close all loops, holding the named joints and moving the others as little as possible.
+    def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
+        """Find a consistent state near start and speed; take dampers as they have to be there."""
+        assembly = super()._assemble(start, held, speed, held_v)
+        self._take_dampers()
+        return assembly
 
-        Joints not named start from the present state; velocities not named from zero. Dampers that
-        explicit steps could not follow from there act at the end of steps: unless an integrator was
-        given, it is ``semi_implicit_euler`` then.
+    def _take_dampers(self) -> None:
+        """Have dampers act at the end of steps if explicit ones could not follow from here.
 
-        Args:
-            q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
-            v: Rates by joint name.
-            guess: Positions to start from that are free to move.
-
-        Raises:
-            ModelError: Unknown joint or a value that is not finite.
-            AssemblyError: The loops cannot close, or the named values contradict each other.
-            OverconstrainedError: Nothing could move any more.
-
-        Warns:
-            BulletBridgeWarning: The integrator that was given cannot follow a damper.
+        An integrator that was given stays, with a warning if it would grow without bounds.
         """
-        assembly = super().assemble(q, v, guess)
         if not has_dampers(self._full):
-            return assembly
+            return
         control, damping = self._solver.control[0], too_fast(self._solver)[1]
         if self._given_integrator is None and self._python is None:
             self._act_at_end(bool(control["implicit"]), damping > 1.0)
@@ -391,9 +382,8 @@ class System(WorldState):
                 f" {2.0 * self.dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
                 " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step",
                 BulletBridgeWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        return assembly
 
     def step(self, write: bool = True) -> None:
         """Advance by one step and show the state in the world.

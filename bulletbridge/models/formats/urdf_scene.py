@@ -38,14 +38,16 @@ def scene_of(spec: ModelSpec) -> Scene:
         raise ModelError(
             f"{spec.path} has beams, which only loops files can say; write its chains of segments"
         )
+    notes: list[str] = []
     scene = Scene(
         spec.name,
-        [_robot(body, spec.joint_friction) for body in spec.bodies],
+        [_robot(body, spec.joint_friction, notes) for body in spec.bodies],
         list(spec.constraints),
         list(spec.elements),
         actuated=list(spec.actuated),
         gravity=spec.gravity,
     )
+    scene.notes += notes
     joints = scene.joints()
     for name, given in spec.joints.items():
         joint = joints[name]
@@ -62,11 +64,11 @@ def scene_of(spec: ModelSpec) -> Scene:
     return scene
 
 
-def _robot(body: BodySpec, friction: bool) -> Robot:
-    """One URDF at its scale, in its place."""
+def _robot(body: BodySpec, friction: bool, notes: list[str]) -> Robot:
+    """One URDF at its scale, in its place; what is to be said of it goes to the notes."""
     require_tree(body.urdf)
     tree = UrdfTree(body.urdf, read_xml(body.urdf))
-    tree.check_numbers()
+    notes += tree.settle_numbers()
     root = tree.root
     robot = Robot(body.name, root, body.fixed_base, {}, {}, pose_of(body.xyz, body.rpy))
     below: dict[str, list[Xml.Element]] = {}

@@ -167,18 +167,6 @@ class UrdfTree:
                 require_numbers(element, f"{self.path}: {where}")
         return notes
 
-    def check_numbers(self) -> None:
-        """Require that what links and joints are made of is numbers.
-
-        Raises:
-            ModelError: Something is not; the message names it.
-        """
-        for owner in self.robot:
-            if owner.tag in ("link", "joint"):
-                for element in owner.iter():
-                    name = owner.get("name", "")
-                    require_numbers(element, f"{self.path}: {owner.tag} '{name}'")
-
     def fail(self, message: str) -> NoReturn:
         """Say what is wrong with this file.
 
