@@ -1,6 +1,7 @@
-"""XML of robots as it is found: read leniently where Bullet is lenient, and without entities."""
+"""XML of robots: read as leniently as Bullet does, and without entities; written with comments."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 from xml.etree import ElementTree as Xml
@@ -55,3 +56,25 @@ def read_xml(path: Path) -> Xml.Element:
     except expat.ExpatError as error:
         raise ModelError(f"{path} is not well-formed XML: {error}; correct it there") from None
     return build.close()
+
+
+def write_xml(root: Xml.Element, path: Path, comments: Iterable[str] = ()) -> None:
+    """Write an XML file, with comments above its root.
+
+    Raises:
+        ModelError: It cannot be written there.
+    """
+    Xml.indent(root)
+    said = "".join(f"<!-- {_comment(line)} -->\n" for line in comments)
+    text = f'<?xml version="1.0"?>\n{said}{Xml.tostring(root, encoding="unicode")}\n'
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot write {path}: {error}; name a file in a folder that is there"
+        ) from None
+
+
+def _comment(text: str) -> str:
+    """A text as XML comments can hold it."""
+    return text.replace("--", "- -").rstrip("-")

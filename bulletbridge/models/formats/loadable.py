@@ -8,12 +8,12 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 
 from bulletbridge.constraints.joints import Triple
-from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.mesh_places import find_mesh
 from bulletbridge.models.urdf_names import WORLD
+from bulletbridge.models.xml_file import write_xml
 
 READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
 """Endings of the meshes that Bullet reads; another one, or a missing file, ends its loading."""
@@ -238,20 +238,7 @@ def write_urdf(robot: Xml.Element, path: Path, comments: Iterable[str] = ()) -> 
         if name.is_absolute():
             relative = os.path.relpath(name, path.resolve().parent)
             mesh.set("filename", Path(relative).as_posix())
-    Xml.indent(robot)
-    text = Xml.tostring(robot, encoding="unicode")
-    said = "".join(f"<!-- {_comment(line)} -->\n" for line in comments)
-    try:
-        path.write_text(f'<?xml version="1.0"?>\n{said}{text}\n', encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot write {path}: {error}; name a file in a folder that is there"
-        ) from None
-
-
-def _comment(text: str) -> str:
-    """A text as XML comments can hold it."""
-    return text.replace("--", "- -").rstrip("-")
+    write_xml(robot, path, comments)
 
 
 def _massless(link: Xml.Element) -> Xml.Element:

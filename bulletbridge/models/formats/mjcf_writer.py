@@ -9,7 +9,6 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.force_elements import Bushing, Spring
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
-from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.robot import (
@@ -27,6 +26,7 @@ from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact, principal
 from bulletbridge.models.formats.written import Written
 from bulletbridge.models.model_spec import FileConstraint, ModelSpec
+from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
 KINDS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
@@ -54,13 +54,7 @@ def write_mjcf(spec: ModelSpec, path: Path) -> Written:
     root = writer.root
     _start(writer, spec)
     notes = [*spec.notes, *scene.notes]
-    said = [f"converted from {spec.path.name} by bulletbridge", *notes]
-    root.insert(0, Xml.Comment(" " + "\n     ".join(said).replace("--", "- -") + " "))
-    Xml.indent(root)
-    try:
-        file.write_text(Xml.tostring(root, encoding="unicode") + "\n", encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ModelError(f"cannot write {file}: {error}; name a folder that is there") from None
+    write_xml(root, file, [f"converted from {spec.path.name} by bulletbridge", *notes])
     return Written((file,), tuple(scene.notes))
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopAxis, LoopJoint
-from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
 from bulletbridge.models.formats.robot import (
@@ -40,6 +39,7 @@ from bulletbridge.models.formats.urdf_scene import scene_of
 from bulletbridge.models.formats.urdf_text import exact
 from bulletbridge.models.formats.written import Written
 from bulletbridge.models.model_spec import EARTH, FileConstraint, ModelSpec
+from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
 VERSION = "1.11"
@@ -87,13 +87,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
     if scene.actuated:
         scene.notes.append("which joints are actuated is left out: SDF has no word for it")
     notes = [*spec.notes, *scene.notes]
-    said = [f"converted from {spec.path.name} by bulletbridge", *notes]
-    root.insert(0, Xml.Comment(" " + "\n     ".join(said).replace("--", "- -") + " "))
-    Xml.indent(root)
-    try:
-        file.write_text(Xml.tostring(root, encoding="unicode") + "\n", encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ModelError(f"cannot write {file}: {error}; name a folder that is there") from None
+    write_xml(root, file, [f"converted from {spec.path.name} by bulletbridge", *notes])
     return Written((file,), tuple(scene.notes))
 
 
