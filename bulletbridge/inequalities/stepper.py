@@ -70,7 +70,7 @@ MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
-Finder = Callable[[Array, Array], np.ndarray]
+Finder = Callable[[Array, Array, float], np.ndarray]
 
 
 class InequalityStepper:
@@ -255,7 +255,7 @@ class InequalityStepper:
         Impacts may leave velocities at which a mechanism turns far within a step.
 
         Args:
-            find: Contact points (n,) at a configuration and velocity; None for none.
+            find: Contact points (n,) at a configuration and velocity, for a step; None for none.
             halvings: How often the step may be halved.
 
         Returns:
@@ -263,9 +263,10 @@ class InequalityStepper:
         """
         solver = self.solver
         first = self.report[ROWS] == 0.0
-        contact_points = NO_CONTACTS if find is None else find(self.predict(), solver.v)
+        dt = float(solver.control[0]["dt"])
+        contact_points = NO_CONTACTS if find is None else find(self.predict(), solver.v, dt)
         if find is not None and first and self._find_what_motors_exert():
-            other = find(self.predict(), solver.v)
+            other = find(self.predict(), solver.v, dt)
             if len(other) > len(contact_points):
                 contact_points = other
             else:

@@ -14,7 +14,7 @@ from bulletbridge.inequalities.constraints import (
     joint_limits_of,
 )
 from bulletbridge.inequalities.motors import Motors
-from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.inequalities.stepper import NO_CONTACTS, InequalityStepper
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
@@ -160,6 +160,12 @@ class InequalityState(Reconfigurable):
         """
         step = self._last_bounded
         return () if step is None else contacts_of(step, self.mechanism)
+
+    @property
+    def contact_points(self) -> np.ndarray:
+        """Records (n,) of what ``contacts`` tells, as they were found, of ``CONTACT_POINT``."""
+        step = self._last_bounded
+        return NO_CONTACTS if step is None else step.contact_points
 
     @property
     def joint_loads(self) -> dict[str, JointLoad]:
