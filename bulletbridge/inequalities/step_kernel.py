@@ -19,6 +19,7 @@ from bulletbridge.constraints.records import (
     Term,
 )
 from bulletbridge.engine.dense import factor_at, filter_velocity, set_implicit_horizon
+from bulletbridge.engine.dense_backend import DENSE_END
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
     find_least_dense,
@@ -39,7 +40,6 @@ from bulletbridge.engine.records import (
     Factors,
     Instant,
 )
-from bulletbridge.engine.step_end import finish_after
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.energy_budget import (
     accountable,
@@ -85,6 +85,7 @@ from bulletbridge.numerics.sharing import Sharing
 from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
+finish_after = DENSE_END.finish_after
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 (

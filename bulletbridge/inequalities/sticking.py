@@ -76,7 +76,7 @@ def factor_sticking(a: Arrays, f: Factors, h: StickingPoints, count: int) -> int
         return 0
     free = f.Y.shape[1] - rank
     cut = math.sqrt(1.0 / (mass * top))
-    return orthogonalise(P, h.T, h.rows, Caps(free, free), Cuts(cut, cut))[1]
+    return orthogonalise(P, h.T, h.rows, Caps(free, free), Cuts(cut, cut, 0.0))[1]
 
 
 @helper

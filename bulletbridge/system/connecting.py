@@ -15,8 +15,8 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.step_kernel import PROJECT
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.stabilise import FILTER_RTOL
 from bulletbridge.mechanism.model import Mechanism
