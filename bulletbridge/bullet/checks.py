@@ -14,7 +14,7 @@ from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE, POSE, PRISMATIC, SPHERICAL
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 MASSLESS = 1e-13
 """Inertia about an axis over all inertia carried that counts as none; round-off is 1e-15."""
@@ -57,13 +57,22 @@ def check_inertia(mechanism: Mechanism) -> None:
         slides = body["joint"] == PRISMATIC or (body["joint"] == FREE and k >= body["v"] + 3)
         if M[k, k] <= (0.0 if slides else MASSLESS * carried[axis["body"]]):
             raise no_inertia(mechanism, [names[k]], M[k, k])
-    if len(M) == 0:
-        return
-    scale = 1.0 / np.sqrt(np.diag(M))
-    values, vectors = np.linalg.eigh(scale[:, None] * M * scale)
-    if values[0] <= MASSLESS:
-        moving = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
-        raise no_inertia(mechanism, sorted({names[k] for k in moving}), values[0])
+    for tree in trees(mechanism):
+        part = M[np.ix_(tree, tree)]
+        scale = 1.0 / np.sqrt(np.diag(part))
+        values, vectors = np.linalg.eigh(scale[:, None] * part * scale)
+        if values[0] <= MASSLESS:
+            moving: list[int] = tree[np.abs(vectors[:, 0]) > 0.1].tolist()
+            raise no_inertia(mechanism, sorted({names[k] for k in moving}), values[0])
+
+
+def trees(mechanism: Mechanism) -> list[Ints]:
+    """Numbers of the rates of every tree that hangs from the world."""
+    root = np.arange(mechanism.nv)
+    for k, below in enumerate(mechanism.axes["below"]):
+        if below >= 0:
+            root[k] = root[below]
+    return [np.flatnonzero(root == one) for one in np.unique(root)]
 
 
 def no_inertia(mechanism: Mechanism, names: list[str], inertia: float) -> ModelError:

@@ -12,9 +12,17 @@ from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
 from bulletbridge.engine.records import LEFT_OPEN
-from bulletbridge.engine.redundancy import SPREAD, Decision, Start, decide
-from bulletbridge.engine.step_kernel import PROJECT
+from bulletbridge.engine.redundancy import (
+    SPREAD,
+    Decision,
+    Start,
+    all_independent,
+    decide,
+    row_lengths,
+)
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import kinematics
@@ -27,6 +35,7 @@ from bulletbridge.system.assembly import (
     close,
     consistent_velocity,
     open_by,
+    project_by_links,
     put_values,
     round_off,
 )
@@ -37,6 +46,8 @@ from bulletbridge.system.options import Status
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+REGULAR = 0.02
+"""Weakest row over the strongest from which no row can be redundant: twenty times what may be."""
 LEAST_REACH = 0.1
 """Motion, in mechanism lengths or radians, that a decision about redundancy should rest on."""
 
@@ -263,6 +274,9 @@ class ClosedState:
         self, full: Solver, start: Array, held: Mask
     ) -> tuple[Solver, Decision, Array, int]:
         """Decide redundancy at a closed configuration near start; also that, and its iterations."""
+        regular = None if held.any() else self._find_regular(full, start)
+        if regular is not None:
+            return regular
         enough, t = self.tolerances.redundant, self.t
         closed, iterations = close(full, start, t, held, enough)
         require_closed(full, closed, t, enough)
@@ -277,6 +291,32 @@ class ClosedState:
         if not self._allow_structure:
             require_freedom(self.mechanism, decision)
         return copy_of(full, decision), decision, closed, iterations
+
+    def _find_regular(
+        self, full: Solver, start: Array
+    ) -> tuple[Solver, Decision, Array, int] | None:
+        """As ``_decide`` where links are eliminated and all rows are strong near start, or None.
+
+        At one closed pose that is enough: no motion makes rows redundant by design that are not.
+        It costs as much as a few steps, where samples would grow with the cube of the links.
+        """
+        solver = copy_of(full, all_independent(full.encoded, full.encoded.scale, self.mechanism.nv))
+        if not isinstance(solver.stepper, SparseStepper):
+            return None
+        lengths = row_lengths(full, start, self.t)
+        if not lengths.min(initial=np.inf) > 0.0:
+            return None
+        scale = full.encoded.scale / lengths
+        decision = all_independent(full.encoded, scale, self.mechanism.nv)
+        solver.decide_rank(decision.caps, scale, 0.0, np.inf)
+        found = project_by_links(solver, start, self.t)
+        if found is None or solver.control[0]["margin"] < REGULAR:
+            return None
+        if not self._allow_structure:
+            require_freedom(self.mechanism, decision)
+        loops = decision.encoded.loops
+        loops["allowed"] = loops["allowed_rate"] = np.inf  # nothing is left out of them
+        return solver, decision, *found
 
     def place(self, name: str, frame: np.ndarray) -> None:
         """Put frame a of a loop elsewhere on its link; the state is not touched.
