@@ -206,9 +206,11 @@ def test_it_is_pulled_shut_by_a_larger_force_and_holds_again():
     system = load(hold("hold", force=1e3))
     system.step()
     assert system.holding == {"hold"}
-    system.set_max_force("hold", 1.0)
-    system.step()
-    assert system.holding == set()
+    for force in (0.0, 1.0):
+        system.set_max_force("hold", force)
+        system.step()
+        assert system.holding == set()
+        assert system.reactions()["hold"].force[2] == pytest.approx(force, abs=1e-12)
     system.set_max_force("hold", 1e3)
     run(system, 120)
     assert system.holding == {"hold"}

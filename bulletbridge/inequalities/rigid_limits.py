@@ -24,6 +24,7 @@ LAST_CHOICE = 0.1
 rigid ones can carry is left to them."""
 GAVE_WAY = 17
 """Failure: a constraint would have exerted more than its limit."""
+TINY = 1e-300
 STRONGER = 1e3
 """Times the largest impulse at hand that a row can have at most, as a share in a load; rigid rows
 can have as many times that."""
@@ -187,10 +188,10 @@ class RigidLimits:
             if held.name not in self.holding:
                 continue
             limit = self.inequalities.force_limits[held.record]
-            lam = supplied[held.part] @ held.back
-            ratio = self._largest(held, lam, limit, dt) / (float(limit["force"]) * dt)
-            if ratio > most:
-                name, most = held.name, ratio
+            lam, bound = supplied[held.part] @ held.back, float(limit["force"]) * dt
+            largest = self._largest(held, lam, limit, dt)
+            if largest > most * bound:
+                name, most = held.name, largest / max(bound, TINY)
         return name
 
     def _largest(self, held: Held, lam: Array, limit: np.void, dt: float) -> float:
