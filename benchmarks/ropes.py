@@ -7,11 +7,13 @@ and let go; two seconds at 1/240 s. Every rope is a process of its own.
 """
 
 import argparse
+import importlib
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -22,6 +24,13 @@ import bulletbridge as bb
 
 LINK, RADIUS, MASS, HEIGHT, DT = 0.1, 0.03, 0.05, 1.0, 1 / 240
 MODES = "system", "filter", "exact", "bullet", "mujoco"
+
+
+def widest(places: Sequence[Any], turns: Sequence[Any]) -> float:
+    """Largest gap [m] between neighbours; turns (3, 3)."""
+    along = np.array([np.reshape(R, (3, 3))[:, 0] for R in turns]) * LINK / 2
+    ends = np.array(places)[:-1] + along[:-1], np.array(places)[1:] - along[1:]
+    return float(np.linalg.norm(ends[1] - ends[0], axis=1).max())
 
 
 def balls(p: "bb.BulletClient", count: int) -> list[int]:
@@ -54,13 +63,9 @@ def in_client(mode: str, count: int) -> tuple[Callable[[], object], Callable[[],
     took = time.perf_counter() - begun
 
     def gap() -> float:
-        ends = []
-        for body in ids:
-            place, turn = p.getBasePositionAndOrientation(body)
-            along = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))[:, 0] * LINK / 2
-            ends.append((np.array(place) - along, np.array(place) + along))
-        pairs = zip(ends, ends[1:], strict=False)
-        return max(float(np.linalg.norm(b[0] - a[1])) for a, b in pairs)
+        poses = [p.getBasePositionAndOrientation(body) for body in ids]
+        turns = [pybullet.getMatrixFromQuaternion(turn) for _, turn in poses]
+        return widest([place for place, _ in poses], turns)
 
     return p.stepSimulation, gap, took
 
@@ -72,7 +77,7 @@ def in_system(count: int) -> tuple[Callable[[], object], Callable[[], float], fl
     shape = pybullet.createCollisionShape(
         pybullet.GEOM_SPHERE, radius=RADIUS, physicsClientId=client
     )
-    names = {}
+    names = dict[str, int]()
     for n in range(count):
         place = [LINK * (n + 0.5), 0, HEIGHT]
         names[f"ball{n}"] = pybullet.createMultiBody(
@@ -97,8 +102,7 @@ def in_system(count: int) -> tuple[Callable[[], object], Callable[[], float], fl
 
 def in_mujoco(count: int) -> tuple[Callable[[], object], Callable[[], float], float]:
     """The same in MuJoCo, with the sparse Jacobian, the faster one for all but short ropes."""
-    import mujoco
-
+    mujoco: Any = importlib.import_module("mujoco")
     bodies, connects, shape = "", "", f'size="{RADIUS}" mass="{MASS}" contype="0" conaffinity="0"'
     for n in range(count):
         bodies += (
@@ -115,14 +119,12 @@ def in_mujoco(count: int) -> tuple[Callable[[], object], Callable[[], float], fl
     data = mujoco.MjData(model)
 
     def gap() -> float:
-        ends = []
-        for n in range(1, count + 1):
-            along = data.xmat[n].reshape(3, 3)[:, 0] * LINK / 2
-            ends.append((data.xpos[n] - along, data.xpos[n] + along))
-        pairs = zip(ends, ends[1:], strict=False)
-        return max(float(np.linalg.norm(b[0] - a[1])) for a, b in pairs)
+        return widest(data.xpos[1:], data.xmat[1:])
 
-    return lambda: mujoco.mj_step(model, data), gap, 0.0
+    def step() -> None:
+        mujoco.mj_step(model, data)
+
+    return step, gap, 0.0
 
 
 def measure(mode: str, count: int, seconds: float) -> dict[str, float]:
@@ -134,7 +136,7 @@ def measure(mode: str, count: int, seconds: float) -> dict[str, float]:
     else:
         step, gap, took = in_client(mode, count)
     step()
-    times, largest = [], 0.0
+    times, largest = list[float](), 0.0
     for n in range(round(seconds / DT)):
         begun = time.perf_counter()
         step()

@@ -205,8 +205,10 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
     size = max(len(joints), sum(POSITIONS.get(joint.kind, 0) for joint in joints))
     if size > MOST_COORDINATES:
         raise ModelError(
-            f"body '{name}' has {size} joint coordinates or links; beyond {MOST_COORDINATES} Bullet"
-            " silently drops values; split it into several bodies joined by weld loops"
+            f"body '{name}' has {size} joint coordinates or links, of which"
+            f" {sum(joint.kind == FIXED for joint in joints)} are on fixed joints; beyond"
+            f" {MOST_COORDINATES} Bullet silently drops values; split it into several bodies joined"
+            " by weld loops, or let bb.load read the file, which folds fixed links into others"
         )
     position, orientation = pybullet.getBasePositionAndOrientation(body_id, client)
     return RawBody(name, base.mass > 0.0, links, joints, matrix(orientation), np.array(position))

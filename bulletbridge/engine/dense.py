@@ -225,6 +225,21 @@ def correction_step(a: Arrays, f: Factors, rank: int) -> float:
 
 
 @helper
+def add_row_multipliers(f: Factors, rank: int, sign: float, y: Array, sums: Array) -> None:
+    """Add the multipliers of a whitened step whose coefficients in the kept rows are y, to sums.
+
+    sums (nc,) are of the rows without their scale; those that follow from others get none. y is
+    lost.
+    """
+    for i in range(rank - 1, -1, -1):
+        for k in range(i + 1, rank):
+            y[i] -= f.R[k, i] * y[k]
+        y[i] /= f.R[i, i]
+        n = f.rows[i].pivot
+        sums[n] += sign * f.rows[n].scale * y[i]
+
+
+@helper
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
     unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])

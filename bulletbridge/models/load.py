@@ -29,6 +29,7 @@ from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.folding import with_folded_names
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
@@ -175,7 +176,8 @@ def load(
         ids = load_bodies(spec, client)
         bodies = read_world(spec, ids, client)
         spec = without_chains(spec, bodies.mechanism)
-        mechanism = with_joint_properties(bodies.mechanism, spec.joints)
+        mechanism = with_folded_names(bodies.mechanism, spec.folded)
+        mechanism = with_joint_properties(mechanism, spec.joints)
         mechanism = with_forces(mechanism, spec.forces)
         if adjust is not None:
             mechanism = adjust(mechanism)

@@ -6,7 +6,7 @@ plastic impact between what is joined.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from bulletbridge.system.carrying import (
 )
 from bulletbridge.system.evaluation import Reaction, wrenches
 from bulletbridge.system.queries import QueriedState
-from bulletbridge.system.saved import Absent, KeptSet
+from bulletbridge.system.saved import Absent, KeptSet, thawed
 from bulletbridge.system.state import ASSEMBLED
 
 MOST_SETS = 32
@@ -272,12 +272,7 @@ class Reconfigurable(QueriedState):
         else:
             constraints = resolved(kept, known)
             full = self._rows_of(constraints)
-            encoded = replace(
-                kept.decision.encoded, motions=full.encoded.motions, users=full.encoded.users
-            )
-            for name in ("loops", "couplings", "terms"):
-                encoded = replace(encoded, **{name: getattr(encoded, name).copy()})
-            decision = replace(kept.decision, encoded=encoded)
+            decision = thawed(kept.decision, full.encoded)
             full.recall(kept.full)  # settings, by which the way to step is chosen
             one = ActiveSet(constraints, full, copy_of(full, decision), decision)
         one.full.recall(kept.full)

@@ -107,7 +107,7 @@ class ClosedState:
     def gravity(self, value: Sequence[float] | Array) -> None:
         if not are_numbers(value, (3,)):
             raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             solver.control[0]["gravity"] = value
 
     @property
@@ -155,9 +155,9 @@ class ClosedState:
     @property
     def status(self) -> Status:
         """How the last step went."""
-        c = self._solver.control[0]
+        c = self._stepped.control[0]
         return Status(
-            self._solver.encoded.nc,
+            self._stepped.encoded.nc,
             int(c["rank"]),
             float(c["margin"]),
             int(c["correction_passes"]),
@@ -344,8 +344,13 @@ class ClosedState:
         return pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
 
     @property
+    def _stepped(self) -> Solver:
+        """That of the last step."""
+        return self._solver
+
+    @property
     def _solvers(self) -> tuple[Solver, ...]:
-        """That of the rows as written, and that of those which are solved for."""
+        """That of the rows as written, and those that step."""
         return (self._full,) if self._full is self._solver else (self._full, self._solver)
 
     def rebase(self, mechanism: Mechanism) -> None:
@@ -360,7 +365,7 @@ class ClosedState:
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             solver.encoded.set_offset(name, offset)
 
     def set_state(

@@ -234,7 +234,7 @@ class System(WorldState):
     @dt.setter
     def dt(self, value: float) -> None:
         check_step(value)
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             solver.control[0]["dt"] = value
         if self._decision is not None:
             self._take_dampers()
@@ -354,7 +354,7 @@ class System(WorldState):
         ``semi_implicit_euler`` takes dampers so in any case.
         """
         at_end = springs or dampers
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             control = solver.control[0]
             control["implicit"] = springs
             control["integrator"] = COMPILED.get(chosen(self._given_integrator, at_end), EULER)
