@@ -40,7 +40,7 @@ def compare_model(
     """
     spec = model if isinstance(model, ModelSpec) else read_model(model)
     try:
-        loaded = load(spec, **options(plan, "projector"))
+        loaded = load(spec, "new", **options(plan, "projector"))
     except (LoopFileError, ModelError):
         raise
     except BulletBridgeError as error:

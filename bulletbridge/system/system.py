@@ -1,6 +1,5 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_spri
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.python_stepper import PythonStep
@@ -377,12 +376,10 @@ class System(WorldState):
             self._act_at_end(bool(control["implicit"]), damping > 1.0)
         elif damping * FAST > 2.0 and self.integrator in EXPLICIT and not control["controlled"]:
             said = fast_damper(self._solver) or "a damper between two links is strong"
-            warnings.warn(
+            warn_user(
                 f"{said}: {self.integrator} grows without bounds at this dt, of"
                 f" {2.0 * self.dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
-                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step",
-                BulletBridgeWarning,
-                stacklevel=4,
+                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step"
             )
 
     def step(self, write: bool = True) -> None:

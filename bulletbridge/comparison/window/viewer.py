@@ -114,7 +114,7 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
         BulletBridgeError: The model cannot be loaded, or a step failed.
     """
     require_display()
-    with load(model, **options(plan, "projector")) as loaded:
+    with load(model, "new", **options(plan, "projector")) as loaded:
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
         camera = find_camera(loaded.bodies, preview(system, plan))
