@@ -1,5 +1,6 @@
 """Options of a system, their validation, and the status of its last step."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
@@ -67,6 +68,14 @@ class World(Protocol):
 
     def check(self) -> None:
         """Raise WorldError if the bodies are not there any more; now and then, if they changed."""
+        ...
+
+    def look(self, acting: Callable[[], Array]) -> None:
+        """As ``check`` before a step, under this gravity; warn if others moved the bodies."""
+        ...
+
+    def accept(self) -> None:
+        """Take whatever is there as meant, until a state is written."""
         ...
 
     def check_properties(self) -> None:

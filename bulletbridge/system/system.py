@@ -390,9 +390,13 @@ class System(WorldState):
             StepError: The step could not be finished; the state before it was restored.
             WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
                 which is looked for now and then; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: The bodies were moved in the world by somebody else since they
+                were shown, or its gravity or friction was changed; said once, with what to call.
         """
         if write and self._world is not None:
-            self._world.check()
+            self._world.look(self._acting_gravity)
         if self._decision is None:
             self._trim()
         failure = self._one_step()
@@ -402,6 +406,9 @@ class System(WorldState):
             raise_failure(self._solver, failure, not (self._has_inequalities or self._python))
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
+
+    def _acting_gravity(self) -> Array:
+        return self.gravity
 
     def _one_step(self) -> int:
         """Advance by one step; the failure that stopped it, or DONE."""

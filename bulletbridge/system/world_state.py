@@ -110,6 +110,12 @@ class WorldState(InequalityState):
         self.write()
         return assembly
 
+    def _set(self, q: Array, v: Array, t: float) -> None:
+        """Take a state; what the world has meanwhile is no longer compared with what was shown."""
+        super()._set(q, v, t)
+        if self._world is not None:
+            self._world.accept()
+
     def _take(self, chosen: ActiveSet) -> None:
         """Go on with other constraints, and show the state."""
         if self.world is not None:
