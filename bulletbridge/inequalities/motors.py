@@ -35,6 +35,8 @@ class Motors:
         on: Numbers of those that have a force.
     """
 
+    __slots__ = "_axes", "_index", "_mechanism", "_turning", "exerted", "on", "records"
+
     def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
         self._mechanism = mechanism
         joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}

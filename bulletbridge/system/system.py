@@ -106,9 +106,6 @@ class System(WorldState):
 
     Copies and pickles are the same system at the same state, without a world; see ``save``.
 
-    Attributes:
-        motors: Motors of the joints, all off at first.
-
     Raises:
         ModelError: A constraint names what does not exist, or a number is impossible.
     """
@@ -264,7 +261,7 @@ class System(WorldState):
             remembered = self.world.save()
         parts = self._save_parts()
         parts["python"] = None if self._python is None else self._python.memory()
-        here = self.q, self.v, self.t, self._made_of(), self._plain_options()
+        here = self._q, self._v, self.t, self._made_of(), self._plain_options()
         return SavedState(*here, self._save_sets(), parts, remembered)
 
     def restore(self, state: SavedState, write: bool = True) -> None:
@@ -434,7 +431,7 @@ class System(WorldState):
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
         if self._python is None and not (self._has_inequalities or self._is_at_limit):
-            q, v, t = self.q, self.v, self.t
+            q, v, t = self._q, self._v, self.t
             failure = self._solver.roll(steps, every, table)
             while failure and self._reconsider(failure):
                 self._solver.put(q, v, t)

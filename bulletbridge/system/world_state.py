@@ -91,7 +91,7 @@ class WorldState(InequalityState):
                 raise
             free = np.zeros(self.mechanism.nv, bool)
             self._assemble(q, free, v, free)
-            impulses = self._filter(self.q, self.v, sticking, tuple(open))
+            impulses = self._filter(self._q, self._v, sticking, tuple(open))
         if write:
             self._world.write(self._solver.q, self._solver.v)
         return impulses

@@ -215,7 +215,7 @@ def _play(
         if sliders.apply(system) and native is not None:
             native.drive(sliders.torques, system.gravity)
         system.rollout(steps)
-        states = [(system.q, system.v, system.t)]
+        states: list[tuple[Array, Array, float]] = [(system.q, system.v, system.t)]
         if native is not None:
             for _ in range(steps):
                 native.advance()
