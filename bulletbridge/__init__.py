@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bulletbridge.comparison.plot import plot
     from bulletbridge.drop_in.client import BulletClient
     from bulletbridge.models.attach import attach
+    from bulletbridge.models.bundled import models_folder
     from bulletbridge.models.load import load
     from bulletbridge.studies.figures import plot_study
     from bulletbridge.studies.journal import read_study
@@ -80,6 +81,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_kinematics",
     "load",
+    "models_folder",
     "multipliers",
     "plant_of",
     "plot",
@@ -95,6 +97,7 @@ NEEDING_PYBULLET = {
     "ModelRun": "studies.measures",
     "attach": "models.attach",
     "load": "models.load",
+    "models_folder": "models.bundled",
     "plot": "comparison.plot",
     "plot_study": "studies.figures",
     "read_study": "studies.journal",
