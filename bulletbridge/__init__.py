@@ -31,6 +31,7 @@ from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 
 if TYPE_CHECKING:
+    from bulletbridge.comparison.film import record
     from bulletbridge.comparison.plot import plot
     from bulletbridge.drop_in.client import BulletClient
     from bulletbridge.models.attach import attach
@@ -87,6 +88,7 @@ __all__ = [
     "plot",
     "plot_study",
     "read_study",
+    "record",
     "rollout",
     "sliding",
     "sweep",
@@ -100,6 +102,7 @@ NEEDING_PYBULLET = {
     "models_folder": "models.bundled",
     "plot": "comparison.plot",
     "plot_study": "studies.figures",
+    "record": "comparison.film",
     "read_study": "studies.journal",
     "sweep": "studies.run",
 }

@@ -122,6 +122,13 @@ def compare(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
     ] = None,
+    video: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a film of ours beside Bullet's, .gif, or .mp4 with the extra video.",
+        ),
+    ] = None,
     gui: Annotated[
         bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
     ] = False,
@@ -146,6 +153,12 @@ def compare(
     for spec in specs:
         tell_notes(spec.path, spec.notes)
     require_places(json_file, report)
+    if video is not None:
+        from bulletbridge.comparison.film import require_film
+
+        require_film(video)
+        if len(specs) > 1:
+            raise ModelError("a film shows one model; give one, or leave --video out")
     if gui:
         from bulletbridge.comparison.window.viewer import require_display, view
 
@@ -165,9 +178,16 @@ def compare(
 
             progress.add_task("report", total=None)
             page = write_report(runs, comparison, plan, report)
+        if video is not None:
+            from bulletbridge.comparison.compare import film_of
+
+            progress.add_task("video", total=None)
+            film_of(runs[0], video)
     deliver(json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console()))
     if page is not None:
         print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
+    if video is not None:
+        print(f"video: {video}", file=sys.stderr if json_file == "-" else sys.stdout)
     raise typer.Exit(worst(runs))
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
 import pybullet
 from typing_extensions import Unpack
 
@@ -96,8 +95,7 @@ def play(system: bb.System, duration: float, gui: bool) -> Recording:
     for _ in range(round(duration / system.dt)):
         parts.append(watch.step(system))
         time.sleep(max(0.0, system.t - start - (time.perf_counter() - begun)))
-    columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
-    return Recording(system.mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
+    return Recording.joined(parts)
 
 
 def watching(system: bb.System) -> Watch:

@@ -83,7 +83,7 @@ def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
 
     Bullet tells the extent of collision shapes only, so rough pictures find out what is visible.
     """
-    centres = np.concatenate([_centres(bodies, q) for q in states])
+    centres = np.concatenate([link_centres(bodies, q) for q in states])
     middle = centres.mean(axis=0)
     spread = max(float(np.linalg.norm(centres - middle, axis=1).max()), 0.05)
     camera = Camera(middle, _direction(centres - middle), 8.0 * spread)
@@ -106,9 +106,10 @@ def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
     return camera
 
 
-def _centres(bodies: BulletBodies, q: Array) -> Array:
-    """Centres of mass (n, 3) of the links at a configuration."""
-    bodies.write(q, np.zeros(bodies.mechanism.nv))
+def link_centres(bodies: BulletBodies, q: Array | None = None) -> Array:
+    """Centres of mass (n, 3) of the links, as shown or at a configuration, which is shown then."""
+    if q is not None:
+        bodies.write(q, np.zeros(bodies.mechanism.nv))
     client = bodies.client
     found: list[Sequence[float]] = []
     for body in bodies.body_ids.values():

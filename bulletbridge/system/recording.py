@@ -1,5 +1,6 @@
 """Recordings: states and figures of a run, step by step."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,12 @@ class Recording:
         """How many states of what, and when."""
         when = f", t = {self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else ""
         return f"<Recording: {len(self.t)} states of {len(self.mechanism.joints)} joints{when}>"
+
+    @classmethod
+    def joined(cls, parts: Sequence["Recording"]) -> "Recording":
+        """One recording of several that follow each other."""
+        columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
+        return cls(parts[0].mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
 
     def position(self, joint: str) -> Array:
         """Position of a joint over time: (n,), or (n, k) for spherical and free joints.

@@ -448,6 +448,12 @@ class System(WorldState):
                 table[(n + 1) // every - 1] = [*self._solver.state, s.rank, s.margin, s.passes]
         return from_table(self.mechanism, table)
 
+    def recorded(self) -> Recording:
+        """The state that the last step ended in, as a recording of one."""
+        s = self.status
+        row = np.array([[*self._solver.state, s.rank, s.margin, s.passes]])
+        return from_table(self.mechanism, row)
+
     def compiled(self) -> tuple[Solver, Decision]:
         """What steps without Python, and its rank.
 
