@@ -26,6 +26,7 @@ from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
@@ -66,6 +67,7 @@ __all__ = [
     "PartTracking",
     "PointOnMesh",
     "Polynomial",
+    "Recording",
     "Regulation",
     "Rows",
     "SavedState",
