@@ -17,6 +17,7 @@ from bulletbridge.comparison.pictures import (
     find_camera,
     link_centres,
     take,
+    view_of,
 )
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.models.bodies import load_bodies
@@ -35,8 +36,6 @@ MAGNIFIED, MOST_MAGNIFIED = 0.2, 1e6
 """Length of the largest gap in a film, in heights of the picture, and by how much it is drawn
 longer at most, so that round-off stays invisible."""
 GAP_COLOUR, PIN_COLOUR, INK = (210, 25, 50), (255, 255, 255), (30, 30, 30)
-FAR = 3.0
-"""A mechanism that travels by more than so many of its sizes is followed by the camera."""
 COLOURS = 128
 """Of a gif."""
 
@@ -92,15 +91,15 @@ def film(path: Path, spec: ModelSpec, system: System, sides: Sequence[Side]) -> 
         times = np.arange(0.0, ends + 1e-9, 1.0 / FRAMES_PER_SECOND)
         states = [_at(side, times) for side in sides]
         finite = [q[np.isfinite(q).all(axis=1)] for q in states]
-        camera, centre = _camera(bodies, finite[0])
+        view = view_of(bodies, finite[0])
         gaps = [_gaps(system, q, times) for q in states]
-        scale = _magnification(gaps, camera)
+        scale = _magnification(gaps, view.camera)
 
         def frames() -> Generator[np.ndarray]:
             for n, t in enumerate(times):
                 panels = list[np.ndarray]()
                 for side, q, g in zip(sides, states, gaps, strict=True):
-                    here = _follow(camera, centre, bodies, q[n])
+                    here = view.show(bodies, q[n])
                     picture = take(here, bodies.client, SIZE)[0]
                     panels.append(_annotate(picture, here, side.title, float(t), g[n], scale))
                 yield np.concatenate(panels, axis=1)
@@ -166,26 +165,6 @@ def record(
 def _at(side: Side, times: Array) -> Array:
     """The states (n, nq) nearest to some times."""
     return side.q[np.abs(side.t[:, None] - times).argmin(axis=0)]
-
-
-def _camera(bodies: BulletBodies, q: Array) -> tuple[Camera, Array | None]:
-    """A camera for a run, and, if it has to follow, the middle (3,) of the links at the start."""
-    shown = [q[int(k)] for k in np.linspace(0, len(q) - 1, 12)]
-    clouds = [link_centres(bodies, state) for state in shown]
-    middles = np.array([cloud.mean(axis=0) for cloud in clouds])
-    size = float(np.linalg.norm(clouds[0] - middles[0], axis=1).max())
-    if float(np.ptp(middles, axis=0).max()) < FAR * max(size, 0.05):
-        return find_camera(bodies, shown), None
-    near = find_camera(bodies, shown[:1])
-    return replace(near, distance=1.5 * near.distance), middles[0]
-
-
-def _follow(camera: Camera, centre: Array | None, bodies: BulletBodies, q: Array) -> Camera:
-    """The camera at a configuration, which Bullet is shown."""
-    if not np.isfinite(q).all():
-        return camera
-    now = link_centres(bodies, q).mean(axis=0)
-    return camera if centre is None else replace(camera, target=camera.target + now - centre)
 
 
 Gaps = dict[str, tuple[Array, Array]]
