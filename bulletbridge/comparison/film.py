@@ -91,7 +91,7 @@ def film(path: Path, spec: ModelSpec, system: System, sides: Sequence[Side]) -> 
         times = np.arange(0.0, ends + 1e-9, 1.0 / FRAMES_PER_SECOND)
         states = [_at(side, times) for side in sides]
         finite = [q[np.isfinite(q).all(axis=1)] for q in states]
-        view = view_of(bodies, finite[0])
+        view = view_of(bodies, list(finite[0]))
         gaps = [_gaps(system, q, times) for q in states]
         scale = _magnification(gaps, view.camera)
 
