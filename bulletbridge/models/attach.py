@@ -30,7 +30,9 @@ def attach(
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
 
     Gravity, step and the state are Bullet's of this moment. ``system.step()`` takes the place of
-    ``stepSimulation`` for these bodies and shows them in Bullet.
+    ``stepSimulation`` for these bodies and shows them in Bullet. Motors and torques that Bullet is
+    told do nothing to them, and Bullet does not tell of these: use ``system.motors`` and
+    ``system.tau``, or ``BulletClient``, which follows such calls.
 
     Args:
         bodies: Body ids, one or several; a mapping gives the names that several go by.
