@@ -1,6 +1,5 @@
 """Has Bullet what the user meant, and was it read right? No calls into Bullet."""
 
-import warnings
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -8,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from bulletbridge.bullet.tree import RawBody, RawLink
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.mechanism.dynamics import mass_matrix
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.kinematics import kinematics
@@ -178,12 +177,10 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         if np.abs(J - found.J).max() > FILE_RTOL * size:
             changes.append(f"link '{link.name}' from {entries(found.J)} to {entries(J)}")
     if changes:
-        warnings.warn(
+        warn_user(
             f"body '{robot.name}': Bullet does not use the inertia of {path.name}"
             f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes)}. Load it with"
-            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself",
-            BulletBridgeWarning,
-            stacklevel=3,
+            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself"
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.friction import ROUND, ellipse
-from bulletbridge.errors import WorldError
+from bulletbridge.errors import WorldError, warn_user
 from bulletbridge.mechanism.records import CONTACT_POINT, STICKING_POINT
 from bulletbridge.numerics.records import Packing, Vector
 
@@ -147,10 +147,29 @@ class ContactReader:
         self.scales: dict[tuple[int, int], Vector] = {}
         self.places: list[ContactPlace] = []
         self._pairs: dict[Key, Pair | None] = {}
+        self._told = False
 
     def forget(self) -> None:
         """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
         self._pairs.clear()
+
+    def tell_changes(self) -> None:
+        """Warn once if ``changeDynamics`` has changed how bodies that were in contact rub.
+
+        Contacts with bodies that are gone are forgotten.
+        """
+        for key, pair in list(self._pairs.items()):
+            try:
+                now = self._pair(*key)
+            except pybullet.error:
+                del self._pairs[key]
+                continue
+            if now != pair and not self._told:
+                self._told = True
+                warn_user(
+                    f"changeDynamics has changed friction or restitution of body {key[0]} or"
+                    f" {key[1]} since they met; system.read() takes that over"
+                )
 
     def read(self) -> np.ndarray:
         """Contact points (n,) after a collision detection, of dtype ``CONTACT_POINT``.

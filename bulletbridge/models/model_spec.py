@@ -96,7 +96,7 @@ class ModelSpec:
         bodies: Robots.
         constraints: Loops.
         actuated: Joints with a drive; all others are passive.
-        gravity: [m/s²]
+        gravity: [m/s²]; None where the file says nothing.
         start_q, start_v: Coordinates held at the start by joint name; others are assembled.
         start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
@@ -113,7 +113,7 @@ class ModelSpec:
     bodies: tuple[BodySpec, ...]
     constraints: tuple[FileConstraint, ...]
     actuated: tuple[str, ...] = ()
-    gravity: Triple = EARTH
+    gravity: Triple | None = None
     start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
     start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
     forces: tuple[JointForce, ...] = ()
@@ -124,6 +124,11 @@ class ModelSpec:
     joints: dict[str, JointProperties] = field(default_factory=lambda: {})
     folded: dict[str, Frame] = field(default_factory=lambda: {}, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def own_gravity(self) -> Triple:
+        """Gravity in a world of its own [m/s²]: Earth's where the file says nothing."""
+        return EARTH if self.gravity is None else self.gravity
 
 
 def pybullet_data_folder() -> Path:

@@ -37,11 +37,7 @@ NEED_EULER = (
 
 
 class InequalityState(HoldingState):
-    """A closed state with motors, joint friction, limits, contacts and force limits.
-
-    Attributes:
-        motors: Motors of the joints, all off at first but those of loop joints, and friction.
-    """
+    """A closed state with motors, joint friction, limits, contacts and force limits."""
 
     _python: Adaptive | PythonStep | None
     _given_integrator: Integrator | None
@@ -66,7 +62,7 @@ class InequalityState(HoldingState):
         self._inequalities = inequality_constraints_of(self.mechanism, self.constraints)
         self._written = self._inequalities.force_limited.loops.copy()
         self._always_inequalities = contacts or self._inequalities.any or limits == "always"
-        self.motors = Motors(self.mechanism, self._inequalities.loop_axes)
+        self._motors = Motors(self.mechanism, self._inequalities.loop_axes)
         force_limited, axis_rows = (
             self._inequalities.force_limited,
             self._inequalities.loop_axes.encoded,
@@ -83,6 +79,11 @@ class InequalityState(HoldingState):
         self._inequality_stepper: InequalityStepper | None = None
         self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
+
+    @property
+    def motors(self) -> Motors:
+        """Motors of the joints, all off at first but those of loop joints, and friction."""
+        return self._motors
 
     @property
     def world(self) -> World | None:

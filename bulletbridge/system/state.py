@@ -39,10 +39,11 @@ from bulletbridge.system.assembly import (
     put_values,
     round_off,
 )
+from bulletbridge.system.by_joint import ByJoint, by_joint
 from bulletbridge.system.evaluation import (
     require_lengths,
 )
-from bulletbridge.system.options import Status
+from bulletbridge.system.options import Status, how_to_set
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
@@ -72,8 +73,8 @@ class ClosedState:
         allow_structure: bool,
         tolerances: Tolerances,
     ) -> None:
-        self.mechanism, self.constraints = mechanism, tuple(constraints)
-        self.tolerances, self._allow_structure = tolerances, allow_structure
+        self._mechanism, self._constraints = mechanism, tuple(constraints)
+        self._tolerances, self._allow_structure = tolerances, allow_structure
         require_names(self.constraints)
         encoded = encode_closed(mechanism, self.constraints)
         self._full = Solver(mechanism, encoded, tolerances)
@@ -83,14 +84,48 @@ class ClosedState:
             if joint.kind in ("spherical", "free"):
                 self._full.q[joint.q.stop - 1] = 1.0
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what can be set.
+
+        Raises:
+            ModelError: It cannot; the message says what is done instead.
+        """
+        kind = getattr(type(self), name, None)
+        if not (name.startswith("_") or (isinstance(kind, property) and kind.fset)):
+            raise ModelError(how_to_set(type(self), name))
+        object.__setattr__(self, name, value)
+
     @property
-    def q(self) -> Array:
-        """Configuration (nq,), a copy."""
+    def mechanism(self) -> Mechanism:
+        """The tree."""
+        return self._mechanism
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What closes its loops now; see ``connect`` and ``disconnect``."""
+        return self._constraints
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """Thresholds of the solver."""
+        return self._tolerances
+
+    @property
+    def q(self) -> ByJoint:
+        """Configuration (nq,), a copy; also by joint, as ``q["crank"]``."""
+        return by_joint(self._q, self._mechanism, "q")
+
+    @property
+    def v(self) -> ByJoint:
+        """Velocity (nv,), a copy; also by joint."""
+        return by_joint(self._v, self._mechanism, "v")
+
+    @property
+    def _q(self) -> Array:
         return self._solver.q.copy()
 
     @property
-    def v(self) -> Array:
-        """Velocity (nv,), a copy."""
+    def _v(self) -> Array:
         return self._solver.v.copy()
 
     @property
@@ -111,9 +146,12 @@ class ClosedState:
             solver.control[0]["gravity"] = value
 
     @property
-    def tau(self) -> Array:
-        """Forces (nv,) on the rates, in place: they act until they are changed [N m or N]."""
-        return self._solver.tau[0]
+    def tau(self) -> ByJoint:
+        """Forces (nv,) on the rates, in place: they act until they are changed [N m or N].
+
+        They go by number or by joint: ``system.tau["crank"] = 2.0``.
+        """
+        return by_joint(self._solver.tau[0], self._mechanism, "tau")
 
     @tau.setter
     def tau(self, forces: ArrayLike | Values) -> None:
@@ -189,7 +227,7 @@ class ClosedState:
         Warns:
             BulletBridgeWarning: The integrator that was given cannot follow a damper.
         """
-        start, speed = self.q, np.zeros(self.mechanism.nv)
+        start, speed = self._q, np.zeros(self.mechanism.nv)
         check_finite(start)
         put_values(self.mechanism, guess or {}, start, "q")
         held = put_values(self.mechanism, q or {}, start, "q")
@@ -198,7 +236,7 @@ class ClosedState:
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded."""
-        before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
+        before, t, solver, decision, iterations = self._q, self.t, self._solver, self._decision, 0
         if decision is None:
             solver, decision, start, iterations = self._decide(self._full, start, held)
         found, more = self._close(solver, decision, start, held)
@@ -249,7 +287,7 @@ class ClosedState:
                 return False
         elif not before.is_held:
             return False
-        q, v, t = self.q, self.v, self.t
+        q, v, t = self._q, self._v, self.t
         full = self._full
         start, whole = Start(q, self._is_exact(full, q)), before.whole | {name} - {""}
         decision = decide(self.mechanism, full.encoded, start, t, self.tolerances, whole)
@@ -358,7 +396,7 @@ class ClosedState:
 
         Frames of loops are where their constraints say, on those links; the state is not touched.
         """
-        self.mechanism = mechanism
+        self._mechanism = mechanism
         for solver in self._solvers:
             encode_places(solver.encoded, mechanism, self.constraints)
             solver.rebase(mechanism)
@@ -381,8 +419,8 @@ class ClosedState:
             ModelError: A number is not finite or there are too few.
             AssemblyError: The loops are open there; call ``assemble`` first.
         """
-        new_q = self.q if q is None else array_of("q", q)
-        new_v = self.v if v is None else array_of("v", v)
+        new_q = self._q if q is None else array_of("q", q)
+        new_v = self._v if v is None else array_of("v", v)
         if new_q.shape != (self.mechanism.nq,) or new_v.shape != (self.mechanism.nv,):
             raise ModelError(
                 f"a state of this mechanism has {self.mechanism.nq} positions and "
@@ -411,9 +449,9 @@ class ClosedState:
 
     def _trim(self) -> None:
         """Assemble a state that is closed already, as after loading a model in a closed pose."""
-        require_closed(self._full, self.q, self.t, ASSEMBLED)
+        require_closed(self._full, self._q, self.t, ASSEMBLED)
         free = np.zeros(self.mechanism.nv, bool)
-        self._assemble(self.q, free, self.v, free)
+        self._assemble(self._q, free, self._v, free)
 
     @property
     def closing_allowance(self) -> float:
