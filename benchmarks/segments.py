@@ -80,7 +80,7 @@ def run(segments: int, integrator: str, dt: float, duration: float = PERIOD) -> 
     """Drive the chain, the torque held at what it is at the middle of each step."""
     how = Flexibility("beam", segments, EI_z=EI, direction=(LENGTH, 0.0, 0.0))
     with quiet_bullet(), tempfile.TemporaryDirectory() as folder:
-        made = make_flexible(write_beam(Path(folder)), how)
+        made = make_flexible(write_beam(Path(folder)), how, Path(folder, "flexible.urdf"))
         spec = replace(read_loops(made.loops), gravity=(0.0, 0.0, 0.0))
         options = {"integrator": integrator, "dt": dt}
         with bb.load(spec, **options) as model:  # type: ignore[arg-type]

@@ -26,14 +26,17 @@ from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 
 if TYPE_CHECKING:
+    from bulletbridge.comparison.film import record
     from bulletbridge.comparison.plot import plot
     from bulletbridge.drop_in.client import BulletClient
     from bulletbridge.models.attach import attach
+    from bulletbridge.models.bundled import models_folder
     from bulletbridge.models.load import load
     from bulletbridge.studies.figures import plot_study
     from bulletbridge.studies.journal import read_study
@@ -64,6 +67,7 @@ __all__ = [
     "PartTracking",
     "PointOnMesh",
     "Polynomial",
+    "Recording",
     "Regulation",
     "Rows",
     "SavedState",
@@ -80,11 +84,13 @@ __all__ = [
     "inverse_dynamics",
     "inverse_kinematics",
     "load",
+    "models_folder",
     "multipliers",
     "plant_of",
     "plot",
     "plot_study",
     "read_study",
+    "record",
     "rollout",
     "sliding",
     "sweep",
@@ -95,8 +101,10 @@ NEEDING_PYBULLET = {
     "ModelRun": "studies.measures",
     "attach": "models.attach",
     "load": "models.load",
+    "models_folder": "models.bundled",
     "plot": "comparison.plot",
     "plot_study": "studies.figures",
+    "record": "comparison.film",
     "read_study": "studies.journal",
     "sweep": "studies.run",
 }

@@ -1,4 +1,4 @@
-"""The command line: compare, run, inspect, models, inertia, flexible, bench, sweep, demo.
+"""The command line: compare, run, inspect, models, inertia, flexible, bench, sweep, doctor, demo.
 
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
@@ -31,6 +31,7 @@ app = typer.Typer(
     help="Exact closed loops for URDF robots in PyBullet.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # brackets are units, and shown
     pretty_exceptions_enable=False,
 )
 
@@ -58,7 +59,7 @@ class ModeName(str, Enum):
     native = "native"
 
 
-Dt = Annotated[float, typer.Option("--dt", help="Step [s].")]
+Dt = Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")]
 Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
 Model = Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")]
 FixedBase = Annotated[
@@ -91,7 +92,7 @@ def options(
     """Exact closed loops for URDF robots in PyBullet."""
 
 
-@app.command()
+@app.command(short_help="Our solver beside Bullet's own, in figures.")
 def compare(
     models: Annotated[list[str], typer.Argument(help="Bundled names or paths of robots' files.")],
     dt: Dt = 1 / 240,
@@ -121,6 +122,13 @@ def compare(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
     ] = None,
+    video: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a film of ours beside Bullet's, .gif, or .mp4 with the extra video.",
+        ),
+    ] = None,
     gui: Annotated[
         bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
     ] = False,
@@ -145,6 +153,12 @@ def compare(
     for spec in specs:
         tell_notes(spec.path, spec.notes)
     require_places(json_file, report)
+    if video is not None:
+        from bulletbridge.comparison.film import require_film
+
+        require_film(video)
+        if len(specs) > 1:
+            raise ModelError("a film shows one model; give one, or leave --video out")
     if gui:
         from bulletbridge.comparison.window.viewer import require_display, view
 
@@ -164,13 +178,24 @@ def compare(
 
             progress.add_task("report", total=None)
             page = write_report(runs, comparison, plan, report)
+        if video is not None:
+            from bulletbridge.comparison.compare import film_of
+
+            progress.add_task("video", total=None)
+            film_of(runs[0], video)
     deliver(json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console()))
     if page is not None:
         print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
+    if video is not None:
+        print(f"video: {video}", file=sys.stderr if json_file == "-" else sys.stdout)
     raise typer.Exit(worst(runs))
 
 
-@app.command("run", context_settings={"allow_interspersed_args": False})
+@app.command(
+    "run",
+    short_help="Run a PyBullet script on our solver.",
+    context_settings={"allow_interspersed_args": False},
+)
 def run_a_script(
     script: Annotated[str, typer.Argument(help="A Python file, unmodified.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own.")] = None,
@@ -233,7 +258,7 @@ def run_a_script(
     return lambda: run_alone(how, json_file, deliver if watched else None, save_loops)
 
 
-@app.command()
+@app.command(short_help="Describe a model: loops, rank, mobility.")
 def inspect(
     model: Model,
     json_file: JsonFile = None,
@@ -250,16 +275,19 @@ def inspect(
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
 
-@app.command()
+@app.command(short_help="List the bundled models.")
 def models() -> None:
-    """List the bundled models."""
-    from bulletbridge.models.bundled import bundled, examples
+    """List the bundled models, what each is, and the folder they are in."""
+    from bulletbridge.models.bundled import about, bundled, examples, models_folder
 
-    for name, path in sorted((bundled() | examples()).items()):
-        print(f"{name:20} {path}")
+    found = sorted((bundled() | examples()).items())
+    width = max(len(name) for name, _ in found)
+    for name, path in found:
+        print(f"{name:{width}}  {about(path)}")
+    print(f"\nin {models_folder()}, which bulletbridge.models_folder() gives")
 
 
-@app.command()
+@app.command(short_help="Write a model in another format.")
 def convert(
     model: Model,
     output: Annotated[
@@ -285,11 +313,31 @@ def convert(
         print(file)
 
 
-for command in (inertia, flexible, bench, sweep):
-    app.command()(command)
+@app.command(short_help="What is installed, and what is missing.")
+def doctor(
+    window: Annotated[
+        bool, typer.Option("--window", help="Open Bullet's window for a moment, to try OpenGL.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Tell versions, processor, compiled kernels, display, and what is missing for what."""
+    from bulletbridge.doctor import examine, lines_of
+
+    require_places(json_file, None)
+    report = examine(window)
+    deliver(json_file, report.to_dict(), lambda: print("\n".join(lines_of(report))))
 
 
-@app.command()
+for command, said in (
+    (inertia, "Compute missing inertias of a URDF."),
+    (flexible, "Make a link of a URDF bend."),
+    (bench, "Measure beside other simulators."),
+    (sweep, "Run a model for many parameters."),
+):
+    app.command(short_help=said)(command)
+
+
+@app.command(short_help="Watch a model under both solvers.")
 def demo(
     name: Model, dt: Dt = 1 / 240, duration: Duration = 10.0, fixed_base: FixedBase = None
 ) -> Callable[[], int] | None:

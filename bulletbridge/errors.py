@@ -1,5 +1,12 @@
 """One tree of errors. Each message says what, how much, the limit, and what to try."""
 
+import inspect
+import os
+import warnings
+from pathlib import Path
+
+PACKAGE = str(Path(__file__).parent) + os.sep
+
 
 class BulletBridgeError(Exception):
     """Base of everything this package raises on purpose."""
@@ -51,3 +58,11 @@ class InfeasibleError(BulletBridgeError):
 
 class BulletBridgeWarning(UserWarning):
     """Something that Bullet does behind the user's back and that changes results."""
+
+
+def warn_user(message: str) -> None:
+    """Warn about the line of the user's program that led here."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, BulletBridgeWarning, stacklevel=depth + 1)

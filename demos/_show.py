@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.comparison.pictures import find_camera
+from bulletbridge.comparison.pictures import find_camera, link_centres
 from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
 from bulletbridge.comparison.window.viewer import look
@@ -21,6 +21,7 @@ from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.system.recording import Recording
 
+NEAR = 0.1  # lengths of the mechanism that it may move before the camera goes along
 PANEL = 4.0  # widths of the mechanism across a window of which the panel covers half
 
 
@@ -35,16 +36,35 @@ class Watch:
         assert isinstance(system.world, BulletBodies)
         look(client, find_camera(system.world, [system.q]), PANEL)
         system.write()
+        self.centre = link_centres(system.world).mean(axis=0)
 
     def step(self, system: bb.System) -> Recording:
         """One step with the sliders as they are, and what is asked for drawn."""
         self.moved |= self.sliders.apply(system)
         recording = system.run(system.dt)
+        self.follow(system)
         if not self.wrenches.on:
             self.overlay.clear()
         elif self.overlay.due:
             self.overlay.update(marks_of(system))
         return recording
+
+    def follow(self, system: bb.System) -> None:
+        """Move the window's camera along with a mechanism that goes away, as it is turned now."""
+        assert isinstance(system.world, BulletBodies)
+        client = system.world.client
+        centre = link_centres(system.world).mean(axis=0)
+        if float(np.linalg.norm(centre - self.centre)) < NEAR * system.encoded.length:
+            return
+        *_, yaw, pitch, distance, target = pybullet.getDebugVisualizerCamera(client)
+        pybullet.resetDebugVisualizerCamera(
+            distance,
+            yaw,
+            pitch,
+            np.add(target, centre - self.centre).tolist(),
+            physicsClientId=client,
+        )
+        self.centre = centre
 
 
 WATCHED: dict[int, tuple[str, Watch | None]] = {}
@@ -96,8 +116,7 @@ def play(system: bb.System, duration: float, gui: bool) -> Recording:
     for _ in range(round(duration / system.dt)):
         parts.append(watch.step(system))
         time.sleep(max(0.0, system.t - start - (time.perf_counter() - begun)))
-    columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
-    return Recording(system.mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
+    return Recording.joined(parts)
 
 
 def watching(system: bb.System) -> Watch:

@@ -70,7 +70,8 @@ def seen_by_bullet(system: bb.System, arm: str, body: int, client: int) -> Array
     move, turn = map(np.array, pybullet.calculateJacobian(body, 6, TIP, q, rest, rest, client))
     side = np.diag([-1.0, -1.0, 1.0]) if arm == "right" else np.eye(3)  # its base is turned round
     rows = np.vstack([side @ turn, side @ move])
-    tip = np.linalg.lstsq(rows.T, system.tau[part] - needed)[0]
+    missing: Array = system.tau[part] - needed
+    tip = np.linalg.lstsq(rows.T, missing)[0]
     lever = axes(system) @ ENDS[arm]
     return np.array([*(tip[:3] + np.cross(lever, tip[3:])), *tip[3:]])
 

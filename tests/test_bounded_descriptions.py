@@ -24,7 +24,7 @@ NAN = float("nan")
         (lambda m: m.set("j0", force=-1.0), "a force that is not negative"),
         (lambda m: m.set("j0", force=NAN), "a force that is not negative"),
         (lambda m: m.set("j0", force=np.inf), "a force that is not negative"),
-        (lambda m: m.set("j0", force=1.0, fastest=0.0), "motor of 'j0'"),
+        (lambda m: m.set("j0", force=1.0, max_velocity=0.0), "motor of 'j0'"),
         (lambda m: m.set("j9", force=1.0), "unknown joint 'j9'; did you mean"),
         (lambda m: m.off("j9"), "unknown joint 'j9'"),
         (lambda m: m.set_friction("j0", -0.1), "friction of 'j0' is -0.1"),

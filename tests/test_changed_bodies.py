@@ -1,5 +1,7 @@
 """Bodies that change after they were read, and what is no body: said, not crashed or ignored."""
 
+import warnings
+
 import numpy as np
 import pybullet
 import pytest
@@ -10,6 +12,7 @@ from bulletbridge.bullet.state import LOOKS
 from bulletbridge.errors import ModelError, UnsupportedError, WorldError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import empty_mechanism
+from bulletbridge.models.bundled import find
 from bulletbridge.system.options import COMPILED
 from bulletbridge.system.system import System
 
@@ -83,3 +86,118 @@ def test_a_mechanism_without_joints_stands_still_under_every_formulation(formula
     system = System(empty_mechanism(), formulation=formulation, dt=0.01)
     system.step()
     assert np.isclose(system.t, 0.01)
+
+
+def told_by_steps(system, steps=1):
+    """What steps warn of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(steps):
+            system.step()
+    assert all(warning.filename == __file__ for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+MOVED = {
+    "stepSimulation": lambda body, client: pybullet.stepSimulation(client),
+    "resetJointState": lambda body, client: pybullet.resetJointState(
+        body, 0, 0.5, physicsClientId=client
+    ),
+    "a motor and stepSimulation": lambda body, client: (
+        pybullet.setJointMotorControl2(
+            body, 0, pybullet.VELOCITY_CONTROL, targetVelocity=1.0, physicsClientId=client
+        ),
+        pybullet.stepSimulation(client),
+    ),
+}
+
+
+@pytest.mark.parametrize("call", MOVED)
+@pytest.mark.parametrize("model", ["four_bar", "space_arm"])
+def test_a_step_after_others_moved_the_bodies_says_once_what_to_call(call, model):
+    with bb.load(model) as loaded:
+        system, body = loaded.system, next(iter(loaded.ids.values()))
+        assert told_by_steps(system, 3) == []
+        MOVED[call](body, loaded.client)
+        (said,) = told_by_steps(system)
+        assert "step() takes the place of stepSimulation" in said
+        assert "system.motors.set(...)" in said and "system.read()" in said
+        MOVED[call](body, loaded.client)
+        assert told_by_steps(system) == []
+
+
+def test_what_was_read_set_or_rolled_is_no_surprise():
+    with bb.load("four_bar") as loaded:
+        system, body, client = loaded.system, next(iter(loaded.ids.values())), loaded.client
+        q, v = system.q, system.v
+        system.run(0.1)
+        pybullet.resetJointStatesMultiDof(
+            body, [0, 1, 2], [[x] for x in q], [[x] for x in v], physicsClientId=client
+        )
+        system.read()
+        assert told_by_steps(system) == []
+        pybullet.resetJointState(body, 0, 0.5, physicsClientId=client)
+        system.set_state(q, v)
+        assert told_by_steps(system) == []
+        system.rollout(5)
+        assert told_by_steps(system, 2) == []
+        saved = system.save()
+        system.step()
+        system.restore(saved)
+        assert told_by_steps(system, 2 * LOOKS) == []
+
+
+@pytest.mark.parametrize("joint, within", [(0, 1), (2, LOOKS)])
+def test_a_second_body_that_was_moved_is_found(joint, within):
+    """At once by its first joint, which all of Bullet's steps move, else by one of the next."""
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        pybullet.setGravity(0, 0, -9.81, client)
+        urdf = str(find("four_bar").with_name("four_bar.urdf"))
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        first, second = (
+            pybullet.loadURDF(urdf, useFixedBase=True, flags=flags, physicsClientId=client)
+            for _ in range(2)
+        )
+        system = bb.attach([first, second], [], client)
+        assert told_by_steps(system) == []
+        pybullet.resetJointState(second, joint, 0.5, physicsClientId=client)
+        found = told_by_steps(system, within)
+        # a joint that is not the first is shown anew by the next step, unless that one looks
+        assert len(found) == (joint == 0)
+        for _ in range(LOOKS):
+            pybullet.resetJointState(second, joint, 0.5, physicsClientId=client)
+            found += told_by_steps(system)
+        assert len(found) == 1
+    finally:
+        pybullet.disconnect(client)
+
+
+def test_gravity_that_is_set_later_is_told_by_one_of_the_next_steps():
+    with bb.load("four_bar") as loaded:
+        system, client = loaded.system, loaded.client
+        pybullet.setGravity(0, 0, -1.6, client)
+        (said,) = told_by_steps(system)
+        assert "(0, 0, -1.6)" in said and "set system.gravity = (0, 0, -1.6)" in said
+        assert told_by_steps(system, LOOKS) == []
+        pybullet.setGravity(0, 0, -3.7, client)
+        system.gravity = (0, 0, -3.7)
+        assert told_by_steps(system, LOOKS) == []
+
+
+def test_friction_that_is_changed_while_bodies_touch_is_told(tmp_path):
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        pybullet.setGravity(0, 0, -9.81, client)
+        box = pybullet.createCollisionShape(
+            pybullet.GEOM_BOX, halfExtents=[0.1] * 3, physicsClientId=client
+        )
+        ground = pybullet.createMultiBody(0, box, basePosition=[0, 0, -0.1], physicsClientId=client)
+        body = pybullet.createMultiBody(1, box, basePosition=[0, 0, 0.1], physicsClientId=client)
+        system = bb.attach(body, [], client, contacts=True)
+        assert told_by_steps(system, 3) == []
+        pybullet.changeDynamics(ground, -1, lateralFriction=0.1, physicsClientId=client)
+        (said,) = told_by_steps(system, LOOKS)
+        assert "system.read() takes that over" in said
+    finally:
+        pybullet.disconnect(client)

@@ -8,6 +8,7 @@ from pybullet_utils.bullet_client import BulletClient as Native
 from scipy.spatial.transform import Rotation
 from support.small_models import four_bar
 
+import bulletbridge.pybullet as bridged
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import BulletBridgeWarning, CallError, WorldError
@@ -284,3 +285,15 @@ def test_minitaur_stands_on_closed_legs(connect):
         for c, r in zip((client, native), robots, strict=True)
     ]
     assert abs(heights[0] - heights[1]) < 2e-3
+
+
+@pytest.mark.parametrize("given", [(0.1, 0.2, 0.3), (0.1, 0.2, 0.3, 0, 0, 0.6, 0.8)])
+def test_a_place_of_a_robot_may_be_plain_numbers(connect, given):
+    """As in the scripts that ``saveWorld`` writes; PyBullet's own knows no client then."""
+    ours, native = connect(), connect(Native)
+    cube = f"{pybullet_data.getDataPath()}/cube.urdf"
+    body = bridged.loadURDF(cube, *given, physicsClientId=ours._client)
+    places = [given[:3], given[3:] or (0, 0, 0, 1)]
+    expected = native.loadURDF(cube, *map(list, places))
+    read = "getBasePositionAndOrientation"
+    assert getattr(ours, read)(body) == getattr(native, read)(expected)

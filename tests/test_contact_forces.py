@@ -116,6 +116,7 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
     Loops, motors and limits are internal and must not appear. Standing, the load is the weight.
     """
     client = connect(Native)
+    client.setGravity(0, 0, -10)
     client.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf")
     spec = read_loops(find("minitaur"))
     start = spec.start_q | {"base": [0, 0, 0.2, 0, 0, 0, 1.0]}
@@ -154,6 +155,7 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
 def test_minitaur_goes_on_under_motors_that_jump_with_contacts_and_limits(connect):
     """Targets anywhere within 1.5 rad, ten a second, of motors that fight each other's loops."""
     client = connect(Native)
+    client.setGravity(0, 0, -10)
     client.loadURDF(f"{pybullet_data.getDataPath()}/plane.urdf")
     spec = read_loops(find("minitaur"))
     start = spec.start_q | {"base": [0, 0, 0.2, 0, 0, 0, 1.0]}

@@ -42,6 +42,12 @@ class Given:
     def check_properties(self):
         pass
 
+    def look(self, acting):
+        pass
+
+    def accept(self):
+        pass
+
 
 def floating_loops(seed):
     """A free chain of revolute joints, bent back on itself by a ball joint and geared twice."""

@@ -16,6 +16,13 @@ from bulletbridge.models.flexible.commands import section_moments
 from bulletbridge.models.flexible.make_flexible import make_flexible
 from bulletbridge.models.loops_file import read_loops
 
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    """Files without a name given go into the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 PLACE = '<origin xyz="0.5 0 0" rpy="{}"/>'
 
 

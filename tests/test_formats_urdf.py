@@ -487,7 +487,8 @@ def test_the_bundled_gripper_follows_its_driver():
 
 def test_bundled_names_stay_names():
     assert {read_model(name).name for name in list(bundled())[:3]} == set(list(bundled())[:3])
-    assert bb.load("four_bar").spec.notes == ()
+    with bb.load("four_bar") as model:
+        assert model.spec.notes == ()
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_long_motion_of_many_loops(make):
     assert abs(energies[0] - energies[1]) < 1e-8
 
 
-def test_singular_positions_are_left_to_joint_coordinates(monkeypatch):
+def test_singular_positions_are_passed_as_in_joint_coordinates(monkeypatch):
     """A row of parallelograms passes its flat position, where as many ranks are lost as it has."""
     mechanism, joints = row(3)
 
@@ -175,13 +175,7 @@ def test_singular_positions_are_left_to_joint_coordinates(monkeypatch):
         return found
 
     one, other = both(system)
-    whole, handed = one._solver.run_whole, []
-
-    def counted(*arguments):
-        handed.append(1)
-        return whole(*arguments)
-
-    monkeypatch.setattr(one._solver, "run_whole", counted)
+    monkeypatch.setattr(one._solver, "run_whole", None)  # handed over
     ranks = set()
     for _ in range(480):
         one.step()
@@ -191,7 +185,6 @@ def test_singular_positions_are_left_to_joint_coordinates(monkeypatch):
         level = one.q[[mechanism.joint(f"coupler{k}").q.start for k in range(1, 4)]]
         level += one.q[[mechanism.joint(f"rod{k}").q.start for k in range(3)]]
         assert np.abs(level).max() < 1e-6  # the couplers stay level: its branch
-    assert len(handed) < 120  # the rest was done link by link
     assert abs(one.evaluate().energy - other.evaluate().energy) < 1e-6
 
 

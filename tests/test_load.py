@@ -15,6 +15,7 @@ from bulletbridge.errors import (
     ModelError,
     WorldError,
 )
+from bulletbridge.models import load as load_module
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import JointForce
@@ -65,10 +66,77 @@ def test_a_state_set_in_bullet_is_read_when_asked(tmp_path):
 def test_given_client_is_left_as_it_was(tmp_path, client):
     pybullet.setGravity(0, 0, -1.5, client)
     before = world_of(client)
-    with load(four_bar(tmp_path), client) as loaded:
-        assert world_of(client) == (1, -9.81)
+    spec = replace(read_loops(four_bar(tmp_path)), gravity=None)
+    with load(spec, client) as loaded:
+        assert world_of(client) == (1, -1.5)
         assert loaded.client == client
+        assert loaded.system.gravity.tolist() == [0.0, 0.0, -1.5]
     assert world_of(client) == before
+
+
+def test_the_client_that_is_connected_is_taken(tmp_path, client, capsys):
+    with load(four_bar(tmp_path)) as loaded:
+        assert loaded.client == client
+        assert world_of(client) == (1, -9.81)
+        assert "in the given world, client" in repr(loaded)
+    assert world_of(client) == (0, 0.0)
+    with load(four_bar(tmp_path), "new") as loaded:
+        assert loaded.client != client
+        with load(four_bar(tmp_path)) as second:  # the first one is ours, not the user's
+            assert second.client == client
+    assert "client is connected" not in capsys.readouterr().err
+
+
+def test_with_several_clients_it_is_asked_which(tmp_path, client):
+    other = pybullet.connect(pybullet.DIRECT)
+    try:
+        with pytest.raises(WorldError, match=rf"clients {client}, {other} are connected; say"):
+            load(four_bar(tmp_path))
+    finally:
+        pybullet.disconnect(other)
+
+
+def test_a_world_of_its_own_is_said_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(load_module, "_told", [])
+    for _ in range(2):
+        with load(four_bar(tmp_path)) as loaded:
+            assert "in a world of its own" in repr(loaded)
+    said = capsys.readouterr().err
+    assert (
+        said.count("client is connected") == 1
+        and "'four_bar' is in a new one without a window" in said
+    )
+
+
+@pytest.mark.parametrize("stated", [None, (0.0, 0.0, -9.81), (0.0, 0.0, -1.5)])
+@pytest.mark.parametrize("there", [0.0, -1.5])
+@pytest.mark.parametrize("bodies", [0, 1])
+def test_gravity_of_a_world_is_contradicted_by_no_model(tmp_path, client, stated, there, bodies):
+    """The model's where nothing was set yet, else the world's; two that differ are named."""
+    pybullet.setGravity(0, 0, there, client)
+    for _ in range(bodies):
+        pybullet.createMultiBody(1.0, physicsClientId=client)
+    spec = replace(read_loops(four_bar(tmp_path)), gravity=stated)
+    untouched = not there and not bodies
+    if not untouched and stated is not None and stated[2] != there:
+        both = rf"gravity \(0, 0, {stated[2]}\) m/s² and client {client} has \(0, 0, {there:g}\)"
+        with pytest.raises(ModelError, match=both):
+            load(spec, client)
+        assert world_of(client) == (bodies, there)
+        return
+    expected = (stated or (0.0, 0.0, -9.81))[2] if untouched else there
+    with load(spec, client) as loaded:
+        assert loaded.system.gravity[2] == expected
+        assert world_of(client) == (bodies + 1, expected)
+    assert world_of(client) == (bodies, there)
+
+
+def test_warnings_show_the_line_that_called(tmp_path):
+    path = four_bar(tmp_path)
+    path.write_text(path.read_text() + "joints:\n  crank: {limits: [1.5, 2.0]}\n")
+    with pytest.warns(BulletBridgeWarning, match="beyond") as caught, load(path):
+        pass
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def broken(spec):
@@ -87,16 +155,14 @@ def broken(spec):
 
 @pytest.mark.parametrize("case", range(6))
 def test_failure_leaves_the_world_as_it_was(tmp_path, client, case):
-    pybullet.setGravity(0, 0, -1.5, client)
     before = world_of(client)
     spec, error = list(broken(read_loops(four_bar(tmp_path))))[case]
     with pytest.raises(error):
         load(spec, client)
     assert world_of(client) == before
     clients = [k for k in range(16) if pybullet.isConnected(k)]
-    said = f"'{spec.name}' goes into a world of its own, though client {client} is connected"
-    with pytest.raises(error), pytest.warns(BulletBridgeWarning, match=said):
-        load(spec)
+    with pytest.raises(error):
+        load(spec, "new")
     assert [k for k in range(16) if pybullet.isConnected(k)] == clients
 
 

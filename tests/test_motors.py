@@ -124,3 +124,23 @@ def test_motors_of_random_trees_are_bullets(solids, tmp_path, seed, force):
         assert ours == pytest.approx(torques, rel=1e-6, abs=1e-6)
         if force < 1:
             assert (np.abs(ours) > 0.999 * force).any()
+
+
+def test_a_motor_is_as_strong_as_pybullets_and_no_faster_than_told(solids, tmp_path):
+    """Without a force given: PyBullet's, which its own motor exerts where it must."""
+    from support.small_models import four_bar
+
+    urdf = str(four_bar(tmp_path).parent / "four_bar.urdf")
+    client = solids.client
+    body = pybullet.loadURDF(urdf, useFixedBase=True, flags=FLAGS, physicsClientId=client)
+    system = solids.system(body, contacts=False)
+    system.motors.set("crank", velocity=1.0)
+    pybullet.setJointMotorControl2(
+        body, 0, pybullet.VELOCITY_CONTROL, targetVelocity=1e9, physicsClientId=client
+    )
+    pybullet.stepSimulation(client)
+    exerted = pybullet.getJointState(body, 0, client)[3]
+    assert system.motors.records["force"][0] == pytest.approx(exerted)
+    system.motors.set("crank", position=3.0, position_gain=1.0, max_velocity=2.0)
+    system.step(write=False)
+    assert system.v["crank"] == pytest.approx(2.0, rel=1e-3)

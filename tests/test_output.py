@@ -1,6 +1,7 @@
 """What is shown and written: JSON with a row a line, lines at a prompt, names."""
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from support.planar import planar_chain
 import bulletbridge
 from bulletbridge.console import WIDTH, json_text, write_json
 from bulletbridge.errors import ModelError
+from bulletbridge.system.options import CHOSEN
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -98,3 +100,62 @@ def test_joint_forces_are_set_as_numbers_or_by_name():
         with pytest.raises(ModelError, match=told):
             system.tau = wrong
     assert list(system.tau) == [0.0, 3.0]
+
+
+def test_coordinates_go_by_joint_too():
+    system = bulletbridge.System(planar_chain([0.4, 0.3], [1.0, 1.0], floating=2.0))
+    joints = system.mechanism.joints
+    system.tau["j1"] = 3.0
+    assert system.tau["j1"] == system.tau[joints["j1"].v][0] == 3.0
+    system.tau["base"] = np.arange(6.0)
+    assert system.tau["base"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert system.tau["j1"] == 3.0
+    system.step()
+    for name, joint in joints.items():
+        single = joint.kind == "revolute"
+        for by_name, part in ((system.q, joint.q), (system.v, joint.v)):
+            assert np.array_equal(np.atleast_1d(by_name[name]), by_name[part])
+            assert isinstance(by_name[name], float) == single
+    plain = (2.0 * system.q, system.q[1:], np.sin(system.v), pickle.loads(pickle.dumps(system.q)))
+    assert {type(each) for each in plain} == {np.ndarray}
+    assert type(system.q.sum()) is np.float64
+    with pytest.raises(ModelError, match="unknown joint 'j2'; did you mean"):
+        system.q["j2"]
+    with pytest.raises(
+        ModelError, match=r"q is a copy of the state: set it with set_state\(q="
+    ) as e:
+        system.q["j1"] = 1.0
+    assert "assemble({'j1': ...})" in str(e.value)
+    with pytest.raises(ModelError, match="tau of joint 'j1' must be 1 finite"):
+        system.tau["j1"] = np.nan
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("integrator", r"chosen when a system is made: attach\(\.\.\., integrator="),
+        ("contacts", r"chosen when a system is made"),
+        ("q", r"q is told, not set: set_state\(q="),
+        ("t", r"t is told, not set"),
+        ("motors", "'motors' of a system is told, not set"),
+        ("constraints", "'constraints' of a system is told, not set"),
+        ("step", "'step' of a system is told, not set"),
+        ("gravty", "no 'gravty' that could be set; did you mean gravity"),
+        ("zzz", "keep it in a variable of your own"),
+    ],
+)
+def test_nothing_of_a_system_is_set_without_effect(name, told):
+    system = bulletbridge.System(planar_chain([0.4], [1.0]))
+    before = repr(system)
+    with pytest.raises(ModelError, match=told):
+        setattr(system, name, "rk4")
+    assert repr(system) == before
+    with pytest.raises(AttributeError):
+        system.motors.force = 3.0
+
+
+def test_every_option_of_a_system_says_how_it_is_chosen():
+    from bulletbridge.models.load import SystemOptions
+
+    settable = {"dt", "tolerances"}  # a step may be set, and tolerances are told
+    assert set(CHOSEN) == set(SystemOptions.__annotations__) - settable

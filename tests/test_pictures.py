@@ -1,13 +1,16 @@
 """Pictures without a display, and what the window is fed with."""
 
 import numpy as np
+import pybullet
+import pybullet_data
 import pytest
 from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
-from bulletbridge.comparison.pictures import SIZE, find_camera, photograph, take
+from bulletbridge.comparison.pictures import SIZE, find_camera, photograph, take, view_of
 from bulletbridge.comparison.plan import Plan
 from bulletbridge.comparison.window.viewer import preview
+from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
 
@@ -33,6 +36,29 @@ def test_pictures_are_png(tmp_path):
     pictures = photograph(spec, [q, 0.9 * q], [q])
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     assert pictures[0] != pictures[1]
+
+
+def test_what_falls_stays_in_the_picture():
+    """Ten seconds of free fall are half a kilometre; the robot keeps its size in the picture."""
+    spec = read_model("minitaur")
+    with load(spec, "new") as loaded:
+        q = np.tile(loaded.system.q, (40, 1))
+        q[:, 2] -= np.linspace(0.0, 490.0, 40)
+        view = view_of(loaded.bodies, q)
+        sizes = []
+        for state in q:
+            rows, _ = np.nonzero(take(view.show(loaded.bodies, state), loaded.client, SIZE)[1] >= 0)
+            assert 0 < rows.min() and rows.max() < SIZE[1] - 1
+            sizes.append(len(rows))
+    assert np.ptp(sizes) < 0.1 * np.mean(sizes) and np.mean(sizes) > 0.05 * SIZE[0] * SIZE[1]
+
+
+def test_the_ground_does_not_push_the_camera_away(tmp_path):
+    with load(four_bar(tmp_path), "new") as loaded:
+        alone = find_camera(loaded.bodies, [loaded.system.q]).distance
+        plane = f"{pybullet_data.getDataPath()}/plane.urdf"
+        pybullet.loadURDF(plane, [0, 0, -2], physicsClientId=loaded.client)
+        assert find_camera(loaded.bodies, [loaded.system.q]).distance < 1.2 * alone
 
 
 def test_preview_does_not_move_the_system(tmp_path):

@@ -143,8 +143,7 @@ def test_a_chain_in_bullet_weighs_what_the_link_did(tmp_path, rng):
     how = replace(BEAM, EI_y=EI, GJ=1.0, segments=3)
     rigid = tmp_path / "arm.loops.yaml"
     rigid.write_text("bulletbridge: 1\nurdf: arm.urdf\nfixed_base: true\nloops: []\n")
-    made = make_flexible(path, how)
-    assert made.urdf.name == "arm_flexible.urdf"
+    made = make_flexible(path, how, tmp_path / "arm_flexible.urdf")
     with bb.load(rigid) as before, bb.load(made.loops) as after:
         one, many = before.system, after.system
         one.set_state([0.4], [1.0])
@@ -168,7 +167,7 @@ def test_a_chain_on_a_loop_bends_and_stays_closed(tmp_path):
         "  - {name: rod, type: distance, a: {link: world, xyz: [1, 0.5, 0]},"
         " b: {link: beam, xyz: [1, 0, 0]}, length: 0.5}\n"
     )
-    made = make_flexible(path, replace(BEAM, segments=8, damping=0.02))
+    made = make_flexible(path, replace(BEAM, segments=8, damping=0.02), tmp_path / "bent.urdf")
     spec = read_loops(made.loops)
     assert (
         len(spec.forces) == 8

@@ -71,7 +71,7 @@ def case(name: str) -> Problem:
         )
     if name == "minitaur":
         return minitaur()
-    with load(name) as model:
+    with load(name, "new") as model:
         system = model.system
         acting = (*model.spec.constraints, *model.spec.elements)
         return problem(name, system.mechanism, acting, system.q, system.v)
@@ -87,7 +87,7 @@ def minitaur() -> Problem:
     try:
         body = pybullet.loadURDF(str(spec.bodies[0].urdf), physicsClientId=client)
         make_passive(body, client)
-        pybullet.setGravity(*spec.gravity, physicsClientId=client)
+        pybullet.setGravity(*spec.own_gravity, physicsClientId=client)
         with warnings.catch_warnings():  # that these are not the file's inertias
             warnings.simplefilter("ignore", BulletBridgeWarning)
             read = read_bullet(body, client).mechanism

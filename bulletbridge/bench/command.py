@@ -73,7 +73,13 @@ def bench(
         choice = Choice(tasks, tuple(case or ALL), tuple(peer or PACKAGES), quick, cap)
         with progress_bars() as progress:
             shown = progress.add_task("bench", total=None)
-            results = run(choice, lambda text: progress.update(shown, description=text))
+
+            def say(text: str) -> None:
+                progress.update(shown, description=text)
+                if not progress.console.is_terminal:
+                    print(f"bulletbridge: {text}", file=sys.stderr)
+
+            results = run(choice, say)
     deliver(json_file, results, lambda: _show(results))
     if report is not None:
         path = write(results, report)

@@ -115,7 +115,7 @@ def compared(problem: Standard) -> Callable[[Run], float | None]:
 
     None if it has numbers that are not finite, or reached none.
     """
-    with load(problem.name) as model:
+    with load(problem.name, "new") as model:
         tree = System(model.system.mechanism)
 
     def measure(run: Run) -> float | None:

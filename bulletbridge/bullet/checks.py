@@ -1,6 +1,5 @@
 """Has Bullet what the user meant, and was it read right? No calls into Bullet."""
 
-import warnings
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -8,13 +7,13 @@ from xml.etree import ElementTree
 import numpy as np
 
 from bulletbridge.bullet.tree import RawBody, RawLink
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.mechanism.dynamics import mass_matrix
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE, POSE, PRISMATIC, SPHERICAL
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 
 MASSLESS = 1e-13
 """Inertia about an axis over all inertia carried that counts as none; round-off is 1e-15."""
@@ -57,13 +56,22 @@ def check_inertia(mechanism: Mechanism) -> None:
         slides = body["joint"] == PRISMATIC or (body["joint"] == FREE and k >= body["v"] + 3)
         if M[k, k] <= (0.0 if slides else MASSLESS * carried[axis["body"]]):
             raise no_inertia(mechanism, [names[k]], M[k, k])
-    if len(M) == 0:
-        return
-    scale = 1.0 / np.sqrt(np.diag(M))
-    values, vectors = np.linalg.eigh(scale[:, None] * M * scale)
-    if values[0] <= MASSLESS:
-        moving = np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)
-        raise no_inertia(mechanism, sorted({names[k] for k in moving}), values[0])
+    for tree in trees(mechanism):
+        part = M[np.ix_(tree, tree)]
+        scale = 1.0 / np.sqrt(np.diag(part))
+        values, vectors = np.linalg.eigh(scale[:, None] * part * scale)
+        if values[0] <= MASSLESS:
+            moving: list[int] = tree[np.abs(vectors[:, 0]) > 0.1].tolist()
+            raise no_inertia(mechanism, sorted({names[k] for k in moving}), values[0])
+
+
+def trees(mechanism: Mechanism) -> list[Ints]:
+    """Numbers of the rates of every tree that hangs from the world."""
+    root = np.arange(mechanism.nv)
+    for k, below in enumerate(mechanism.axes["below"]):
+        if below >= 0:
+            root[k] = root[below]
+    return [np.flatnonzero(root == one) for one in np.unique(root)]
 
 
 def no_inertia(mechanism: Mechanism, names: list[str], inertia: float) -> ModelError:
@@ -169,12 +177,10 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         if np.abs(J - found.J).max() > FILE_RTOL * size:
             changes.append(f"link '{link.name}' from {entries(found.J)} to {entries(J)}")
     if changes:
-        warnings.warn(
+        warn_user(
             f"body '{robot.name}': Bullet does not use the inertia of {path.name}"
             f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes)}. Load it with"
-            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself",
-            BulletBridgeWarning,
-            stacklevel=3,
+            " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself"
         )
 
 

@@ -16,7 +16,7 @@ from bulletbridge.bullet.contacts import RIGID, moves
 from bulletbridge.bullet.stamps import stamp
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
 from bulletbridge.collision.shapes import Owner, ShapeSpec, records_of
-from bulletbridge.errors import WorldError
+from bulletbridge.errors import WorldError, warn_user
 from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
@@ -27,6 +27,8 @@ Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 ContactPlace = tuple[Key, Vector]
 """Place of a contact: that, and the point on the first body in the world."""
+RUBBING = "friction", "restitution", "rolling", "spinning"
+"""Coefficients of a link, in Bullet's order."""
 Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
 
@@ -119,10 +121,26 @@ class ContactFinder:
         self._detector: Detector | None = None
         self._bodies = -1  # how many there were
         self._surfaces = False  # whether they are known
+        self._told = False  # whether it was said that they have changed
 
     def forget(self) -> None:
         """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
         self._surfaces = False
+
+    def tell_changes(self) -> None:
+        """Warn once if ``changeDynamics`` has changed how links rub since that was read."""
+        if self._detector is None or not self._surfaces or self._told or not self._all_there():
+            return
+        for (body, link), record in zip(self._links, self._detector.links, strict=True):
+            info = pybullet.getDynamicsInfo(body, link, self.client)
+            now = info[1], info[5], info[6], info[7]
+            if now != tuple(float(record[name]) for name in RUBBING):
+                self._told = True
+                warn_user(
+                    f"changeDynamics has changed friction or restitution of body {body} since they"
+                    " were read; system.read() takes that over"
+                )
+                return
 
     def doubt(self) -> None:
         """Ask Bullet again whether links collide, after its filters may have been changed."""
@@ -318,8 +336,8 @@ class ContactFinder:
         for k, (body, link) in enumerate(self._links):
             info = pybullet.getDynamicsInfo(body, link, self.client)
             record = detector.links[k]
-            record["friction"], record["restitution"] = info[1], info[5]
-            record["rolling"], record["spinning"] = info[6], info[7]
+            for name, value in zip(RUBBING, (info[1], *info[5:8]), strict=True):
+                record[name] = value
             scales = self.scales.get((body, link))
             record["scaled"] = scales is not None
             record["scales"] = (1.0, 1.0, 1.0) if scales is None else scales

@@ -99,6 +99,14 @@ class Converter:
                 q += (*turned(R, (scale * x, scale * y, scale * z)), scale * w)
                 v += turned(R, rate)
 
+    def first_single(self) -> tuple[int, int, int] | None:
+        """Bullet's index of the first joint with one rate, and where it is in q and v."""
+        balls = {ball.place for ball in self.balls}
+        for place, index in enumerate(self.indices):
+            if place not in balls:
+                return index, self._q[place].start, self._v[place].start
+        return None
+
     def parts(self) -> tuple[slice, slice]:
         """Where the joints are in q and v."""
         q_start, v_start = (self._q[0].start, self._v[0].start) if self._q else (self.nq, self.nv)

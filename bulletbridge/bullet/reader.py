@@ -2,7 +2,6 @@
 
 import re
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from bulletbridge.bullet.tree import (
     RawLink,
     grow,
 )
-from bulletbridge.errors import BulletBridgeWarning, ModelError, WorldError
+from bulletbridge.errors import ModelError, WorldError, warn_user
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array, are_numbers
@@ -190,11 +189,9 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
     base = raw_link(base_name, body_id, -1, client)
     if base.mass == 0.0 and np.any(base.moments) and base_name != "world":
         # useFixedBase, which says that this is meant, makes the moments zero too
-        warnings.warn(
+        warn_user(
             f"body '{name}': base link '{base_name}' has no mass, so Bullet holds it fixed; give it"
-            " a mass to let it move, or load it with useFixedBase=True to silence this",
-            BulletBridgeWarning,
-            stacklevel=3,
+            " a mass to let it move, or load it with useFixedBase=True to silence this"
         )
     count = pybullet.getNumJoints(body_id, client)
     carried = [raw_joint(name, body_id, i, client) for i in range(count)]
@@ -202,8 +199,10 @@ def read_body(name: str, body_id: int, client: int) -> RawBody:
     size = max(len(joints), sum(POSITIONS.get(joint.kind, 0) for joint in joints))
     if size > MOST_COORDINATES:
         raise ModelError(
-            f"body '{name}' has {size} joint coordinates or links; beyond {MOST_COORDINATES} Bullet"
-            " silently drops values; split it into several bodies joined by weld loops"
+            f"body '{name}' has {size} joint coordinates or links, of which"
+            f" {sum(joint.kind == FIXED for joint in joints)} are on fixed joints; beyond"
+            f" {MOST_COORDINATES} Bullet silently drops values; split it into several bodies joined"
+            " by weld loops, or let bb.load read the file, which folds fixed links into others"
         )
     position, orientation = pybullet.getBasePositionAndOrientation(body_id, client)
     return RawBody(name, base.mass > 0.0, links, joints, matrix(orientation), np.array(position))

@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.bullet.contact_finder import ContactFinder, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
+from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector
@@ -224,6 +225,8 @@ class BulletBodies:
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
     _standing: tuple[Port, ...] = field(init=False, repr=False)
     _looks: Iterator[bool] = field(init=False, repr=False, compare=False)
+    _long_looks: Iterator[bool] = field(init=False, repr=False, compare=False)
+    _meddling: Meddling = field(init=False, repr=False, compare=False)
     _nq: int = field(init=False, repr=False)
     _nv: int = field(init=False, repr=False)
 
@@ -241,6 +244,13 @@ class BulletBodies:
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
         put(self, "_looks", cycle((*(False,) * (LOOKS - 1), True)))
+        put(self, "_long_looks", cycle((True, *(False,) * (LOOKS - 1))))
+        asked = (
+            probe_of(port.name, port.body_id, port.base is None, port.converter)
+            for port in self.ports
+        )
+        probes = [probe for probe in asked if probe is not None]
+        put(self, "_meddling", Meddling(self.client, probes, self.mechanism.gravity))
         put(self, "_nq", self.mechanism.nq)
         put(self, "_nv", self.mechanism.nv)
 
@@ -253,6 +263,7 @@ class BulletBodies:
         self.check(False)
         self.check_bases()
         found = self.numbers()
+        self._meddling.shown = found[: self._nq], found[self._nq :]
         numbers = np.array(found)
         q, v = numbers[: self._nq], numbers[self._nq :]
         if not math.isfinite(sum(found)):
@@ -376,6 +387,7 @@ class BulletBodies:
         self._put(numbers[: self._nq], numbers[self._nq :])
 
     def _put(self, q: list[float], v: list[float]) -> None:
+        self._meddling.shown = q, v
         for put in self._writers:
             put(q, v)
 
@@ -412,6 +424,7 @@ class BulletBodies:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "world.bullet"
             path.write_bytes(saved)
+            self.accept()
             try:
                 pybullet.restoreState(fileName=str(path), physicsClientId=self.client)
             except pybullet.error:
@@ -435,6 +448,38 @@ class BulletBodies:
         self._contacts.doubt()
         for port in self.ports:
             port.check_properties()
+
+    def accept(self) -> None:
+        """Take whatever Bullet has of the bodies as meant, until they are written again."""
+        self._meddling.shown = None
+
+    def look(self, acting: Callable[[], Array]) -> None:
+        """Before a step: ``check``, and has somebody else moved the bodies since they were shown?
+
+        Every ``LOOKS`` times, from the first on, gravity, masses and inertias are looked at too,
+        and so is friction that contacts have used.
+
+        Args:
+            acting: Gravity of the system (3,) [m/s²].
+
+        Raises:
+            WorldError: A body was removed, or ``changeDynamics`` has changed one.
+
+        Warns:
+            BulletBridgeWarning: Something was done in Bullet that steps do not follow; it names
+                the call that does it.
+        """
+        self.check(False)
+        meddling = self._meddling
+        probe = meddling.moved()
+        if probe is not None:
+            meddling.tell_moved(self.numbers(), f"body '{probe.name}'")
+        if next(self._long_looks):
+            self._check_properties()
+            names = ", ".join(f"'{port.name}'" for port in self.ports)
+            meddling.tell_moved(self.numbers(), f"one of the bodies {names}")
+            meddling.tell_gravity(acting)
+            self._contacts.tell_changes()
 
     def check(self, looks: bool = True) -> None:
         """Make sure that the bodies are still those that were read.

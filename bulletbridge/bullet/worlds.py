@@ -27,9 +27,25 @@ def connect_direct() -> int:
     return client
 
 
-def clients_of_others() -> list[int]:
-    """Clients that the program itself has connected."""
-    return [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and n not in _ours]
+def only_client() -> int | None:
+    """The client that the program itself has connected; None if there is none.
+
+    Raises:
+        WorldError: There are several.
+    """
+    found = [n for n in range(MOST_CLIENTS) if pybullet.isConnected(n) and n not in _ours]
+    if len(found) > 1:
+        listed = ", ".join(map(str, found))
+        raise WorldError(
+            f"clients {listed} are connected; say which one is meant: load(..., {found[0]}), or"
+            ' load(..., "new") for a world of its own'
+        )
+    return found[0] if found else None
+
+
+def is_untouched(client: int) -> bool:
+    """Whether a world has neither bodies nor gravity, as after ``connect``."""
+    return not any(gravity(client)) and not pybullet.getNumBodies(client)
 
 
 def disconnect(client: int) -> None:

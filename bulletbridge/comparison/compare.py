@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from bulletbridge.comparison.describe import LoopReport, loop_reports
+from bulletbridge.comparison.film import Side, film
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progress, options
+from bulletbridge.comparison.plots import LABELS
 from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
 from bulletbridge.errors import BulletBridgeError, LoopFileError, ModelError
 from bulletbridge.mechanism.model import Mechanism
@@ -40,7 +42,7 @@ def compare_model(
     """
     spec = model if isinstance(model, ModelSpec) else read_model(model)
     try:
-        loaded = load(spec, **options(plan, "projector"))
+        loaded = load(spec, "new", **options(plan, "projector"))
     except (LoopFileError, ModelError):
         raise
     except BulletBridgeError as error:
@@ -62,6 +64,26 @@ def compare_model(
         return ModelRuns(
             spec, tuple(runs), loops, system.mechanism, system.decision.cap, system.dof
         )
+
+
+def film_of(model: ModelRuns, path: Path) -> None:
+    """Write a film of the first run beside Bullet's own, or another one where there is none.
+
+    Raises:
+        ModelError: No run came far enough to be shown, or the file cannot be written.
+        MissingExtraError: imageio-ffmpeg, for an mp4, is not installed.
+    """
+    drawn = [run for run in model.runs if run.trace is not None and len(run.trace.t) > 1]
+    if not drawn:
+        raise ModelError(f"no run of '{model.spec.name}' came far enough for a film")
+    others = sorted(drawn[1:], key=lambda run: run.result.solver not in NATIVE)
+    sides = [
+        Side(LABELS.get(run.result.solver, run.result.solver), run.trace.t, run.trace.q)
+        for run in (*others[:1], drawn[0])
+        if run.trace is not None
+    ]
+    with load(model.spec, "new", limits=False) as loaded:
+        film(path, model.spec, loaded.system, sides)
 
 
 def worst(runs: Sequence[ModelRuns]) -> Literal[0, 1]:

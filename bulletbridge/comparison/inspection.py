@@ -94,7 +94,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded = load(model if isinstance(model, ModelSpec) else read_model(model))
+        loaded = load(model if isinstance(model, ModelSpec) else read_model(model), "new")
     with loaded:
         system, spec = loaded.system, loaded.spec
         decision, mechanism = system.decision, system.mechanism

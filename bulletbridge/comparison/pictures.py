@@ -2,13 +2,13 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.bullet.worlds import BASE, connect_direct, disconnect
+from bulletbridge.bullet.worlds import connect_direct, disconnect
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
@@ -23,6 +23,9 @@ ASPECT = SIZE[0] / SIZE[1]
 FROM_CORNER = np.array([0.55, -0.75, 0.38])
 FLAT = 0.25
 """A cloud of links thinner than this, relative to its width, is looked at from its flat side."""
+FAR, ROOM = 3.0, 1.5
+"""A mechanism that travels by more than so many of its sizes is followed, from so many times the
+distance at which it fills the picture, since it also turns."""
 FILLED = 0.88
 """Share of the picture that the mechanism takes."""
 
@@ -58,7 +61,7 @@ class Camera:
 
 
 def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array]) -> list[bytes]:
-    """PNG pictures of configurations, one camera for all.
+    """PNG pictures of configurations, one camera for all; it goes along with what travels far.
 
     Args:
         spec: The model.
@@ -68,14 +71,44 @@ def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array
     client = connect_direct()
     try:
         bodies = read_world(spec, load_bodies(spec, client), client)
-        camera = find_camera(bodies, framing)
-        found: list[bytes] = []
-        for q in states:
-            bodies.write(q, np.zeros(bodies.mechanism.nv))
-            found.append(png(take(camera, client, SIZE)[0]))
-        return found
+        view = view_of(bodies, framing)
+        return [png(take(view.show(bodies, q), client, SIZE)[0]) for q in states]
     finally:
         disconnect(client)
+
+
+@dataclass(frozen=True)
+class View:
+    """A camera, and whether it goes along with a mechanism.
+
+    Attributes:
+        camera: Where it is at the start.
+        centre: (3,) [m] middle of the links there; None if it stays.
+    """
+
+    camera: Camera
+    centre: Array | None = None
+
+    def show(self, bodies: BulletBodies, q: Array) -> Camera:
+        """Put a configuration (nq,) into Bullet, unless it is not finite; the camera for it."""
+        if not np.isfinite(q).all():
+            return self.camera
+        now = link_centres(bodies, q).mean(axis=0)
+        if self.centre is None:
+            return self.camera
+        return replace(self.camera, target=self.camera.target + now - self.centre)
+
+
+def view_of(bodies: BulletBodies, states: Sequence[Array]) -> View:
+    """A view of a run (n, nq): all in view, or near by and going along where it travels far."""
+    shown = [states[int(k)] for k in np.linspace(0, len(states) - 1, min(12, len(states)))]
+    clouds = [link_centres(bodies, q) for q in shown]
+    middles = np.array([cloud.mean(axis=0) for cloud in clouds])
+    size = float(np.linalg.norm(clouds[0] - middles[0], axis=1).max())
+    if float(np.ptp(middles, axis=0).max()) < FAR * max(size, 0.05):
+        return View(find_camera(bodies, shown))
+    near = find_camera(bodies, shown[:1])
+    return View(replace(near, distance=ROOM * near.distance), middles[0])
 
 
 def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
@@ -83,7 +116,7 @@ def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
 
     Bullet tells the extent of collision shapes only, so rough pictures find out what is visible.
     """
-    centres = np.concatenate([_centres(bodies, q) for q in states])
+    centres = np.concatenate([link_centres(bodies, q) for q in states])
     middle = centres.mean(axis=0)
     spread = max(float(np.linalg.norm(centres - middle, axis=1).max()), 0.05)
     camera = Camera(middle, _direction(centres - middle), 8.0 * spread)
@@ -106,9 +139,10 @@ def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:
     return camera
 
 
-def _centres(bodies: BulletBodies, q: Array) -> Array:
-    """Centres of mass (n, 3) of the links at a configuration."""
-    bodies.write(q, np.zeros(bodies.mechanism.nv))
+def link_centres(bodies: BulletBodies, q: Array | None = None) -> Array:
+    """Centres of mass (n, 3) of the links, as shown or at a configuration, which is shown then."""
+    if q is not None:
+        bodies.write(q, np.zeros(bodies.mechanism.nv))
     client = bodies.client
     found: list[Sequence[float]] = []
     for body in bodies.body_ids.values():
@@ -136,10 +170,11 @@ def _visible(
     """Lower left and upper right corner of what is visible; the picture is (-1, -1) to (1, 1)."""
     corners: list[Array] = []
     scale, still = np.array(ROUGH_SIZE, float), np.zeros(bodies.mechanism.nv)
+    ids = list(bodies.body_ids.values())
     for q in states:
         bodies.write(q, still)
         mask = take(camera, bodies.client, ROUGH_SIZE)[1]
-        rows, columns = np.nonzero(mask > BASE)
+        rows, columns = np.nonzero(np.isin(mask, ids))  # not the ground that they stand on
         if len(rows):
             pixels = np.array([[columns.min(), rows.min()], [columns.max() + 1, rows.max() + 1]])
             corners.append((2.0 * pixels / scale - 1.0) * [1.0, -1.0])

@@ -1,6 +1,7 @@
 """A comparison as one self-contained HTML page."""
 
 import base64
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -23,6 +24,8 @@ from bulletbridge.comparison.plots import (
 from bulletbridge.comparison.results import Comparison, Result
 from bulletbridge.comparison.runs import Run
 from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.models.bundled import bundled, examples
+from bulletbridge.models.model_spec import ModelSpec
 
 PICTURES = 4
 """Times at which a mechanism is shown."""
@@ -74,6 +77,7 @@ def write_report(
     page = environment.from_string(source.read_text(encoding="utf-8")).render(
         sections=[section(model) for model in runs],
         comparison=comparison,
+        command=command_of([model.spec for model in runs], plan),
         plan=plan,
         labels=LABELS,
         colours=COLOURS,
@@ -85,6 +89,20 @@ def write_report(
     except OSError as error:
         raise ModelError(f"cannot write the report to '{path}': {error}") from None
     return path
+
+
+def command_of(specs: Sequence[ModelSpec], plan: Plan) -> str:
+    """The command that makes the same runs again."""
+    known = bundled() | examples()
+    models = [spec.name if known.get(spec.name) == spec.path else str(spec.path) for spec in specs]
+    words = ["bulletbridge", "compare", *models, "--dt", repr(plan.dt)]
+    words += ["--duration", f"{plan.duration:g}"]
+    if plan.integrator is not None:
+        words += ["--integrator", plan.integrator]
+    words += [word for name in plan.solvers for word in ("--solver", name)]
+    words += ["--reference"] if plan.reference else []
+    words += [] if plan.limits else ["--no-limits"]
+    return shlex.join(words)
 
 
 def section(model: ModelRuns) -> Section:

@@ -75,7 +75,7 @@ def run_formulation(
 ) -> Run:
     """Run another formulation from the same start, in a world of its own."""
     try:
-        with load(spec, **options(plan, solver)) as loaded:
+        with load(spec, "new", **options(plan, solver)) as loaded:
             loaded.system.set_state(*start)
             return run_ours(loaded, plan, solver, reference, progress)
     except BulletBridgeError as error:
@@ -124,7 +124,7 @@ def run_native(
 def run_reference(spec: ModelSpec, plan: Plan) -> Array | None:
     """Configurations (steps + 1, nq) of a converged run; None if it fails."""
     try:
-        with load(spec, dt=plan.dt, integrator="dop853", rtol=REFERENCE_RTOL) as loaded:
+        with load(spec, "new", dt=plan.dt, integrator="dop853", rtol=REFERENCE_RTOL) as loaded:
             start = loaded.system.q
             return np.vstack([start, loaded.system.rollout(plan.steps).q])
     except BulletBridgeError:

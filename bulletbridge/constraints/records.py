@@ -110,6 +110,7 @@ class ForceLimit:
     loop: Int  # its loop if the first three rows are to be along the axes of the world, or -1
     force: Real  # largest, of each row [N or N m]
     erp: Real  # share of the gap that a step takes back
+    holds: Int  # whether its rows are among those of the rigid loops now
 
 
 LOOP, COUPLING, TERM, TARGET, MOTOR_ROW, JOINT_LIMIT, FORCE_LIMIT = (

@@ -350,7 +350,7 @@ class ExactGroup(Group):
             position=motor.position,
             velocity_gain=motor.velocity_gain,
             position_gain=motor.position_gain,
-            fastest=motor.fastest,
+            max_velocity=motor.fastest,
         )
 
     def _aim(self, place: tuple[int, int], motor: Motor) -> None:

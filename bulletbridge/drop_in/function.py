@@ -22,6 +22,8 @@ Handler = Callable[[Session, Given], Any]
 
 WITH_BODY_INDEX = "calculateInverseDynamics"
 """What still takes ``bodyUniqueId`` by its old name ``bodyIndex``."""
+WITH_NUMBERS = "loadURDF"
+"""What takes place and orientation as three and four numbers, too, as ``saveWorld`` writes it."""
 FUNCTIONS: dict[str, "Function"] = {}
 """Functions of ours by PyBullet's names."""
 BODY = "bodyUniqueId", "bodyIndex", "objectUniqueId"
@@ -55,6 +57,12 @@ class Function:
             before_call()
         if "bodyIndex" in kwargs and self.__name__ == WITH_BODY_INDEX:
             kwargs["bodyUniqueId"] = kwargs.pop("bodyIndex")
+        if (
+            self.__name__ == WITH_NUMBERS
+            and len(args) in (4, 8)
+            and isinstance(args[1], int | float)
+        ):
+            args = args[0], list(args[1:4]), *([list(args[4:])] if args[4:] else [])
         given = dict(zip(self._parameters, args, strict=False))
         if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would

@@ -1,8 +1,6 @@
 """Bodies that hang together by constraints, and the system that closes these."""
 
-import inspect
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
@@ -31,6 +29,7 @@ from bulletbridge.errors import (
     BulletBridgeError,
     BulletBridgeWarning,
     ModelError,
+    warn_user,
 )
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses, require_done
 from bulletbridge.inequalities.filter_kernel import run_filter
@@ -53,8 +52,6 @@ ALONE = -1
 """Number of a group that needs no compiled call for its step."""
 UNKNOWN = -1
 NO_NAMES: Set[str] = frozenset()
-
-PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class Limited(NamedTuple):
@@ -357,7 +354,7 @@ class Group:
         self._pause = 2**self._failed
         if self._failed == 1:
             what = str(error).split(";")[0]  # the remedy there is for our own API
-            warn(
+            warn_user(
                 f"Bullet's own state stays until the loops can be closed again: {what};"
                 " create constraints where they are nearly closed, and not more of them than"
                 " the bodies can follow"
@@ -616,11 +613,3 @@ def named(bodies: frozenset[int]) -> str:
     """Bodies by their numbers."""
     numbers = sorted(bodies)
     return f"body {numbers[0]}" if len(numbers) == 1 else f"bodies {numbers}"
-
-
-def warn(message: str) -> None:
-    """Warn about the line of the user's program that led here."""
-    depth, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, BulletBridgeWarning, stacklevel=depth)

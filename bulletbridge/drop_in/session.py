@@ -13,11 +13,11 @@ from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import Actions
 from bulletbridge.drop_in.closing import Closing
 from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
-from bulletbridge.drop_in.group import Group, GroupMemory, named, warn
+from bulletbridge.drop_in.group import Group, GroupMemory, named
 from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.registry import Ledger
 from bulletbridge.drop_in.settings import HOOKS, Mode
-from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError
+from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
@@ -395,7 +395,7 @@ class Session(Ledger):
         """Let Bullet step bodies that were to be stepped exactly, and close their loops then."""
         self._bullets |= bodies
         self._met = {pair for pair in self._met if not bodies & set(pair)}
-        warn(
+        warn_user(
             f"{named(bodies)} cannot be stepped exactly: {reason}; Bullet steps, and the loops are"
             " closed then, as in filter mode"
         )
@@ -440,7 +440,7 @@ class Session(Ledger):
         except BulletBridgeError as error:
             for loop in loops:
                 self._loops[loop.number] = replace(loop, exact=False, reason=str(error))
-            warn(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
+            warn_user(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
 
 
 def islands(groups: Iterable[tuple[int, ...]]) -> list[frozenset[int]]:

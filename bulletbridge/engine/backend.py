@@ -10,34 +10,61 @@ class KktBackend(NamedTuple):
     """The functions that take factors of one kind; what is given a backend is compiled for it.
 
     Args of all: a, the system; f, factors, or s, a pair of them; instant, the time and what is
-    prescribed then; q, v; forces tau (nv,). Failures go into ``control.failure``.
+    prescribed then; q, v; forces tau (nv,). Failures go into ``control.failure``. Factors have
+    ``rows``: the row at place i is ``rows[rows[i].pivot]``, strong ones first, ``control.rank`` of
+    them, then weak ones, up to ``control.filter_rank``, then what follows from others.
 
     Attributes:
         factored: What ``control.factored`` is while s.f are the factors at the present
             configuration.
-        factor_at: (a, f, instant, q, v) makes factors.
+        update_positions: (a, f, instant, q, v) writes poses and residuals at q.
+        factorise: (a, f, instant) makes factors at the poses.
+        factor_at: (a, f, instant, q, v) does both.
         admissible_acceleration: (a, f, q, v, tau, vdot) writes P M⁻¹ (tau - h), with factors of
             this configuration.
         accelerate: (a, f, instant, q, v, tau, vdot) writes vdot (nv,), likewise.
         accelerate_at: (a, f, instant, q, v, tau, vdot) makes factors too.
-        explicit_stages: (accelerate_at, a, stage, t, w, q, v, targets, tau, first), see
-            ``explicit.explicit_stages``.
-        implicit_stages: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
-        stabilise_step: (a, f, end, q, v) corrects, makes factors, filters.
+        correction_step: (a, f, rank) writes the step J⁺ g of the rows at the first places into
+            ``vectors[SOLUTION]``; its length in the metric of M.
+        bounded_correction: (a, f, rank, limit) writes such a step of at most that length, of fewer
+            rows if need be.
+        move_back: (a, f, q) takes that step away from q, and keeps the sum of such steps.
+        filter_velocity: (a, f, v) v <- P v - J⁺ g_t.
+        travelled: (a, f, v) length of v in the metric of M.
+        is_unexplained: (a, f) whether rows beyond those that are independent have more of their own
+            than was found; ``control.unexplained`` says how much.
         energy_of: (a, f, v) kinetic energy [J], with factors of this configuration.
         find_least: (a, f), see ``plausible.find_least``, with factors of this configuration.
     """
 
     factored: int
+    update_positions: Callable[..., None]
+    factorise: Callable[..., None]
     factor_at: Callable[..., None]
     admissible_acceleration: Callable[..., None]
     accelerate: Callable[..., None]
     accelerate_at: Callable[..., None]
-    explicit_stages: Callable[..., tuple[float, float]]
-    implicit_stages: Callable[..., tuple[float, float]]
-    stabilise_step: Callable[..., None]
+    correction_step: Callable[..., float]
+    bounded_correction: Callable[..., None]
+    move_back: Callable[..., None]
+    filter_velocity: Callable[..., None]
+    travelled: Callable[..., float]
+    is_unexplained: Callable[..., bool]
     energy_of: Callable[..., float]
     find_least: Callable[..., None]
+
+
+class Stages(NamedTuple):
+    """The methods of several stages that a kernel knows.
+
+    Attributes:
+        explicit: (accelerate_at, a, stage, t, w, q, v, targets, tau, first), see
+            ``explicit.explicit_stages``.
+        implicit: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
+    """
+
+    explicit: Callable[..., tuple[float, float]]
+    implicit: Callable[..., tuple[float, float]]
 
 
 class Pair(Protocol):

@@ -9,6 +9,8 @@ a digit, or moves further than a tenth of the step itself, is undone and Newton 
 """
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.left_out import (
@@ -16,27 +18,18 @@ from bulletbridge.constraints.left_out import (
     leaves_out_rates,
     widest_left_out,
 )
-from bulletbridge.engine.dense import factor_at, update_positions
+from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.records import (
     CONTRADICTED,
-    CORRECTION,
+    DONE,
     LEFT_OPEN,
-    RIGHT_SIDE,
-    SOLUTION,
     START,
     Arrays,
-    Factors,
     Instant,
 )
-from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.numerics.projection import (
-    most_left,
-    row_space_solution,
-    unwhiten,
-    whiten_velocity,
-)
-from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.spatial import copy_into, norm, vec
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import norm, vec
 
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
 """Passes of the correction; where a chain is all but stretched each takes half of the way."""
@@ -63,11 +56,11 @@ def finite(x: Array) -> bool:
 
 
 @helper
-def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
+def kept_gap(a: Arrays, rows: Records[Row], rank: int) -> float:
     """Largest residual of the kept rows, each divided by its unit."""
     gap = 0.0
     for i in range(rank):
-        row = f.rows[f.rows[i].pivot]
+        row = rows[rows[i].pivot]
         size = abs(row.unit * row.g)
         if size > gap or math.isnan(size):  # a NaN stays
             gap = size
@@ -76,11 +69,11 @@ def kept_gap(a: Arrays, f: Factors, rank: int) -> float:
 
 
 @helper
-def gap_between(f: Factors, first: int, end: int) -> float:
+def gap_between(rows: Records[Row], first: int, end: int) -> float:
     """Largest residual, each divided by its unit, of the rows at places first to end."""
     gap = 0.0
     for i in range(first, end):
-        row = f.rows[f.rows[i].pivot]
+        row = rows[rows[i].pivot]
         gap = max(gap, abs(row.unit * row.g))
     return gap
 
@@ -105,141 +98,15 @@ def tolerance(a: Arrays, q: Array) -> float:
     return min(closed + EPS * largest * c.lever, FARTHEST)
 
 
-@helper
-def correction_step(a: Arrays, f: Factors, rank: int) -> float:
-    """Step J⁺ g into vectors[SOLUTION], whitened; its length."""
-    y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
-    for i in range(rank):
-        row = f.rows[f.rows[i].pivot]
-        y[i] = row.scale * row.g
-    row_space_solution(f.Y, f.R, rank, y, z)
-    length2 = 0.0
-    for k in range(f.Y.shape[1]):
-        length2 += z[k] * z[k]
-    return math.sqrt(length2)
-
-
-@helper
-def move_back(a: Arrays, f: Factors, q: Array) -> None:
-    """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
-    displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
-    for k in range(f.Y.shape[1]):
-        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
-
-
-@helper
-def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
-    """Kinetic energy of the rates v (nv,), with the factors of M."""
-    y = a.vectors[SOLUTION, : len(v)]
-    copy_into(y, v)
-    whiten_velocity(f.L, y)
-    total = 0.0
-    for k in range(len(v)):
-        total += y[k] * y[k]
-    return 0.5 * total
-
-
-@helper
-def travelled(a: Arrays, f: Factors, v: Array) -> float:
-    """Length of v in the metric of M."""
-    return math.sqrt(2.0 * kinetic_energy(a, f, v))
-
-
-@helper
-def chord_passes(
-    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, limit: float, enough: float
-) -> int:
-    """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
-    last = math.inf
-    for n in range(MOST_CHORD_PASSES + 1):
-        update_positions(a, f, instant, q, v)
-        gap = kept_gap(a, f, a.control.rank)
-        if gap <= enough:
-            return n
-        if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
-            return n if gap <= 10.0 * enough else FAILED
-        last = gap
-        if correction_step(a, f, a.control.rank) > limit:
-            return FAILED
-        move_back(a, f, q)
-    return FAILED
-
-
 @outlined
-def name_widest(a: Arrays, f: Factors, first: int) -> None:
+def name_widest(a: Arrays, rows: Records[Row], first: int) -> None:
     """Keep which of the rows at places from ``first`` on is furthest open, and how far."""
     c = a.control
-    c.worst, c.gap = f.rows[first].pivot, 0.0
-    for i in range(first, f.Y.shape[0]):
-        row = f.rows[f.rows[i].pivot]
+    c.worst, c.gap = rows[first].pivot, 0.0
+    for i in range(first, len(rows)):
+        row = rows[rows[i].pivot]
         if abs(row.unit * row.g) > c.gap:
-            c.worst, c.gap = f.rows[i].pivot, abs(row.unit * row.g)
-
-
-@outlined
-def newton_passes(
-    a: Arrays, f: Factors, instant: Instant, q: Array, v: Array, limit: float, enough: float
-) -> int:
-    """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
-
-    Weak rows bend more than they pull, and close with the others; those that do not, within what
-    follows from others by round-off, are corrected too. Where rows follow from others by large
-    numbers, these are closed as far as they will.
-    """
-    c, last = a.control, math.inf
-    for n in range(MOST_NEWTON_PASSES + 1):
-        factor_at(a, f, instant, q, v)
-        rank = c.rank
-        gap, weak = kept_gap(a, f, rank), gap_between(f, rank, c.filter_rank)
-        if n == 0:
-            c.opened = max(gap, gap_between(f, rank, f.Y.shape[0]))
-        bent = weak > PROMISED * enough
-        loose = gap_between(f, c.filter_rank, f.Y.shape[0]) > c.mismatch + PROMISED * enough
-        if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
-            return n
-        last = max(gap, weak)
-        if n == MOST_NEWTON_PASSES or not gap < math.inf:
-            if gap <= 10.0 * enough and not bent:
-                return n
-            name_widest(a, f, 0)
-            return FAILED
-        if bent or loose:
-            rank = c.filter_rank
-        while correction_step(a, f, rank) > limit and rank > 1:
-            rank -= 1
-        move_back(a, f, q)
-    return FAILED
-
-
-@helper
-def judge_left_out(
-    a: Arrays, f: Factors, instant: Instant, v: Array, enough: float, led_here: bool
-) -> None:
-    """Refuse an end at which what is left out as redundant is open, or moves.
-
-    Takes the residuals and the factors there. ``control.worst`` and ``.gap`` say what is open and
-    how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
-    their rates need no look of their own.
-    """
-    c, rows = a.control, f.Y.shape[0]
-    if c.left > PROMISED * enough:
-        name_left_out(a, instant)
-    elif gap_between(f, c.rank, rows) > c.mismatch + PROMISED * enough:
-        name_widest(a, f, c.rank)
-        c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
-    elif c.filter_rank == c.cap and c.cap < rows and unexplained(a, f):
-        c.failure, c.worst, c.gap = LEFT_OPEN, f.rows[c.cap].pivot, 0.0
-    elif not led_here or leaves_out_rates(a.loops):
-        judge_rates(a, instant, v, led_here)
-
-
-@helper
-def unexplained(a: Arrays, f: Factors) -> bool:
-    """Whether rows beyond those that are independent have more of their own than was found."""
-    c = a.control
-    c.unexplained = most_left(f.Y, f.rows, c.cap)
-    return c.unexplained > c.most_left
+            c.worst, c.gap = rows[i].pivot, abs(row.unit * row.g)
 
 
 @outlined
@@ -261,19 +128,128 @@ def judge_rates(a: Arrays, instant: Instant, v: Array, rates_alone: bool) -> Non
         c.failure, c.worst, c.gap = LEFT_OPEN, -1 - loop, rate
 
 
-@outlined
-def fixed_passes(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> int:
-    """The number of passes asked for, no more and no less, without a guard.
+@helper
+def judge_left_out(
+    is_unexplained: Callable[..., bool],
+    a: Arrays,
+    f: Any,
+    instant: Instant,
+    v: Array,
+    enough: float,
+    led_here: bool,
+) -> None:
+    """Refuse an end at which what is left out as redundant is open, or moves.
 
-    Leaves the factors at the corrected configuration.
+    Takes the residuals and the factors there. ``control.worst`` and ``.gap`` say what is open and
+    how far. Where v has ``led_here``, directions that hold positions have been moved by it, and
+    their rates need no look of their own. ``is_unexplained`` is the backend's.
     """
-    for _ in range(a.control.passes):
-        if a.control.directions == START:
+    c, rows = a.control, f.rows
+    if c.left > PROMISED * enough:
+        name_left_out(a, instant)
+    elif gap_between(rows, c.rank, len(rows)) > c.mismatch + PROMISED * enough:
+        name_widest(a, rows, c.rank)
+        c.failure = CONTRADICTED if c.filter_rank < c.cap else LEFT_OPEN
+    elif c.filter_rank == c.cap and c.cap < len(rows) and is_unexplained(a, f):
+        c.failure, c.worst, c.gap = LEFT_OPEN, rows[c.cap].pivot, 0.0
+    elif not led_here or leaves_out_rates(a.loops):
+        judge_rates(a, instant, v, led_here)
+
+
+class Correction(NamedTuple):
+    """Ways to correct with factors of one kind.
+
+    Args of all: a, f, instant, q, v. Each returns the number of passes, or FAILED.
+
+    Attributes:
+        chord_passes: (.., limit, enough) with the factors at hand, until round-off.
+        newton_passes: (.., limit, enough) with new factors in every pass.
+        fixed_passes: (..) as many as were asked for, no more and no less, without a guard.
+    """
+
+    chord_passes: Callable[..., int]
+    newton_passes: Callable[..., int]
+    fixed_passes: Callable[..., int]
+
+
+def correcting(backend: KktBackend) -> Correction:
+    """The helpers that correct a configuration with factors of one kind.
+
+    numba resolves the functions that they close over when it compiles them.
+    """
+    update_positions, factor_at = backend.update_positions, backend.factor_at
+    correction_step, bounded_correction = backend.correction_step, backend.bounded_correction
+    move_back = backend.move_back
+
+    @helper
+    def chord_passes(
+        a: Arrays, f: Any, instant: Instant, q: Array, v: Array, limit: float, enough: float
+    ) -> int:
+        """Correct q with the factors at hand until round-off; number of passes, or FAILED."""
+        last = math.inf
+        for n in range(MOST_CHORD_PASSES + 1):
             update_positions(a, f, instant, q, v)
-        else:
+            gap = kept_gap(a, f.rows, a.control.rank)
+            if gap <= enough:
+                return n
+            if n == MOST_CHORD_PASSES or not gap < 0.1 * last:
+                return n if gap <= 10.0 * enough else FAILED
+            last = gap
+            if correction_step(a, f, a.control.rank) > limit:
+                return FAILED
+            move_back(a, f, q)
+        return FAILED
+
+    @outlined
+    def newton_passes(
+        a: Arrays, f: Any, instant: Instant, q: Array, v: Array, limit: float, enough: float
+    ) -> int:
+        """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
+
+        Weak rows bend more than they pull, and close with the others; those that do not, within
+        what follows from others by round-off, are corrected too. Where rows follow from others by
+        large numbers, these are closed as far as they will.
+        """
+        c, rows, last = a.control, f.rows, math.inf
+        for n in range(MOST_NEWTON_PASSES + 1):
             factor_at(a, f, instant, q, v)
-        correction_step(a, f, a.control.rank)
-        move_back(a, f, q)
-    factor_at(a, f, instant, q, v)
-    kept_gap(a, f, a.control.rank)
-    return a.control.passes
+            if c.failure != DONE:
+                return FAILED
+            rank = c.rank
+            gap, weak = kept_gap(a, rows, rank), gap_between(rows, rank, c.filter_rank)
+            if n == 0:
+                c.opened = max(gap, gap_between(rows, rank, len(rows)))
+            bent = weak > PROMISED * enough
+            loose = gap_between(rows, c.filter_rank, len(rows)) > c.mismatch + PROMISED * enough
+            if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
+                return n
+            last = max(gap, weak)
+            if n == MOST_NEWTON_PASSES or not gap < math.inf:
+                if gap <= 10.0 * enough and not bent:
+                    return n
+                name_widest(a, rows, 0)
+                return FAILED
+            if bent or loose:
+                rank = c.filter_rank
+            bounded_correction(a, f, rank, limit)
+            move_back(a, f, q)
+        return FAILED
+
+    @outlined
+    def fixed_passes(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> int:
+        """The number of passes asked for, no more and no less, without a guard.
+
+        Leaves the factors at the corrected configuration.
+        """
+        for _ in range(a.control.passes):
+            if a.control.directions == START:
+                update_positions(a, f, instant, q, v)
+            else:
+                factor_at(a, f, instant, q, v)
+            correction_step(a, f, a.control.rank)
+            move_back(a, f, q)
+        factor_at(a, f, instant, q, v)
+        kept_gap(a, f.rows, a.control.rank)
+        return a.control.passes
+
+    return Correction(chord_passes, newton_passes, fixed_passes)

@@ -5,12 +5,15 @@ rest follows from the constraints: v̇ = P M⁻¹ (tau - h) - J⁺ gamma. Redund
 nothing special. Source: Kövecses and Piedbœuf 2003, eq. 30 and 31.
 """
 
+import math
+
 from bulletbridge.compilation.jit import call_back, helper, outlined
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.engine.records import (
     BIAS,
     CHART,
+    CORRECTION,
     DRIFT_PHASE,
     POSITION_PHASE,
     RIGHT_SIDE,
@@ -30,12 +33,13 @@ from bulletbridge.mechanism.dynamics import (
     mass_matrix,
 )
 from bulletbridge.mechanism.force_elements import add_compliance, look_ahead_of_elements
-from bulletbridge.mechanism.kinematics import kinematics
+from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.projection import (
     Caps,
     Cuts,
     factor_mass,
+    most_left,
     orthogonalise,
     project_out,
     row_space_solution,
@@ -107,7 +111,7 @@ def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
     factor_mass(f.L)
     whiten_rows(f.L, f.Y)
     caps = Caps(control.cap, control.held_cap)
-    cuts = Cuts(control.singular_rtol, control.filter_rtol)
+    cuts = Cuts(control.singular_rtol, control.filter_rtol, 0.0)
     control.rank, control.filter_rank = orthogonalise(f.Y, f.R, f.rows, caps, cuts)
     control.margin = weakest(f.R, control.filter_rank)
 
@@ -204,3 +208,89 @@ def accelerate_at(
     """Constrained acceleration at a state whose factors are not yet known."""
     factor_at(a, f, instant, q, v)
     accelerate(a, f, instant, q, v, tau, vdot)
+
+
+@helper
+def correction_step(a: Arrays, f: Factors, rank: int) -> float:
+    """Step J⁺ g into vectors[SOLUTION], whitened; its length."""
+    y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
+    for i in range(rank):
+        row = f.rows[f.rows[i].pivot]
+        y[i] = row.scale * row.g
+    row_space_solution(f.Y, f.R, rank, y, z)
+    length2 = 0.0
+    for k in range(f.Y.shape[1]):
+        length2 += z[k] * z[k]
+    return math.sqrt(length2)
+
+
+@helper
+def add_row_multipliers(f: Factors, rank: int, sign: float, y: Array, sums: Array) -> None:
+    """Add the multipliers of a whitened step whose coefficients in the kept rows are y, to sums.
+
+    sums (nc,) are of the rows without their scale; those that follow from others get none. y is
+    lost.
+    """
+    for i in range(rank - 1, -1, -1):
+        for k in range(i + 1, rank):
+            y[i] -= f.R[k, i] * y[k]
+        y[i] /= f.R[i, i]
+        n = f.rows[i].pivot
+        sums[n] += sign * f.rows[n].scale * y[i]
+
+
+@helper
+def move_back(a: Arrays, f: Factors, q: Array) -> None:
+    """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
+    unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
+    displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
+    for k in range(f.Y.shape[1]):
+        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
+
+
+@helper
+def kinetic_energy(a: Arrays, f: Factors, v: Array) -> float:
+    """Kinetic energy of the rates v (nv,), with the factors of M."""
+    y = a.vectors[SOLUTION, : len(v)]
+    copy_into(y, v)
+    whiten_velocity(f.L, y)
+    total = 0.0
+    for k in range(len(v)):
+        total += y[k] * y[k]
+    return 0.5 * total
+
+
+@helper
+def travelled(a: Arrays, f: Factors, v: Array) -> float:
+    """Length of v in the metric of M."""
+    return math.sqrt(2.0 * kinetic_energy(a, f, v))
+
+
+@helper
+def bounded_correction(a: Arrays, f: Factors, rank: int, limit: float) -> None:
+    """Step of at most that length into vectors[SOLUTION], whitened, without the weakest rows."""
+    while correction_step(a, f, rank) > limit and rank > 1:
+        rank -= 1
+
+
+@helper
+def is_unexplained(a: Arrays, f: Factors) -> bool:
+    """Whether rows beyond those that are independent have more of their own than was found."""
+    c = a.control
+    c.unexplained = most_left(f.Y, f.rows, c.cap)
+    return c.unexplained > c.most_left
+
+
+@helper
+def admissible_acceleration(
+    a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
+    project_force(a, f, q, v, tau, vdot)
+    unwhiten(f.L, vdot)
+
+
+@outlined
+def energy_of(a: Arrays, f: Factors, v: Array) -> float:
+    """Kinetic energy [J] at the configuration of the factors, in their metric."""
+    return kinetic_energy(a, f, v)

@@ -10,10 +10,11 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.islands_kernel import ISLAND, run_islands
-from bulletbridge.engine.records import CONTROL
+from bulletbridge.engine.records import CONTROL, DENSE_REQUIRED
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.step_kernel import STEP, stepping_kernel
+from bulletbridge.engine.step_kernel import stepping_kernel
 from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints
 
@@ -218,7 +219,7 @@ class IslandStepper:
         members: Its islands.
     """
 
-    by_call = False
+    is_whole = False
 
     def __init__(self, whole: Solver, decision: Decision, members: list[IslandMembers]) -> None:
         shared = in_a_row(whole, members)
@@ -281,6 +282,10 @@ class IslandStepper:
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
         return self._stored().call((targets, tau, record, steps))
+
+    def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
+        """Nothing: the whole is evaluated at once."""
+        return DENSE_REQUIRED
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""

@@ -16,7 +16,7 @@ from bulletbridge.engine.records import (
     Control,
 )
 from bulletbridge.engine.stages import put_record
-from bulletbridge.engine.step_kernel import STEP
+from bulletbridge.engine.tasks import STEP
 from bulletbridge.numerics.records import Array, Int, Ints, Records, dtype_of
 from bulletbridge.numerics.spatial import copy_into
 

@@ -22,8 +22,8 @@ import numpy as np
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import ROD
 from bulletbridge.engine.records import NOT_CLOSED
-from bulletbridge.engine.step_kernel import PROJECT
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.workspace import Terms, Tolerances
 from bulletbridge.errors import StepError
 from bulletbridge.mechanism.kinematics import displace
@@ -214,6 +214,34 @@ def decide(
     if not is_meant and weighed.widest < rough.reach * tolerances.redundant:
         return replace(weighed, whole=whole)
     return replace(with_gaps(*system, fine, found), whole=whole)
+
+
+def all_independent(encoded: Encoded, scale: Array, nv: int) -> Decision:
+    """The decision that no row is redundant, as where all are strong at one closed pose.
+
+    Args:
+        encoded: The rows as written.
+        scale: (nc,) see ``Decision``.
+        nv: Number of rates.
+    """
+    by_name = {
+        name: Redundancy(part.stop - part.start, part.stop - part.start, np.zeros((0, 6)))
+        for name, part in encoded.rows.items()
+    }
+    caps = Caps(encoded.nc, int(encoded.has_position.sum()))
+    none, rank = np.zeros((0, encoded.nc, nv)), encoded.nc
+    return Decision(
+        encoded, by_name, {}, rank, caps, scale, 0.0, np.inf, none, 0.0, 1.0, is_held=False
+    )
+
+
+def row_lengths(solver: Solver, q: Array, t: float) -> Array:
+    """(nc,) lengths of the rows, in one unit, in coordinates in which M is the identity."""
+    terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
+    lengths: Array = np.linalg.norm(
+        whiten(terms.M, solver.encoded.scale[:, None] * terms.J), axis=1
+    )
+    return lengths
 
 
 def samples_of(

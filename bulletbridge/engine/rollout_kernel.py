@@ -5,7 +5,7 @@ from typing import Any
 from bulletbridge.compilation.jit import caller, helper, take_number
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DONE, FORCES_PER_STEP, Control
-from bulletbridge.engine.step_kernel import PROJECT, STEP
+from bulletbridge.engine.tasks import PROJECT, STEP
 from bulletbridge.numerics.records import Array, Ints, Records
 
 NONE_LEFT, MANY_DONE = -1, -2

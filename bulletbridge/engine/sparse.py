@@ -1,13 +1,12 @@
 """Factors in link coordinates at a configuration, and accelerations by them.
 
-The equations are those of ``dense``. Ranks are not decided here: where one is in doubt the
-failure is HANDED_OVER.
+The equations are those of ``dense``.
 """
 
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.prescribed import prescribed_rates
 from bulletbridge.constraints.records import Target
@@ -27,14 +26,27 @@ from bulletbridge.engine.records import (
     Arrays,
     Instant,
 )
+from bulletbridge.engine.sparse_border import (
+    ELIMINATED,
+    LISTED,
+    STRONG,
+    TAKEN,
+    Border,
+    meet_targets,
+    note_targets,
+    project_out,
+    split_left_over,
+    unexplained,
+    weakest_of,
+)
 from bulletbridge.mechanism.dynamics import impedance, own_inertias
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics
 from bulletbridge.numerics.multifrontal import Elimination, Front, Join
-from bulletbridge.numerics.multifrontal_factors import factorise
+from bulletbridge.numerics.multifrontal_factors import factorise as eliminate_all
 from bulletbridge.numerics.multifrontal_solutions import solve
 from bulletbridge.numerics.projection import Row
-from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import (
     Pair,
     add,
@@ -48,32 +60,37 @@ from bulletbridge.numerics.spatial import (
     vec,
 )
 
+NOTHING = 1e-12
+"""Compliance of a row, in that of its scale, that is the round-off of what it follows from."""
+
 
 class SparseFactors(NamedTuple):
     """An elimination of the links of a system at one configuration."""
 
     e: Elimination
+    border: Border
+    join_of: Ints  # (nc,) the join that each row belongs to
     basis: Array  # (k, 6) spans the twists of the links
     rows: Records[Row]
 
 
 @helper
-def factor_at(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
-    """Poses, residuals and factors at q."""
-    poses_and_gaps(a, f.rows, instant, q)
-    prepare(a, f, instant)
-
-
-@helper
-def poses_and_gaps(a: Arrays, rows: Records[Row], instant: Instant, q: Array) -> None:
+def update_positions(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
     a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, rows
+        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, f.rows
     )
 
 
-@helper
+@outlined
+def factor_at(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
+    """Poses, residuals and factors at q."""
+    update_positions(a, f, instant, q, v)
+    factorise(a, f, instant)
+
+
+@outlined
 def accelerate_at(
     a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
@@ -93,7 +110,9 @@ def accelerate(
     drift(a.loops, a.couplings, a.poses, instant.targets, f.rows)
     for i in range(len(f.rows)):
         b[i] = -f.rows[i].scale * f.rows[i].gamma
+    note_targets(f.border, b)
     solve(f.e, force, b, vdot, b)
+    meet_targets(f.e, f.border, f.join_of, f.border.counts[STRONG], vdot)
 
 
 @helper
@@ -106,11 +125,13 @@ def admissible_acceleration(
     for i in range(len(f.rows)):
         none[i] = 0.0
     solve(f.e, force, none, vdot, none)
+    if f.border.counts[STRONG] > 0:
+        project_out(f.e, f.border, f.border.counts[STRONG], vdot)
 
 
 @helper
-def prepare(a: Arrays, f: SparseFactors, instant: Instant) -> None:
-    """Factors at the poses; HANDED_OVER for a rank that is not what it should be."""
+def factorise(a: Arrays, f: SparseFactors, instant: Instant) -> None:
+    """Factors at the poses; DENSE_REQUIRED where more rows are left over than there is room for."""
     c, e, basis, rows, k = a.control, f.e, f.basis, f.rows, f.basis.shape[0]
     own_inertias(a.bodies, a.beams, a.stations, a.poses)
     for i in range(len(a.axes)):
@@ -125,15 +146,48 @@ def prepare(a: Arrays, f: SparseFactors, instant: Instant) -> None:
         join = e.joins[i]
         put_wrenches(a, e, join, instant.targets, basis, rows)
     prescribed_rates(a.loops, a.couplings, a.poses, instant.targets, rows)
-    least = factorise(e)
-    rank = 0
+    weakest, strongest, left = eliminate_all(e)
+    c.margin = math.sqrt(weakest / strongest) if strongest > 0.0 else 1.0
+    place_rows(a, f, strongest, left)
+
+
+@helper
+def place_rows(a: Arrays, f: SparseFactors, strongest: float, left: float) -> None:
+    """Places and ranks of rows: those that are eliminated, then those left over, strong to none."""
+    c, e, rows, b = a.control, f.e, f.rows, f.border
+    count = 0
     for i in range(len(rows)):
-        rank += e.kept[i]
-    c.rank, c.filter_rank = rank, rank
-    if least < 0.0 or rank != c.cap:
-        c.failure = DENSE_REQUIRED
-        return
-    c.margin = math.sqrt(least)
+        if e.kept[i]:
+            rows[count].pivot = i
+            count += 1
+    b.counts[ELIMINATED] = count
+    b.counts[LISTED] = b.counts[STRONG] = b.counts[TAKEN] = 0
+    place = count
+    for i in range(len(rows)):
+        if not e.kept[i]:
+            rows[place].pivot = i
+            place += 1
+    if count < len(rows) and (count != c.cap or left > NOTHING):
+        if len(rows) - count > len(b.rows):
+            c.failure = DENSE_REQUIRED
+            return
+        split_at_border(a, f, strongest)
+    c.rank, c.filter_rank = count + b.counts[STRONG], count + b.counts[TAKEN]
+
+
+@outlined
+def split_at_border(a: Arrays, f: SparseFactors, strongest: float) -> None:
+    """Split what is left over, and put it in its places."""
+    rows, b = f.rows, f.border
+    first = b.counts[ELIMINATED]
+    b.counts[LISTED] = count = len(rows) - first
+    for n in range(count):
+        b.numbers[n] = rows[first + n].pivot
+    split_left_over(a, f.e, b, f.join_of, rows, strongest)
+    for n in range(count):
+        rows[first + n].pivot = b.numbers[b.rows[n].pivot]
+    a.control.margin = min(a.control.margin, weakest_of(b, strongest))
+    a.control.unexplained = unexplained(b, strongest)
 
 
 @helper

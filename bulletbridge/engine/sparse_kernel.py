@@ -1,38 +1,58 @@
-"""Steps by elimination in link coordinates: the same equations as ``step_kernel``, other factors.
-
-What needs a decision (a row that may be redundant here, a correction that gains too little) is not
-decided here: the state before the step is restored and the step handed over to
-``step_kernel.run``, whose ranks and guards hold for both.
-"""
+"""Steps by elimination in link coordinates: the equations of ``step_kernel``, other factors."""
 
 from typing import NamedTuple
 
+import numpy as np
+
 from bulletbridge.compilation.jit import helper, kernel
-from bulletbridge.constraints.records import Coupling, Loop, Term
-from bulletbridge.engine.backend import KktBackend
+from bulletbridge.engine.backend import Stages
 from bulletbridge.engine.explicit import explicit_stages
-from bulletbridge.engine.records import (
-    BY_SPARSE,
-    DENSE_REQUIRED,
-    DOP8,
-    RADAU,
-    START,
-    Arrays,
-    Control,
-)
-from bulletbridge.engine.sparse import (
-    SparseFactors,
-    accelerate,
-    accelerate_at,
-    admissible_acceleration,
-    factor_at,
-)
-from bulletbridge.engine.sparse_correction import energy_of, find_least_sparse, stabilise_step
+from bulletbridge.engine.records import DENSE_REQUIRED, DOP8, RADAU, Arrays, SystemArrays
+from bulletbridge.engine.sparse import SparseFactors
+from bulletbridge.engine.sparse_backend import SPARSE, SPARSE_END
+from bulletbridge.engine.sparse_border import Border
 from bulletbridge.engine.stages import no_stages
 from bulletbridge.engine.substeps import stepping
-from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
+from bulletbridge.engine.tasks import STEP, evaluating
 from bulletbridge.numerics.multifrontal import Elimination, Join
 from bulletbridge.numerics.records import Array, Ints, Records
+
+advance = stepping(SPARSE, SPARSE_END, Stages(explicit_stages, no_stages))
+evaluate = evaluating(SPARSE, SPARSE_END)
+
+
+class SparseArrays(NamedTuple):
+    """Plan, factors and scratch of eliminations, as of ``Elimination`` and ``Border``.
+
+    Those with a first dimension of two are for the start and for the stages of a step.
+    """
+
+    fronts: np.ndarray  # (2, n)
+    boundary: Ints
+    widths: Ints
+    places: Ints
+    joins: Records[Join]
+    numbers: Ints  # (2, ..)
+    kept: Ints  # (2, nc)
+    motion: Array  # (2, nv, k)
+    inertia: Array  # (2, nb, k, k)
+    extra: Array  # (2, nv)
+    wrench: Array  # (2, nc, 2, k)
+    update: Array
+    factors: Array  # (2, ..)
+    W: Array
+    column: Array
+    y: Array
+    twists: Array  # (2, nb, k): wrenches, twists
+    right: Array  # (nc,)
+    Y: Array  # (2, most + 1, k nb + 2 nv)
+    R: Array  # (2, most, most)
+    border_rows: np.ndarray  # (2, most)
+    border_numbers: Ints  # (2, most)
+    shares: Array  # (2, most)
+    counts: Ints  # (2, 4)
+    join_of: Ints  # (nc,)
+    basis: Array  # (k, 6)
 
 
 class SparsePair(NamedTuple):
@@ -43,97 +63,43 @@ class SparsePair(NamedTuple):
 
 
 @helper
-def dense_required(c: Control) -> bool:
-    """Implicit methods, whose matrices are full, and ways to correct that ask for ranks."""
-    return c.integrator == RADAU or c.passes >= 0 or c.directions != START
-
-
-advance = stepping(
-    KktBackend(
-        BY_SPARSE,
-        factor_at,
-        admissible_acceleration,
-        accelerate,
-        accelerate_at,
-        explicit_stages,
-        no_stages,
-        stabilise_step,
-        energy_of,
-        find_least_sparse,
-    )
-)
+def factors_of(s: SparseArrays, arrays: SystemArrays, n: int) -> SparseFactors:
+    """Set n of the factors, as helpers take it."""
+    e = Elimination(
+        s.fronts[n], s.boundary, s.widths, s.places, s.joins, s.numbers[n], s.kept[n], s.motion[n],
+        s.inertia[n], s.extra[n], s.wrench[n], s.update, s.factors[n], s.W, s.column, s.y,
+        s.twists[0], s.twists[1], s.right,
+    )  # fmt: skip
+    border = Border(s.Y[n], s.R[n], s.border_rows[n], s.border_numbers[n], s.shares[n], s.counts[n])
+    return SparseFactors(e, border, s.join_of, s.basis, arrays.rows[n])
 
 
 @kernel
 def run_sparse(
-    fronts: Array,
-    boundary: Ints,
-    widths: Ints,
-    places: Ints,
-    joins: Records[Join],
-    numbers: Ints,
-    kept: Ints,
-    basis: Array,
-    motion: Array,
-    inertia: Array,
-    extra: Array,
-    wrench: Array,
-    update: Array,
-    factors: Array,
-    W: Array,
-    column: Array,
-    y: Array,
-    twists: Array,
-    right: Array,
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    terms: Records[Term],
-    user_jacobian: Array,
-    rows: Array,
-    vectors: Array,
-    state: Array,
-    control: Records[Control],
+    sparse: SparseArrays,
+    arrays: SystemArrays,
     targets: Array,
     tau: Array,
     record: Array,
+    task: int,
     first: int,
     steps: int,
 ) -> int:
-    """Do steps ``first`` to ``steps``: DONE, a failure, or HANDED_OVER at step ``control.done``.
+    """Do a task of ``step_kernel.run``, or steps ``first`` to ``steps``; DONE, or a failure.
 
-    The arrays of the elimination are those of ``multifrontal.Elimination``, with two sets of
-    fronts, numbers, kept, motion, inertia, extra, wrench, factors: for the start and for the stages
-    of a step. basis (k, 6) spans the twists of the links, twists (2, nb, k). The others are those
-    of ``step_kernel.run``.
+    Implicit methods, whose matrices are full, are DENSE_REQUIRED.
     """
-    c = control[0]
-    if dense_required(c):
+    c = arrays.control[0]
+    if task == STEP and c.integrator == RADAU:
         c.done, c.taken, c.rejected = first, 0, 0
         return DENSE_REQUIRED
     a = Arrays(
-        bodies, beams, stations, efforts, poses, axes, loops, couplings, terms, user_jacobian,
-        rows[2], vectors, c,
+        arrays.bodies, arrays.beams, arrays.stations, arrays.efforts, arrays.poses, arrays.axes,
+        arrays.loops, arrays.couplings, arrays.terms, arrays.user_jacobian, arrays.rows[2],
+        arrays.vectors, c,
     )  # fmt: skip
-    f = SparseFactors(
-        Elimination(
-            fronts[0], boundary, widths, places, joins, numbers[0], kept[0], motion[0], inertia[0],
-            extra[0], wrench[0], update, factors[0], W, column, y, twists[0], twists[1], right,
-        ),
-        basis, rows[0],
-    )  # fmt: skip
-    m = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
-    stage = SparseFactors(
-        Elimination(
-            fronts[m], boundary, widths, places, joins, numbers[m], kept[m], motion[m], inertia[m],
-            extra[m], wrench[m], update, factors[m], W, column, y, twists[0], twists[1], right,
-        ),
-        basis, rows[m],
-    )  # fmt: skip
-    s = SparsePair(f, stage)
-    return advance(a, s, state, targets, tau, record, first, steps)
+    other = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
+    s = SparsePair(factors_of(sparse, arrays, 0), factors_of(sparse, arrays, other))
+    if task == STEP:
+        return advance(a, s, arrays.state, targets, tau, record, first, steps)
+    return evaluate(a, s, arrays.state, targets, tau, task)

@@ -12,24 +12,21 @@ from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     DONE,
     FORCES_PER_STEP,
-    LEAPT,
-    NOT_FINITE,
-    NOT_RESOLVED,
     TARGETS_PER_STEP,
 )
-from bulletbridge.engine.sparse_kernel import run_sparse
+from bulletbridge.engine.sparse_border import MOST_LEFT_OVER
+from bulletbridge.engine.sparse_kernel import SparseArrays, run_sparse
 from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import POSE
 from bulletbridge.numerics.multifrontal import FRONT, JOIN, OWN
+from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array, Ints
 
 PARALLEL = 1e-12
 """Sine of the angle up to which axes count as parallel."""
-
-LEFT_TO_DENSE = (DENSE_REQUIRED, NOT_FINITE, NOT_RESOLVED, LEAPT)
-"""Failures of a step that is then tried in joint coordinates."""
 
 
 class EliminationOrder(NamedTuple):
@@ -110,68 +107,30 @@ class SparseStepper:
     """Runs the compiled step by elimination in link coordinates.
 
     Args:
-        whole: The solver whose state it advances; it takes over where a rank is in doubt.
+        whole: The solver whose state it advances; it takes over where more rows are left over than
+            there is room for, and for implicit methods.
         plan: Who is eliminated when.
     """
 
-    by_call = True
+    is_whole = True
 
     def __init__(self, whole: Solver, plan: EliminationOrder) -> None:
         self._whole = whole
-        mechanism, encoded, k = whole.mechanism, whole.encoded, len(plan.basis)
-        nb, nv, nc = len(mechanism.bodies), mechanism.nv, encoded.nc
-        dropped = nc - int(whole.control[0]["cap"])
-        fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
-        last = fronts[-1]
-        widest = int((fronts["size"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
-        arrays = (
-            np.array([fronts, fronts]),
-            np.array([body for bodies in plan.boundary for body in bodies], np.int64),
-            widths,
-            places,
-            joins,
-            np.zeros((2, int(last["row"] + last["max_rows"])), np.int64),
-            np.ones((2, nc), np.int64),
-            plan.basis,
-            np.zeros((2, nv, k)),
-            np.zeros((2, nb, k, k)),
-            np.zeros((2, nv)),
-            np.zeros((2, nc, 2, k)),
-            np.zeros(int(last["update"]) + update_size(last)),
-            np.zeros((2, int(last["factor"]) + factor_size(last))),
-            np.zeros((widest, widest)),
-            np.zeros(max(widest, k)),
-            np.zeros(widest),
-            np.zeros((2, nb, k)),
-            np.zeros(nc),
-            whole.bodies,
-            whole.beams,
-            whole.stations,
-            whole.efforts,
-            whole.poses,
-            whole.axes,
-            encoded.loops,
-            encoded.couplings,
-            encoded.terms,
-            whole.user_jacobian,
-            whole.rows,
-            whole.vectors,
-            whole.state,
-            whole.control,
-        )
+        self.arrays = sparse_arrays(whole, plan)
+        fixed, examples = (self.arrays, whole.arrays), (whole.still, whole.tau, NO_RECORD, 0, 0, 0)
         with announce_compilation(run_sparse):
-            self._bound = StoredCall(run_sparse, arrays, (whole.still, whole.tau, NO_RECORD, 0, 0))
-        self.arrays, self._run = self._bound.arrays, self._bound.call
+            self._bound = StoredCall(run_sparse, fixed, examples)
+        self._run = self._bound.call
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance by steps; return the failure that stopped it, or DONE."""
         c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
         each, lines = TARGETS_PER_STEP[int(c["integrator"])], FORCES_PER_STEP[int(c["integrator"])]
         while True:
-            failure = self._run((targets, tau, record, first, steps))
+            failure = self._run((targets, tau, record, STEP, first, steps))
             first = int(c["done"])
             count(c, taken)
-            if failure in LEFT_TO_DENSE:
+            if failure == DENSE_REQUIRED:
                 due = len(record) > 0 and (first + 1) % every == 0
                 line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
                 now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
@@ -182,21 +141,66 @@ class SparseStepper:
             if failure != DONE or first == steps:
                 return failure
 
+    def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
+        """Do a task that is no step; return the failure, or DONE."""
+        return self._run((targets, tau, NO_RECORD, task, 0, 0))
+
     def rebase(self) -> None:
         """Nothing: it works on the arrays of the whole."""
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""
         whole = self._whole
-        step = self._bound.with_rest((whole.still, tau, NO_RECORD, 0, 1))
+        step = self._bound.with_rest((whole.still, tau, NO_RECORD, STEP, 0, 1))
 
         def call(nothing: tuple[()]) -> int:
             failure = step(nothing)
-            if failure in LEFT_TO_DENSE:
+            if failure == DENSE_REQUIRED:
                 failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
             return failure
 
         return call
+
+
+def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
+    """What the kernel of a solver's eliminations works on."""
+    mechanism, encoded, k = whole.mechanism, whole.encoded, len(plan.basis)
+    nb, nv, nc = len(mechanism.bodies), mechanism.nv, encoded.nc
+    dropped = nc - int(whole.control[0]["cap"])
+    fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
+    last, most = fronts[-1], min(nc, MOST_LEFT_OVER + dropped)
+    widest = int((fronts["size"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
+    join_of = np.zeros(nc, np.int64)
+    for n, join in enumerate(joins):
+        join_of[int(join["row"]) : int(join["row"] + join["rows"])] = n
+    return SparseArrays(
+        np.array([fronts, fronts]),
+        np.array([body for bodies in plan.boundary for body in bodies], np.int64),
+        widths,
+        places,
+        joins,
+        np.zeros((2, int(last["row"] + last["max_rows"])), np.int64),
+        np.ones((2, nc), np.int64),
+        np.zeros((2, nv, k)),
+        np.zeros((2, nb, k, k)),
+        np.zeros((2, nv)),
+        np.zeros((2, nc, 2, k)),
+        np.zeros(int(last["update"]) + update_size(last)),
+        np.zeros((2, int(last["factor"]) + factor_size(last))),
+        np.zeros((widest, widest)),
+        np.zeros(max(widest, k)),
+        np.zeros(widest),
+        np.zeros((2, nb, k)),
+        np.zeros(nc),
+        np.zeros((2, most + 1, k * nb + 2 * nv)),
+        np.zeros((2, most, most)),
+        np.zeros((2, most), ROW),
+        np.zeros((2, most), np.int64),
+        np.zeros((2, most)),
+        np.zeros((2, 4), np.int64),
+        join_of,
+        plan.basis,
+    )
 
 
 def count(c: np.void, taken: list[int]) -> None:

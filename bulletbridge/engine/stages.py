@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from bulletbridge.compilation.jit import call_back, helper
+from bulletbridge.engine.backend import Stages
 from bulletbridge.engine.records import SCRIPT_PHASE, Arrays, Control
 from bulletbridge.mechanism.records import BEAM, FREE, PRISMATIC
 from bulletbridge.numerics.records import Array
@@ -67,3 +68,7 @@ def put_record(line: Array, state: Array, c: Control) -> None:
 def no_stages(*arguments: Any) -> tuple[float, float]:
     """None: for a kernel without explicit methods of several stages, or without implicit ones."""
     return math.inf, 1.0
+
+
+NO_STAGES = Stages(no_stages, no_stages)
+"""Those of a kernel that knows methods of one stage alone."""

@@ -10,58 +10,24 @@ first needed, and most users never need the larger ones.
 from collections.abc import Callable
 from typing import Any
 
-from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.engine.backend import KktBackend
-from bulletbridge.engine.correction import kinetic_energy
-from bulletbridge.engine.dense import (
-    accelerate,
-    accelerate_at,
-    factor_at,
-    project_force,
-    set_implicit_horizon,
-)
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.engine.backend import Stages
+from bulletbridge.engine.dense_backend import DENSE, DENSE_END
 from bulletbridge.engine.explicit import explicit_stages
-from bulletbridge.engine.plausible import find_least_dense, judge_leap
 from bulletbridge.engine.radau import radau_stages
 from bulletbridge.engine.records import (
-    ACCELERATION,
-    BY_DENSE,
-    DONE,
     DOP8,
     RADAU,
     RK4,
-    START_Q,
-    START_V,
     Arrays,
     FactorPair,
     Factors,
-    Instant,
     SystemArrays,
 )
 from bulletbridge.engine.stages import no_stages
-from bulletbridge.engine.step_end import project, stabilise_step
 from bulletbridge.engine.substeps import stepping
-from bulletbridge.numerics.projection import unwhiten
+from bulletbridge.engine.tasks import STEP, evaluating
 from bulletbridge.numerics.records import Array
-
-STEP, ACCELERATE, PROJECT, JUDGE = 0, 1, 2, 3
-"""Tasks: advance by steps; acceleration into vectors[ACCELERATION]; correct and filter in place;
-judge the step that has led here from vectors[START_Q] and vectors[START_V]."""
-
-
-@helper
-def admissible_acceleration(
-    a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array
-) -> None:
-    """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
-    project_force(a, f, q, v, tau, vdot)
-    unwhiten(f.L, vdot)
-
-
-@outlined
-def energy_of(a: Arrays, f: Factors, v: Array) -> float:
-    """Kinetic energy [J] at the configuration of the factors, in their metric."""
-    return kinetic_energy(a, f, v)
 
 
 @helper
@@ -69,22 +35,10 @@ def no_response(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Arr
     """None: a kernel without Euler's method."""
 
 
-WHOLE = KktBackend(
-    BY_DENSE,
-    factor_at,
-    admissible_acceleration,
-    accelerate,
-    accelerate_at,
-    no_stages,
-    no_stages,
-    stabilise_step,
-    energy_of,
-    find_least_dense,
-)
-STAGED = WHOLE._replace(admissible_acceleration=no_response, explicit_stages=explicit_stages)
-advance = stepping(WHOLE)
-advance_by_stages = stepping(STAGED)
-advance_implicitly = stepping(STAGED._replace(implicit_stages=radau_stages))
+STAGED = DENSE._replace(admissible_acceleration=no_response)
+advance, evaluate = stepping(DENSE, DENSE_END), evaluating(DENSE, DENSE_END)
+advance_by_stages = stepping(STAGED, DENSE_END, Stages(explicit_stages, no_stages))
+advance_implicitly = stepping(STAGED, DENSE_END, Stages(explicit_stages, radau_stages))
 
 
 @helper
@@ -135,28 +89,7 @@ def do_task(
     """Do a task of ``run``."""
     if task == STEP:
         return advance(a, s, state, targets, tau, record, 0, steps)
-    c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
-    q, v = state[:nq], state[nq : nq + nv]
-    now = Instant(state[nq + nv], targets[0])
-    c.failure, c.done = DONE, 0
-    set_implicit_horizon(a, 0.0)
-    if task == ACCELERATE:
-        accelerate_at(a, s.f, now, q, v, tau[0], a.vectors[ACCELERATION, :nv])
-        c.factored = BY_DENSE
-    elif task == JUDGE:
-        judge(a, s.f, now, q, v, tau)
-    else:
-        project(a, s.f, now, q, v)
-    return c.failure
-
-
-@outlined
-def judge(a: Arrays, f: Factors, end: Instant, q: Array, v: Array, tau: Array) -> None:
-    """Refuse the end of a step that forces cannot have led to; both ends are prescribed alike."""
-    q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
-    factor_at(a, f, end, q, v)
-    find_least_dense(a, f)
-    judge_leap(a, end, end, q0, v0, q, v, tau, 0.0, a.control.excess)
+    return evaluate(a, s, state, targets, tau, task)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """The compiled step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from bulletbridge.engine.plausible import EXCESS, MOST_EXCESS
 from bulletbridge.engine.records import (
     ACCELERATION,
     CONTRADICTED,
+    DENSE_REQUIRED,
     DONE,
     DOP8,
     EULER,
@@ -30,7 +31,8 @@ from bulletbridge.engine.records import (
     TARGETS_PER_STEP,
     VERLET,
 )
-from bulletbridge.engine.step_kernel import ACCELERATE, JUDGE, STEP, run, stepping_kernel
+from bulletbridge.engine.step_kernel import run, stepping_kernel
+from bulletbridge.engine.tasks import ACCELERATE, JUDGE, STEP
 from bulletbridge.engine.workspace import SolverArrays, Tolerances
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
@@ -65,12 +67,16 @@ class CompiledStepper(Protocol):
     """Steps of a system part by part: island by island, or link by link.
 
     Attributes:
-        by_call: Whether its kernel can ask Python for what is prescribed, time by time.
-        arrays: What its kernel works on.
+        is_whole: Whether its kernel advances the whole at once: it can ask Python for what is
+            prescribed, time by time, and tells what a failure is about.
     """
 
-    by_call: bool
-    arrays: tuple[np.ndarray, ...]
+    is_whole: bool
+
+    @property
+    def arrays(self) -> Sequence[Any]:
+        """What its kernel works on."""
+        ...
 
     def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
         """Advance the whole by steps; return the failure that stopped it, or DONE."""
@@ -78,6 +84,10 @@ class CompiledStepper(Protocol):
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""
+        ...
+
+    def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
+        """Do a task of ``tasks`` that is no step; a failure, DENSE_REQUIRED if it cannot, DONE."""
         ...
 
     def rebase(self) -> None:
@@ -156,17 +166,33 @@ class Solver(SolverArrays):
         Raises:
             Exception: Whatever a user's constraint raised, with the state before the step restored.
         """
-        stepper = self.stepper if task == STEP else None
+        stepper = self.stepper
         if task == STEP and self._prescribe_by_call():
             targets, forces = self._now, self._pushed
-            stepper = stepper if stepper is not None and stepper.by_call else None
+            stepper = stepper if stepper is not None and stepper.is_whole else None
         else:
             targets = self._targets(steps) if self.encoded.motions else self.still
             forces = self.forces(steps)
-        if stepper is None:
-            call = self.stored_call(task).call
-            return self.finish_call(call((targets, forces, record, task, steps)))
-        return self.finish_call(stepper.run(targets, forces, record, steps))
+        if stepper is not None and task == STEP:
+            return self.finish_call(stepper.run(targets, forces, record, steps))
+        return self._evaluate(stepper, task, targets, forces, record, steps)
+
+    def _evaluate(
+        self,
+        stepper: CompiledStepper | None,
+        task: int,
+        targets: np.ndarray,
+        forces: Array,
+        record: Array = NO_RECORD,
+        steps: int = 0,
+    ) -> int:
+        """Do a task by a stepper if it can, else in joint coordinates."""
+        failure = DENSE_REQUIRED
+        if stepper is not None and task != STEP:
+            failure = stepper.evaluate(task, targets, forces)
+        if failure == DENSE_REQUIRED:
+            failure = self.stored_call(task).call((targets, forces, record, task, steps))
+        return self.finish_call(failure)
 
     def step(self) -> int:
         """``advance(1)``; in a call that takes nothing where all that acts is tau."""
@@ -271,11 +297,12 @@ class Solver(SolverArrays):
                 return DONE
 
     def _refine(self, whole: int) -> int:
-        """One step in as many parts as it needs, in joint coordinates, which name what is wrong.
+        """One step in as many parts as it needs, of the whole, which names what is wrong.
 
         The state before the whole step is restored after any failure; a part restores its own.
 
-        Its own integrator comes first, then ``OTHERS``.
+        Its own integrator comes first, then ``OTHERS``; where links are eliminated, joint
+        coordinates last, which leave weak rows out one by one.
 
         Args:
             whole: How the whole step failed.
@@ -288,11 +315,15 @@ class Solver(SolverArrays):
         dt, before, kinetic = float(c["dt"]), self.state.copy(), float(c["kinetic"])
         own, v = int(c["integrator"]), self.v
         found, led_to = (whole, [c[name] for name in TOLD]), np.full(len(v), np.inf)
-        again = ((own, 1),) if stepper is not None else ()
+        by_links = stepper if stepper is not None and stepper.is_whole else None
+        ways = [(by_links, *way) for way in (*((own, parts) for parts in REFINEMENTS), *OTHERS)]
+        if by_links is not None:
+            ways += [(None, own, parts) for parts in (1, REFINEMENTS[0])]
+        elif stepper is not None:
+            ways.insert(0, (None, own, 1))
         pushed = self.forces(0).copy()
-        self.stepper = None
         try:
-            for method, parts in (*again, *((own, parts) for parts in REFINEMENTS), *OTHERS):
+            for self.stepper, method, parts in ways:
                 self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
                 c["dt"], c["integrator"], c["excess"] = dt / parts, method, EXCESS
                 failure = self.run(STEP, parts)
@@ -308,7 +339,7 @@ class Solver(SolverArrays):
                     break
                 if parts == 1 or (failure == LEFT_OPEN and found[0] != LEFT_OPEN):
                     found = failure, [c[name] for name in TOLD]
-                if found[0] == LEFT_OPEN and last:
+                if found[0] == LEFT_OPEN and last and self.stepper is None:
                     break
         finally:  # a user's constraint may raise
             self.stepper = stepper
@@ -337,8 +368,7 @@ class Solver(SolverArrays):
         self.vectors[START_Q, :nq], self.vectors[START_V, :nv] = before[:nq], before[nq : nq + nv]
         forces, c = np.vstack([pushed, self.forces(0)]), self.control[0]
         kept = {name: c[name] for name in ("rank", "filter_rank", "margin", "gap", "guarded")}
-        call = self.stored_call(task).call
-        failure = self.finish_call(call((self.targets_now(), forces, NO_RECORD, task, 0)))
+        failure = self._evaluate(self.stepper, task, self.targets_now(), forces)
         for name, value in kept.items():
             c[name] = value
         return failure

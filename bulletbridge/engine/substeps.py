@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.engine.backend import KktBackend, Pair
+from bulletbridge.engine.backend import KktBackend, Pair, Stages
 from bulletbridge.engine.correction import finite
 from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.explicit import semi_implicit_euler
@@ -44,7 +44,8 @@ from bulletbridge.engine.singular_passage import (
     longest,
     on_singular,
 )
-from bulletbridge.engine.stages import distance, pace, prescribe, put_record
+from bulletbridge.engine.stages import NO_STAGES, distance, pace, prescribe, put_record
+from bulletbridge.engine.step_end import StepEnd
 from bulletbridge.engine.verlet import first_half
 from bulletbridge.mechanism.records import Axis
 from bulletbridge.numerics.records import Array, Records
@@ -68,24 +69,17 @@ MOST_ATTEMPTS = 20_000
 """Sub-steps of a step, with those in vain: a chain that whirls at its reach takes some 6000."""
 
 
-def stepping(backend: KktBackend) -> Callable[..., int]:
-    """The helper that does steps with factors of one kind.
+def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> Callable[..., int]:
+    """The helper that does steps with factors of one kind, by methods that its stages know.
 
     numba resolves the functions that it closes over when it compiles it; as arguments they would
     keep a kernel from being kept on disk.
     """
-    (
-        factored,
-        factor_at,
-        admissible_acceleration,
-        accelerate,
-        accelerate_at,
-        *stages,
-        stabilise_step,
-        energy_of,
-        find_least,
-    ) = backend
+    factored, factor_at, energy_of = backend.factored, backend.factor_at, backend.energy_of
+    admissible_acceleration, find_least = backend.admissible_acceleration, backend.find_least
+    accelerate, accelerate_at = backend.accelerate, backend.accelerate_at
     explicit_stages, implicit_stages = stages
+    stabilise_step = end.stabilise_step
 
     @helper
     def advance(
@@ -197,11 +191,11 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
                     if c.integrator != DOP8:
                         c.rank, c.filter_rank = rank, filter_rank
                 middle = t + c.dt
-                end = Instant(
+                after = Instant(
                     ended if last == 1 else middle, targets[min(line + each, len(targets) - 1)]
                 )
-                prescribe(a, end.t)
-                stabilise_step(a, s.f, end, q, v)
+                prescribe(a, after.t)
+                stabilise_step(a, s.f, after, q, v)
                 again = 0
                 open = c.failure == NOT_CLOSED
                 on_it = last == 0 and landed < 3 and distance(c) < LANDING * c.clear
@@ -222,7 +216,7 @@ def stepping(backend: KktBackend) -> Callable[..., int]:
                     energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
                     if leaps(a, slow, fast, energy):
                         find_least(a, s.f)
-                        judge_leap(a, start, end, q0, v0, q, v, force, 0.0, c.excess)
+                        judge_leap(a, start, after, q0, v0, q, v, force, 0.0, c.excess)
                         if c.failure != DONE:
                             break
                     c.kinetic = energy

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.integrate import DOP853
 
 from bulletbridge.engine.records import DONE, NOT_FINITE
-from bulletbridge.engine.step_kernel import PROJECT
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.python_stepper import FiniteTree

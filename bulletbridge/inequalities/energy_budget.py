@@ -15,7 +15,7 @@ K by their work along the mean of the velocities at both ends of the step.
 import math
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.correction import kinetic_energy
+from bulletbridge.engine.dense import kinetic_energy
 from bulletbridge.engine.records import BIAS, Arrays, Factors
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import axis_twist

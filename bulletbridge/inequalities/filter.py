@@ -13,12 +13,14 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
-from bulletbridge.engine.records import DONE, NOT_CLOSED
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.inequalities.filter_kernel import run_filter, run_filters
+from bulletbridge.inequalities.sparse_filter_kernel import run_sparse_filter
 from bulletbridge.inequalities.state_filter import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE, STICKING_POINT
@@ -192,8 +194,7 @@ class Filter:
         multipliers: (2, nc) of the last call, as in ``Impulses.found``.
         targets: (1, targets) prescribed motions that the next call closes the loops for.
         sticking_points: Room for those of a call; see ``take_points``.
-        block: The kernel with its arrays, for ``Filters``; another one once there is more room.
-        room: What stands for that block in comparisons.
+        room: What stands for the room that sticking points have; another one once it has grown.
     """
 
     def __init__(self, solver: Solver, decision: Decision) -> None:
@@ -210,6 +211,7 @@ class Filter:
         self._numbers = np.zeros(len(solver.state) - 1)
         self.multipliers = np.zeros((2, solver.encoded.nc))
         self._allocate(0)
+        self._sparse = self._find_sparse()
 
     def __call__(
         self, q: Array, v: Array, sticking: np.ndarray, names: tuple[str, ...]
@@ -231,7 +233,7 @@ class Filter:
         try:
             if names:
                 self._leave_out(names)
-            failure = self._run((self._numbers, count, self.is_free(names)))
+            failure = self.run(self._numbers, count, self.is_free(names))
             if solver.user_size:
                 solver.finish_call(failure)
         finally:
@@ -308,7 +310,27 @@ class Filter:
         )
         with announce_compilation(run_filter):
             call = StoredCall(run_filter, arrays, (self._numbers, 0, 0))
-        self._run, self.block, self.room = call.call, call.block, object()
+        self._dense, self.room = call, object()
+
+    def _find_sparse(self) -> StoredCall | None:
+        """The filter of a solver that eliminates links, for when nothing sticks."""
+        solver = self.solver
+        if not isinstance(solver.stepper, SparseStepper):
+            return None
+        fixed = solver.stepper.arrays, solver.arrays, self.multipliers, self.targets, self._before
+        with announce_compilation(run_sparse_filter):
+            return StoredCall(run_sparse_filter, fixed, (self._numbers, 0, 0))
+
+    def call(self, count: int) -> StoredCall:
+        """The kernel with its arrays, for so many sticking points."""
+        return self._sparse if self._sparse is not None and count == 0 else self._dense
+
+    def run(self, numbers: Array, count: int, free: int) -> int:
+        """Run the kernel, in joint coordinates where that must be; a failure, or DONE."""
+        failure: int = self.call(count).call((numbers, count, free))
+        if failure == DENSE_REQUIRED:
+            failure = self._dense.call((numbers, count, free))
+        return failure
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
         """Make the rows of these constraints vanish, and hold the rank of the others."""
@@ -352,8 +374,10 @@ class Filters:
         self._failures = np.zeros(len(filters), np.int64)
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
         self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
+        self._filters = list(filters)
+        self._calls = np.concatenate([one.call(0).block for one in filters])
         fixed = (
-            np.concatenate([one.block for one in filters]),
+            self._calls,
             starts,
             self._numbers,
             self._orders,
@@ -378,11 +402,18 @@ class Filters:
         """
         self._numbers[:] = found
         if counts != self._counts:
+            for n, (one, count) in enumerate(zip(self._filters, counts, strict=True)):
+                self._calls[n : n + 1] = one.call(count).block
             self._orders[:, 0] = self._counts = counts
         failed, after = self._run(()), self._numbers.tolist()
         if not failed:
             return [after[part] for part in self._parts]
         failures = self._failures.tolist()
+        for n, failure in enumerate(failures):
+            if failure == DENSE_REQUIRED:
+                numbers = self._numbers[self._parts[n]]
+                failures[n] = self._filters[n].run(numbers, *self._orders[n].tolist())
+                after[self._parts[n]] = numbers.tolist()
         return [
             after[part] if failure == DONE else failure
             for part, failure in zip(self._parts, failures, strict=True)

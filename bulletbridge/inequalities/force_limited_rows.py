@@ -65,12 +65,18 @@ def put_force_limited_rows(
     b: Array,
     bounds: Records[RowBounds],
 ) -> int:
-    """Rows of constraints with a force limit; v are the velocities without them. Rows so far."""
+    """Rows of constraints with a force limit; v are the velocities without them. Rows so far.
+
+    Of those that hold nothing is left.
+    """
     J = C[n : n + len(rows)]
     residuals(loops, couplings, terms, poses, axes, targets, q, rows)
     jacobian(loops, couplings, terms, poses, axes, targets, J, rows)
     for i in range(len(force_limits)):
         limit = force_limits[i]
+        if limit.holds != 0:
+            leave_out(limit, n, C, b, bounds)
+            continue
         if limit.loop >= 0:
             hold_point(loops[limit.loop], limit.row, poses, axes, targets, J, rows)
         for k in range(limit.row, limit.row + limit.rows):
@@ -78,6 +84,16 @@ def put_force_limited_rows(
             b[n + k] = rate_along(C, n + k, v) + target
             put_row_bounds(bounds[n + k], -limit.force * dt, limit.force * dt)
     return n + len(rows)
+
+
+@helper
+def leave_out(limit: ForceLimit, n: int, C: Array, b: Array, bounds: Records[RowBounds]) -> None:
+    """Leave nothing of the rows of a constraint, the first of all being row n."""
+    for k in range(n + limit.row, n + limit.row + limit.rows):
+        b[k] = 0.0
+        put_row_bounds(bounds[k], 0.0, 0.0)
+        for j in range(C.shape[1]):
+            C[k, j] = 0.0
 
 
 @outlined

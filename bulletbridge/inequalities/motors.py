@@ -12,6 +12,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
 DRIVEN = ("revolute", "prismatic")
+PYBULLETS_FORCE = 1e5
+"""Largest force [N or N m] of motors that ``setJointMotorControl2`` is told nothing else of."""
 ALONG = "x", "y", "z"
 """Axes of a spherical joint's motors: those of the link that it carries."""
 
@@ -34,6 +36,8 @@ class Motors:
         records: (2 n,) of ``constraints.records.MotorRow``: motors, then frictions.
         on: Numbers of those that have a force.
     """
+
+    __slots__ = "_axes", "_index", "_mechanism", "_turning", "exerted", "on", "records"
 
     def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
         self._mechanism = mechanism
@@ -69,24 +73,24 @@ class Motors:
         self,
         joint: str,
         *,
-        force: float,
+        force: float = PYBULLETS_FORCE,
         velocity: float = 0.0,
         position: float | None = None,
         velocity_gain: float = 1.0,
         position_gain: float = 0.1,
-        fastest: float = math.inf,
+        max_velocity: float = math.inf,
     ) -> None:
         """Let a motor hold a rate, or a position too, from now on.
 
         Args:
             joint: Name of a revolute or prismatic joint, of a spherical joint with an axis, or of a
                 loop's free motion.
-            force: Largest force [N] or torque [N m].
+            force: Largest force [N] or torque [N m]; PyBullet's unless given.
             velocity: Rate [m/s or rad/s].
             position: Position [m or rad]; None for the rate alone.
             velocity_gain: Share of the velocity error that a step takes away.
             position_gain: Share of the position error that a step takes away.
-            fastest: Bound on the rate that is asked for.
+            max_velocity: Bound on the rate that is asked for.
 
         Raises:
             ModelError: No such joint, or a number that means nothing.
@@ -102,14 +106,14 @@ class Motors:
         if not (
             math.isfinite(velocity + target + velocity_gain + gain)
             and 0.0 <= force < math.inf
-            and fastest > 0.0
+            and max_velocity > 0.0
         ):
             raise ModelError(
                 f"motor of '{joint}': {dict(force=force, velocity=velocity, position=position)} is"
                 " not possible; give finite numbers, and a force that is not negative"
             )
         # one assignment: field by field costs ten times as much
-        numbers = velocity, target, velocity_gain, gain, fastest, force
+        numbers = velocity, target, velocity_gain, gain, max_velocity, force
         self.records[i] = self._axes[i], self.records[i]["row"], *numbers
         self._note(i, force)
 

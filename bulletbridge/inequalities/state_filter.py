@@ -7,27 +7,28 @@ as long as each gains a digit, a second one, where they end, the velocity.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.backend import KktBackend
 from bulletbridge.engine.correction import (
     MOST_NEWTON_PASSES,
     PROMISED,
-    correction_step,
     finite,
     gap_between,
     judge_left_out,
     kept_gap,
-    move_back,
     name_widest,
     tolerance,
-    travelled,
 )
-from bulletbridge.engine.dense import factorise, update_positions
+from bulletbridge.engine.dense import correction_step, move_back
+from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import (
-    BY_DENSE,
     CORRECTION,
     DONE,
     NOT_CLOSED,
+    NOT_FACTORED,
     NOT_FINITE,
     RIGHT_SIDE,
     SOLUTION,
@@ -62,89 +63,123 @@ VELOCITY, POSITION = 0, 1
 """Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
 
 
-@outlined
-def filter_state(
-    a: Arrays,
-    f: Factors,
-    h: StickingPoints,
-    instant: Instant,
-    q: Array,
-    v: Array,
-    loops: Array,
-    points: Array,
-    share: float,
-    free: int,
-) -> None:
-    """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
+class PointBackend(NamedTuple):
+    """The functions that take sticking points h beside factors of one kind.
 
-    What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered. Where
-    it does, v has led to q, and no pass goes further than a tenth of that way, as in ``finish``.
-    ``free`` says whether nothing outside holds the bodies: then they keep their momentum, unless
-    points stick.
+    Attributes:
+        place: (a, h) fixes the points to their bodies; the number of their rows, or -1.
+        factor: (a, f, h, count) what of them the constraints leave; how many rows are kept.
+        forget_others: (h, kept) lists these alone; their number.
+        correct: (a, f, h, kept, count, q, rank, limit, loops, points) one pass; adds multipliers.
+        filter_velocity: (a, f, h, kept, v, loops, points) likewise.
     """
-    c = a.control
-    correction = a.vectors[CORRECTION, : len(v)]
-    for k in range(len(v)):
-        correction[k] = 0.0
-    c.failure, c.guarded, c.factored, passes = DONE, 0, 0, 0
-    last, stale = math.inf, False
-    update_positions(a, f, instant, q, v)
-    enough = tolerance(a, q)
-    count = place(a, h)
-    if count < 0:
-        c.failure = NO_SUCH_BODY
-        return
-    factorise(a, f, instant)
-    kept = factor_sticking(a, f, h, count)
-    before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
-    limit = math.inf
-    if share > 0.0:
-        limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
-    while True:
-        gap, bent = kept_gap(a, f, c.rank), is_bent(a, f, enough)
-        slow = not gap < 0.1 * last
-        if not gap < math.inf:
-            c.failure = NOT_FINITE
-            return
-        closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
-        if stale and (closed or slow or bent):
-            factorise(a, f, instant)
-            count = forget_others(h, kept)
-            kept = factor_sticking(a, f, h, count)
-            stale = False
-            if not closed:
-                c.guarded = 1
-            gap, bent = kept_gap(a, f, c.rank), is_bent(a, f, enough)
-            closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
-        if closed:
-            break
-        if passes == MOST_NEWTON_PASSES:
-            c.failure = NOT_CLOSED
-            name_widest(a, f, 0)
-            return
-        last = gap
-        rank = c.filter_rank if bent else c.rank
-        correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
-        passes += 1
-        stale = True
-        update_positions(a, f, instant, q, v)
-    c.correction_passes = passes
-    if share > 0.0:
+
+    place: Callable[..., int]
+    factor: Callable[..., int]
+    forget_others: Callable[..., int]
+    correct: Callable[..., None]
+    filter_velocity: Callable[..., None]
+
+
+def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None]:
+    """The helper that filters a state with factors of one kind.
+
+    numba resolves the functions that it closes over when it compiles it.
+    """
+    factored, factorise = backend.factored, backend.factorise
+    update_positions, travelled = backend.update_positions, backend.travelled
+    is_unexplained = backend.is_unexplained
+    place, factor_sticking, forget_others, correct, filter_velocity = sticking
+
+    @outlined
+    def filter_state(
+        a: Arrays,
+        f: Any,
+        h: Any,
+        instant: Instant,
+        q: Array,
+        v: Array,
+        loops: Array,
+        points: Array,
+        share: float,
+        free: int,
+    ) -> None:
+        """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
+
+        What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
+        Where it does, v has led to q, and no pass goes further than a tenth of that way, as in
+        ``finish_after``. ``free`` says whether nothing outside holds the bodies: then they keep
+        their momentum, unless points stick.
+        """
+        c = a.control
+        correction = a.vectors[CORRECTION, : len(v)]
         for k in range(len(v)):
-            v[k] += share * correction[k]
-    filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
-    if free > 0 and count == 0:
-        give_back(a, before, v)
-    c.factored = BY_DENSE
-    judge_left_out(a, f, instant, v, enough, share > 0.0)
-    if not finite(q) or not finite(v):
-        c.failure = NOT_FINITE
+            correction[k] = 0.0
+        c.failure, c.guarded, c.factored, passes = DONE, 0, NOT_FACTORED, 0
+        last, stale = math.inf, False
+        update_positions(a, f, instant, q, v)
+        enough = tolerance(a, q)
+        count = place(a, h)
+        if count < 0:
+            c.failure = NO_SUCH_BODY
+            return
+        factorise(a, f, instant)
+        kept = factor_sticking(a, f, h, count)
+        if c.failure != DONE:
+            return
+        before = total_momentum(a, v) if free > 0 else (ZERO, ZERO)
+        limit = math.inf
+        if share > 0.0:
+            limit = 0.1 / share * travelled(a, f, v) + c.guard_floor
+        while True:
+            gap, bent = kept_gap(a, f.rows, c.rank), is_bent(a, f, enough)
+            slow = not gap < 0.1 * last
+            if not gap < math.inf:
+                c.failure = NOT_FINITE
+                return
+            closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
+            if stale and (closed or slow or bent):
+                factorise(a, f, instant)
+                count = forget_others(h, kept)
+                kept = factor_sticking(a, f, h, count)
+                if c.failure != DONE:
+                    return
+                stale = False
+                if not closed:
+                    c.guarded = 1
+                gap, bent = kept_gap(a, f.rows, c.rank), is_bent(a, f, enough)
+                closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
+            if closed:
+                break
+            if passes == MOST_NEWTON_PASSES:
+                c.failure = NOT_CLOSED
+                name_widest(a, f.rows, 0)
+                return
+            last = gap
+            rank = c.filter_rank if bent else c.rank
+            correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
+            passes += 1
+            stale = True
+            update_positions(a, f, instant, q, v)
+        c.correction_passes = passes
+        if share > 0.0:
+            for k in range(len(v)):
+                v[k] += share * correction[k]
+        filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
+        if free > 0 and count == 0:
+            give_back(a, before, v)
+        c.factored = factored
+        judge_left_out(is_unexplained, a, f, instant, v, enough, share > 0.0)
+        if not finite(q) or not finite(v):
+            c.failure = NOT_FINITE
+
+    return filter_state
 
 
 @helper
-def is_bent(a: Arrays, f: Factors, enough: float) -> bool:
+def is_bent(a: Arrays, f: Any, enough: float) -> bool:
     """Whether weak rows are open by more than they bend; see ``correction.newton_passes``."""
-    return gap_between(f, a.control.rank, a.control.filter_rank) > PROMISED * enough
+    return gap_between(f.rows, a.control.rank, a.control.filter_rank) > PROMISED * enough
 
 
 @outlined
@@ -200,3 +235,8 @@ def filter_velocity(
     add_sticking_part(h, kept, rank, 0.0, y, v)
     unwhiten(f.L, v)
     add_multipliers(f, h, kept, rank, 1.0, y, loops, points)
+
+
+filter_state = filtering(
+    DENSE, PointBackend(place, factor_sticking, forget_others, correct, filter_velocity)
+)

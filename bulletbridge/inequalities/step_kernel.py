@@ -19,6 +19,7 @@ from bulletbridge.constraints.records import (
     Term,
 )
 from bulletbridge.engine.dense import factor_at, filter_velocity, set_implicit_horizon
+from bulletbridge.engine.dense_backend import DENSE_END
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
     find_least_dense,
@@ -39,7 +40,6 @@ from bulletbridge.engine.records import (
     Factors,
     Instant,
 )
-from bulletbridge.engine.step_end import finish_after
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.energy_budget import (
     accountable,
@@ -64,6 +64,12 @@ from bulletbridge.inequalities.impulses import (
     solve_inequalities,
 )
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
+from bulletbridge.inequalities.row_impulses import (
+    any_holds,
+    supply_against_forces,
+    supply_against_impulses,
+    supply_change,
+)
 from bulletbridge.inequalities.state_filter import filter_state
 from bulletbridge.inequalities.sticking import StickingPoints
 from bulletbridge.mechanism.kinematics import displace
@@ -85,8 +91,11 @@ from bulletbridge.numerics.sharing import Sharing
 from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
+finish_after = DENSE_END.finish_after
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+SUPPLIED = 2
+"""Row of the multipliers with the impulses of rows over the whole step."""
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
     COMPLIED, REPORT,
@@ -165,9 +174,11 @@ def run_inequalities(
 
     The arrays up to points are those of ``filter_kernel.run_filter``. C (2, rows, nv): the rows
     less what the constraints forbid, whitened, and as they were. D (2, rows, rows), impulses
-    (IMPULSES, rows). contact_points (n,) at the prediction that PREDICT has made of this state; no
-    more than one step with any. axis_targets and force_limited_targets: now. report (REPORT,).
-    callback: address of the Python function that solves the mixed problem, or 0.
+    (IMPULSES, rows). multipliers (3, nc): those of the filter, and of the whole step
+    [N s, N m s], where constraints with a force limit hold. contact_points (n,) at the prediction
+    that PREDICT has made of this state; no more than one step with any. axis_targets and
+    force_limited_targets: now. report (REPORT,). callback: address of the Python function that
+    solves the mixed problem, or 0.
     """
     nv, nq = len(axes), len(state) - len(axes) - 1
     c = control[0]
@@ -229,7 +240,7 @@ def run_inequalities(
         callback,
         report[LEFT:],
     )
-    q, v = state[:nq], state[nq : nq + nv]
+    q, v, holding = state[:nq], state[nq : nq + nv], any_holds(force_limits)
     t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
     set_implicit_horizon(a, c.dt)
@@ -254,10 +265,14 @@ def run_inequalities(
             vectors[START_V, j] = v[j]
         copy_into(impulses[RATES], v)
         force, before, accounted = tau[min(n, len(tau) - 1)], impulses[RATES, :nv], accountable(a)
+        if holding:
+            supply_against_forces(a, f, q, v, force, multipliers[SUPPLIED])
         predict_velocity(a, f, q, v, force)
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
             filter_velocity(a, f, v)
+            if holding:
+                supply_change(a, f, before, v, multipliers[SUPPLIED])
         given = work(a, before, v, force) if accounted else 0.0
         stuck = inequality_impulses(a, f, h, q, v, sticking_points, report)
         if accounted:  # limits and contacts give nothing, whatever their rows do within a step
@@ -268,6 +283,9 @@ def run_inequalities(
             met = max(report[WORK], impulsive_work(a, f, h, pressing, found, before, v))
             given += min(met, 0.0) + impulsive_work(a, f, h, 0, pressing, before, v)
         copy_into(impulses[PUSHED], v)
+        if holding:
+            found = int(report[ROWS])
+            supply_against_impulses(a, f, h.raw, problem.x, found, multipliers[SUPPLIED])
         if report[APART] > 0.0:
             for j in range(nv):
                 moved[j] = moving[j] + v[j]
@@ -304,6 +322,8 @@ def run_inequalities(
                 v[j] = vectors[START_V, j]
             c.factored = 0
             return c.failure
+        if holding:
+            supply_change(a, f, pushed, v, multipliers[SUPPLIED])
         report[TAKEN] = 0.0
         if accounted and math.isnan(report[BUDGET]):
             report[BUDGET] = kept_energy(a, f, v)

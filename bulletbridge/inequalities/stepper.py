@@ -14,9 +14,11 @@ from bulletbridge.engine.stepper import TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.prediction import motor_shares
+from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import (
     BUDGET,
     IMPULSES,
+    LARGEST,
     LEFT,
     MOVING,
     NEWTONS,
@@ -27,6 +29,7 @@ from bulletbridge.inequalities.step_kernel import (
     RIGHT,
     ROWS,
     STEP,
+    SUPPLIED,
     SWEEPS,
     TAKEN,
     WITH_FRICTION,
@@ -82,8 +85,10 @@ class InequalityStepper:
         joint_limits: (n,) joint limits.
         inequalities: Free motions of loop joints, and constraints with a force limit.
         reference: What solves for the impulses in place of the compiled solver; None for that.
+        rigid: Constraints with a force limit that are rigid in that solver as long as they hold.
 
     Attributes:
+        gave_way: Which of these did not hold, where a step ended by ``GAVE_WAY``.
         report: (REPORT,) of the last step.
         tau: (nv,) forces on the rates in the last step.
         contact_points: (n,) of the last step, of dtype ``CONTACT_POINT``.
@@ -98,6 +103,7 @@ class InequalityStepper:
         joint_limits: np.ndarray,
         inequalities: InequalityConstraints,
         reference: ReferenceSolver | None = None,
+        rigid: RigidLimits | None = None,
     ) -> None:
         self.solver, self.inequalities = solver, inequalities
         self.motor_rows, self.joint_limits = motor_rows, joint_limits
@@ -109,6 +115,8 @@ class InequalityStepper:
         self._end = np.full(len(solver.state), np.nan)
         self._known = 0.0, b""  # step and state that the energy budget belongs to
         self.dt = float(solver.control[0]["dt"])
+        self.rigid, self.gave_way = rigid, ""
+        self._multipliers = np.zeros((3, solver.encoded.nc))
         self._reference = reference
         self._interruption: BaseException | None = None
         self._callback = Callback(self._find)
@@ -211,6 +219,9 @@ class InequalityStepper:
         self.tau[:], self.contact_points = solver.tau[0], contact_points
         if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
             self.report[BUDGET], self._known = np.nan, known
+        before = None
+        if self.rigid is not None and self.rigid.holding:
+            before = solver.state.copy(), self.report[[BUDGET, LARGEST]]
         rest = targets, *self._now(), contact_points, self.report, self._address
         failure = solver.finish_call(self._run((*rest, STEP, 1)))
         if self._interruption is not None:
@@ -218,6 +229,11 @@ class InequalityStepper:
             self._end[:] = np.nan
             self.impulses[X] = 0.0
             raise error
+        if before is not None and failure == DONE and not self._holds(dt):
+            solver.state[:], self.report[[BUDGET, LARGEST]] = before
+            solver.control[0]["factored"] = 0
+            self._end[:] = np.nan
+            return GAVE_WAY
         self.dt, self._end[:] = dt, solver.state
         self._known = dt, solver.state.tobytes()
         if failure != DONE:
@@ -226,6 +242,33 @@ class InequalityStepper:
                 self.impulses[X], self._exerted[:] = 0.0, 0.0
         return failure
 
+    def _holds(self, dt: float) -> bool:
+        """Whether all that is rigid stayed within its limits; else ``gave_way`` says what not."""
+        assert self.rigid is not None
+        self.gave_way = self.rigid.over(self._multipliers[SUPPLIED], dt)
+        return not self.gave_way
+
+    def adopt(self, other: "InequalityStepper") -> None:
+        """Go on from the last step of another one, of the same motors, limits and inequalities."""
+        if other._size != self._size:
+            self._allocate(other._size)
+        for name in (
+            "impulses",
+            "C",
+            "D",
+            "bound_records",
+            "contact_rows",
+            "positions",
+            "force_limited_rows",
+            "report",
+            "tau",
+            "_exerted",
+            "_end",
+        ):
+            getattr(self, name)[:] = getattr(other, name)
+        self._known, self.dt = other._known, other.dt
+        self.contact_points = other.contact_points
+
     @property
     def start(self) -> tuple[Array, Array, float]:
         """q (nq,), v (nv,) and t [s] before the last step."""
@@ -233,10 +276,9 @@ class InequalityStepper:
         v = self.impulses[RATES, : len(solver.v)].copy()
         return solver.vectors[START_Q, : len(solver.q)].copy(), v, solver.t - self.dt
 
-    @property
-    def current(self) -> bool:
-        """Whether the solver's state is that after the last step."""
-        return bool(np.array_equal(self._end, self.solver.state))
+    def led_to(self, state: Array) -> bool:
+        """Whether a state (nq + nv + 1) is that after the last step."""
+        return bool(np.array_equal(self._end, state))
 
     def _find(self, n: int) -> None:
         """Solve the mixed problem of n rows for the kernel; exceptions are kept, raised later."""
@@ -364,7 +406,7 @@ class InequalityStepper:
             np.zeros((sticking, nc)),
             np.zeros((sticking, sticking)),
             np.zeros((2, max(sticking, nv))),
-            np.zeros((2, nc)),
+            self._multipliers,
             np.zeros((2, sticking)),
             self.motor_rows,
             self.joint_limits,

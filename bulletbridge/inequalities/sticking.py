@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.dense import add_row_multipliers
 from bulletbridge.engine.records import Arrays, Factors
 from bulletbridge.inequalities.sticking_rows import place_points, shift_of, sticking_row
 from bulletbridge.mechanism.records import StickingPoint
@@ -76,7 +77,7 @@ def factor_sticking(a: Arrays, f: Factors, h: StickingPoints, count: int) -> int
         return 0
     free = f.Y.shape[1] - rank
     cut = math.sqrt(1.0 / (mass * top))
-    return orthogonalise(P, h.T, h.rows, Caps(free, free), Cuts(cut, cut))[1]
+    return orthogonalise(P, h.T, h.rows, Caps(free, free), Cuts(cut, cut, 0.0))[1]
 
 
 @helper
@@ -143,9 +144,4 @@ def add_multipliers(
         points[h.order[n].pivot] += sign * nu[k]
         for i in range(rank):
             y[i] -= h.S[n, i] * nu[k]
-    for i in range(rank - 1, -1, -1):
-        for k in range(i + 1, rank):
-            y[i] -= f.R[k, i] * y[k]
-        y[i] /= f.R[i, i]
-        n = f.rows[i].pivot
-        loops[n] += sign * f.rows[n].scale * y[i]
+    add_row_multipliers(f, rank, sign, y, loops)

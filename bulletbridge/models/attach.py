@@ -1,6 +1,5 @@
 """From bodies that are loaded in Bullet to a system, in one call."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import pybullet
@@ -8,7 +7,7 @@ from typing_extensions import Unpack
 
 from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.errors import BulletBridgeWarning
+from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.models.loaded_mimics import mimics_of_bodies
@@ -31,7 +30,9 @@ def attach(
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
 
     Gravity, step and the state are Bullet's of this moment. ``system.step()`` takes the place of
-    ``stepSimulation`` for these bodies and shows them in Bullet.
+    ``stepSimulation`` for these bodies and shows them in Bullet. Motors and torques that Bullet is
+    told do nothing to them, and Bullet does not tell of these: use ``system.motors`` and
+    ``system.tau``, or ``BulletClient``, which follows such calls.
 
     Args:
         bodies: Body ids, one or several; a mapping gives the names that several go by.
@@ -57,7 +58,7 @@ def attach(
     if repair_inertia:
         said = give_nearest_inertias(ids, client)
         if said:
-            warnings.warn("; ".join(said), BulletBridgeWarning, stacklevel=2)
+            warn_user("; ".join(said))
     if mimic:
         constraints = (*constraints, *mimics_of_bodies(ids, client))
     world = read_bullet(bodies, client, joint_damping=joint_damping, link_damping=link_damping)

@@ -7,6 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.quiet import said_by_bullet
 from bulletbridge.bullet.worlds import gravity, make_passive, remove_bodies, require_client
+from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import require_tree
@@ -25,11 +26,16 @@ REMEDIES = {
 """What to do about what Bullet says."""
 
 
-def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
+def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dict[str, int]:
     """Load a model's bodies into a world, with motors and Bullet's own damping off.
 
-    Inertia comes from the files, gravity from the model. When anything raises, the bodies loaded so
-    far are removed and gravity is what it was.
+    Inertia comes from the files. When anything raises, the bodies loaded so far are removed and
+    gravity is what it was.
+
+    Args:
+        spec: The model.
+        client: The world.
+        pull: Gravity that the world is given [m/s²]; None for the model's.
 
     Returns:
         Bullet's body ids by the model's body names.
@@ -44,7 +50,7 @@ def load_bodies(spec: ModelSpec, client: int) -> dict[str, int]:
     try:
         # PyBullet otherwise answers with the old text of a file that was rewritten meanwhile
         pybullet.setPhysicsEngineParameter(enableFileCaching=0, physicsClientId=client)
-        pybullet.setGravity(*spec.gravity, physicsClientId=client)
+        pybullet.setGravity(*(pull or spec.own_gravity), physicsClientId=client)
         for body in spec.bodies:
             require_tree(body.urdf)
             try:

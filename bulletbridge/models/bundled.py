@@ -13,20 +13,37 @@ SOURCES = (".py", ".md")
 PACKAGE = Path(__file__).parents[1]
 
 
+def models_folder() -> Path:
+    """Folder of the bundled models: loops files, the URDFs beside them, and their meshes.
+
+    For ``pybullet.setAdditionalSearchPath(str(models_folder()))``, or to look at them.
+    """
+    places = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
+    return next((place for place in places if place.is_dir()), places[0])
+
+
 def bundled() -> dict[str, Path]:
     """Loops files of the bundled models by name."""
-    folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")  # installed, or in a checkout
-    folder = next((place for place in folders if place.is_dir()), folders[0])
+    folder = models_folder()
     files = [*folder.glob(f"*{ENDING}"), *folder.glob(f"*/*{ENDING}")]
     return {path.name.removesuffix(ENDING): path for path in sorted(files, key=lambda p: p.name)}
 
 
 def examples() -> dict[str, Path]:
     """Bundled robots in other formats than loops files, by name."""
-    folders = (PACKAGE / "urdf", PACKAGE.parent / "urdf")
-    folder = next((place for place in folders if place.is_dir()), folders[0]) / "formats"
+    folder = models_folder() / "formats"
     files = (path for path in folder.glob("*") if path.suffix not in SOURCES and path.is_file())
     return {path.stem: path for path in sorted(files)}
+
+
+def about(path: Path) -> str:
+    """What a bundled model is: the first sentence of the comment at the head of its file."""
+    text = path.read_text(encoding="utf-8")
+    if path.name.endswith(ENDING):
+        said = " ".join(line[1:].strip() for line in text.splitlines() if line.startswith("#"))
+    else:
+        said = " ".join(text.partition("<!--")[2].partition("-->")[0].split())
+    return said.partition(". ")[0].rstrip(".")
 
 
 def find(model: str | Path) -> Path:

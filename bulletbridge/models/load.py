@@ -1,34 +1,38 @@
 """From a model's files to a system in a Bullet world, assembled and ready to step."""
 
-import warnings
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, TypedDict
 
+import numpy as np
 from typing_extensions import Unpack
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import (
-    clients_of_others,
     connect_direct,
     disconnect,
     gravity,
+    is_untouched,
+    only_client,
     remove_bodies,
     require_client,
 )
+from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.force_signals import ForceSignal
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import AssemblyError, BulletBridgeWarning, ModelError
+from bulletbridge.errors import AssemblyError, ModelError, warn_user
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
+from bulletbridge.models.folding import with_folded_names
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
@@ -93,6 +97,11 @@ class LoadedModel:
     assembly: Assembly
     gravity_before: tuple[float, float, float] | None = None  # of a client that is not ours
 
+    def __repr__(self) -> str:
+        """What it is, and in whose world."""
+        whose = "a world of its own" if self.gravity_before is None else "the given world"
+        return f"<LoadedModel: {self.spec.name} in {whose}, client {self.client}: {self.system!r}>"
+
     def close(self) -> None:
         """Leave the world as it was before ``load``."""
         if self.gravity_before is None:
@@ -116,7 +125,7 @@ class LoadedModel:
 
 def load(
     model: str | Path | ModelSpec,
-    client: int | None = None,
+    client: int | Literal["new"] | None = None,
     *,
     adjust: Callable[[Mechanism], Mechanism] | None = None,
     fixed_base: bool | None = None,
@@ -128,7 +137,9 @@ def load(
     Args:
         model: Bundled name, path of a loops file or of a robot in another format
             (docs/formats.md), or what was read from one.
-        client: Bullet client to load into; None for a new one without a window.
+        client: Bullet client to load into. None for the one that is connected, or, if there is
+            none, for a new one without a window, which is said on stderr; ``"new"`` for a new one
+            in any case.
         adjust: Changes the mechanism that was read, such as its masses; Bullet keeps its own.
         fixed_base: Whether the robot's base is part of the world; None for what its file says.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
@@ -138,33 +149,32 @@ def load(
             explicit unless given or too stiff for that at the start, and so the integrator is
             ``verlet`` unless given.
 
+    Gravity is the model's, or Earth's, in a new client and in one that has neither bodies nor
+    gravity yet. In any other it is that of the client, which the model must not contradict.
+
     Raises:
         LoopFileError: The loops file cannot be understood.
-        ModelError: No such model, or something in it that cannot be modelled.
+        ModelError: No such model, something in it that cannot be modelled, or another gravity than
+            the client's.
         AssemblyError: The loops cannot close.
-        WorldError: There is no such client.
+        WorldError: There is no such client, or there are several and none was given.
 
     Warns:
-        BulletBridgeWarning: No client was given though one is connected; a joint starts beyond its
-            limits, and these act; or something of the file was lost, changed or assumed.
+        BulletBridgeWarning: A joint starts beyond its limits, and these act; or something of the
+            file was lost, changed or assumed.
     """
     if isinstance(model, ModelSpec):
         spec = model
     else:
         spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
         if spec.notes:
-            warnings.warn(
-                f"{spec.path}: {'; '.join(spec.notes)}", BulletBridgeWarning, stacklevel=2
-            )
-    own = client is None
-    if own and (others := clients_of_others()):
-        warnings.warn(
-            f"'{spec.name}' goes into a world of its own, though client {others[0]} is connected;"
-            f" load(..., client={others[0]}) puts it there",
-            BulletBridgeWarning,
-            stacklevel=2,
-        )
+            warn_user(f"{spec.path}: {'; '.join(spec.notes)}")
     if client is None:
+        client = only_client()
+        if client is None:
+            _tell_of_new_world(spec.name)
+    own = client is None or client == "new"
+    if client is None or client == "new":
         client = connect_direct()
     before: tuple[float, float, float] | None = None
     ids: dict[str, int] = {}
@@ -172,10 +182,11 @@ def load(
         if not own:
             require_client(client)
             before = gravity(client)
-        ids = load_bodies(spec, client)
+        ids = load_bodies(spec, client, spec.own_gravity if own else gravity_there(spec, client))
         bodies = read_world(spec, ids, client)
         spec = without_chains(spec, bodies.mechanism)
-        mechanism = with_joint_properties(bodies.mechanism, spec.joints)
+        mechanism = with_folded_names(bodies.mechanism, spec.folded)
+        mechanism = with_joint_properties(mechanism, spec.joints)
         mechanism = with_forces(mechanism, spec.forces)
         if adjust is not None:
             mechanism = adjust(mechanism)
@@ -190,11 +201,9 @@ def load(
             system.take_stiff_springs_implicitly()
         if limits:
             for said in beyond_limits(mechanism, system.q):
-                warnings.warn(
+                warn_user(
                     f"{said} at the start; it is taken back step by step, at no more than"
-                    f" {FASTEST_RECOVERY:g} rad/s or mechanism lengths per second",
-                    BulletBridgeWarning,
-                    stacklevel=2,
+                    f" {FASTEST_RECOVERY:g} rad/s or mechanism lengths per second"
                 )
     except BaseException:
         if own:
@@ -203,6 +212,41 @@ def load(
             remove_bodies(ids, client, before)
         raise
     return LoadedModel(spec, client, ids, bodies, system, assembly, before)
+
+
+_told: list[str] = []
+"""Models of which it was said that they are in worlds of their own; the first one is enough."""
+
+
+def _tell_of_new_world(name: str) -> None:
+    """Say once a process that nobody will see a model in a window that is opened later."""
+    if not _told:
+        print(
+            f"bulletbridge: no PyBullet client is connected, so '{name}' is in a new one without a"
+            ' window; connect before load to choose, or say load(..., "new")',
+            file=sys.stderr,
+        )
+    _told.append(name)
+
+
+def gravity_there(spec: ModelSpec, client: int) -> Triple:
+    """Gravity of a model in somebody else's world [m/s²].
+
+    Raises:
+        ModelError: The world has another one than the model.
+    """
+    there = gravity(client)
+    if is_untouched(client):
+        return spec.own_gravity
+    if spec.gravity is not None and not np.allclose(spec.gravity, there, rtol=1e-12, atol=0.0):
+        wanted = ", ".join(f"{value:g}" for value in spec.gravity)
+        found = ", ".join(f"{value:g}" for value in there)
+        raise ModelError(
+            f"'{spec.name}' has gravity ({wanted}) m/s² and client {client} has ({found}): call"
+            f" setGravity({wanted}, physicsClientId={client}) before, change or leave out 'gravity'"
+            f' in {spec.path.name}, or load it into a world of its own with load(..., "new")'
+        )
+    return there
 
 
 def _assemble(system: System, spec: ModelSpec) -> Assembly:

@@ -15,7 +15,6 @@ from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort,
 from bulletbridge.models.loops_writer import loops_text
 from bulletbridge.models.model_spec import (
     BEAM,
-    EARTH,
     ORIGIN,
     PYBULLET_DATA,
     VERSION,
@@ -105,7 +104,7 @@ def _model(root: Node) -> ModelSpec:
         _bodies(root, keys),
         constraints,
         tuple(joint.text() for joint in actuated),
-        keys["gravity"].triple() if "gravity" in keys else EARTH,
+        keys["gravity"].triple() if "gravity" in keys else None,
         _coordinates(start, "q", (QUATERNION, POSE)),
         _coordinates(start, "v", (SPIN, TWIST)),
         tuple(_force(item) for item in forces if not is_element(item)),

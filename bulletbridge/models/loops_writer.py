@@ -32,7 +32,6 @@ from bulletbridge.errors import LoopFileError
 from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.force_entries import ELEMENTS
 from bulletbridge.models.model_spec import (
-    EARTH,
     ORIGIN,
     PYBULLET_DATA,
     VERSION,
@@ -63,7 +62,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
         data["bodies"] = bodies
     data["loops"] = [_say_constraint(constraint) for constraint in spec.constraints]
     data |= _unless("actuated", spec.actuated, ())
-    data |= _unless("gravity", spec.gravity, EARTH)
+    data |= _unless("gravity", spec.gravity, None)
     start = _unless("q", spec.start_q, {}) | _unless("v", spec.start_v, {})
     data |= _unless("start", start | _unless("guess", spec.start_guess, {}), {})
     data |= _unless("joint_friction", spec.joint_friction, False)

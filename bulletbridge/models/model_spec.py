@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bulletbridge.constraints.force_elements import ForceElement
-from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint, Triple
+from bulletbridge.constraints.joints import Coupling, Distance, Frame, LoopJoint, Triple
 from bulletbridge.constraints.motion import Signal
 from bulletbridge.mechanism.joint_properties import JointProperties
 
@@ -96,7 +96,7 @@ class ModelSpec:
         bodies: Robots.
         constraints: Loops.
         actuated: Joints with a drive; all others are passive.
-        gravity: [m/s²]
+        gravity: [m/s²]; None where the file says nothing.
         start_q, start_v: Coordinates held at the start by joint name; others are assembled.
         start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
@@ -104,6 +104,7 @@ class ModelSpec:
         elements: Springs and dampers between frames.
         joints: Armature, damping, friction and limits in the place of the URDF's.
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
+        folded: Links that are part of others now, each by where it is on its carrier.
         notes: What was lost, changed or assumed when another format was read, a sentence each.
     """
 
@@ -112,7 +113,7 @@ class ModelSpec:
     bodies: tuple[BodySpec, ...]
     constraints: tuple[FileConstraint, ...]
     actuated: tuple[str, ...] = ()
-    gravity: Triple = EARTH
+    gravity: Triple | None = None
     start_q: dict[str, float | list[float]] = field(default_factory=lambda: {})
     start_v: dict[str, float | list[float]] = field(default_factory=lambda: {})
     forces: tuple[JointForce, ...] = ()
@@ -121,7 +122,13 @@ class ModelSpec:
     joint_friction: bool = False
     elements: tuple[ForceElement, ...] = ()
     joints: dict[str, JointProperties] = field(default_factory=lambda: {})
+    folded: dict[str, Frame] = field(default_factory=lambda: {}, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def own_gravity(self) -> Triple:
+        """Gravity in a world of its own [m/s²]: Earth's where the file says nothing."""
+        return EARTH if self.gravity is None else self.gravity
 
 
 def pybullet_data_folder() -> Path:

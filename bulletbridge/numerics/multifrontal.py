@@ -10,7 +10,7 @@ carry, which leaves a small dense front between the bodies around it: articulate
 clusters where loops join them. A body that hangs from the world is known by its rates, others by
 their twists: these are a body's coordinates here. All pivots are 1 x 1. A row whose compliance is
 small among the bodies eliminated so far is passed on, to be eliminated where something can move
-along it.
+along it; where nothing can, it is left over.
 
 Source: Duff and Reid 1983 (multifrontal elimination); Featherstone, Rigid Body Dynamics Algorithms,
 ch. 7 (articulated bodies).
@@ -47,6 +47,7 @@ class Front:
     factor: Short  # start of its factors
     rows: Short  # rows in it now
     pivots: Short  # eliminated rates and rows
+    delayed: Short  # rows that it passes on, which come next
 
 
 class Join:
@@ -86,14 +87,14 @@ class Elimination(NamedTuple):
     places: Ints  # where these begin in the boundary of the front that takes over, or OWN
     joins: Records[Join]
     numbers: Ints  # rows in each front, eliminated ones first
-    kept: Ints  # (nc,) whether a row is solved for
+    kept: Ints  # (nc,) whether a row is eliminated, or left over
     motion: Array  # (nv, k) twist of each rate
     inertia: Array  # (nb, k, k) in the coordinates of each body, lower triangle
     extra: Array  # (nv,) inertia of the rates themselves
     wrench: Array  # (nc, 2, k) of each row on the coordinates of a and of b
     update: Array  # what fronts leave, flat
     factors: Array  # flat
-    W: Array  # (n, n) the front under way, lower triangle: rates, rows, boundary, own coordinates
+    W: Array  # (n, n) the front under way, upper triangle: rates, rows, boundary, own coordinates
     column: Array  # (n,)
     y: Array  # (n,)
     push: Array  # (nb, k)

@@ -3,53 +3,59 @@
 import math
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.numerics.multifrontal import OWN, Elimination, Front, lifted, line_of_factors
+from bulletbridge.numerics.multifrontal import (
+    OWN,
+    Elimination,
+    Front,
+    lifted,
+    line_of_factors,
+    triangle,
+)
 from bulletbridge.numerics.records import Array
 
 ENOUGH = 1e-4
 """Compliance of a row, in that of its scale, with which it is eliminated rather than passed on."""
-LEAST, NOTHING = 1e-8, 1e-12
-"""Compliance of a row that still counts where no front is left to pass it on to, and its round-off.
-
-What is in between is for a method that decides on ranks."""
+LEAST = 1e-8
+"""The same where no front is left to pass it on to."""
 
 
 @helper
-def factorise(e: Elimination) -> float:
-    """Eliminate all bodies; smallest over largest row pivot, or -1 for a rank in doubt.
+def factorise(e: Elimination) -> tuple[float, float, float]:
+    """Eliminate all bodies; smallest and largest row pivot, largest compliance left over.
 
     Takes motion, inertia, extra and wrench.
     """
-    weakest, strongest = math.inf, 0.0
+    weakest, strongest, left = math.inf, 0.0, 0.0
     for i in range(len(e.fronts)):
         front = e.fronts[i]
         assemble(e, front)
         take_joint(e, front)
-        weakest, strongest = eliminate(e, front, weakest, strongest)
-        if weakest < 0.0:
-            return -1.0
+        weakest, strongest, most = eliminate(e, front, weakest, strongest)
+        left = max(left, most)
         store_update(e, front)
-    return weakest / strongest if strongest > 0.0 else 1.0
+    return weakest, strongest, left
 
 
 @helper
 def assemble(e: Elimination, front: Front) -> None:
-    """Own inertia, own rows and what earlier fronts have left, into the lower triangle of W."""
+    """Own inertia, own rows and what earlier fronts have left, into the upper triangle of W."""
     W, rows, child = e.W, 0, front.child
     while child >= 0:
-        rows += delayed_rows(e.fronts[child])
+        rows += e.fronts[child].delayed
         child = e.fronts[child].sibling
     for j in range(front.join, front.join + front.joins):
         rows += e.joins[j].rows
     front.rows = rows
     start = front.size + rows  # of the boundary
     own_start = start + front.boundary_size if front.own_size > 0 else 0
-    for a in range(start + front.boundary_size + front.own_size):
-        for b in range(a + 1):
+    n = start + front.boundary_size + front.own_size
+    for a in range(n):
+        for b in range(a, n):
             W[a, b] = 0.0
+    body = front.body
     for a in range(front.own_size if front.own_size > 0 else front.size):
         for b in range(a + 1):
-            W[own_start + a, own_start + b] = e.inertia[front.body, a, b]
+            W[own_start + b, own_start + a] = e.inertia[body, a, b]
     row, child = 0, front.child
     while child >= 0:
         row = extend_add(e, front, e.fronts[child], row, start, own_start)
@@ -58,16 +64,10 @@ def assemble(e: Elimination, front: Front) -> None:
         join = e.joins[j]
         for r in range(join.row, join.row + join.rows):
             e.numbers[front.row + row] = r
-            at = front.size + row
+            at = start - rows + row
             add_row(W, join.place_a, start, own_start, at, e.wrench[r, 0], 0, join.width_a)
             add_row(W, join.place_b, start, own_start, at, e.wrench[r, 1], 0, join.width_b)
             row += 1
-
-
-@helper
-def delayed_rows(front: Front) -> int:
-    """Rows that a front leaves to the next."""
-    return front.size + front.rows - front.pivots
 
 
 @helper
@@ -77,11 +77,11 @@ def add_row(
     """Add what row ``at`` has on a body's coordinates, from ``first`` on in x."""
     if place == OWN and own_start == 0:  # the body's rates, which come before the rows
         for c in range(width):
-            W[at, c] += x[first + c]
+            W[c, at] += x[first + c]
         return
     base = own_start if place == OWN else start + place
     for c in range(width):
-        W[base + c, at] += x[first + c]
+        W[at, base + c] += x[first + c]
 
 
 @helper
@@ -93,39 +93,41 @@ def extend_add(
     The first body of its boundary is the one that this front eliminates; the others are in the same
     order here as there.
     """
-    W, line = e.W, child.update
-    parent_rate = e.widths[child.first]
+    W, update, line = e.W, e.update, child.update
+    first, end = child.first, child.first + child.count
+    parent_rate = e.widths[first]
     for a in range(parent_rate):
         for b in range(a + 1):
-            W[own_start + a, own_start + b] += e.update[line]
+            W[own_start + b, own_start + a] += update[line]
             line += 1
-    for j in range(child.first + 1, child.first + child.count):
+    for j in range(first + 1, end):
         base = start + e.places[j]
-        for a in range(base, base + e.widths[j]):
+        width = e.widths[j]
+        for a in range(base, base + width):
             if own_start == 0:
                 for b in range(parent_rate):
-                    W[a, b] += e.update[line + b]
+                    W[b, a] += update[line + b]
             else:
                 for b in range(parent_rate):
-                    W[own_start + b, a] += e.update[line + b]
+                    W[a, own_start + b] += update[line + b]
             line += parent_rate
-            for i in range(child.first + 1, j):
-                other = start + e.places[i]
-                for b in range(e.widths[i]):
-                    W[a, other + b] += e.update[line + b]
-                line += e.widths[i]
+            for i in range(first + 1, j):
+                other, wide = start + e.places[i], e.widths[i]
+                for b in range(wide):
+                    W[other + b, a] += update[line + b]
+                line += wide
             for b in range(base, a + 1):
-                W[a, b] += e.update[line]
+                W[b, a] += update[line]
                 line += 1
-    first = row
-    for r in range(delayed_rows(child)):
+    before, size, delayed = row, front.size, child.delayed
+    for r in range(delayed):
         e.numbers[front.row + row] = e.numbers[child.row + child.pivots - child.size + r]
-        at = front.size + row
-        for j in range(child.first, child.first + child.count):
-            add_row(W, e.places[j], start, own_start, at, e.update, line, e.widths[j])
+        at = size + row
+        for j in range(first, end):
+            add_row(W, e.places[j], start, own_start, at, update, line, e.widths[j])
             line += e.widths[j]
-        for other in range(first, row + 1):
-            W[at, front.size + other] += e.update[line]
+        for other in range(before, row + 1):
+            W[size + other, at] += update[line]
             line += 1
         row += 1
     return row
@@ -134,32 +136,33 @@ def extend_add(
 @helper
 def take_joint(e: Elimination, front: Front) -> None:
     """Put the parent's coordinates and the rates of the joint in the place of own coordinates."""
-    W, S, k = e.W, e.motion, front.own_size
-    start = front.size + front.rows
+    W, S, column, k, size, first = e.W, e.motion, e.column, front.own_size, front.size, front.v
+    start = size + front.rows
     own_start, parent_start = start + front.boundary_size, start + front.parent_start
-    for j in range(front.size if k > 0 else 0):
-        v = front.v + j
-        for a in range(front.size, own_start):
+    parent_size, parent_rate = front.parent_size, front.parent_rate
+    for j in range(size if k > 0 else 0):
+        v = first + j
+        for a in range(size, own_start):
             total = 0.0
             for c in range(k):
-                total += S[v, c] * W[own_start + c, a]
-            W[a, j] = total
+                total += S[v, c] * W[a, own_start + c]
+            W[j, a] = total
         for c in range(k):
             total = 0.0
             for b in range(k):
                 total += S[v, b] * (
-                    W[own_start + c, own_start + b] if b <= c else W[own_start + b, own_start + c]
+                    W[own_start + b, own_start + c] if b <= c else W[own_start + c, own_start + b]
                 )
-            e.column[c] = total
-        for c in range(front.parent_size):
-            W[parent_start + c, j] += lifted(S, front.parent_rate, c, e.column, 0)
+            column[c] = total
+        for c in range(parent_size):
+            W[j, parent_start + c] += lifted(S, parent_rate, c, column, 0)
         for i in range(j + 1):
             total = 0.0
             for c in range(k):
-                total += e.column[c] * S[front.v + i, c]
-            W[j, i] = total
-    for j in range(front.size):
-        W[j, j] += e.extra[front.v + j]
+                total += column[c] * S[first + i, c]
+            W[i, j] = total
+    for j in range(size):
+        W[j, j] += e.extra[first + j]
     if k > 0:
         lift(e, front, own_start, parent_start)
 
@@ -167,42 +170,41 @@ def take_joint(e: Elimination, front: Front) -> None:
 @helper
 def lift(e: Elimination, front: Front, own_start: int, parent_start: int) -> None:
     """Add own coordinates to those of the parent."""
-    W, S, k = e.W, e.motion, front.own_size
-    for c in range(front.parent_size):
-        for a in range(front.size, own_start):
-            if front.parent_rate < 0:
-                total = W[own_start + c, a]
+    W, S, column, k, size = e.W, e.motion, e.column, front.own_size, front.size
+    parent_size, parent_rate = front.parent_size, front.parent_rate
+    for c in range(parent_size):
+        for a in range(size, own_start):
+            if parent_rate < 0:
+                total = W[a, own_start + c]
             else:
                 total = 0.0
                 for m in range(k):
-                    total += S[front.parent_rate + c, m] * W[own_start + m, a]
+                    total += S[parent_rate + c, m] * W[a, own_start + m]
             if a < parent_start:
-                W[parent_start + c, a] += total
-            elif a >= parent_start + front.parent_size:
                 W[a, parent_start + c] += total
+            elif a >= parent_start + parent_size:
+                W[parent_start + c, a] += total
             else:
-                e.column[a - parent_start] = total
+                column[a - parent_start] = total
         # twice the coupling of own and parent's coordinates, once the block of its own
-        for b in range(front.parent_size):
+        for b in range(parent_size):
             if b <= c:
-                W[parent_start + c, parent_start + b] += e.column[b]
+                W[parent_start + b, parent_start + c] += column[b]
             if b >= c:
-                W[parent_start + b, parent_start + c] += e.column[b]
+                W[parent_start + c, parent_start + b] += column[b]
         for b in range(c + 1):
-            W[parent_start + c, parent_start + b] += between(
-                W, S, front.parent_rate, k, own_start, c, b
-            )
+            W[parent_start + b, parent_start + c] += between(W, S, parent_rate, k, own_start, c, b)
 
 
 @helper
 def between(W: Array, S: Array, parent_rate: int, k: int, own_start: int, c: int, b: int) -> float:
     """Own block on coordinates c and b of the parent, b at most c."""
     if parent_rate < 0:
-        return W[own_start + c, own_start + b]
+        return W[own_start + b, own_start + c]
     total = 0.0
     for m in range(k):
         for n in range(k):
-            x = W[own_start + m, own_start + n] if n <= m else W[own_start + n, own_start + m]
+            x = W[own_start + n, own_start + m] if n <= m else W[own_start + m, own_start + n]
             total += S[parent_rate + c, m] * x * S[parent_rate + b, n]
     return total
 
@@ -210,14 +212,18 @@ def between(W: Array, S: Array, parent_rate: int, k: int, own_start: int, c: int
 @helper
 def eliminate(
     e: Elimination, front: Front, weakest: float, strongest: float
-) -> tuple[float, float]:
-    """Rates, then rows by their compliance; smallest and largest row pivot so far, -1 for doubt."""
-    W = e.W
-    end = front.size + front.rows
+) -> tuple[float, float, float]:
+    """Rates, then rows by their compliance.
+
+    Returns:
+        Smallest and largest row pivot so far, and the largest compliance of rows left over here.
+    """
+    W, kept, numbers, size = e.W, e.kept, e.numbers, front.size
+    end, first, factor = size + front.rows, front.row - size, front.factor
     n = end + front.boundary_size
-    for at in range(front.size):
-        pivot(e, front, at, n)
-    at = front.size
+    for at in range(size):
+        pivot(W, e.factors, factor + at * n - triangle(at), at, n)
+    at = size
     least = ENOUGH if front.count > 0 else LEAST
     while at < end:
         best = at
@@ -226,38 +232,52 @@ def eliminate(
                 best = i
         compliance = -W[best, best]
         if not compliance >= least:
-            if front.count == 0 and not compliance < NOTHING:
-                return -1.0, strongest
             break
         if best != at:
             exchange(e, front, at, best, n)
-        e.kept[e.numbers[front.row + at - front.size]] = 1
-        pivot(e, front, at, n)
+        kept[numbers[first + at]] = 1
+        pivot(W, e.factors, factor + at * n - triangle(at), at, n)
         weakest, strongest = min(weakest, compliance), max(strongest, compliance)
         at += 1
     front.pivots = at
     for i in range(at, end):
-        e.kept[e.numbers[front.row + i - front.size]] = 0
-    if front.count > 0 and end - at > front.max_delayed:
-        return -1.0, strongest
-    return weakest, strongest
+        kept[numbers[first + i]] = 0
+    delayed = min(end - at, front.max_delayed)
+    front.delayed = delayed
+    for i in range(at, at + delayed if delayed < end - at else at):
+        best = i  # those that move most beyond
+        for j in range(i + 1, end):
+            if beyond(W, j, end, n) > beyond(W, best, end, n):
+                best = j
+        if best != i:
+            exchange(e, front, i, best, n)
+    left = 0.0
+    for i in range(at + delayed, end):
+        left = max(left, -W[i, i])
+    return weakest, strongest, left
 
 
 @helper
-def pivot(e: Elimination, front: Front, at: int, n: int) -> None:
-    """Eliminate variable ``at`` of the n in W."""
-    W, column = e.W, e.column
-    line = line_of_factors(front, at, n)
+def beyond(W: Array, at: int, end: int, n: int) -> float:
+    """How much the row ``at`` has on what is around the front, squared."""
+    total = 0.0
+    for b in range(end, n):
+        total += W[at, b] * W[at, b]
+    return total
+
+
+@helper
+def pivot(W: Array, factors: Array, line: int, at: int, n: int) -> None:
+    """Eliminate variable ``at`` of the n in W; its factors begin at ``line`` + at."""
     inverse = 1.0 / W[at, at]
-    e.factors[line + at] = inverse
+    factors[line + at] = inverse
     for a in range(at + 1, n):
-        column[a] = W[a, at]
-        e.factors[line + a] = W[a, at] * inverse
+        factors[line + a] = W[at, a] * inverse
     for a in range(at + 1, n):
-        share = e.factors[line + a]
+        share = factors[line + a]
         if share != 0.0:
-            for b in range(at + 1, a + 1):
-                W[a, b] -= share * column[b]
+            for b in range(a, n):
+                W[a, b] -= share * W[at, b]
 
 
 @helper
@@ -268,9 +288,9 @@ def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
     numbers[first + at], numbers[first + other] = numbers[first + other], numbers[first + at]
     W[at, at], W[other, other] = W[other, other], W[at, at]
     for a in range(at + 1, other):
-        W[a, at], W[other, a] = W[other, a], W[a, at]
+        W[at, a], W[a, other] = W[a, other], W[at, a]
     for a in range(other + 1, n):
-        W[a, at], W[a, other] = W[a, other], W[a, at]
+        W[at, a], W[other, a] = W[other, a], W[at, a]
     for j in range(at):
         line = line_of_factors(front, j, n)
         held = e.factors[line + at]
@@ -281,18 +301,19 @@ def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
 @helper
 def store_update(e: Elimination, front: Front) -> None:
     """Keep what is left for the next front: boundary, then rows passed on, packed."""
-    W, line = e.W, front.update
+    W, update, line = e.W, e.update, front.update
     start = front.size + front.rows
-    for a in range(start, start + front.boundary_size):
+    n, pivots, delayed = start + front.boundary_size, front.pivots, front.delayed
+    for a in range(start, n):
         for b in range(start, a + 1):
-            e.update[line] = W[a, b]
+            update[line] = W[b, a]
             line += 1
-    if front.boundary_size == 0:
+    if n == start:
         return
-    for at in range(front.pivots, start):
-        for b in range(start, start + front.boundary_size):
-            e.update[line] = W[b, at]
+    for at in range(pivots, pivots + delayed):
+        for b in range(start, n):
+            update[line] = W[at, b]
             line += 1
-        for other in range(front.pivots, at + 1):
-            e.update[line] = W[at, other]
+        for other in range(pivots, at + 1):
+            update[line] = W[other, at]
             line += 1

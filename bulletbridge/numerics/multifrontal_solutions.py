@@ -1,7 +1,7 @@
 """Solutions with the factors of an elimination in link coordinates: see ``multifrontal``."""
 
 from bulletbridge.compilation.jit import helper
-from bulletbridge.numerics.multifrontal import Elimination, Front, lifted, line_of_factors
+from bulletbridge.numerics.multifrontal import Elimination, Front, Join, lifted, triangle
 from bulletbridge.numerics.records import Array
 
 
@@ -9,12 +9,32 @@ from bulletbridge.numerics.records import Array
 def solve(e: Elimination, f: Array, b: Array, x: Array, y: Array) -> None:
     """M x + Jᵀ y = f, J x = b for x (nv,) and y (nc,), which may be f and b.
 
-    y is 0 for rows left out. Leaves the coordinates of all bodies in e.twist.
+    y is 0 for rows left over. Leaves the coordinates of all bodies in e.twist.
     """
-    k = e.motion.shape[1]
+    push_nothing(e)
+    solve_pushed(e, f, b, x, y)
+
+
+@helper
+def push_nothing(e: Elimination) -> None:
+    """No wrench on any body, into e.push."""
     for i in range(e.push.shape[0]):
-        for c in range(k):
+        for c in range(e.push.shape[1]):
             e.push[i, c] = 0.0
+
+
+@helper
+def push_row(e: Elimination, join: Join, r: int) -> None:
+    """Add the wrenches of row r, one of a join, to e.push."""
+    for c in range(join.width_a):
+        e.push[join.a, c] += e.wrench[r, 0, c]
+    for c in range(join.width_b):
+        e.push[join.b, c] += e.wrench[r, 1, c]
+
+
+@helper
+def solve_pushed(e: Elimination, f: Array, b: Array, x: Array, y: Array) -> None:
+    """``solve`` with the wrenches in e.push, which it loses, on the bodies beside f."""
     for i in range(len(e.right)):
         e.right[i] = b[i]
     for i in range(len(e.fronts)):
@@ -26,89 +46,98 @@ def solve(e: Elimination, f: Array, b: Array, x: Array, y: Array) -> None:
 @helper
 def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
     """Eliminate one front's right sides; its pivots' values into x and y."""
-    t, push, S = e.y, e.push, e.motion
-    start = front.size + front.rows
+    t, push, S, factors, numbers, right = e.y, e.push, e.motion, e.factors, e.numbers, e.right
+    size, rows, pivots, v = front.size, front.rows, front.pivots, front.v
+    body, own_size, row, factor = front.body, front.own_size, front.row, front.factor
+    first, end, parent_size = front.first, front.first + front.count, front.parent_size
+    parent, parent_rate, start = front.parent, front.parent_rate, size + rows
     n = start + front.boundary_size
-    for j in range(front.size):
-        total = f[front.v + j]
-        if front.own_size > 0:
-            for c in range(front.own_size):
-                total += S[front.v + j, c] * push[front.body, c]
+    for j in range(size):
+        total = f[v + j]
+        if own_size > 0:
+            for c in range(own_size):
+                total += S[v + j, c] * push[body, c]
         else:
-            total += push[front.body, j]
+            total += push[body, j]
         t[j] = total
-    for i in range(front.rows):
-        t[front.size + i] = e.right[e.numbers[front.row + i]]
+    for i in range(rows):
+        t[size + i] = right[numbers[row + i]]
     for i in range(start, n):
         t[i] = 0.0
-    for at in range(front.pivots):
-        line, value = line_of_factors(front, at, n), t[at]
+    for at in range(pivots):
+        line, value = factor + at * n - triangle(at), t[at]
         for a in range(at + 1, n):
-            t[a] -= e.factors[line + a] * value
-        t[at] = value * e.factors[line + at]
-    for j in range(front.size):
-        x[front.v + j] = t[j]
-    for i in range(front.rows):
-        number = e.numbers[front.row + i]
-        if front.size + i < front.pivots:
-            y[number] = t[front.size + i]
+            t[a] -= factors[line + a] * value
+        t[at] = value * factors[line + at]
+    for j in range(size):
+        x[v + j] = t[j]
+    for i in range(rows):
+        number = numbers[row + i]
+        if size + i < pivots:
+            y[number] = t[size + i]
         else:
-            e.right[number] = t[front.size + i]
+            right[number] = t[size + i]
             y[number] = 0.0
     at = start
-    for j in range(front.first, front.first + front.count):
-        for c in range(e.widths[j]):
-            push[e.boundary[j], c] += t[at]
+    for j in range(first, end):
+        other, width = e.boundary[j], e.widths[j]
+        for c in range(width):
+            push[other, c] += t[at]
             at += 1
-    for c in range(front.parent_size):
-        push[front.parent, c] += lifted(S, front.parent_rate, c, push[front.body], 0)
+    for c in range(parent_size):
+        push[parent, c] += lifted(S, parent_rate, c, push[body], 0)
 
 
 @helper
 def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     """Values of one front's pivots from those around it, and its body's coordinates."""
-    t = e.y
-    start = front.size + front.rows
+    t, factors, numbers, twist = e.y, e.factors, e.numbers, e.twist
+    size, rows, pivots, v = front.size, front.rows, front.pivots, front.v
+    row, factor, first, end = front.row, front.factor, front.first, front.first + front.count
+    start = size + rows
     n = start + front.boundary_size
-    for j in range(front.size):
-        t[j] = x[front.v + j]
-    for i in range(front.rows):
-        t[front.size + i] = y[e.numbers[front.row + i]]
+    for j in range(size):
+        t[j] = x[v + j]
+    for i in range(rows):
+        t[size + i] = y[numbers[row + i]]
     at = start
-    for j in range(front.first, front.first + front.count):
-        for c in range(e.widths[j]):
-            t[at] = e.twist[e.boundary[j], c]
+    for j in range(first, end):
+        other, width = e.boundary[j], e.widths[j]
+        for c in range(width):
+            t[at] = twist[other, c]
             at += 1
-    for at in range(front.pivots - 1, -1, -1):
-        line, total = line_of_factors(front, at, n), t[at]
+    for at in range(pivots - 1, -1, -1):
+        line, total = factor + at * n - triangle(at), t[at]
         for a in range(at + 1, n):
-            total -= e.factors[line + a] * t[a]
+            total -= factors[line + a] * t[a]
         t[at] = total
-    for i in range(front.size, front.pivots):
-        y[e.numbers[front.row + i - front.size]] = t[i]
-    for j in range(front.size):
-        x[front.v + j] = t[j]
+    for i in range(size, pivots):
+        y[numbers[row + i - size]] = t[i]
+    for j in range(size):
+        x[v + j] = t[j]
     move(e, front, x)
 
 
 @helper
 def move(e: Elimination, front: Front, x: Array) -> None:
     """A body's coordinates from those of its parent and the rates x."""
-    S, twist = e.motion, e.twist
-    if front.own_size == 0:
-        for j in range(front.size):
-            twist[front.body, j] = x[front.v + j]
+    S, twist, body, parent, v = e.motion, e.twist, front.body, front.parent, front.v
+    size, own_size, parent_size = front.size, front.own_size, front.parent_size
+    parent_rate = front.parent_rate
+    if own_size == 0:
+        for j in range(size):
+            twist[body, j] = x[v + j]
         return
-    for c in range(front.own_size):
+    for c in range(own_size):
         total = 0.0
-        if front.parent_rate < 0:
-            total = twist[front.parent, c]
+        if parent_rate < 0:
+            total = twist[parent, c]
         else:
-            for j in range(front.parent_size):
-                total += S[front.parent_rate + j, c] * twist[front.parent, j]
-        for j in range(front.v, front.v + front.size):
+            for j in range(parent_size):
+                total += S[parent_rate + j, c] * twist[parent, j]
+        for j in range(v, v + size):
             total += S[j, c] * x[j]
-        twist[front.body, c] = total
+        twist[body, c] = total
 
 
 @helper
@@ -124,12 +153,18 @@ def row_rates(e: Elimination, rates: Array) -> None:
     for i in range(len(e.joins)):
         join = e.joins[i]
         for r in range(join.row, join.row + join.rows):
-            total = 0.0
-            for c in range(join.width_a):
-                total += e.wrench[r, 0, c] * e.twist[join.a, c]
-            for c in range(join.width_b):
-                total += e.wrench[r, 1, c] * e.twist[join.b, c]
-            rates[r] = total
+            rates[r] = rate_of_row(e, join, r)
+
+
+@helper
+def rate_of_row(e: Elimination, join: Join, r: int) -> float:
+    """J v of one row, of a join, at the coordinates that ``carry`` or ``solve`` left."""
+    total = 0.0
+    for c in range(join.width_a):
+        total += e.wrench[r, 0, c] * e.twist[join.a, c]
+    for c in range(join.width_b):
+        total += e.wrench[r, 1, c] * e.twist[join.b, c]
+    return total
 
 
 @helper

@@ -161,6 +161,7 @@ class Cuts(NamedTuple):
 
     weak: float
     nothing: float
+    longest: float  # squared length of the longest row that is not among those to be split
 
 
 @helper
@@ -176,7 +177,7 @@ def orthogonalise(
     Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
     R below belong to the dependent rows.
     """
-    top, mixed = 0.0, 0
+    top, mixed = cuts.longest, 0
     for i in range(Y.shape[0]):
         row = rows[i]
         row.full = square(Y, i)
@@ -263,7 +264,7 @@ def split_rows(
     """
     factor_mass(L)
     whiten_rows(L, Y)
-    return orthogonalise(Y, R, rows, Caps(cap, positions), Cuts(rtol, rtol))[1]
+    return orthogonalise(Y, R, rows, Caps(cap, positions), Cuts(rtol, rtol, 0.0))[1]
 
 
 @helper

@@ -40,7 +40,7 @@ def sweep(
         ),
     ] = None,
     duration: Annotated[float, typer.Option(help="Simulated time [s].")] = 1.0,
-    dt: Annotated[float, typer.Option("--dt", help="Step [s].")] = 1 / 240,
+    dt: Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")] = 1 / 240,
     every: Annotated[int, typer.Option(min=1, help="Steps from one look to the next.")] = 1,
     integrator: Annotated[str | None, typer.Option(help="As in compare.")] = None,
     workers: Annotated[

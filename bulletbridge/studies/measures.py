@@ -75,7 +75,7 @@ class ModelRun:
                 f"a duration of {self.duration:g} s and a look every {self.every} steps are not"
                 " possible; give a positive duration, and one or more"
             )
-        with load(self._spec()) as model:
+        with load(self._spec(), "new") as model:
             known = names_of(model)
             for name in parameters:
                 require_known("parameter", name, known)
@@ -108,6 +108,7 @@ class ModelRun:
         with _bullet:
             model = load(
                 spec,
+                "new",
                 adjust=lambda mechanism: changed_mechanism(mechanism, spec, parameters),
                 dt=parameters.get("dt", self.dt),
                 integrator=self.integrator,

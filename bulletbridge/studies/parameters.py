@@ -77,7 +77,7 @@ def changed_spec(spec: ModelSpec, parameters: Mapping[str, float]) -> ModelSpec:
     Raises:
         ModelError: A number is not possible.
     """
-    gravity, start_q, start_v = list(spec.gravity), dict(spec.start_q), dict(spec.start_v)
+    gravity, start_q, start_v = list(spec.own_gravity), dict(spec.start_q), dict(spec.start_v)
     elements = {element.name: element for element in spec.elements}
     guess = dict(spec.start_guess)
     for name, value in parameters.items():

@@ -11,13 +11,17 @@ import numpy as np
 
 from bulletbridge.engine.failures import owner
 from bulletbridge.engine.redundancy import column_lengths, whiten
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, array_of
 
 Values = Mapping[str, float | Sequence[float]]
+NEARLY_CLOSED = 1e-6
+"""Gap, in mechanism lengths or radians, from which Newton's method goes to the nearest closure."""
 LONGEST_MOVE = 0.3
 """Longest way of one iteration, in radians or mechanism lengths."""
 MOST_ITERATIONS = 300
@@ -86,6 +90,10 @@ def close(
     Returns:
         The configuration, which is closed as far as its rows allow, and the iterations needed.
     """
+    if not held.any() and isinstance(solver.stepper, SparseStepper):
+        nearest = project_by_links(solver, q, t)
+        if nearest is not None:
+            return nearest
     found, iterations = descend(solver, q, t, held)
     if open_by(solver, found, t) <= enough:
         return found, iterations
@@ -104,6 +112,23 @@ def close(
         if closed:
             return min(closed, key=lambda pair: pair[0])[1], iterations
     return found, iterations
+
+
+def project_by_links(solver: Solver, q: Array, t: float) -> tuple[Array, int] | None:
+    """The nearest closed configuration to one that is nearly closed, where links are eliminated.
+
+    Returns:
+        The configuration and the passes needed; None if it is not nearly closed, or none was found
+        without joint coordinates.
+    """
+    if solver.stepper is None or open_by(solver, q, t) > NEARLY_CLOSED:
+        return None
+    before = solver.state.copy()
+    solver.put(q, np.zeros(solver.mechanism.nv), t)
+    failure = solver.stepper.evaluate(PROJECT, solver.targets_now(), solver.forces(0))
+    found, passes = solver.q.copy(), int(solver.control[0]["correction_passes"])
+    solver.state[:] = before
+    return None if failure else (found, passes)
 
 
 def round_off(solver: Solver, q: Array, t: float) -> float:
@@ -169,7 +194,7 @@ def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Mask
     cap = int(solver.control[0]["cap"])
     missing = unit * (terms.J @ v + terms.g_t)
     result = v.copy()
-    if len(missing) and free.any():
+    if missing.any() and free.any():
         M = terms.M[np.ix_(free, free)]
         Y = whiten(M, unit[:, None] * terms.J[:, free])
         U, s, Vt = np.linalg.svd(Y, full_matrices=False)

@@ -6,7 +6,7 @@ plastic impact between what is joined.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +15,8 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.step_kernel import PROJECT
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.stabilise import FILTER_RTOL
 from bulletbridge.mechanism.model import Mechanism
@@ -31,7 +31,7 @@ from bulletbridge.system.carrying import (
 )
 from bulletbridge.system.evaluation import Reaction, wrenches
 from bulletbridge.system.queries import QueriedState
-from bulletbridge.system.saved import Absent, KeptSet
+from bulletbridge.system.saved import Absent, KeptSet, thawed
 from bulletbridge.system.state import ASSEMBLED
 
 MOST_SETS = 32
@@ -134,10 +134,10 @@ class Reconfigurable(QueriedState):
             given = np.inf if assemble else tolerance
             constraint = where_it_is(constraint, self.kinematics(), given)
         chosen = self._find((*self.constraints, constraint), tolerance, assemble)
-        before, t, solver = self.v, self.t, chosen.solver
+        before, t, solver = self._v, self.t, chosen.solver
         if assemble:
             free = np.zeros(self.mechanism.nv, bool)
-            solver.q[:], _ = self._close(solver, chosen.decision, self.q, free)
+            solver.q[:], _ = self._close(solver, chosen.decision, self._q, free)
         if solver.run(PROJECT):
             raise AssemblyError(
                 f"'{constraint.name}' cannot be closed from here; pass assemble=True, or as_is=True"
@@ -252,11 +252,11 @@ class Reconfigurable(QueriedState):
         if now.decision is None:
             full = self._rows_of(resolved(now, known))
             full.recall(now.full)
-            self.constraints, self._full, self._solver = resolved(now, known), full, full
+            self._constraints, self._full, self._solver = resolved(now, known), full, full
             self._decision = None
         else:
             first = self._set_of(now, ours, known)
-            self.constraints = first.constraints
+            self._constraints = first.constraints
             self._full, self._solver, self._decision = first[1:]
         self._remembered = tuple(chosen)
 
@@ -272,12 +272,7 @@ class Reconfigurable(QueriedState):
         else:
             constraints = resolved(kept, known)
             full = self._rows_of(constraints)
-            encoded = replace(
-                kept.decision.encoded, motions=full.encoded.motions, users=full.encoded.users
-            )
-            for name in ("loops", "couplings", "terms"):
-                encoded = replace(encoded, **{name: getattr(encoded, name).copy()})
-            decision = replace(kept.decision, encoded=encoded)
+            decision = thawed(kept.decision, full.encoded)
             full.recall(kept.full)  # settings, by which the way to step is chosen
             one = ActiveSet(constraints, full, copy_of(full, decision), decision)
         one.full.recall(kept.full)
@@ -301,7 +296,7 @@ class Reconfigurable(QueriedState):
                 for solver in (chosen.full, chosen.solver):
                     solver.put(self._solver.q, self._solver.v, self.t)
                 if not assemble:
-                    require_near(chosen.full, self.q, self.t, tolerance)
+                    require_near(chosen.full, self._q, self.t, tolerance)
                 return chosen
         encoded = encode_closed(self.mechanism, constraints)
         carry_over(self.encoded, encoded)
@@ -309,8 +304,8 @@ class Reconfigurable(QueriedState):
         full.apply_settings(self._full)
         full.state[:] = self._solver.state
         if not assemble:
-            require_near(full, self.q, self.t, tolerance)
-        solver, decision, _, _ = self._decide(full, self.q, np.zeros(self.mechanism.nv, bool))
+            require_near(full, self._q, self.t, tolerance)
+        solver, decision, _, _ = self._decide(full, self._q, np.zeros(self.mechanism.nv, bool))
         return ActiveSet(constraints, full, solver, decision)
 
     def _take(self, chosen: ActiveSet) -> None:
@@ -319,5 +314,5 @@ class Reconfigurable(QueriedState):
             left = ActiveSet(self.constraints, self._full, self._solver, self._decision)
             others = (s for s in self._remembered if s is not chosen)
             self._remembered = (left, *others)[:MOST_SETS]
-        self.constraints = chosen.constraints
+        self._constraints = chosen.constraints
         self._full, self._solver, self._decision = chosen[1:]

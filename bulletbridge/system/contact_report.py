@@ -163,6 +163,8 @@ def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> d
     lam = step.impulses[X, first : first + force_limited.nc] / step.dt
     found: dict[str, Reaction] = {}
     for index, (name, part) in enumerate(force_limited.rows.items()):
+        if step.inequalities.force_limits[index]["holds"]:
+            continue  # among the rigid ones
         point, force, torque = np.zeros((3, 3))
         if index < len(force_limited.loops):
             point, rows = step.solver.wrench_rows(terms, index, t, force_limited)

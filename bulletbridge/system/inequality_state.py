@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.constraints.encode import encode_places
+from bulletbridge.engine.records import DONE
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.python_stepper import PythonStep
@@ -14,11 +15,10 @@ from bulletbridge.inequalities.constraints import (
     joint_limits_of,
 )
 from bulletbridge.inequalities.motors import Motors
+from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.stepper import NO_CONTACTS, InequalityStepper
-from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
-from bulletbridge.system.connecting import Reconfigurable
 from bulletbridge.system.contact_report import (
     Contact,
     JointLoad,
@@ -28,6 +28,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
 )
 from bulletbridge.system.evaluation import Reaction
+from bulletbridge.system.holding import NOBODY, HoldingState
 from bulletbridge.system.options import WITH_INEQUALITIES, ImpulseSolver, Integrator, Limits, World
 
 NEED_EULER = (
@@ -37,12 +38,8 @@ NEED_EULER = (
 )
 
 
-class InequalityState(Reconfigurable):
-    """A closed state with motors, joint friction, limits, contacts and force limits.
-
-    Attributes:
-        motors: Motors of the joints, all off at first but those of loop joints, and friction.
-    """
+class InequalityState(HoldingState):
+    """A closed state with motors, joint friction, limits, contacts and force limits."""
 
     _python: Adaptive | PythonStep | None
     _given_integrator: Integrator | None
@@ -65,8 +62,9 @@ class InequalityState(Reconfigurable):
             )
         self._with_contacts, self._limits = contacts, bool(limits)
         self._inequalities = inequality_constraints_of(self.mechanism, self.constraints)
+        self._written = self._inequalities.force_limited.loops.copy()
         self._always_inequalities = contacts or self._inequalities.any or limits == "always"
-        self.motors = Motors(self.mechanism, self._inequalities.loop_axes)
+        self._motors = Motors(self.mechanism, self._inequalities.loop_axes)
         force_limited, axis_rows = (
             self._inequalities.force_limited,
             self._inequalities.loop_axes.encoded,
@@ -81,7 +79,13 @@ class InequalityState(Reconfigurable):
             ]
         )
         self._inequality_stepper: InequalityStepper | None = None
+        self._spare: InequalityStepper | None = None  # while others hold than those of this one
         self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
+
+    @property
+    def motors(self) -> Motors:
+        """Motors of the joints, all off at first but those of loop joints, and friction."""
+        return self._motors
 
     @property
     def world(self) -> World | None:
@@ -121,25 +125,31 @@ class InequalityState(Reconfigurable):
     def _save_parts(self) -> dict[str, Any]:
         """Memories of what acts by inequalities."""
         bounded = None if self._inequality_stepper is None else self._inequality_stepper.memory()
-        return {"bounded": bounded, "limits": self._given.copy()}
+        holding = self._save_holding()
+        return {"bounded": bounded, "limits": self._given.copy(), "holding": holding}
 
     def _restore_parts(self, parts: dict[str, Any]) -> None:
         """Go on from memories."""
         self._given.put_back(parts["limits"])
         self.motors.recall()
-        self._inequality_stepper, before = None, self._inequality_stepper
+        self._restore_holding(parts["holding"])
+        known = [self._inequality_stepper, self._spare]
+        self._inequality_stepper = self._spare = None
         self.motors.exerted = None
         if parts["bounded"] is not None:
-            fits = before is not None and before.solver is self._solver
-            step = before if before is not None and fits else self._make_inequality_stepper()
+            rigid = self._rigid if parts["holding"] and parts["holding"].stepped else None
+            solver = self._solver if rigid is None else rigid.solver
+            fits = [step for step in known if step is not None and step.solver is solver]
+            step = fits[0] if fits else self._make_inequality_stepper(rigid)
             step.recall(parts["bounded"])
             self._inequality_stepper, self.motors.exerted = step, step.motor_forces
 
-    def _make_inequality_stepper(self) -> InequalityStepper:
+    def _make_inequality_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
+        """Steps of the rigid constraints, or of those with force limits that hold besides."""
         joint_limits = joint_limits_of(self.mechanism, self._inequalities.loop_axes, self._limits)
-        return InequalityStepper(
-            self._solver, self.motors.records, joint_limits, self._inequalities, self._reference
-        )
+        solver = self._solver if rigid is None else rigid.solver
+        others = self._inequalities, self._reference, rigid
+        return InequalityStepper(solver, self.motors.records, joint_limits, *others)
 
     @property
     def _has_inequalities(self) -> bool:
@@ -184,13 +194,26 @@ class InequalityState(Reconfigurable):
         step = self._last_bounded
         if step is None:
             return super().reactions()
-        return loaded_reactions(step, self.decision.by_name)
+        decision = self.decision if step.rigid is None else step.rigid.decision
+        return loaded_reactions(step, decision.by_name)
 
     @property
     def _last_bounded(self) -> InequalityStepper | None:
         """The last step if it had forces within bounds and the state is still that after it."""
         step = self._inequality_stepper
-        return step if step is not None and step.current else None
+        return step if step is not None and step.led_to(self._solver.state) else None
+
+    @property
+    def holding(self) -> frozenset[str]:
+        """Names of the constraints with a force limit that were rigid in the last step."""
+        step = self._last_bounded
+        return NOBODY if step is None or step.rigid is None else step.rigid.holding
+
+    @property
+    def _stepped(self) -> Solver:
+        """That of the last step."""
+        step = self._last_bounded
+        return super()._stepped if step is None else step.solver
 
     @property
     def _is_at_limit(self) -> bool:
@@ -204,22 +227,72 @@ class InequalityState(Reconfigurable):
         Raises:
             ModelError: Not with this integrator.
         """
-        solver = self._solver
         self._require_euler()
-        if self._inequality_stepper is None or self._inequality_stepper.solver is not solver:
-            new, before = self._make_inequality_stepper(), self._inequality_stepper
-            if before is not None:  # turns are counted on when constraints come and go
+        if not len(self._inequalities.force_limits):
+            return self._advance(self._take_stepper(None))
+        holding = self._start_holding()
+        while True:
+            rigid = self._rigid_for(holding) if holding else None
+            step = self._take_stepper(rigid)
+            failure = self._advance(step)
+            if failure == GAVE_WAY:
+                holding -= {step.gave_way}
+            elif failure == DONE or rigid is None:
+                break
+            else:
+                self._give_up_holding()
+                holding = NOBODY
+        if failure == DONE:
+            self._failed = 0 if rigid is not None else self._failed
+            if self._pause == 0:
+                self._hold_again(step, NOBODY if rigid is None else holding)
+        return failure
+
+    def _take_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
+        """The steps to go on with; what the last ones were by goes over to them."""
+        solver, before = self._solver if rigid is None else rigid.solver, self._inequality_stepper
+        new, limits = before, self._inequalities.force_limits
+        if before is None or before.solver is not solver:
+            spare = self._spare
+            fits = spare is not None and spare.solver is solver
+            new = spare if spare is not None and fits else self._make_inequality_stepper(rigid)
+            if before is not None and len(limits):
+                new.adopt(before)
+            elif before is not None:  # turns are counted on when constraints come and go
                 new.positions[:] = before.positions
-            self._inequality_stepper, self.motors.exerted = new, new.motor_forces
+            self._inequality_stepper, self._spare = new, before
+            self.motors.exerted = new.motor_forces
+            if rigid is not None:
+                rigid.hold(rigid.holding)
+        if rigid is None:
+            limits["holds"] = 0
+        assert new is not None
+        return new
+
+    def _advance(self, step: InequalityStepper) -> int:
+        """One step with what is at hand; the failure that stopped it, or DONE."""
+        if step.rigid is None:
+            return self._advance_there(step)
+        here, there = self._solver, step.solver
+        there.tau = here.tau
+        if not (here.state == there.state).all():
+            there.put(here.q, here.v, here.t)
+        failure = self._advance_there(step)
+        if failure == DONE:
+            here.put(there.q, there.v, there.t)
+        return failure
+
+    def _advance_there(self, step: InequalityStepper) -> int:
+        """One step of whatever solver it has."""
         if not self._with_contacts:
-            return self._inequality_stepper.advance(None)
+            return step.advance(None)
         if self._world is None:
             raise WorldError(
                 "contacts are found in a world, and this copy has none; set system.world to bodies"
                 " that were read where the same ones are loaded"
             )
         try:
-            return self._inequality_stepper.advance(self._world.contact_points)
+            return step.advance(self._world.contact_points)
         except BaseException:
             self.write()
             raise
@@ -235,46 +308,6 @@ class InequalityState(Reconfigurable):
         other = self._given_integrator not in (None, WITH_INEQUALITIES)
         if self._python is not None or (other and self._has_inequalities):
             raise ModelError(NEED_EULER)
-
-    def set_max_force(self, name: str, force: float) -> None:
-        """Give a constraint with a force limit another largest force [N or N m].
-
-        Raises:
-            ModelError: There is no such constraint, or it was made without a force limit.
-        """
-        index = (
-            list(self._inequalities.force_limited.rows).index(name)
-            if name in self._inequalities.force_limited.rows
-            else -1
-        )
-        if index < 0 or not 0.0 <= force < np.inf:
-            raise ModelError(
-                f"max_force {force} of '{name}' is not possible; name a constraint that was made"
-                " with a max_force, and give a finite number that is not negative"
-            )
-        self._inequalities.force_limits[index]["force"] = force
-
-    def place(self, name: str, frame: np.ndarray) -> None:
-        """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
-        for part in (self._inequalities.force_limited, self._inequalities.loop_axes.encoded):
-            for row in part.rows:
-                if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
-                    part.place(row, frame)
-        if name in self.encoded.rows:
-            super().place(name, frame)
-
-    def rebase(self, mechanism: Mechanism) -> None:
-        """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""
-        super().rebase(mechanism)
-        for part in (self._inequalities.force_limited, self._inequalities.loop_axes.encoded):
-            encode_places(part, mechanism, self.constraints)
-
-    def set_offset(self, name: str, offset: float) -> None:
-        """Give a coupling another offset [rad or m]; the state is not touched."""
-        if name in self._inequalities.force_limited.rows:
-            self._inequalities.force_limited.set_offset(name, offset)
-        else:
-            super().set_offset(name, offset)
 
     def write(self) -> None:
         """Show the state in the world.

@@ -1,6 +1,8 @@
 """Options of a system, their validation, and the status of its last step."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -36,6 +38,23 @@ CONTROLLED = ("dop853", "radau")
 """Those with error control."""
 EXPLICIT = ("verlet", "rk4", "dop853", "euler", "heun", "nystrom4")
 """Those that take dampers where they are."""
+CHOSEN = (
+    "integrator",
+    "rtol",
+    "atol",
+    "correction",
+    "passes",
+    "formulation",
+    "velocity_filter",
+    "contacts",
+    "limits",
+    "springs",
+    "impulse_solver",
+    "energy_budget",
+    "solver",
+    "forces",
+)
+"""Options of a system that stay as they were given."""
 INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
 Limits = bool | Literal["always"]
@@ -70,6 +89,14 @@ class World(Protocol):
 
     def check(self) -> None:
         """Raise WorldError if the bodies are not there any more; now and then, if they changed."""
+        ...
+
+    def look(self, acting: Callable[[], Array]) -> None:
+        """As ``check`` before a step, under this gravity; warn if others moved the bodies."""
+        ...
+
+    def accept(self) -> None:
+        """Take whatever is there as meant, until a state is written."""
         ...
 
     def check_properties(self) -> None:
@@ -205,3 +232,23 @@ def check_counts(steps: int, every: int) -> None:
 def is_count(given: object) -> bool:
     """Whether something is a whole number."""
     return isinstance(given, int | np.integer) and not isinstance(given, bool)
+
+
+def how_to_set(kind: type, name: str) -> str:
+    """What to do in the place of setting an attribute of a system that cannot be set."""
+    if name in ("q", "v", "t"):
+        return (
+            f"{name} is told, not set: set_state({name}=...) sets it where loops are closed, and"
+            " assemble({'joint': ...}) closes them"
+        )
+    if name in CHOSEN:
+        return (
+            f"'{name}' is chosen when a system is made: attach(..., {name}=...) or"
+            f" load(..., {name}=...)"
+        )
+    known = [each for each in dir(kind) if not each.startswith("_")]
+    if name in known:
+        return f"'{name}' of a system is told, not set"
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else "keep it in a variable of your own"
+    return f"a system has no '{name}' that could be set; {hint}"

@@ -33,11 +33,11 @@ class QueriedState(ClosedState):
     def reactions(self) -> dict[str, Reaction]:
         """What each constraint does at the state, by name."""
         vdot, by_name = self.acceleration(), self.decision.by_name
-        return reactions(self._solver, by_name, self.q, self.v, self.t, vdot, self.tau)
+        return reactions(self._solver, by_name, self._q, self._v, self.t, vdot, self._solver.tau[0])
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""
-        return spring_forces(self._full, self.q, self.v, self.t)
+        return spring_forces(self._full, self._q, self._v, self.t)
 
     @property
     def dynamics(self) -> Dynamics:
@@ -48,7 +48,7 @@ class QueriedState(ClosedState):
 
     def terms(self) -> Terms:
         """M, h, g, J, g_t and gamma at the state, rows as kept."""
-        return self._solver.terms(self.q, self.v, self.t)
+        return self._solver.terms(self._q, self._v, self.t)
 
     def evaluate(
         self, q: Array | None = None, v: Array | None = None, t: float | None = None
@@ -57,7 +57,11 @@ class QueriedState(ClosedState):
 
         The state may come from any simulator; gaps are those of the rows as written.
         """
-        q, v, t = self.q if q is None else q, self.v if v is None else v, self.t if t is None else t
+        q, v, t = (
+            self._q if q is None else q,
+            self._v if v is None else v,
+            self.t if t is None else t,
+        )
         return evaluate(self._full, self._solver, q, v, t)
 
     def gap_vectors(
@@ -68,13 +72,13 @@ class QueriedState(ClosedState):
         World axes, at the present state unless given; turns do not count. Couplings and users'
         rows have no place and are left out.
         """
-        q, t = self.q if q is None else q, self.t if t is None else t
-        return gap_vectors(self._full, q, self.v, t)
+        q, t = self._q if q is None else q, self.t if t is None else t
+        return gap_vectors(self._full, q, self._v, t)
 
     def kinematics(self) -> Kinematics:
         """Frames, Jacobians and bias accelerations at the state."""
         terms = self.terms()
-        return Kinematics(self.mechanism, terms.poses, terms.axes, self.q, self.v, self.t)
+        return Kinematics(self.mechanism, terms.poses, terms.axes, self._q, self._v, self.t)
 
     def wrench(self, link: Frame, force: Array, torque: Array | None = None) -> Array:
         """Joint forces (nv,) of a force [N] and torque [N m], world axes, at a frame's origin.

@@ -1,11 +1,21 @@
-"""Recordings: states and figures of a run, step by step."""
+"""Recordings: states and figures of a run, step by step, also in files."""
 
+import csv
+import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
+
+KINDS = ".npz", ".csv", ".parquet"
+"""Endings of files that recordings are written to."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,82 @@ class Recording:
         when = f", t = {self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else ""
         return f"<Recording: {len(self.t)} states of {len(self.mechanism.joints)} joints{when}>"
 
+    @classmethod
+    def joined(cls, parts: Sequence["Recording"]) -> "Recording":
+        """One recording of several that follow each other."""
+        columns = [(p.t, p.q, p.v, p.rank, p.margin, p.passes) for p in parts]
+        return cls(parts[0].mechanism, *(np.concatenate(c) for c in zip(*columns, strict=True)))
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """All of it as columns (n,) by name, as for ``pandas.DataFrame(run.columns())``.
+
+        ``t``, then of each joint ``NAME`` its position and ``NAME.rate`` its rate; joints with
+        several coordinates have ``NAME.0`` and so on; then ``rank``, ``margin`` and ``passes``.
+        """
+        found: dict[str, np.ndarray] = {"t": self.t}
+        for numbers, end, parts in ((self.q, "", "q"), (self.v, ".rate", "v")):
+            for name, joint in self.mechanism.joints.items():
+                part = joint.q if parts == "q" else joint.v
+                for k in range(part.start, part.stop):
+                    several = f".{k - part.start}" if part.stop - part.start > 1 else ""
+                    found[f"{name}{end}{several}"] = numbers[:, k]
+        return found | {"rank": self.rank, "margin": self.margin, "passes": self.passes}
+
+    def save(self, path: str | Path) -> None:
+        """Write the columns to a ``.npz``, ``.csv``, or with the extra ``sweep`` a ``.parquet``.
+
+        All three keep every bit; ``Recording.read`` reads them.
+
+        Raises:
+            ModelError: The name ends otherwise, or the file cannot be written.
+            MissingExtraError: pyarrow, for parquet, is not installed.
+        """
+        path, columns = Path(path), self.columns()
+        kind = _require_kind(path)
+        try:
+            if kind == ".npz":
+                # not np.savez, whose own arguments joints may be called after
+                with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+                    for name, x in columns.items():
+                        with file.open(f"{name}.npy", "w") as part:
+                            np.lib.format.write_array(part, np.asarray(x), allow_pickle=False)
+            elif kind == ".csv":
+                with path.open("w", newline="", encoding="utf-8") as file:
+                    lines = csv.writer(file)
+                    lines.writerow(columns)
+                    lines.writerows(zip(*(x.tolist() for x in columns.values()), strict=True))
+            else:
+                pyarrow, parquet = _pyarrow()
+                parquet.write_table(pyarrow.table(columns), path)
+        except OSError as error:
+            raise ModelError(f"cannot write the recording to '{path}': {error}") from None
+
+    @classmethod
+    def read(cls, path: str | Path, mechanism: Mechanism) -> "Recording":
+        """Read what ``save`` has written, of a mechanism with the same joints.
+
+        ``system.set_state(run.q[-1], run.v[-1], run.t[-1])`` goes on from its end.
+
+        Raises:
+            ModelError: There is no such file, it is none of a recording, or has other joints.
+            MissingExtraError: pyarrow, for parquet, is not installed.
+        """
+        path = Path(path)
+        columns = _read_columns(path)
+        empty = np.zeros((0, mechanism.nq)), np.zeros((0, mechanism.nv))
+        nothing = np.zeros(0)
+        wanted = list(cls(mechanism, nothing, *empty, nothing, nothing, nothing).columns())
+        if list(columns) != wanted:
+            other = sorted(set(columns) ^ set(wanted))[:3] or ["their order"]
+            raise ModelError(
+                f"'{path}' is not a recording of this mechanism: they differ in"
+                f" {', '.join(other)}; take the one that was recorded"
+            )
+        t, *numbers, rank, margin, passes = columns.values()
+        table = np.array(numbers, float).T.reshape(len(t), mechanism.nq + mechanism.nv)
+        q, v = table[:, : mechanism.nq].copy(), table[:, mechanism.nq :].copy()
+        return cls(mechanism, t, q, v, rank.astype(int), margin, passes.astype(int))
+
     def position(self, joint: str) -> Array:
         """Position of a joint over time: (n,), or (n, k) for spherical and free joints.
 
@@ -60,3 +146,53 @@ def from_table(mechanism: Mechanism, table: Array) -> Recording:
     q, v = table[:, :nq], table[:, nq : nq + nv]
     t, rank, margin, passes = table[:, nq + nv :].T
     return Recording(mechanism, t, q, v, rank.astype(int), margin, passes.astype(int))
+
+
+def _require_kind(path: Path) -> str:
+    """The ending of a file of a recording.
+
+    Raises:
+        ModelError: It is none.
+    """
+    if path.suffix not in KINDS:
+        raise ModelError(f"'{path}' is no recording; give a name that ends in {', '.join(KINDS)}")
+    return path.suffix
+
+
+def _read_columns(path: Path) -> dict[str, np.ndarray]:
+    """Columns of a file, by name; nothing in it is run.
+
+    Raises:
+        ModelError: It cannot be read.
+        MissingExtraError: pyarrow is not installed.
+    """
+    kind = _require_kind(path)
+    reader: Any = _pyarrow()[1] if kind == ".parquet" else None
+    try:
+        if kind == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        if kind == ".csv":
+            with path.open(newline="", encoding="utf-8") as file:
+                head, *lines = csv.reader(file)
+            table = np.array(lines, float).reshape(len(lines), len(head))
+            return dict(zip(head, table.T, strict=True))
+        found = reader.read_table(path)
+        return {name: found[name].to_numpy() for name in found.column_names}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"cannot read a recording from '{path}': {error}") from None
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    """pyarrow, and its part for parquet.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError(
+            "parquet needs pyarrow; install it with: pip install 'bulletbridge[sweep]', or write"
+            " .npz or .csv"
+        ) from None

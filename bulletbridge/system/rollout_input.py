@@ -7,8 +7,8 @@ import numpy as np
 
 from bulletbridge.engine.failures import explain
 from bulletbridge.engine.force_signals import Held
-from bulletbridge.engine.step_kernel import PROJECT
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, array_of
 

@@ -15,8 +15,8 @@ from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.rollout_kernel import NONE_LEFT, roll_worlds
-from bulletbridge.engine.step_kernel import PROJECT, STEP
 from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.engine.tasks import PROJECT, STEP
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.options import is_count

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.errors import ModelError
@@ -99,7 +100,7 @@ class SavedState:
         now, *others = (
             kept._replace(
                 constraints=tuple(map(or_absent, kept.constraints)),
-                decision=without_functions(kept.decision),
+                decision=kept.decision and without_functions(kept.decision),
             )
             for kept in self.sets
         )
@@ -121,11 +122,17 @@ def or_absent(constraint: Constraint | Absent) -> Constraint | Absent:
     return constraint
 
 
-def without_functions(decision: Decision | None) -> Decision | None:
+def without_functions(decision: Decision) -> Decision:
     """A decision whose rows have neither motions nor users' functions."""
-    if decision is None:
-        return None
     return replace(decision, encoded=replace(decision.encoded, motions=(), users=()))
+
+
+def thawed(decision: Decision, encoded: Encoded) -> Decision:
+    """A decision that was kept, with rows of its own and the functions of rows as written."""
+    own = replace(decision.encoded, motions=encoded.motions, users=encoded.users)
+    for name in ("loops", "couplings", "terms"):
+        own = replace(own, **{name: getattr(own, name).copy()})
+    return replace(decision, encoded=own)
 
 
 class Carried:

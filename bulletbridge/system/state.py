@@ -12,9 +12,17 @@ from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
 from bulletbridge.engine.records import LEFT_OPEN
-from bulletbridge.engine.redundancy import SPREAD, Decision, Start, decide
-from bulletbridge.engine.step_kernel import PROJECT
+from bulletbridge.engine.redundancy import (
+    SPREAD,
+    Decision,
+    Start,
+    all_independent,
+    decide,
+    row_lengths,
+)
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.kinematics import kinematics
@@ -27,16 +35,20 @@ from bulletbridge.system.assembly import (
     close,
     consistent_velocity,
     open_by,
+    project_by_links,
     put_values,
     round_off,
 )
+from bulletbridge.system.by_joint import ByJoint, by_joint
 from bulletbridge.system.evaluation import (
     require_lengths,
 )
-from bulletbridge.system.options import Status
+from bulletbridge.system.options import Status, how_to_set
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+REGULAR = 0.02
+"""Weakest row over the strongest from which no row can be redundant: twenty times what may be."""
 LEAST_REACH = 0.1
 """Motion, in mechanism lengths or radians, that a decision about redundancy should rest on."""
 
@@ -61,8 +73,8 @@ class ClosedState:
         allow_structure: bool,
         tolerances: Tolerances,
     ) -> None:
-        self.mechanism, self.constraints = mechanism, tuple(constraints)
-        self.tolerances, self._allow_structure = tolerances, allow_structure
+        self._mechanism, self._constraints = mechanism, tuple(constraints)
+        self._tolerances, self._allow_structure = tolerances, allow_structure
         require_names(self.constraints)
         encoded = encode_closed(mechanism, self.constraints)
         self._full = Solver(mechanism, encoded, tolerances)
@@ -72,14 +84,48 @@ class ClosedState:
             if joint.kind in ("spherical", "free"):
                 self._full.q[joint.q.stop - 1] = 1.0
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what can be set.
+
+        Raises:
+            ModelError: It cannot; the message says what is done instead.
+        """
+        kind = getattr(type(self), name, None)
+        if not (name.startswith("_") or (isinstance(kind, property) and kind.fset)):
+            raise ModelError(how_to_set(type(self), name))
+        object.__setattr__(self, name, value)
+
     @property
-    def q(self) -> Array:
-        """Configuration (nq,), a copy."""
+    def mechanism(self) -> Mechanism:
+        """The tree."""
+        return self._mechanism
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What closes its loops now; see ``connect`` and ``disconnect``."""
+        return self._constraints
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """Thresholds of the solver."""
+        return self._tolerances
+
+    @property
+    def q(self) -> ByJoint:
+        """Configuration (nq,), a copy; also by joint, as ``q["crank"]``."""
+        return by_joint(self._q, self._mechanism, "q")
+
+    @property
+    def v(self) -> ByJoint:
+        """Velocity (nv,), a copy; also by joint."""
+        return by_joint(self._v, self._mechanism, "v")
+
+    @property
+    def _q(self) -> Array:
         return self._solver.q.copy()
 
     @property
-    def v(self) -> Array:
-        """Velocity (nv,), a copy."""
+    def _v(self) -> Array:
         return self._solver.v.copy()
 
     @property
@@ -96,13 +142,16 @@ class ClosedState:
     def gravity(self, value: Sequence[float] | Array) -> None:
         if not are_numbers(value, (3,)):
             raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             solver.control[0]["gravity"] = value
 
     @property
-    def tau(self) -> Array:
-        """Forces (nv,) on the rates, in place: they act until they are changed [N m or N]."""
-        return self._solver.tau[0]
+    def tau(self) -> ByJoint:
+        """Forces (nv,) on the rates, in place: they act until they are changed [N m or N].
+
+        They go by number or by joint: ``system.tau["crank"] = 2.0``.
+        """
+        return by_joint(self._solver.tau[0], self._mechanism, "tau")
 
     @tau.setter
     def tau(self, forces: ArrayLike | Values) -> None:
@@ -144,9 +193,9 @@ class ClosedState:
     @property
     def status(self) -> Status:
         """How the last step went."""
-        c = self._solver.control[0]
+        c = self._stepped.control[0]
         return Status(
-            self._solver.encoded.nc,
+            self._stepped.encoded.nc,
             int(c["rank"]),
             float(c["margin"]),
             int(c["correction_passes"]),
@@ -178,7 +227,7 @@ class ClosedState:
         Warns:
             BulletBridgeWarning: The integrator that was given cannot follow a damper.
         """
-        start, speed = self.q, np.zeros(self.mechanism.nv)
+        start, speed = self._q, np.zeros(self.mechanism.nv)
         check_finite(start)
         put_values(self.mechanism, guess or {}, start, "q")
         held = put_values(self.mechanism, q or {}, start, "q")
@@ -187,7 +236,7 @@ class ClosedState:
 
     def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded."""
-        before, t, solver, decision, iterations = self.q, self.t, self._solver, self._decision, 0
+        before, t, solver, decision, iterations = self._q, self.t, self._solver, self._decision, 0
         if decision is None:
             solver, decision, start, iterations = self._decide(self._full, start, held)
         found, more = self._close(solver, decision, start, held)
@@ -238,7 +287,7 @@ class ClosedState:
                 return False
         elif not before.is_held:
             return False
-        q, v, t = self.q, self.v, self.t
+        q, v, t = self._q, self._v, self.t
         full = self._full
         start, whole = Start(q, self._is_exact(full, q)), before.whole | {name} - {""}
         decision = decide(self.mechanism, full.encoded, start, t, self.tolerances, whole)
@@ -263,6 +312,9 @@ class ClosedState:
         self, full: Solver, start: Array, held: Mask
     ) -> tuple[Solver, Decision, Array, int]:
         """Decide redundancy at a closed configuration near start; also that, and its iterations."""
+        regular = None if held.any() else self._find_regular(full, start)
+        if regular is not None:
+            return regular
         enough, t = self.tolerances.redundant, self.t
         closed, iterations = close(full, start, t, held, enough)
         require_closed(full, closed, t, enough)
@@ -277,6 +329,32 @@ class ClosedState:
         if not self._allow_structure:
             require_freedom(self.mechanism, decision)
         return copy_of(full, decision), decision, closed, iterations
+
+    def _find_regular(
+        self, full: Solver, start: Array
+    ) -> tuple[Solver, Decision, Array, int] | None:
+        """As ``_decide`` where links are eliminated and all rows are strong near start, or None.
+
+        At one closed pose that is enough: no motion makes rows redundant by design that are not.
+        It costs as much as a few steps, where samples would grow with the cube of the links.
+        """
+        solver = copy_of(full, all_independent(full.encoded, full.encoded.scale, self.mechanism.nv))
+        if not isinstance(solver.stepper, SparseStepper):
+            return None
+        lengths = row_lengths(full, start, self.t)
+        if not lengths.min(initial=np.inf) > 0.0:
+            return None
+        scale = full.encoded.scale / lengths
+        decision = all_independent(full.encoded, scale, self.mechanism.nv)
+        solver.decide_rank(decision.caps, scale, 0.0, np.inf)
+        found = project_by_links(solver, start, self.t)
+        if found is None or solver.control[0]["margin"] < REGULAR:
+            return None
+        if not self._allow_structure:
+            require_freedom(self.mechanism, decision)
+        loops = decision.encoded.loops
+        loops["allowed"] = loops["allowed_rate"] = np.inf  # nothing is left out of them
+        return solver, decision, *found
 
     def place(self, name: str, frame: np.ndarray) -> None:
         """Put frame a of a loop elsewhere on its link; the state is not touched.
@@ -304,8 +382,13 @@ class ClosedState:
         return pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
 
     @property
+    def _stepped(self) -> Solver:
+        """That of the last step."""
+        return self._solver
+
+    @property
     def _solvers(self) -> tuple[Solver, ...]:
-        """That of the rows as written, and that of those which are solved for."""
+        """That of the rows as written, and those that step."""
         return (self._full,) if self._full is self._solver else (self._full, self._solver)
 
     def rebase(self, mechanism: Mechanism) -> None:
@@ -313,14 +396,14 @@ class ClosedState:
 
         Frames of loops are where their constraints say, on those links; the state is not touched.
         """
-        self.mechanism = mechanism
+        self._mechanism = mechanism
         for solver in self._solvers:
             encode_places(solver.encoded, mechanism, self.constraints)
             solver.rebase(mechanism)
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             solver.encoded.set_offset(name, offset)
 
     def set_state(
@@ -336,8 +419,8 @@ class ClosedState:
             ModelError: A number is not finite or there are too few.
             AssemblyError: The loops are open there; call ``assemble`` first.
         """
-        new_q = self.q if q is None else array_of("q", q)
-        new_v = self.v if v is None else array_of("v", v)
+        new_q = self._q if q is None else array_of("q", q)
+        new_v = self._v if v is None else array_of("v", v)
         if new_q.shape != (self.mechanism.nq,) or new_v.shape != (self.mechanism.nv,):
             raise ModelError(
                 f"a state of this mechanism has {self.mechanism.nq} positions and "
@@ -366,9 +449,9 @@ class ClosedState:
 
     def _trim(self) -> None:
         """Assemble a state that is closed already, as after loading a model in a closed pose."""
-        require_closed(self._full, self.q, self.t, ASSEMBLED)
+        require_closed(self._full, self._q, self.t, ASSEMBLED)
         free = np.zeros(self.mechanism.nv, bool)
-        self._assemble(self.q, free, self.v, free)
+        self._assemble(self._q, free, self._v, free)
 
     @property
     def closing_allowance(self) -> float:

@@ -1,6 +1,5 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_spri
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.formulations.adaptive import Adaptive
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.python_stepper import PythonStep
@@ -107,9 +106,6 @@ class System(WorldState):
         tolerances: Thresholds of the solver.
 
     Copies and pickles are the same system at the same state, without a world; see ``save``.
-
-    Attributes:
-        motors: Motors of the joints, all off at first.
 
     Raises:
         ModelError: A constraint names what does not exist, or a number is impossible.
@@ -236,7 +232,7 @@ class System(WorldState):
     @dt.setter
     def dt(self, value: float) -> None:
         check_step(value)
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             solver.control[0]["dt"] = value
         if self._decision is not None:
             self._take_dampers()
@@ -267,7 +263,7 @@ class System(WorldState):
             remembered = self.world.save()
         parts = self._save_parts()
         parts["python"] = None if self._python is None else self._python.memory()
-        here = self.q, self.v, self.t, self._made_of(), self._plain_options()
+        here = self._q, self._v, self.t, self._made_of(), self._plain_options()
         return SavedState(*here, self._save_sets(), parts, remembered)
 
     def restore(self, state: SavedState, write: bool = True) -> None:
@@ -356,7 +352,7 @@ class System(WorldState):
         ``semi_implicit_euler`` takes dampers so in any case.
         """
         at_end = springs or dampers
-        for solver in (self._full, self._solver):
+        for solver in self._solvers:
             control = solver.control[0]
             control["implicit"] = springs
             control["integrator"] = COMPILED.get(chosen(self._given_integrator, at_end), EULER)
@@ -379,12 +375,10 @@ class System(WorldState):
             self._act_at_end(bool(control["implicit"]), damping > 1.0)
         elif damping * FAST > 2.0 and self.integrator in EXPLICIT and not control["controlled"]:
             said = fast_damper(self._solver) or "a damper between two links is strong"
-            warnings.warn(
+            warn_user(
                 f"{said}: {self.integrator} grows without bounds at this dt, of"
                 f" {2.0 * self.dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
-                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step",
-                BulletBridgeWarning,
-                stacklevel=4,
+                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step"
             )
 
     def step(self, write: bool = True) -> None:
@@ -395,9 +389,13 @@ class System(WorldState):
             StepError: The step could not be finished; the state before it was restored.
             WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
                 which is looked for now and then; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: The bodies were moved in the world by somebody else since they
+                were shown, or its gravity or friction was changed; said once, with what to call.
         """
         if write and self._world is not None:
-            self._world.check()
+            self._world.look(self._acting_gravity)
         if self._decision is None:
             self._trim()
         failure = self._one_step()
@@ -407,6 +405,9 @@ class System(WorldState):
             raise_failure(self._solver, failure, not (self._has_inequalities or self._python))
         if write and self._write is not None:
             self._write(self._solver.q, self._solver.v)
+
+    def _acting_gravity(self) -> Array:
+        return self.gravity
 
     def _one_step(self) -> int:
         """Advance by one step; the failure that stopped it, or DONE."""
@@ -432,7 +433,7 @@ class System(WorldState):
             self._trim()
         table = np.zeros((steps // every, len(self._solver.state) + 3))
         if self._python is None and not (self._has_inequalities or self._is_at_limit):
-            q, v, t = self.q, self.v, self.t
+            q, v, t = self._q, self._v, self.t
             failure = self._solver.roll(steps, every, table)
             while failure and self._reconsider(failure):
                 self._solver.put(q, v, t)
@@ -448,6 +449,12 @@ class System(WorldState):
                 s = self.status
                 table[(n + 1) // every - 1] = [*self._solver.state, s.rank, s.margin, s.passes]
         return from_table(self.mechanism, table)
+
+    def recorded(self) -> Recording:
+        """The state that the last step ended in, as a recording of one."""
+        s = self.status
+        row = np.array([[*self._solver.state, s.rank, s.margin, s.passes]])
+        return from_table(self.mechanism, row)
 
     def compiled(self) -> tuple[Solver, Decision]:
         """What steps without Python, and its rank.

@@ -91,7 +91,7 @@ class WorldState(InequalityState):
                 raise
             free = np.zeros(self.mechanism.nv, bool)
             self._assemble(q, free, v, free)
-            impulses = self._filter(self.q, self.v, sticking, tuple(open))
+            impulses = self._filter(self._q, self._v, sticking, tuple(open))
         if write:
             self._world.write(self._solver.q, self._solver.v)
         return impulses
@@ -109,6 +109,12 @@ class WorldState(InequalityState):
         assembly = super()._assemble(start, held, speed, held_v)
         self.write()
         return assembly
+
+    def _set(self, q: Array, v: Array, t: float) -> None:
+        """Take a state; what the world has meanwhile is no longer compared with what was shown."""
+        super()._set(q, v, t)
+        if self._world is not None:
+            self._world.accept()
 
     def _take(self, chosen: ActiveSet) -> None:
         """Go on with other constraints, and show the state."""

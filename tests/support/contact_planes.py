@@ -37,6 +37,12 @@ class ContactPlanes:
     def check_properties(self) -> None:
         pass
 
+    def look(self, acting: object) -> None:
+        pass
+
+    def accept(self) -> None:
+        pass
+
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         self.points["position"], self.points["gap"] = q[:3], self.normals @ q[:3]
         return self.points

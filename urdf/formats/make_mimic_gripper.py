@@ -90,8 +90,8 @@ def gripper() -> str:
     """The whole file."""
     reach = (KNUCKLE[0] + TIP[0], KNUCKLE[1] + TIP[1])
     parts = [
-        '<?xml version="1.0"?>\n<!-- mimic_gripper: written by make_mimic_gripper.py. Five joints'
-        " follow the left driver,\n     positive angles close. -->\n"
+        '<?xml version="1.0"?>\n<!-- A gripper whose five joints follow the left driver by mimic'
+        " tags. Written by\n     make_mimic_gripper.py; positive angles close. -->\n"
         '<robot name="mimic_gripper">\n',
         '  <link name="world"/>\n  <joint name="mount" type="fixed">\n    <parent link="world"/>\n'
         '    <child link="base"/>\n  </joint>\n',

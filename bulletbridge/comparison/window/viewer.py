@@ -114,7 +114,7 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
         BulletBridgeError: The model cannot be loaded, or a step failed.
     """
     require_display()
-    with load(model, **options(plan, "projector")) as loaded:
+    with load(model, "new", **options(plan, "projector")) as loaded:
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
         camera = find_camera(loaded.bodies, preview(system, plan))
@@ -215,7 +215,7 @@ def _play(
         if sliders.apply(system) and native is not None:
             native.drive(sliders.torques, system.gravity)
         system.rollout(steps)
-        states = [(system.q, system.v, system.t)]
+        states: list[tuple[Array, Array, float]] = [(system.q, system.v, system.t)]
         if native is not None:
             for _ in range(steps):
                 native.advance()

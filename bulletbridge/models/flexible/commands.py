@@ -23,8 +23,11 @@ def inertia(
     """Write a copy of a URDF, impossible and missing inertias computed from the links' shapes."""
     from bulletbridge.models.inertia import repair
 
-    for change in repair(urdf, output, density, everything):
+    changes = repair(urdf, output, density, everything)
+    for change in changes:
         print(change)
+    done = f"{len(changes)} of the links changed" if changes else "no link needed a change"
+    print(f"{done}: {output}")
 
 
 def flexible(
@@ -68,7 +71,13 @@ def flexible(
         bool, typer.Option("--floating", help="The base of a URDF is free.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="OUT.urdf", help="The new URDF.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT.urdf",
+            help="The new URDF; NAME_flexible.urdf in this folder unless given.",
+        ),
     ] = None,
 ) -> None:
     """Replace a link by rigid segments with springs: a URDF, and its loops file beside it."""

@@ -21,7 +21,7 @@ from bulletbridge.models.flexible.urdf import (
     replace_link,
 )
 from bulletbridge.models.loops_file import read_loops, write_loops
-from bulletbridge.models.model_spec import BodySpec, ModelSpec, Triple, pybullet_data_folder
+from bulletbridge.models.model_spec import BodySpec, ModelSpec, Triple
 from bulletbridge.models.urdf_file import is_file, read_urdf
 from bulletbridge.numerics.records import Array
 
@@ -97,12 +97,13 @@ def make_flexible(
     Args:
         model: Bundled name, loops file, or a URDF that has none.
         how: Which link, and how it bends.
-        output: The new URDF; beside the old one, or in the working directory if that is not the
-            user's, with ``_flexible`` in its name, unless given.
+        output: The new URDF; a new file in the working directory, with ``_flexible`` in its name,
+            unless given.
         fixed_base: Of a URDF without a loops file.
 
     Raises:
-        ModelError: There is no such model or link, or a number is impossible.
+        ModelError: There is no such model or link, a number is impossible, or files with names
+            that were not given would be overwritten.
         LoopFileError: The loops file cannot be understood.
     """
     check_numbers(how)
@@ -120,10 +121,10 @@ def make_flexible(
     whole, notes = mass_of_beam(link, R, length, how)
     chain = replace_link(robot, link, file_beam, R, whole, body.urdf)
     frequencies, damping = _modes(beam, whole, how)
-    foreign = str(model) in bundled() or pybullet_data_folder() in body.urdf.parents
-    folder = Path() if foreign else body.urdf.parent
-    urdf = output or folder / f"{body.urdf.stem}_flexible.urdf"
+    urdf = output or Path(f"{body.urdf.stem}_flexible.urdf")
     loops = urdf.with_name(urdf.stem + ENDING)
+    if output is None and (urdf.exists() or loops.exists()):
+        raise ModelError(f"{urdf} or {loops} is there already; name the new file with -o")
     if urdf.resolve() == body.urdf.resolve():
         raise ModelError(f"{urdf} would be overwritten; give another name with -o")
     _keep_meshes(robot, body.urdf, urdf)

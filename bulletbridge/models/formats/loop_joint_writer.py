@@ -77,7 +77,7 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
 def _lost(spec: ModelSpec) -> list[str]:
     """What of a model a URDF has no place for."""
     parts = {
-        "gravity": spec.gravity != EARTH,
+        "gravity": spec.own_gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
         "forces": bool(spec.forces or spec.elements),
         "beams": bool(spec.beams),

@@ -356,7 +356,7 @@ def _start(writer: _Writer, spec: ModelSpec) -> None:
 
     if not (spec.start_q or spec.start_guess or spec.start_v or spec.constraints):
         return
-    with load(spec) as model:
+    with load(spec, "new") as model:
         q, v, joints = model.system.q, model.system.v, model.system.mechanism.joints
         positions, rates = list[float](), list[float]()
         prefix = len(spec.bodies) > 1

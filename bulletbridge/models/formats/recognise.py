@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING, find
+from bulletbridge.models.folding import with_folded_links
 from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
@@ -72,7 +73,8 @@ def read_model(
     folder = folder or scratch_folder(path)
     spec = read_loops(path) if form is None else form.read(path, folder)
     spec = _with_base(spec, fixed_base, form is None or form.says_base)
-    return with_nearest_inertias(spec, folder) if repair_inertia else spec
+    spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
+    return with_folded_links(spec, folder)
 
 
 def format_of(path: Path) -> Format | None:

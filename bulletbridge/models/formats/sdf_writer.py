@@ -124,7 +124,7 @@ def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
     """
     from bulletbridge.models.load import load
 
-    with load(spec) as model:
+    with load(spec, "new") as model:
         q, v, joints = model.system.q, model.system.v, model.system.mechanism.joints
         gaps = model.system.evaluate().gaps
     for gap in gaps:

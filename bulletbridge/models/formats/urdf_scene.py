@@ -45,7 +45,7 @@ def scene_of(spec: ModelSpec) -> Scene:
         list(spec.constraints),
         list(spec.elements),
         actuated=list(spec.actuated),
-        gravity=spec.gravity,
+        gravity=spec.own_gravity,
     )
     scene.notes += notes
     joints = scene.joints()

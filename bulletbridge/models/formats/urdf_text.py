@@ -10,7 +10,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.models.formats.robot import Inertial, Joint, Link, Pose, Robot, Scene, Shape
-from bulletbridge.models.model_spec import BodySpec, JointForce, ModelSpec
+from bulletbridge.models.model_spec import EARTH, BodySpec, JointForce, ModelSpec
 from bulletbridge.numerics.records import Array
 
 MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
@@ -58,7 +58,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         tuple(bodies),
         tuple(scene.loops),
         tuple(scene.actuated),
-        scene.gravity,
+        None if scene.gravity == EARTH else scene.gravity,
         scene.start_q,
         scene.start_v,
         (*springs, *scene.forces),

@@ -1,0 +1,111 @@
+"""Has somebody else moved bodies that a system shows, or changed what its steps take as given?"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.coordinates import Converter, Floats
+from bulletbridge.bullet.worlds import gravity
+from bulletbridge.errors import warn_user
+from bulletbridge.numerics.records import Array
+
+MOVED = 1e-9
+"""Change of a position or rate, in its unit or relative, that somebody else has made; what is
+written comes back to the last bit, or to round-off where Bullet normalises a quaternion."""
+
+
+class Probe(NamedTuple):
+    """One joint of a body, or its floating base, that any step of Bullet's would move.
+
+    Attributes:
+        name: Of the body.
+        body: Bullet's id.
+        joint: Bullet's index; -1 for the base.
+        q, v: Where its position and rate are in what was shown.
+    """
+
+    name: str
+    body: int
+    joint: int
+    q: int
+    v: int
+
+
+def probe_of(name: str, body: int, floats: bool, converter: Converter) -> Probe | None:
+    """What tells that a body was moved; None if nothing of it moves, or only spherical joints."""
+    at = converter.first_single()
+    if at is not None:
+        return Probe(name, body, *at)
+    return Probe(name, body, -1, converter.q0, converter.v0) if floats else None
+
+
+class Meddling:
+    """Watches that Bullet has what it was last shown, and says once where it has not.
+
+    Args:
+        client: Physics client.
+        probes: One for each body.
+        pull: (3,) gravity of the world when the bodies were read [m/s²].
+    """
+
+    def __init__(self, client: int, probes: Sequence[Probe], pull: Array) -> None:
+        self.client, self.probes, self.pull = client, tuple(probes), pull.tolist()
+        self.shown: tuple[Floats, Floats] | None = None  # q and v in Bullet's coordinates
+        self.told = False
+
+    def moved(self) -> Probe | None:
+        """The body whose probe is not where it was shown to be; asks Bullet once for each body."""
+        if self.shown is None or self.told:
+            return None
+        (q, v), client = self.shown, self.client
+        for probe in self.probes:
+            _, body, joint, iq, iv = probe
+            if joint >= 0:
+                position, rate, _, _ = pybullet.getJointState(body, joint, client)
+                if position != q[iq] or rate != v[iv]:
+                    return probe
+            else:
+                (x, y, z), _ = pybullet.getBasePositionAndOrientation(body, client)
+                if x != q[iq] or y != q[iq + 1] or z != q[iq + 2]:
+                    return probe
+        return None
+
+    def tell_moved(self, numbers: Sequence[float], bodies: str) -> None:
+        """Warn if what Bullet has is not what it was shown, beyond round-off.
+
+        Args:
+            numbers: q and v as Bullet has them.
+            bodies: Who was moved.
+        """
+        if self.shown is None or self.told:
+            return
+        shown = np.array([*self.shown[0], *self.shown[1]])
+        if np.allclose(numbers, shown, rtol=MOVED, atol=MOVED):
+            return
+        self.told = True
+        warn_user(
+            f"{bodies} was moved in Bullet since it was shown there, which steps do not follow:"
+            " step() takes the place of stepSimulation, motors are system.motors.set(...) in the"
+            " place of setJointMotorControl2, torques system.tau, and what resetJointState and the"
+            " like have set is taken over by system.read(). Other bodies are best stepped in"
+            " bulletbridge.BulletClient, which does all of it"
+        )
+
+    def tell_gravity(self, acting: Callable[[], Array]) -> None:
+        """Warn if ``setGravity`` was called, unless the system has been told the same.
+
+        Args:
+            acting: Gravity of the system (3,) [m/s²].
+        """
+        now: Any = list(gravity(self.client))
+        if now == self.pull:
+            return
+        self.pull = now
+        if not np.allclose(acting(), now, rtol=1e-12, atol=0.0):
+            listed = ", ".join(f"{value:g}" for value in now)
+            warn_user(
+                f"gravity of client {self.client} was set to ({listed}) m/s² after the system was"
+                f" made, which has its own: set system.gravity = ({listed})"
+            )

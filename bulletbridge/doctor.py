@@ -1,0 +1,178 @@
+"""``bulletbridge doctor``: what is installed, what works, and what is missing for what."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+
+import bulletbridge
+from bulletbridge.compilation.announce import at_hand
+from bulletbridge.compilation.condition import Condition, condition
+from bulletbridge.engine.step_kernel import run
+from bulletbridge.inequalities.step_kernel import run_inequalities
+from bulletbridge.models.bundled import bundled, models_folder
+
+PACKAGES = "pybullet", "numpy", "scipy", "numba", "llvmlite", "trimesh", "matplotlib", "jinja2"
+FEATURES = {
+    "bench": "bulletbridge bench beside other simulators",
+    "cluster": "sweep --cluster: parameter studies on a Dask cluster",
+    "conic": 'impulse_solver="clarabel": a reference for contacts',
+    "mjcf": "robots in MJCF, read and written",
+    "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
+    "video": "videos as mp4 (gif needs nothing)",
+}
+"""What each extra of the package is for."""
+WAIT = 30.0
+"""Time [s] in which a window opens."""
+TRY_WINDOW = (
+    "import pybullet as p; c = p.connect(p.GUI);"
+    " print('bulletbridge:', p.isConnected(c)); p.disconnect(c)"
+)
+REQUIREMENT = re.compile(r"^([\w.-]+).*?extra == ['\"]([\w-]+)['\"]")
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An extra of the package.
+
+    Attributes:
+        name: As in ``pip install 'bulletbridge[name]'``.
+        feature: What it is for.
+        missing: Distributions of it that are not installed.
+    """
+
+    name: str
+    feature: str
+    missing: tuple[str, ...]
+
+    @property
+    def remedy(self) -> str:
+        """The line that installs it."""
+        return f"pip install 'bulletbridge[{self.name}]'"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that ``doctor`` tells.
+
+    Attributes:
+        versions: Of what is installed, by name; None for what is not there.
+        system: Operating system and machine.
+        kernels: The compiler and what it keeps.
+        ready: Whether the kernels of a first step, and those of a first step with contacts, are
+            compiled for this version and processor.
+        display: Whether a window could open, and why not.
+        models: How many bundled models there are, and where.
+        extras: What else can be installed.
+    """
+
+    versions: dict[str, str | None]
+    system: str
+    kernels: Condition
+    ready: tuple[bool, bool]
+    display: str
+    models: tuple[int, str]
+    extras: tuple[Extra, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain dictionaries and lists, ready for JSON."""
+        found: dict[str, object] = asdict(self)
+        found["kernels"] = self.kernels._asdict()
+        return found
+
+
+def examine(window: bool = False) -> Report:
+    """Look at everything; ``window`` opens one for a moment, too."""
+    versions = {"bulletbridge": bulletbridge.__version__, "Python": platform.python_version()}
+    return Report(
+        versions | {name: version_of(name) for name in PACKAGES},
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        condition(),
+        (at_hand(run), at_hand(run_inequalities)),
+        try_window() if window else display(),
+        (len(bundled()), str(models_folder())),
+        extras(),
+    )
+
+
+def version_of(distribution: str) -> str | None:
+    """Version of what is installed; None if it is not."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def extras() -> tuple[Extra, ...]:
+    """The extras, and what is missing of each; none without the package's metadata."""
+    try:
+        lines = requires("bulletbridge") or []
+    except PackageNotFoundError:
+        return ()
+    needed: dict[str, list[str]] = {}
+    for found in filter(None, map(REQUIREMENT.match, lines)):
+        needed.setdefault(found[2], []).append(found[1])
+    return tuple(
+        Extra(name, feature, tuple(d for d in needed[name] if version_of(d) is None))
+        for name, feature in FEATURES.items()
+        if name in needed
+    )
+
+
+def display() -> str:
+    """Whether there is a display for Bullet's window; it is not opened."""
+    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+        return "none (DISPLAY is not set): no windows; pictures and videos need none"
+    return "there is one; 'bulletbridge doctor --window' tries a window"
+
+
+def try_window() -> str:
+    """Open Bullet's window in a process of its own, which OpenGL may end, and close it again."""
+    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+        return display()
+    command = [sys.executable, "-c", TRY_WINDOW]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
+    except subprocess.TimeoutExpired:
+        return f"a window did not open within {WAIT:g} s"
+    if "bulletbridge: 1" in done.stdout:
+        said = (
+            re.search(r"GL_RENDERER=(.*)", done.stdout),
+            re.search(r"GL_VERSION=(.*)", done.stdout),
+        )
+        how = ", ".join(found[1].strip() for found in said if found)
+        return f"a window opens ({how})" if how else "a window opens"
+    lines = (done.stderr + done.stdout).strip().splitlines()
+    reason = lines[-1] if lines else f"exit code {done.returncode}"
+    return f"no window opens: {reason}; Bullet needs OpenGL 3"
+
+
+def lines_of(report: Report) -> list[str]:
+    """The report in words, a line each."""
+    kernels, (step, contacts) = report.kernels, report.ready
+    found = [f"{name} {number or 'is missing'}" for name, number in report.versions.items()]
+    state = "compiled" if step else "not compiled yet: the first step takes about half a minute"
+    more = "compiled" if contacts else "not compiled yet: half a minute when they are needed"
+    kept = f"{kernels.kernels} kept, {kernels.bytes / 1e6:.0f} MB, in {kernels.folder}"
+    lines = [
+        ", ".join(found[:3]),
+        "with " + ", ".join(found[3:]),
+        f"system: {report.system}",
+        f"processor: {kernels.processor}",
+        f"kernels of a step: {state}",
+        f"kernels of contacts, motors and limits: {more}",
+        f"kernels on disk: {f'none, {kernels.refused}' if kernels.refused else kept}",
+        f"display: {report.display}",
+        f"bundled models: {report.models[0]}, in {report.models[1]}",
+    ]
+    if kernels.plain:
+        lines.append("numba: used plainly, slower to start (docs/kernels.md)")
+    if not report.extras:
+        lines.append("extras: unknown, the package was not installed by pip")
+    for extra in report.extras:
+        state = f"missing {', '.join(extra.missing)}: {extra.remedy}" if extra.missing else "ok"
+        lines.append(f"extra {extra.name}: {extra.feature}: {state}")
+    return lines

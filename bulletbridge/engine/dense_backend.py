@@ -1,0 +1,40 @@
+"""Dense factors in joint coordinates as a backend, and the end of a step by them."""
+
+from bulletbridge.engine.backend import KktBackend
+from bulletbridge.engine.dense import (
+    accelerate,
+    accelerate_at,
+    admissible_acceleration,
+    bounded_correction,
+    correction_step,
+    energy_of,
+    factor_at,
+    factorise,
+    filter_velocity,
+    is_unexplained,
+    move_back,
+    travelled,
+    update_positions,
+)
+from bulletbridge.engine.plausible import find_least_dense
+from bulletbridge.engine.records import BY_DENSE
+from bulletbridge.engine.step_end import ending
+
+DENSE = KktBackend(
+    BY_DENSE,
+    update_positions,
+    factorise,
+    factor_at,
+    admissible_acceleration,
+    accelerate,
+    accelerate_at,
+    correction_step,
+    bounded_correction,
+    move_back,
+    filter_velocity,
+    travelled,
+    is_unexplained,
+    energy_of,
+    find_least_dense,
+)
+DENSE_END = ending(DENSE)

@@ -1,0 +1,72 @@
+"""Coordinates of a mechanism as arrays that also know the names of its joints."""
+
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.assembly import put_values
+
+
+class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
+    """An array of positions, rates or forces, whose entries go by number or by joint name.
+
+    ``x["crank"]`` is a number, or an array for joints with several coordinates. What is calculated
+    from it is a plain array.
+
+    Attributes:
+        of: The mechanism that has the names.
+        what: ``q``, ``v`` or ``tau``; what is assigned by name to ``tau`` acts, the others are
+            copies.
+    """
+
+    of: Mechanism | None = None
+    what = ""
+
+    def __getitem__(self, key: Any) -> Any:
+        """Entries, by a joint's name or as of any array; plain ones."""
+        plain: Any = np.asarray(self)
+        if not isinstance(key, str) or self.of is None:
+            return plain[key]
+        joint = self.of.joint(key)
+        part = plain[joint.q if self.what == "q" else joint.v]
+        return float(part[0]) if len(part) == 1 else part
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Set entries; by name where they act.
+
+        Raises:
+            ModelError: There is no such joint, a number is missing or not finite, or the array is a
+                copy, so that nothing would come of it.
+        """
+        plain: Any = np.asarray(self)
+        if not isinstance(key, str) or self.of is None:
+            plain[key] = value
+        elif self.what == "tau":
+            put_values(self.of, {key: value}, plain, self.what)
+        else:
+            raise ModelError(
+                f"{self.what} is a copy of the state: set it with set_state({self.what}=...), or"
+                f" assemble({{'{key}': ...}}), which closes the loops"
+            )
+
+    def __array_wrap__(self, array: Any, *_: Any) -> Any:
+        """What is calculated is plain."""
+        return np.asarray(array)[()]
+
+    def __repr__(self) -> str:
+        """As an array."""
+        return repr(np.asarray(self))
+
+    def __reduce__(self) -> Any:
+        """Copies in other processes are plain."""
+        return np.asarray(self).__reduce__()
+
+
+def by_joint(numbers: Array, mechanism: Mechanism, what: str) -> ByJoint:
+    """The same memory with names."""
+    named = numbers.view(ByJoint)
+    named.of, named.what = mechanism, what
+    return named

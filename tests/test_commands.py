@@ -1,0 +1,96 @@
+"""What commands say: help with its units, models with a word, what was written, what is missing."""
+
+import json
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from bulletbridge import doctor
+from bulletbridge.cli import app, run
+from bulletbridge.models.bundled import about, bundled, examples
+
+COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]
+ROOT = Path(__file__).parents[1]
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    tomllib = None
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_all_that_it_says(command, capsys):
+    """Units stand in brackets, which markup would eat."""
+    (registered,) = (c for c in app.registered_commands if command in (c.name, c.callback.__name__))
+    assert run([command, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    texts = re.findall(
+        r"help='([^']*)'|help=\"([^\"]*)\"", repr(registered.callback.__annotations__)
+    )
+    for text in filter(None, (a or b for a, b in texts)):
+        assert " ".join(text.split()) in said
+    assert registered.short_help and len(registered.short_help) <= 45
+
+
+@pytest.mark.parametrize("name", sorted(bundled() | examples()))
+def test_every_bundled_model_says_what_it_is(name):
+    said = about((bundled() | examples())[name])
+    assert 15 < len(said) < 250 and said[0].isupper()
+
+
+def test_models_are_listed_with_their_folder(capsys):
+    assert run(["models"]) == 0
+    *lines, _, place = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(bundled() | examples())
+    assert "models_folder()" in place
+
+
+def test_the_doctor_tells_what_is_missing_for_what(capsys, monkeypatch):
+    monkeypatch.setattr(
+        doctor, "requires", lambda _: ["numpy>=1", 'nothing-at-all>=1; extra == "video"']
+    )
+    assert run(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "missing nothing-at-all: pip install 'bulletbridge[video]'" in said
+    assert f"numpy {metadata.version('numpy')}" in said
+    assert re.search(r"^processor: \w+", said, re.MULTILINE)
+
+
+def test_the_doctor_knows_where_kernels_cannot_be_kept(capsys, monkeypatch):
+    monkeypatch.setenv("BULLETBRIDGE_CACHE_DIR", "not/absolute")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    assert run(["doctor", "--window", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "not an absolute path" in found["kernels"]["refused"]
+    assert found["display"].startswith("none")
+
+
+@pytest.mark.skipif(tomllib is None, reason="no TOML before Python 3.11")
+def test_the_doctor_knows_every_extra():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(doctor.FEATURES) == set(listed["optional-dependencies"]) - {"dev"}
+
+
+LINK = """<robot name="r"><link name="a"><inertial><mass value="1"/>
+<inertia ixx="{0}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><box size="1 1 1"/></geometry></collision></link></robot>"""
+
+
+@pytest.mark.parametrize("ixx, said", [(1, "no link needed a change"), (5, "1 of the links")])
+def test_inertia_says_what_was_done(tmp_path, capsys, ixx, said):
+    (tmp_path / "r.urdf").write_text(LINK.format(ixx))
+    assert run(["inertia", str(tmp_path / "r.urdf"), "-o", str(tmp_path / "new.urdf")]) == 0
+    assert said in capsys.readouterr().out and (tmp_path / "new.urdf").is_file()
+
+
+def test_flexible_writes_where_one_works_and_over_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["flexible", "four_bar", "--link", "coupler", "--segments", "2", "--EI", "20"]
+    assert run(command) == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(command) == 2
+    assert "is there already; name the new file with -o" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert run([*command, "-o", "four_bar_flexible.urdf"]) == 0
