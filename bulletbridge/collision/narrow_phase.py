@@ -377,27 +377,30 @@ def put_manifold(
             normal_b, add(p, apply(R, farthest(b, hulls, apply(transpose(R), normal_b))))
         )
         room_b = dot(normal_b, farthest(a, hulls, scale(-1.0, normal_b))) - offset_b
-    count = 0
+    count, along, cosine = 0, normal_a, 1.0
     meets_a, meets_b = room_a >= least, room_b >= least
     if not (meets_a or meets_b):  # sides that are not quite plane meet along n
         if a.kind == HULL and dot(normal_a, n) > NEARLY:
-            meets_a, normal_a = True, n
+            meets_a, normal_a, along = True, n, n
             offset_a = dot(n, farthest(a, hulls, n))
         elif b.kind == HULL and -dot(normal_b, n) > NEARLY:
             meets_b, normal_b = True, scale(-1.0, n)
             offset_b = dot(normal_b, add(p, apply(R, farthest(b, hulls, back))))
+        elif min(room_a, room_b) > -math.inf and min(dot(normal_a, n), -dot(normal_b, n)) > NEARLY:
+            # edges cross, but the sides between them all but lie on each other
+            meets_a, along, cosine = True, n, dot(normal_a, n)
     if meets_a and meets_b and a.kind == CYLINDER and b.kind != CYLINDER:
         meets_a = False  # rims are cut to sides
     if meets_a:
         left = cut_to(room, 0, n_a, normal_a, 1, n_b)
         for k in range(left):
             point = vec(room.polygons[2, k])
-            here = dot(normal_a, point) - offset_a - radii
+            here = (dot(normal_a, point) - offset_a) / cosine - radii
             if here <= limit:
-                place = sub(point, scale(b.radius, normal_a))
+                place = sub(point, scale(b.radius, along))
                 feature = 3 * (name_a + 4096 * room.features[2, k])
-                count = put_touch(room, count, place, normal_a, here, feature)
-        n = normal_a
+                count = put_touch(room, count, place, along, here, feature)
+        n = along
     elif meets_b:
         left = cut_to(room, 1, n_b, normal_b, 0, n_a)
         n = scale(-1.0, normal_b)

@@ -33,6 +33,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
     put_motor_rows,
 )
 from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
+from bulletbridge.inequalities.warm_start import ContactImpulse
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
@@ -104,6 +105,7 @@ class InequalityProblem(NamedTuple):
     force_limited: ForceLimitedRows
     contact_points: Records[ContactPoint]
     contact_rows: Records[ContactRows]  # of each of them
+    kept: Records[ContactImpulse]  # what those of the last step exerted
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
     delta_v: Array  # (nv,) velocity that the impulses gave
