@@ -130,6 +130,26 @@ def test_edges_that_cross_touch_at_a_point_and_parallel_ones_at_two():
     assert ends == pytest.approx([-0.5, 1.0], abs=1e-9)
 
 
+@pytest.mark.parametrize("turn", [(0.0, 1e-3, 2e-3), (1e-5, 1e-5, 0.0), (0.0, -5e-3, 5e-3)])
+def test_sides_that_all_but_lie_on_each_other_touch_at_four_points(turn):
+    """A finger across a cube: its edges cross those of the cube, and what is between them meets.
+
+    Each point is as far apart as the sides are there: the tilt times its distance from the middle.
+    """
+    finger, cube = box(0.011, 0.03, 0.003), box(0.02, 0.02, 0.02)
+    tilt = Rotation.from_rotvec(turn).as_matrix()
+    a, b = Poses(tilt[None], np.zeros((1, 3))), at((0.0, 0.0, 0.0229))
+    found = touches(finger, cube, a, b, 1e-3)
+    assert found.counts.tolist() == [4]
+    points = found.points[0, :4]
+    x, y = points["position"][:, :2].T
+    assert sorted(np.abs(x)) == pytest.approx([0.011] * 4, abs=0.03 * np.linalg.norm(turn))
+    assert sorted(np.abs(y)) == pytest.approx([0.02] * 4, abs=0.03 * np.linalg.norm(turn))
+    n = tilt[:, 2]  # of the finger's side
+    below = 0.0029 - ((0.003 - x * n[0] - y * n[1]) / n[2])
+    assert points["gap"] == pytest.approx(below, abs=0.03 * np.linalg.norm(turn) ** 2)
+
+
 def test_no_more_points_than_there_is_room_for():
     """A prism with 64 sides on a plane: extreme ones are left, so that it does not tip."""
     angle = 2 * np.pi * np.arange(64) / 64

@@ -395,7 +395,8 @@ def put_manifold(
         left = cut_to(room, 0, n_a, normal_a, 1, n_b)
         for k in range(left):
             point = vec(room.polygons[2, k])
-            here = (dot(normal_a, point) - offset_a) / cosine - radii
+            here = (dot(normal_a, point) - offset_a) / cosine
+            here = (here if cosine == 1.0 else max(here, gap)) - radii
             if here <= limit:
                 place = sub(point, scale(b.radius, along))
                 feature = 3 * (name_a + 4096 * room.features[2, k])
