@@ -168,7 +168,7 @@ class ContactFinder:
         Raises:
             StrangerError: Another body that may move takes part.
         """
-        detector = self._follow()
+        detector = self.detector()
         contacts, complete = detector.find(q, v, dt)
         if not complete:
             contacts = self._complete(detector, contacts, (q, v, dt))
@@ -249,7 +249,7 @@ class ContactFinder:
             other,
         )
 
-    def _follow(self) -> Detector:
+    def detector(self) -> Detector:
         """The detector with all bodies of the world where these are now."""
         detector, client = self._detector, self.client
         count = pybullet.getNumBodies(physicsClientId=client)

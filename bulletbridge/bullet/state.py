@@ -18,6 +18,7 @@ from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector
 
@@ -324,6 +325,14 @@ class BulletBodies:
     def sticking_points(self) -> np.ndarray:
         """Points (n,) that stick in the contacts of Bullet's last step; for ``System.filter``."""
         return self._sticking.read()
+
+    def detector(self) -> Detector:
+        """Finds contacts where everything is now, but for those that Bullet is asked about.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        return self._contacts.detector()
 
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, for exact steps of dt; Bullet is shown it if it is asked.

@@ -292,7 +292,7 @@ class InequalityState(HoldingState):
                 " that were read where the same ones are loaded"
             )
         try:
-            return step.advance(self._world.contact_points)
+            return step.advance(self._world)
         except BaseException:
             self.write()
             raise

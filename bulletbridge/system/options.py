@@ -10,6 +10,7 @@ import numpy as np
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.records import DOP8, EULER, RADAU, RK4, VERLET, Directions
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.numerics.records import Array, are_numbers
 
 Integrator = Literal[
@@ -70,6 +71,10 @@ class World(Protocol):
 
     def write(self, q: Array, v: Array) -> None:
         """Show a state."""
+        ...
+
+    def detector(self) -> Detector:
+        """Finds contacts where everything is now, but for those that the world is asked about."""
         ...
 
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
