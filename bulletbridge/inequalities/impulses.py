@@ -53,7 +53,7 @@ from bulletbridge.numerics.projection import (
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import JUST_AS_WELL, Sharing, agree, comply, push_softly, weigh
-from bulletbridge.numerics.solution_selection import AT_REST, Selection, select_solution
+from bulletbridge.numerics.solution_selection import AT_REST, UNTRIED, Selection, select_solution
 from bulletbridge.numerics.spatial import add, apply, mat, put, sub, transpose, vec
 
 DEAD = 1e-18
@@ -243,12 +243,12 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         return Outcome(h.report[0], 0, 0)
     if not shared:
         h.complied[0] = 0.0
-        return select_solution(p, h.rest, n, tolerance)
-    before = Outcome(math.inf, 0, 0)
+        return select_solution(p, h.rest, n, tolerance, UNTRIED)
+    before = UNTRIED
     if h.complied[0] == 0.0:
         before = solve_complementarity(p, n, tolerance, 0)
         if before.residual <= tolerance:
-            return select_solution(p, h.rest, n, tolerance)
+            return select_solution(p, h.rest, n, tolerance, before)
         for i in range(n):
             p.x[i] = h.rest.warm[i]
     outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
@@ -268,7 +268,7 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     if outcome.residual == math.inf:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
-        outcome = select_solution(p, h.rest, n, tolerance)
+        outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
     return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
 
 
