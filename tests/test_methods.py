@@ -90,7 +90,7 @@ def test_order_where_rotations_do_not_commute(method):
     d = reference.dynamics
     stepper = Stepper(d, Projector(d), METHODS[method], Stabilisation())
     ends = [run(stepper, q, v, 0.2, steps) for steps in (8, 16, 32)]
-    reference._solver.control[0]["dt"] = 0.2
+    reference._active.solver.control[0]["dt"] = 0.2
     reference.step()
     errors = [float(np.abs(end.v - reference.v).max()) for end in ends]
     assert slope(errors) == pytest.approx(ORDERS[method], abs=0.15)

@@ -233,7 +233,7 @@ def by_links(_folder):
     """Twenty-four four-bars side by side, in link coordinates."""
     system = bb.System(*row(24), solver="sparse")
     system.assemble()
-    assert isinstance(system._solver.stepper, SparseStepper)
+    assert isinstance(system._active.solver.stepper, SparseStepper)
     return system
 
 
@@ -241,7 +241,7 @@ def by_islands(_folder):
     """Systems that nothing joins, driven, with springs and a beam."""
     system = bb.System(*several(), solver="islands")
     system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
-    assert isinstance(system._solver.stepper, IslandStepper)
+    assert isinstance(system._active.solver.stepper, IslandStepper)
     return system
 
 
@@ -284,7 +284,7 @@ def test_every_way_to_step_goes_on_as_before(tmp_path, way):
 def test_a_state_that_is_set_has_no_past(tmp_path, way):
     """As that of a new system, assembled at the same pose."""
     used, new = WAYS[way](tmp_path), WAYS[way](tmp_path)
-    if new._decision is None:
+    if new._active.decision is None:
         used.assemble()
         new.assemble()
     q, v, t = used.q, used.v, used.t
