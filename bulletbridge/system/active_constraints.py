@@ -213,6 +213,15 @@ class ActiveConstraints:
         """Gap that redundant rows may keep, in mechanism lengths or radians."""
         return 0.0 if self.decision is None else SPREAD * self.decision.widest
 
+    def snapshot(self) -> Array:
+        """q, v and t (nq + nv + 1), for ``take_back``."""
+        return self.solver.state.copy()
+
+    def take_back(self, state: Array) -> None:
+        """Go back to a state (nq + nv + 1) that was the present one: it closes the loops."""
+        nq = self.mechanism.nq
+        self.solver.put(state[:nq], state[nq:-1], float(state[-1]))
+
     def reconsider(self, failure: int) -> bool:
         """Decide redundancy again after a step that was stopped; whether it may be tried again.
 

@@ -86,11 +86,10 @@ class WatchedSteps:
         """Advance by steps in one call, if none of them leads beyond a limit."""
         if self._limited.are_at_limit:
             return None
-        active = self._active
-        start = active.q, active.v, active.t
-        failure = active.solver.roll(steps, every, table)
+        start = self._active.snapshot()
+        failure = self._active.solver.roll(steps, every, table)
         if failure == AT_LIMIT:
-            active.solver.put(*start)
+            self._active.take_back(start)
             return None
         return failure
 

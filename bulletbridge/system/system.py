@@ -520,10 +520,10 @@ class System:
         self._trim()
         active, stepper = self._active, self._stepper or self._choose_stepper()
         table = np.zeros((steps // every, len(active.solver.state) + 3))
-        start = active.now
+        start = active.snapshot()
         failure = stepper.roll(steps, every, table)
         while failure and active.reconsider(failure):
-            active.solver.put(*start)
+            active.take_back(start)
             failure = stepper.roll(steps, every, table)
         if failure:
             raise_failure(active.solver, failure, stepper.tries_others)
@@ -805,7 +805,7 @@ class System:
 
     def snapshot(self) -> Array:
         """q, v and t (nq + nv + 1), for ``take_back``."""
-        return self._active.solver.state.copy()
+        return self._active.snapshot()
 
     def take_back(self, state: Array) -> None:
         """Undo the last step; impulses to start from stay those that it found.
@@ -813,8 +813,7 @@ class System:
         Args:
             state: (nq + nv + 1) from ``snapshot`` before it.
         """
-        nq = self.mechanism.nq
-        self._active.solver.put(state[:nq], state[nq:-1], float(state[-1]))
+        self._active.take_back(state)
 
     def read(self) -> None:
         """Take the state as the world has it now, for instance after ``resetJointState``.
