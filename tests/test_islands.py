@@ -76,6 +76,19 @@ def both(**options):
     return found
 
 
+def test_what_asks_python_stage_by_stage_is_one_system():
+    ends = []
+    for solver in ("islands", "dense"):
+        mechanism, constraints = several()
+        how = {"solver": solver, "integrator": "dop853", "dt": 2e-3}
+        system = bb.System(mechanism, constraints, forces={"crank1": Sine(0.4, 0.7)}, **how)
+        system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
+        assert system._active.solver.stepper is None
+        system.rollout(5)
+        ends.append(system.snapshot())
+    np.testing.assert_array_equal(*ends)
+
+
 def test_what_constraints_join_is_one_island():
     parted, _ = both()
     parts = islands.find_islands(parted.mechanism, parted._active.solver.encoded)

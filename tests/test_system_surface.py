@@ -97,3 +97,7 @@ def test_what_is_public_is_described():
     for name, x in vars(System).items():
         if not name.startswith("_"):
             assert inspect.getdoc(x), name
+
+
+def test_a_system_is_one_class():
+    assert System.__mro__ == (System, object)
