@@ -247,16 +247,19 @@ class Holding:
         if not len(self._inequalities.force_limits):
             return None
         rigid = self.rigid
-        known = rigid is not None and self._rigid_of is self._active.decision
         if rigid is not None:
             rigid.solver.tau = self._active.solver.tau
         return HoldingMemory(
             self._holding,
             self._pause,
             self._failed,
-            rigid.memory() if rigid is not None and known else None,
-            rigid is not None and known and step is not None and step.rigid is rigid,
+            rigid.memory() if rigid is not None and self.is_by(rigid) else None,
+            step is not None and step.rigid is not None and self.is_by(step.rigid),
         )
+
+    def is_by(self, rigid: RigidLimits) -> bool:
+        """Whether that is the solver of now: no constraint has come or gone beside it."""
+        return rigid is self.rigid and self._rigid_of is self._active.decision
 
     def recall(self, memory: HoldingMemory | None) -> None:
         """Go on from what ``memory`` returned."""

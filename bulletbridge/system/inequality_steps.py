@@ -108,6 +108,14 @@ class InequalitySteps:
         return step if step is not None and step.led_to(self._active.solver.state) else None
 
     @property
+    def last_of_these(self) -> InequalityStepper | None:
+        """The last step, as ``last``, if no constraint has come or gone since."""
+        step = self.last
+        if step is None or step.rigid is None:
+            return step if step is not None and step.solver is self._active.solver else None
+        return step if self.holding.is_by(step.rigid) else None
+
+    @property
     def are_at_limit(self) -> bool:
         """Whether a joint limit pushed in the step that led here: it will in the next one too."""
         if self._stepper is None:
@@ -123,8 +131,11 @@ class InequalitySteps:
 
     def memory(self) -> dict[str, Any]:
         """What the next steps go by."""
-        bounded = None if self._stepper is None else self._stepper.memory()
-        holding = self.holding.memory(self._stepper)
+        step, holding = self._stepper, self.holding.memory(self._stepper)
+        rigid = self.holding.rigid if holding is not None and holding.stepped else None
+        if step is not None and step.solver is not self._solver_of(rigid):
+            step = self._successor(rigid)  # constraints have come or gone since
+        bounded = None if step is None else step.memory()
         return {"bounded": bounded, "limits": self._given.copy(), "holding": holding}
 
     def recall(self, parts: dict[str, Any]) -> None:
@@ -215,23 +226,26 @@ class InequalitySteps:
 
     def _take_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
         """The steps to go on with; what the last ones were by goes over to them."""
-        solver, before = self._solver_of(rigid), self._stepper
-        new, limits = before, self._constraints.force_limits
-        if before is None or before.solver is not solver:
-            spare = self._spare
-            fits = spare is not None and spare.solver is solver
-            new = spare if spare is not None and fits else self._make_stepper(rigid)
-            if before is not None and len(limits):
-                new.adopt(before)
-            elif before is not None:  # turns are counted on when constraints come and go
-                new.positions[:] = before.positions
-            self._stepper, self._spare = new, before
-            self.motors.exerted = new.motor_forces
+        step = self._stepper
+        if step is None or step.solver is not self._solver_of(rigid):
+            before, step = step, self._successor(rigid)
+            self._stepper, self._spare = step, before
+            self.motors.exerted = step.motor_forces
             if rigid is not None:
                 rigid.hold(rigid.holding)
         if rigid is None:
-            limits["holds"] = 0
-        assert new is not None
+            self._constraints.force_limits["holds"] = 0
+        return step
+
+    def _successor(self, rigid: RigidLimits | None) -> InequalityStepper:
+        """Steps by another solver than the last ones, which go on from those."""
+        before, spare, solver = self._stepper, self._spare, self._solver_of(rigid)
+        fits = spare is not None and spare.solver is solver
+        new = spare if spare is not None and fits else self._make_stepper(rigid)
+        if before is not None and len(self._constraints.force_limits):
+            new.adopt(before)
+        elif before is not None:  # turns are counted on when constraints come and go
+            new.positions[:] = before.positions
         return new
 
     def _advance(self, step: InequalityStepper) -> int:

@@ -788,9 +788,10 @@ class System:
         """What each constraint does, by name.
 
         After a step with motors, limits or contacts: at its start, with their forces in that step,
-        and with what acts along the free motions of loop joints. Otherwise at the state.
+        and with what acts along the free motions of loop joints. Otherwise at the state, also once
+        constraints have come or gone.
         """
-        step = self._inequalities.last
+        step = self._inequalities.last_of_these
         if step is None:
             vdot, solver = self.acceleration(), self._active.solver
             return reactions(solver, self.decision.by_name, *self._active.now, vdot, solver.tau[0])
