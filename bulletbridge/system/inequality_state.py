@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from bulletbridge.engine.records import DONE
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, WorldError
@@ -14,7 +16,7 @@ from bulletbridge.inequalities.constraints import (
 )
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
-from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.inequalities.stepper import NO_CONTACTS, InequalityStepper
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
 from bulletbridge.system.contact_report import (
@@ -168,6 +170,12 @@ class InequalityState(HoldingState):
         """
         step = self._last_bounded
         return () if step is None else contacts_of(step, self.mechanism)
+
+    @property
+    def contact_points(self) -> np.ndarray:
+        """Records (n,) of what ``contacts`` tells, as they were found, of ``CONTACT_POINT``."""
+        step = self._last_bounded
+        return NO_CONTACTS if step is None else step.contact_points
 
     @property
     def joint_loads(self) -> dict[str, JointLoad]:

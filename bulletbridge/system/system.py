@@ -22,6 +22,7 @@ from bulletbridge.formulations.python_stepper import PythonStep
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.inequalities.constraints import with_watched_limits
 from bulletbridge.inequalities.step_kernel import run_inequalities
+from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
@@ -202,7 +203,8 @@ class System(WorldState):
             if self._has_inequalities
             else stepping_kernel(int(control["integrator"]))
         )
-        compile_ahead(bias, run, stepped)  # setting up takes the small ones first
+        found = (find_contacts,) if contacts else ()
+        compile_ahead(bias, run, stepped, *found)  # setting up takes the small ones first
         if world is not None:
             self._full.q[:], self._full.v[:] = world.state()
 
