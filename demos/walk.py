@@ -18,7 +18,7 @@ from bulletbridge.models.loops_file import read_loops
 
 G, DT = 9.81, 1 / 240
 STANDING, SETTLED, DURATION = 1.5, 0.75, 4.0  # [s]
-SWING, LIFT, PACE = 0.3, 0.25, 2.0  # [rad], [rad], [Hz]
+SWING, LIFT, PACE = 0.3, 0.3, 4.0  # [rad], [rad], [Hz]
 LEGS = {"front_left": 0.0, "back_right": 0.0, "front_right": np.pi, "back_left": np.pi}
 
 

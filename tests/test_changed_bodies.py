@@ -68,7 +68,7 @@ def test_contacts_of_beams_are_refused(model):
     with bb.load(model) as loaded:
         q, v = loaded.system.q, loaded.system.v
         bodies = loaded.bodies
-        for call in (bodies.sticking_points, lambda: bodies.contact_points(q, v)):
+        for call in (bodies.sticking_points, lambda: bodies.contact_points(q, v, 0.01)):
             with pytest.raises(UnsupportedError, match="beams know no contacts; use the chain"):
                 call()
 

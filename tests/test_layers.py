@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "bulletbridge"
 ROOMS = [
     "compilation",
     "numerics",
+    "collision",
     "mechanism",
     "constraints",
     "bullet",

@@ -23,7 +23,10 @@ FINITE = SCALARS.filter(lambda x: not isinstance(x, float) or abs(x) < float("in
 JSON = st.recursive(
     FINITE, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=60
 )
-ROWS = st.lists(st.dictionaries(st.text(), JSON), min_size=1)
+SMALL = st.recursive(
+    FINITE, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5
+)
+ROWS = st.lists(st.dictionaries(st.text(), SMALL, max_size=5), min_size=1, max_size=5)
 
 
 @given(JSON, st.integers(0, 2 * WIDTH))

@@ -11,9 +11,37 @@ from bulletbridge.numerics.records import Packing
 
 
 def test_packed_numbers_are_the_fields_in_their_order():
-    pack = Packing(CONTACT_POINT, 11)
-    one = (3, 4, (0.1, 0.2, 0.3), (0.0, 0.6, 0.8), -1e-3, 0.5, 0.01, 0.02, 0.3, 0.4, (1.0, 0, 0))
-    other = (0, 7, (5.0, 6.0, 7.0), (1.0, 0.0, 0.0), 2e-3, 0.0, 0.0, 0.0, 1.0, 0.0, (0.0, 0, 1))
+    pack = Packing(CONTACT_POINT, 13)
+    one = (
+        3,
+        4,
+        (0.1, 0.2, 0.3),
+        (0.0, 0.6, 0.8),
+        -1e-3,
+        0.5,
+        0.01,
+        0.02,
+        0.3,
+        0.4,
+        (1.0, 0, 0),
+        5,
+        6,
+    )
+    other = (
+        0,
+        7,
+        (5.0, 6.0, 7.0),
+        (1.0, 0.0, 0.0),
+        2e-3,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+        0.0,
+        (0.0, 0, 1),
+        0,
+        -1,
+    )
     numbers = [
         x for field in one + other for x in (field if isinstance(field, tuple) else (field,))
     ]

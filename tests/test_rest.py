@@ -88,8 +88,8 @@ def test_a_contact_that_is_not_a_number_undoes_the_step(monkeypatch):
     system, plane = resting()
     before = np.concatenate([system.q, system.v])
 
-    def broken(q, v):
-        points = ContactPlanes.contact_points(plane, q, v).copy()
+    def broken(q, v, dt):
+        points = ContactPlanes.contact_points(plane, q, v, dt).copy()
         points["gap"] = np.nan
         return points
 

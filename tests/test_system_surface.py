@@ -51,6 +51,7 @@ METHODS = {
 TOLD = {
     "closing_allowance",
     "complementarity",
+    "contact_points",
     "constraints",
     "decision",
     "dof",

@@ -279,6 +279,7 @@ class Grasp(NamedTuple):
     held: np.ndarray  # (3,) force of all contacts on the cube at the end [N]
     efforts: np.ndarray  # (6,) of the arm's motors at the end [N m]
     expected: np.ndarray  # (6,) by inverse dynamics and the cube's weight
+    grip: float  # least torque of the gripper's drive while it holds [N m]
 
 
 def grasp(mode, path):
@@ -307,7 +308,7 @@ def grasp(mode, path):
     top = at - [0, 0, SIDE / 2 + 0.01]
     post = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.012, 0.012, 0.01])
     p.createMultiBody(0, post, basePosition=top.tolist())
-    worst, start = 0.0, None
+    worst, start, grip = 0.0, None, np.inf
     for n in range(600):
         share = min(max((n - 180) / 180, 0.0), 1.0)
         targets = np.array(READY) + share * (np.array(HIGHER) - READY)
@@ -322,6 +323,8 @@ def grasp(mode, path):
         for name, multiplier in FOLLOWERS.items():
             off = p.getJointState(robot, joints[name])[0] - multiplier * driver
             worst = max(worst, abs(off))
+        if n >= 400:
+            grip = min(grip, p.getJointState(robot, joints["left_driver"])[3])
         if n == 179:
             start = p.getBasePositionAndOrientation(cube)[0][2], hand_height(p, robot, joints)
     held = np.zeros(3)
@@ -345,6 +348,7 @@ def grasp(mode, path):
         held,
         np.array([p.getJointState(robot, k)[3] for k in arm]),
         expected[places],
+        grip,
     )
 
 
@@ -366,3 +370,4 @@ def test_an_arm_grasps_by_friction_and_lifts(tmp_path, mode):
     assert found.lifted == pytest.approx(rise, abs=3e-5 if mode == "exact" else 3e-4)
     assert np.abs(found.held - [0, 0, MASS * G]).max() < 1e-4
     assert np.abs(found.efforts - found.expected).max() < 1e-4
+    assert found.grip == pytest.approx(0.6, rel=1e-9)  # what cannot get there pushes all it can

@@ -1,4 +1,4 @@
-"""Bullet's contacts as contact points of exact steps, and those that stick in its own step.
+"""Points that stick in the contacts of Bullet's own step.
 
 Bullet's own step has balanced contacts, motors and loops. What is left of the loops' gaps is then
 closed by small motions that friction never sees; points that carry load must not take part in them.
@@ -10,30 +10,21 @@ from typing import Any
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.friction import ROUND, ellipse
-from bulletbridge.errors import WorldError, warn_user
-from bulletbridge.mechanism.records import CONTACT_POINT, STICKING_POINT
-from bulletbridge.numerics.records import Packing, Vector
+from bulletbridge.mechanism.records import STICKING_POINT
+from bulletbridge.mechanism.surfaces import MOST_FRICTION
+from bulletbridge.numerics.records import Packing
 
 STUCK_IN_BULLET = 0.95
 """Share of the largest friction force up to which a contact of Bullet's step is taken to stick:
 its forces are not converged as ours are."""
 RIGID = 1, 2
 """Body types in getDynamicsInfo: rigid bodies, of maximal coordinates and of reduced ones."""
-MOST_FRICTION = 10.0
-"""Bullet's bound on the product of two friction coefficients."""
 NO_STICKING_POINTS = np.zeros(0, STICKING_POINT)
-NO_CONTACTS = np.zeros(0, CONTACT_POINT)
 
 pack_sticking = Packing(STICKING_POINT, 5)  # up to the normal
-pack_contacts = Packing(CONTACT_POINT, len(CONTACT_POINT.names or ()))
 
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
-ContactPlace = tuple[Key, Vector]
-"""Place of a contact: that, and the point on the first body in the world."""
-Pair = tuple[int, int, float, float, float, float]
-"""Bodies a and b of the mechanism, friction, spinning and rolling resistance, restitution."""
 
 
 def bodies_in_contact(
@@ -119,112 +110,6 @@ class StickingReader:
         for each, index in ((body, link), (other, other_link)):
             friction *= pybullet.getDynamicsInfo(each, index, self.client)[1]
         return *found, STUCK_IN_BULLET * min(abs(friction), MOST_FRICTION)
-
-
-class StrangerError(WorldError):
-    """A body that may move is in contact with one of the system, and is not part of it."""
-
-    def __init__(self, message: str, body: int, other: int) -> None:
-        super().__init__(message)
-        self.body, self.other = body, other
-
-
-class ContactReader:
-    """Reads all contact points of some bodies where Bullet has them now.
-
-    Args:
-        client: Physics client.
-        bodies: Bodies of the mechanism by Bullet's id: of the base, and of link 0, 1, ...
-
-    Attributes:
-        scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
-            ``anisotropicFriction``, which it does not tell. Those of the world count too.
-        places: Where those are that were read last: bodies, links, and the point on the first body.
-    """
-
-    def __init__(self, client: int, bodies: Mapping[int, tuple[int, ...]]) -> None:
-        self.client, self.bodies = client, dict(bodies)
-        self.scales: dict[tuple[int, int], Vector] = {}
-        self.places: list[ContactPlace] = []
-        self._pairs: dict[Key, Pair | None] = {}
-        self._told = False
-
-    def forget(self) -> None:
-        """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
-        self._pairs.clear()
-
-    def tell_changes(self) -> None:
-        """Warn once if ``changeDynamics`` has changed how bodies that were in contact rub.
-
-        Contacts with bodies that are gone are forgotten.
-        """
-        for key, pair in list(self._pairs.items()):
-            try:
-                now = self._pair(*key)
-            except pybullet.error:
-                del self._pairs[key]
-                continue
-            if now != pair and not self._told:
-                self._told = True
-                warn_user(
-                    f"changeDynamics has changed friction or restitution of body {key[0]} or"
-                    f" {key[1]} since they met; system.read() takes that over"
-                )
-
-    def read(self) -> np.ndarray:
-        """Contact points (n,) after a collision detection, of dtype ``CONTACT_POINT``.
-
-        Raises:
-            StrangerError: Another body that may move takes part.
-        """
-        client, pairs, scales = self.client, self._pairs, self.scales
-        pybullet.performCollisionDetection(physicsClientId=client)
-        numbers: list[float] = []
-        self.places = places = []
-        for body in self.bodies:
-            for contact in pybullet.getContactPoints(bodyA=body, physicsClientId=client):
-                _, _, other, link, other_link, at, _, normal, gap, *_ = contact
-                key = body, other, link, other_link
-                if key not in pairs:
-                    pairs[key] = self._pair(*key)
-                pair = pairs[key]
-                if pair is None:
-                    continue
-                places.append((key, at))
-                theirs, ours, friction, spinning, rolling, restitution = pair
-                across, direction = friction, ROUND
-                if (body, link) in scales or (other, other_link) in scales:
-                    links = (body, link), (other, other_link)
-                    found = ellipse(scales, *links, normal, friction, client)
-                    friction, across, direction = found
-                numbers += theirs, ours, *at, *normal, gap
-                numbers += friction, spinning, rolling, restitution, across, *direction
-        return pack_contacts(numbers) if numbers else NO_CONTACTS
-
-    def _pair(self, body: int, other: int, link: int, other_link: int) -> Pair | None:
-        """Bodies a and b of the mechanism and how they rub, combined as Bullet does.
-
-        None for contacts within one body of the mechanism, or that the other body reports too.
-        """
-        found = bodies_in_contact(self.bodies, body, other, link, other_link)
-        if found is None:
-            return None
-        info = pybullet.getDynamicsInfo
-        one, two = info(body, link, self.client), info(other, other_link, self.client)
-        if other not in self.bodies and moves(other, other_link, self.client):
-            name = pybullet.getBodyInfo(other, self.client)[1].decode()
-            raise StrangerError(
-                f"body {body} is in contact with body {other} ('{name}'), which may move and is not"
-                f" part of the system; read both together, or keep them apart with"
-                f" setCollisionFilterPair",
-                body,
-                other,
-            )
-        limit = MOST_FRICTION
-        friction = max(-limit, min(one[1] * two[1], limit))
-        rolling = max(-limit, min(one[6] * two[1] + two[6] * one[1], limit))
-        spinning = max(-limit, min(one[7] * two[1] + two[7] * one[1], limit))
-        return *found, friction, spinning, rolling, one[5] * two[5]
 
 
 def moves(body: int, link: int, client: int) -> bool:

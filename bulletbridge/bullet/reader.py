@@ -4,7 +4,6 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pybullet
@@ -19,6 +18,7 @@ from bulletbridge.bullet.checks import (
 )
 from bulletbridge.bullet.coordinates import Converter
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
+from bulletbridge.bullet.stamps import stamp
 from bulletbridge.bullet.state import BulletBodies, FixedBase, Port, properties_of
 from bulletbridge.bullet.tree import (
     FIXED,
@@ -46,9 +46,6 @@ MULTIBODY, RIGID_BODY = 2, 1
 
 MOST_COORDINATES = 121
 """Bullet's client arrays hold 128 numbers, of which a base takes 7; beyond, values are lost."""
-
-STAMP = "bulletbridge"
-"""Key of the user data by which a body is recognised: Bullet gives ids of removed bodies away."""
 
 
 def read_bullet(
@@ -269,14 +266,6 @@ def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) ->
 def matrix(quat: Sequence[float]) -> Array:
     """Rotation (3, 3) of a quaternion xyzw."""
     return Rotation.from_quat(quat).as_matrix()
-
-
-def stamp(body_id: int, client: int) -> tuple[int, bytes]:
-    """Id and value of the user data that marks this very body, added unless it is there."""
-    stamp_id = pybullet.getUserDataId(body_id, STAMP, -1, -1, client)
-    if stamp_id < 0:
-        stamp_id = pybullet.addUserData(body_id, STAMP, uuid4().hex, -1, -1, client)
-    return stamp_id, pybullet.getUserData(stamp_id, client) or b""
 
 
 def loaded_files(client: int) -> list[Path]:

@@ -81,7 +81,7 @@ class BeamBodies(BulletBodies):
         """
         raise UnsupportedError(NO_CONTACTS)
 
-    def contact_points(self, q: Array, v: Array) -> np.ndarray:
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points at a state are between bodies, of which beams have none.
 
         Raises:

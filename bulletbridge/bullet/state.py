@@ -4,6 +4,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,8 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.contacts import ContactPlace, ContactReader, StickingReader
+from bulletbridge.bullet.contact_finder import ContactFinder, ContactPlace, OwnBody
+from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
@@ -218,7 +220,7 @@ class BulletBodies:
     ports: tuple[Port, ...] = field(repr=False)
     _writers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
     _readers: tuple[Callable[[list[float], list[float]], None], ...] = field(init=False, repr=False)
-    _contacts: ContactReader = field(init=False, repr=False)
+    _contacts: ContactFinder = field(init=False, repr=False)
     _sticking: StickingReader = field(init=False, repr=False)
     _stamps: tuple[tuple[int, bytes], ...] = field(init=False, repr=False)
     _standing: tuple[Port, ...] = field(init=False, repr=False)
@@ -234,7 +236,10 @@ class BulletBodies:
         put(self, "_writers", tuple(port.writer() for port in self.ports))
         put(self, "_readers", tuple(port.reader() for port in self.ports))
         carriers = {port.body_id: port.carriers for port in self.ports}
-        put(self, "_contacts", ContactReader(self.client, carriers))
+        own = [
+            OwnBody(port.body_id, port.carriers, partial(self._frames, port)) for port in self.ports
+        ]
+        put(self, "_contacts", ContactFinder(self.client, self.mechanism, own, self.write))
         put(self, "_sticking", StickingReader(self.client, carriers))
         put(self, "_stamps", tuple((port.stamp_id, port.stamp) for port in self.ports))
         put(self, "_standing", tuple(port for port in self.ports if port.base is not None))
@@ -306,25 +311,31 @@ class BulletBodies:
         bodies, links = read.bodies.copy(), dict(read.links)
         for port in self.ports:
             port.put_base(bodies, links)
+        if shifts:
+            self._contacts.move_bases(bodies)
         return replace(read, bodies=bodies, links=links), shifts
+
+    def _frames(self, port: Port) -> list[tuple[Array, Array]]:
+        """Axes and origins of a body's links on the mechanism's bodies, or in the world."""
+        bodies, links = self.mechanism.bodies.copy(), dict(self.mechanism.links)
+        port.put_base(bodies, links)
+        return [(links[name].R, links[name].p) for name in port.links]
 
     def sticking_points(self) -> np.ndarray:
         """Points (n,) that stick in the contacts of Bullet's last step; for ``System.filter``."""
         return self._sticking.read()
 
-    def contact_points(self, q: Array, v: Array) -> np.ndarray:
-        """Contact points (n,) at a state, which is put into Bullet; for exact steps.
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """Contact points (n,) at a state, for exact steps of dt; Bullet is shown it if it is asked.
 
         Raises:
             WorldError: A body is gone, or another body that may move takes part.
         """
-        self.write(q, v)
-        return self._contacts.read()
+        return self._contacts.find(q, v, dt)
 
-    @property
-    def contact_places(self) -> list[ContactPlace]:
-        """Where the contact points are that were found last, by Bullet's numbers."""
-        return self._contacts.places
+    def contact_places(self, contacts: np.ndarray) -> list[ContactPlace]:
+        """Where contact points (n,) are that were found, by Bullet's numbers."""
+        return self._contacts.places(contacts)
 
     def scale_friction(self, body: int, link: int, factors: Vector) -> None:
         """Let friction of a link differ by direction, as Bullet's ``anisotropicFriction`` does.
@@ -345,11 +356,16 @@ class BulletBodies:
                 " negative"
             )
         self._contacts.scales[body, link] = factors
+        self._contacts.forget()
 
     def forget_friction(self) -> None:
         """Read friction again, after ``changeDynamics`` of whatever is in contact."""
         self._contacts.forget()
         self._sticking.forget()
+
+    def forget_filters(self) -> None:
+        """Ask Bullet again which links collide, after its collision filters were changed."""
+        self._contacts.doubt()
 
     def write(self, q: Array, v: Array) -> None:
         """Put a state into Bullet: base pose, base velocity, then all joints of a body at once.
@@ -429,6 +445,7 @@ class BulletBodies:
         self.forget_friction()
 
     def _check_properties(self) -> None:
+        self._contacts.doubt()
         for port in self.ports:
             port.check_properties()
 

@@ -100,6 +100,7 @@ class JointLimit:
     lower: Real
     upper: Real
     fastest: Real  # at which it is taken back from beyond them
+    impulse: Real  # that it exerted in the last step
 
 
 class ForceLimit:

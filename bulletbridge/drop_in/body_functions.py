@@ -1,15 +1,14 @@
 """PyBullet's functions about bodies that are not passed through untouched."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.contacts import ContactPlace
-from bulletbridge.bullet.friction import ROUND
 from bulletbridge.drop_in import guards
+from bulletbridge.drop_in.exact import ContactTold
 from bulletbridge.drop_in.function import (
     FUNCTIONS,
     Direct,
@@ -33,7 +32,7 @@ from bulletbridge.drop_in.settings import HOOKS
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.models.model_spec import pybullet_data_folder
 from bulletbridge.models.urdf_file import is_file
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.spatial import ZERO
 
 # bodies
 
@@ -74,6 +73,18 @@ def remove_body(session: Session, given: Given) -> None:
 def change_dynamics(session: Session, given: Given) -> None:
     """Masses and inertias are read again before the next step."""
     session.change_dynamics(given)
+
+
+@follows("setCollisionFilterPair", "bodyUniqueIdA", "bodyUniqueIdB", "linkIndexA", "linkIndexB")
+def set_filter_pair(session: Session, given: Given) -> None:
+    """Bullet is asked again which links collide."""
+    session.forget_filters()
+
+
+@follows("setCollisionFilterGroupMask", "bodyUniqueId", "linkIndexA")
+def set_filter_mask(session: Session, given: Given) -> None:
+    """Bullet is asked again which links collide."""
+    session.forget_filters()
 
 
 @follows("resetSimulation", "flags")
@@ -262,43 +273,63 @@ FUNCTIONS["applyExternalTorque"] = Noted(
 )
 
 
+BODY_A, BODY_B, LINK_A, LINK_B = CONTACT = "bodyA", "bodyB", "linkIndexA", "linkIndexB"
+
+
 class ContactPoints(Direct):
-    """``getContactPoints``, with the forces of our step where Bullet makes none."""
+    """``getContactPoints``, with the contacts of our step where Bullet makes none."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it as PyBullet's own."""
         if HOOKS.before_call or REAL_TIME:
             before_call()
-        points = self._native(*args, **kwargs)
-        if not EXACT or not points:
-            return points
-        client = args[self._count] if len(args) > self._count else kwargs.get("physicsClientId", 0)
-        session = SESSIONS.get(client)
-        forces = session.contact_forces() if session in EXACT else None
-        return tuple([with_force(point, forces) for point in points]) if forces else points
+        if EXACT:
+            client = kwargs.get("physicsClientId", 0)
+            client = args[self._count] if len(args) > self._count else client
+            session = SESSIONS.get(client)
+            told = session.contact_points() if session in EXACT else None
+            if told is not None:
+                return tuple(select(told, dict(zip(CONTACT, args, strict=False)) | kwargs))
+        return self._native(*args, **kwargs)
 
 
-def with_force(point: tuple[Any, ...], forces: Mapping[ContactPlace, Array]) -> tuple[Any, ...]:
-    """What Bullet tells of a contact, with the forces (3,) [N] of our step.
+def select(told: Sequence[ContactTold], given: Given) -> list[tuple[Any, ...]]:
+    """Those of some contacts that are asked for, the body first that is named so.
 
     As in Bullet friction is told on body A in its own order of the two, whoever was asked for.
     """
-    a, b, link_a, link_b, at_a, at_b, normal = point[1:8]
-    force, sign = forces.get(((a, b, link_a, link_b), at_a)), 1.0
-    if force is None:
-        force, sign = forces.get(((b, a, link_b, link_a), at_b)), -1.0
-    if force is None:
-        return point
-    told: list[Any] = [sign * float(np.dot(normal, force))]
-    for direction in tangents(normal, ROUND):
-        told += float(np.dot(direction, force)), direction
-    return (*point[:9], *told)
+    found: list[tuple[Any, ...]] = []
+    for point, force in told:
+        _, a, b, link_a, link_b, at_a, at_b, normal, gap = point
+        first = given.get(BODY_A, -1)
+        if first >= 0 and first != a:
+            if first != b:
+                continue
+            a, b, link_a, link_b, at_a, at_b = b, a, link_b, link_a, at_b, at_a
+            normal, force_along = tuple(-x for x in normal), -force
+        else:
+            force_along = force
+        if given.get(BODY_B, -1) not in (b, -1):
+            continue
+        if given.get(LINK_A, -2) not in (link_a, -2) or given.get(LINK_B, -2) not in (link_b, -2):
+            continue
+        forces: list[Any] = [float(np.dot(normal, force_along))]
+        for direction in tangents(normal, ZERO):
+            forces += float(np.dot(direction, force)), direction
+        found.append((0, a, b, link_a, link_b, at_a, at_b, normal, gap, *forces))
+    return found
+
+
+@follows("performCollisionDetection")
+def perform_detection(session: Session, given: Given) -> None:
+    """Contacts are told of it from then on."""
+    session.note_detection()
 
 
 FUNCTIONS["getContactPoints"] = ContactPoints(
     "getContactPoints",
     4,
-    "Forces are those of our step where nothing moves but what is stepped exactly.",
+    "They are those of our step where nothing moves but what is stepped exactly.",
 )
 
 

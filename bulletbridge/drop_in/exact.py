@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.contacts import ContactPlace, StrangerError
+from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import quat_product
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, link_ids, readable
@@ -31,6 +31,18 @@ UPRIGHT = Motor(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
 """Motor of a spherical joint at first."""
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
+
+
+class ContactTold(NamedTuple):
+    """What ``getContactPoints`` tells of a contact.
+
+    Attributes:
+        point: Its entries up to the distance.
+        force: (3,) on the first body [N].
+    """
+
+    point: tuple[Any, ...]
+    force: Array
 
 
 class BulletsOwnError(StepError):
@@ -75,7 +87,7 @@ class ExactGroup(Group):
         self._axes: dict[tuple[int, int], Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
-        self._contact_forces: dict[ContactPlace, Array] | None = {}  # likewise
+        self._told: list[ContactTold] | None = []  # contacts, likewise
         self._pushed = False  # whether anything but motors acted in the last step
         self._exerted: (
             dict[int, dict[int, tuple[float, ...]]] | None
@@ -138,7 +150,7 @@ class ExactGroup(Group):
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
             system.tau[:] = self._forces()
-        self._exerted = self._contact_forces = None
+        self._exerted = self._told = None
         try:
             system.step(write=False)
         except StrangerError:
@@ -193,14 +205,27 @@ class ExactGroup(Group):
                 self._exerted.setdefault(place[0], {})[place[1]] = told
         return self._exerted.get(body, {})
 
-    def contact_forces(self) -> dict[ContactPlace, Array]:
-        """Forces (3,) on the first body at contacts of the last step [N], mean over the step."""
-        if self._contact_forces is None:
+    def contact_points(self) -> list[ContactTold]:
+        """Contacts of the last step, with their mean forces over the step; none once it is undone.
+
+        As Bullet would tell them: of the two the body that is older comes first.
+        """
+        if self._told is None:
+            self._told = []
             contacts = self.system.contacts()
-            places = self._world.contact_places if contacts else []
-            forces = (contact.force for contact in contacts)
-            self._contact_forces = dict(zip(places, forces, strict=True))
-        return self._contact_forces
+            places = self._world.contact_places(self.system.contact_points)
+            for contact, ((body, other, link, other_link), at) in zip(
+                contacts, places, strict=True
+            ):
+                gap = contact.predicted_gap
+                normal, force = contact.normal, contact.force
+                on_other = tuple((np.array(at) - gap * normal).tolist())
+                a, b = (body, link, at, 1.0), (other, other_link, on_other, -1.0)
+                first, second = (a, b) if (body, link) <= (other, other_link) else (b, a)
+                toward = tuple((first[3] * normal).tolist())
+                told = first[0], second[0], first[1], second[1], first[2], second[2], toward, gap
+                self._told.append(ContactTold((0, *told), first[3] * force))
+        return self._told
 
     def marks(self) -> list[Mark]:
         """What a window shows of the loops: gaps and reactions."""

@@ -164,6 +164,10 @@ class Group:
         """Note that something may rub otherwise than it did."""
         self._world.forget_friction()
 
+    def forget_filters(self) -> None:
+        """Note that other links may collide than did."""
+        self._world.forget_filters()
+
     def change(self, loop: Loop, moved: bool) -> bool:
         """Note that the force limit of a loop was changed, or its child frame moved.
 

@@ -6,18 +6,18 @@ from typing import Any, get_args
 
 import pybullet
 
-from bulletbridge.bullet.contacts import ContactPlace, StrangerError, can_move
+from bulletbridge.bullet.contact_finder import StrangerError
+from bulletbridge.bullet.contacts import can_move
 from bulletbridge.bullet.worlds import gravity
 from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import Actions
 from bulletbridge.drop_in.closing import Closing
-from bulletbridge.drop_in.exact import BulletsOwnError, ExactGroup
+from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
 from bulletbridge.drop_in.group import Group, GroupMemory, named
 from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.registry import Ledger
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user
-from bulletbridge.numerics.records import Array
 
 LONGEST_PUMP = 0.1
 """Simulated time [s] that real-time simulation makes up for at once."""
@@ -63,9 +63,7 @@ class Session(Ledger):
         )  # what looks at Bullet's own steps, which are then made
         self._alone = False  # whether nothing moves but what is stepped exactly
         self._counted = -1  # bodies in the world when that was looked at
-        self._contact_forces: (
-            Mapping[ContactPlace, Array] | None
-        ) = {}  # of our step, once asked for
+        self._tells_contacts = False  # whether contacts of our last step are the newest
         self._overlay: Overlay | None = None
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
@@ -91,25 +89,20 @@ class Session(Ledger):
             return {}
         return group.motor_forces(body)
 
-    def contact_forces(self) -> Mapping[ContactPlace, Array]:
-        """Forces (3,) at contacts of our last step [N], on body A in Bullet's own order of the two.
+    def contact_points(self) -> list[ContactTold] | None:
+        """Contacts of our last step; None where those of Bullet's own detection are newer."""
+        if not self._tells_contacts:
+            return None
+        return [
+            told
+            for group in self.groups.values()
+            if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies)
+            for told in group.contact_points()
+        ]
 
-        Where Bullet makes a step beside ours there are none: contacts are those of that.
-        """
-        if self._contact_forces is None:
-            found: dict[ContactPlace, Array] = {}
-            for group in self.groups.values():
-                if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies):
-                    found |= group.contact_forces()
-            self._contact_forces = {}
-            for point in pybullet.getContactPoints(physicsClientId=self.client) if found else ():
-                a, b, link_a, link_b, at_a, at_b = point[1:7]
-                here, swapped = ((a, b, link_a, link_b), at_a), ((b, a, link_b, link_a), at_b)
-                if here in found:
-                    self._contact_forces[here] = found[here]
-                elif swapped in found:
-                    self._contact_forces[here] = -found[swapped]
-        return self._contact_forces
+    def note_detection(self) -> None:
+        """Note that Bullet has detected collisions."""
+        self._tells_contacts = False
 
     def _changed(self, loop: Loop, moved: bool) -> None:
         group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
@@ -191,6 +184,11 @@ class Session(Ledger):
         if body in self.modelled and {"mass", "localInertiaDiagonal"} & set(given):
             self.outdated.add(body)
 
+    def forget_filters(self) -> None:
+        """Note that other links may collide than did."""
+        for group in self.groups.values():
+            group.forget_filters()
+
     def set_erp(self, erp: float) -> None:
         """Take over how fast constraints with force limits are closed again."""
         self.actions.erp = erp
@@ -247,9 +245,9 @@ class Session(Ledger):
         """
         while not self._prepare():
             pass
-        answer, self._contact_forces = None, None
+        answer, self._tells_contacts = None, self in EXACT
         if not (EXACT and self._steps_alone()):
-            self._contact_forces = {}
+            self._tells_contacts = False
             if self.actions.withheld:
                 self.actions.tell()
             answer = pybullet.stepSimulation(physicsClientId=self.client)

@@ -33,10 +33,15 @@ from bulletbridge.inequalities.motor_limit_rows import (
     put_motor_rows,
 )
 from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
+from bulletbridge.inequalities.warm_start import ContactImpulse
 from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
-from bulletbridge.numerics.complementarity_rows import ComplementarityProblem, put_within
+from bulletbridge.numerics.complementarity_rows import (
+    ComplementarityProblem,
+    put_within,
+    velocities,
+)
 from bulletbridge.numerics.projection import (
     Row,
     add_row,
@@ -47,8 +52,8 @@ from bulletbridge.numerics.projection import (
     whiten_rows,
 )
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.sharing import Sharing, agree, comply, push_softly, weigh
-from bulletbridge.numerics.solution_selection import Selection, select_solution
+from bulletbridge.numerics.sharing import JUST_AS_WELL, Sharing, agree, comply, push_softly, weigh
+from bulletbridge.numerics.solution_selection import AT_REST, Selection, select_solution
 from bulletbridge.numerics.spatial import add, apply, mat, put, sub, transpose, vec
 
 DEAD = 1e-18
@@ -104,6 +109,7 @@ class InequalityProblem(NamedTuple):
     force_limited: ForceLimitedRows
     contact_points: Records[ContactPoint]
     contact_rows: Records[ContactRows]  # of each of them
+    kept: Records[ContactImpulse]  # what those of the last step exerted
     C: Array  # (rows, nv)
     raw: Array  # (rows, nv) the same before they are whitened
     delta_v: Array  # (nv,) velocity that the impulses gave
@@ -253,11 +259,55 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         left = max(left, math.fabs(h.sharing.gave[i]))
         most = max(most, math.fabs(p.b[i]))
     h.complied[0] = 1.0 if outcome.residual < math.inf and left > UNYIELDING * most else 0.0
+    if h.complied[0] > 0.0 and are_blocked(h, rows.motors):
+        pushed = push_with_all(h, rows, tolerance)
+        outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
+        if pushed.residual <= JUST_AS_WELL * tolerance:
+            h.complied[0] = 0.0
+            outcome = Outcome(pushed.residual, outcome.sweeps, outcome.newton)
     if outcome.residual == math.inf:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
         outcome = select_solution(p, h.rest, n, tolerance)
     return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
+
+
+@helper
+def is_blocked(h: InequalityProblem, i: int) -> bool:
+    """Whether a motor that could do more gave way by more than what rests may move."""
+    p, bound = h.problem, h.problem.bounds[i]
+    return math.fabs(h.sharing.gave[i]) > AT_REST and bound.lower < p.x[i] < bound.upper
+
+
+@helper
+def are_blocked(h: InequalityProblem, motors: int) -> bool:
+    """Whether any motor is."""
+    for i in range(motors):
+        if is_blocked(h, i):
+            return True
+    return False
+
+
+@outlined
+def push_with_all(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+    """Try the rigid problem once more, where motors that are blocked push with all they have.
+
+    What stands between a gripper's fingers does not contradict them by round-off: they do not get
+    where they are to be, and a motor then pushes as hard as it can. If that is no solution, x stays
+    what it was.
+    """
+    p, n = h.problem, rows.all
+    for i in range(n):
+        h.rest.found[i], h.sharing.start[i], p.centre[i] = p.x[i], p.centre[i], 0.0
+    for i in range(rows.motors):
+        if is_blocked(h, i):
+            p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
+    outcome = solve_complementarity(p, n, tolerance, 0)
+    if not outcome.residual <= JUST_AS_WELL * tolerance:
+        for i in range(n):
+            p.x[i], p.centre[i] = h.rest.found[i], h.sharing.start[i]
+        velocities(p, p.x, p.w, n)
+    return outcome
 
 
 @outlined

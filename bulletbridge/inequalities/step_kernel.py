@@ -72,6 +72,11 @@ from bulletbridge.inequalities.row_impulses import (
 )
 from bulletbridge.inequalities.state_filter import filter_state
 from bulletbridge.inequalities.sticking import StickingPoints
+from bulletbridge.inequalities.warm_start import (
+    ContactImpulse,
+    keep_impulses,
+    recall_impulses,
+)
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import (
     Axis,
@@ -98,12 +103,12 @@ SUPPLIED = 2
 """Row of the multipliers with the impulses of rows over the whole step."""
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
-    COMPLIED, REPORT,
-) = range(13)  # fmt: skip
+    COMPLIED, KEPT, REPORT,
+) = range(14)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
-that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way; a
-budget that is not a number begins with the end of the step."""
+that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
+contacts whose impulses are kept; a budget that is not a number begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
@@ -155,6 +160,7 @@ def run_inequalities(
     force_limited_terms: Records[Term],
     force_limited_rows: Records[Row],
     contact_rows: Records[ContactRows],
+    kept: Records[ContactImpulse],
     local: Records[ContactPoint],
     C: Array,
     D: Array,
@@ -219,6 +225,7 @@ def run_inequalities(
         force_limited,
         contact_points,
         contact_rows,
+        kept,
         C[0],
         C[1],
         delta_v,
@@ -388,8 +395,11 @@ def inequality_impulses(
     n = rows.all
     report[ROWS], report[WITH_FRICTION] = n, rows.with_friction
     report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = report[WORK] = report[APART] = 0.0
+    x = h.problem.x
     if n == 0:
+        report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
         return 0
+    recall_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept, int(report[KEPT]))
     scale = 0.0  # of velocities, and of what they are sums of, which may all but cancel
     for i in range(n):
         total = 0.0
@@ -400,4 +410,5 @@ def inequality_impulses(
     outcome = solve_inequalities(a, f, h, q, rows, enough, v)
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
+    report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
     return list_sticking(h, sticking_points)

@@ -18,6 +18,7 @@ from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import (
     BUDGET,
     IMPULSES,
+    KEPT,
     LARGEST,
     LEFT,
     MOVING,
@@ -37,6 +38,7 @@ from bulletbridge.inequalities.step_kernel import (
     X,
     run_inequalities,
 )
+from bulletbridge.inequalities.warm_start import CONTACT_IMPULSE
 from bulletbridge.mechanism.records import (
     CONTACT_POINT,
     STICKING_POINT,
@@ -73,7 +75,7 @@ MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
-Finder = Callable[[Array, Array], np.ndarray]
+Finder = Callable[[Array, Array, float], np.ndarray]
 
 
 class InequalityStepper:
@@ -127,6 +129,7 @@ class InequalityStepper:
         self.positions = np.zeros(len(axis_rows.loops), ROW)  # .g, from which turns are counted on
         self.force_limited_rows = np.zeros(inequalities.force_limited.nc, ROW)
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
+        self.contact_impulses = np.zeros(0, CONTACT_IMPULSE)
         self._allocate(4)
         self.forget()
 
@@ -227,7 +230,8 @@ class InequalityStepper:
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             self._end[:] = np.nan
-            self.impulses[X] = 0.0
+            self.impulses[X], self.report[KEPT] = 0.0, 0.0
+            self.joint_limits["impulse"] = 0.0
             raise error
         if before is not None and failure == DONE and not self._holds(dt):
             solver.state[:], self.report[[BUDGET, LARGEST]] = before
@@ -258,6 +262,8 @@ class InequalityStepper:
             "D",
             "bound_records",
             "contact_rows",
+            "contact_impulses",
+            "joint_limits",
             "positions",
             "force_limited_rows",
             "report",
@@ -297,7 +303,7 @@ class InequalityStepper:
         Impacts may leave velocities at which a mechanism turns far within a step.
 
         Args:
-            find: Contact points (n,) at a configuration and velocity; None for none.
+            find: Contact points (n,) at a configuration and velocity, for a step; None for none.
             halvings: How often the step may be halved.
 
         Returns:
@@ -305,9 +311,10 @@ class InequalityStepper:
         """
         solver = self.solver
         first = self.report[ROWS] == 0.0
-        contact_points = NO_CONTACTS if find is None else find(self.predict(), solver.v)
+        dt = float(solver.control[0]["dt"])
+        contact_points = NO_CONTACTS if find is None else find(self.predict(), solver.v, dt)
         if find is not None and first and self._find_what_motors_exert():
-            other = find(self.predict(), solver.v)
+            other = find(self.predict(), solver.v, dt)
             if len(other) > len(contact_points):
                 contact_points = other
             else:
@@ -391,6 +398,10 @@ class InequalityStepper:
         before = self.impulses
         self._still = axis_rows.targets(np.zeros(1))[0], force_limited.targets(np.zeros(1))[0]
         self.contact_rows = np.zeros(contacts, CONTACT_ROWS)
+        kept = self.contact_impulses
+        self.contact_impulses = np.zeros(contacts, CONTACT_IMPULSE)
+        shared = min(contacts, len(kept))
+        self.contact_impulses[:shared] = kept[:shared]
         self.C = np.zeros((2, rows, nv))
         self.D, self.bound_records = np.zeros((2, rows, rows)), np.zeros(rows, ROW_BOUNDS)
         self.impulses = np.zeros((IMPULSES, max(rows, nv)))
@@ -420,6 +431,7 @@ class InequalityStepper:
             force_limited.terms,
             self.force_limited_rows,
             self.contact_rows,
+            self.contact_impulses,
             np.zeros(contacts, CONTACT_POINT),
             self.C,
             self.D,

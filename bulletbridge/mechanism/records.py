@@ -145,6 +145,8 @@ class ContactPoint:
     restitution: Real
     friction_across: Real  # coefficient at right angles to the direction
     direction: Vec3  # that ``friction`` belongs to, zero for any
+    pair: Int  # of links in contact, and what of them touches: the same from step to step
+    feature: Int
 
 
 class StickingPoint:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bulletbridge.collision.shapes import records_of
 from bulletbridge.compilation.announce import at_hand, plan
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder
 from bulletbridge.compilation.jit import settings
@@ -31,8 +32,11 @@ from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.build import empty_mechanism, with_joint
+from bulletbridge.mechanism.contact_detection import find_contacts
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.projection import Caps
 from bulletbridge.system.rollout_workers import cores
 
@@ -60,6 +64,12 @@ def compile_bounded() -> None:
         joint_limits_of(solver.mechanism, inequalities.loop_axes, False),
         inequalities,
     )
+
+
+def compile_detection() -> None:
+    """Compile collision detection."""
+    mechanism = with_joint(empty_mechanism(), "hinge", "revolute", "link")
+    Detector(mechanism, np.zeros(0, SURFACE_LINK), records_of([], []))
 
 
 def compile_filter() -> None:
@@ -91,6 +101,7 @@ RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
 } | {
     run_inequalities.__name__: (run_inequalities, compile_bounded),
     run_filter.__name__: (run_filter, compile_filter),
+    find_contacts.__name__: (find_contacts, compile_detection),
     bias.__name__: (bias, compile_terms),
 }
 """Kernels by name, and what compiles each."""

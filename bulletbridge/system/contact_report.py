@@ -30,6 +30,7 @@ class Contact:
         point: (3,) on b [m], world axes, at the configuration that was predicted.
         normal: (3,) unit vector from a to b.
         gap: Distance of b from a at the end of the step, to first order in the step [m].
+        predicted_gap: The same at the configuration that was predicted [m].
         force: (3,) on b [N], world axes, the mean over the step.
         moment: (3,) on b, of rolling and spinning resistance [N m].
         state: What it does: ``open`` without force, ``sticking``, ``sliding``, or ``held``: its
@@ -41,6 +42,7 @@ class Contact:
     point: Array
     normal: Array
     gap: float
+    predicted_gap: float
     force: Array
     moment: Array
     state: Literal["open", "sticking", "sliding", "held"]
@@ -103,6 +105,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
                 point["position"].copy(),
                 normal,
                 float(point["gap"] + dt * gained),
+                float(point["gap"]),
                 force,
                 moment,
                 state,

@@ -72,8 +72,11 @@ class World(Protocol):
         """Show a state."""
         ...
 
-    def contact_points(self, q: Array, v: Array) -> np.ndarray:
-        """Contact points (n,) at a state, which may be shown, of dtype ``CONTACT_POINT``."""
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """Contact points (n,) at a state, which may be shown, for a step dt [s].
+
+        They are of dtype ``CONTACT_POINT``.
+        """
         ...
 
     def save(self) -> bytes:

@@ -26,6 +26,8 @@ from bulletbridge.inequalities.constraints import Complementarity, with_watched_
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
+from bulletbridge.inequalities.stepper import NO_CONTACTS
+from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers
@@ -232,7 +234,8 @@ class System:
         stepped = stepping_kernel(int(control["integrator"]))
         if self._inequalities.act:
             stepped = run_inequalities
-        compile_ahead(bias, run, stepped)  # setting up takes the small ones first
+        found = (find_contacts,) if contacts else ()
+        compile_ahead(bias, run, stepped, *found)  # setting up takes the small ones first
         if world is not None:
             full.q[:], full.v[:] = world.state()
 
@@ -775,6 +778,12 @@ class System:
         """
         step = self._inequalities.last
         return () if step is None else contacts_of(step, self.mechanism)
+
+    @property
+    def contact_points(self) -> np.ndarray:
+        """Records (n,) of what ``contacts`` tells, as they were found, of ``CONTACT_POINT``."""
+        step = self._inequalities.last
+        return NO_CONTACTS if step is None else step.contact_points
 
     @property
     def joint_loads(self) -> dict[str, JointLoad]:

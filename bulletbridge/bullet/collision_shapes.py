@@ -1,0 +1,248 @@
+"""Collision shapes of links as Bullet has them, read once."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pybullet
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.collision.records import PLANE
+from bulletbridge.collision.shapes import (
+    ShapeSpec,
+    box,
+    capsule,
+    cylinder,
+    hull,
+    plane,
+    sphere,
+    unknown,
+)
+from bulletbridge.errors import ModelError
+from bulletbridge.numerics.records import Array
+
+TOLD = 0.02
+"""Bullet's gContactBreakingThreshold: contacts up to this share of a link's size apart are told at
+most. Its size is how far its bounding sphere reaches from its centre of mass."""
+EXTREME, ROUGH = 1e-4, 1e-3
+"""Shares of its size that a corner of a convex hull may be inside of it, and that Bullet's may be
+away from that of the file: it makes hulls of integers."""
+ROUND_CORNERS = 64
+"""Corners of the hull that Bullet makes of a cylinder in a URDF."""
+LARGEST_FILE = 50_000_000
+"""Of meshes [bytes]."""
+BOUNDLESS = 1e29
+"""Half extents of what may be anywhere [m]."""
+
+
+class LinkShapes(NamedTuple):
+    """Shapes of one link.
+
+    Attributes:
+        shapes: In the link's inertial frame.
+        margin: How far apart its contacts are told [m].
+        rounding: Bullet's collision margin, by which hulls are rounded [m].
+    """
+
+    shapes: tuple[ShapeSpec, ...]
+    margin: float
+    rounding: float
+
+
+def read_shapes(body: int, link: int, client: int) -> LinkShapes:
+    """Shapes of a link in its inertial frame; what cannot be read is a box around it.
+
+    Bullet tells neither the parts of several meshes on one link nor concave meshes.
+    """
+    R, p = inertial_pose(body, link, client)
+    lower, upper = map(np.array, pybullet.getAABB(body, link, client))
+    margin = float(pybullet.getDynamicsInfo(body, link, client)[11])
+    told = pybullet.getCollisionShapeData(body, link, client)
+    if not told and np.all(upper - lower <= 4.0 * max(margin, 0.0) + 1e-9):  # nothing
+        return LinkShapes((), 0.0, margin)
+    known = _known(told, body, link, margin, client)
+    if known is None or not _fits(known, R, p, lower, upper):
+        return LinkShapes((_around(R, p, lower, upper),), 0.0, margin)
+    return LinkShapes(known, TOLD * _reach(known), margin)
+
+
+def boundless() -> LinkShapes:
+    """Something that may be anywhere: a body that is not rigid."""
+    return LinkShapes((unknown((BOUNDLESS, BOUNDLESS, BOUNDLESS)),), 0.0, 0.0)
+
+
+def inertial_pose(body: int, link: int, client: int) -> tuple[Array, Array]:
+    """Axes (3, 3) and origin (3,) of a link's inertial frame in the world."""
+    if link < 0:
+        position, quat = pybullet.getBasePositionAndOrientation(body, client)
+    else:
+        position, quat = pybullet.getLinkState(
+            body, link, computeForwardKinematics=1, physicsClientId=client
+        )[:2]
+    return Rotation.from_quat(quat).as_matrix(), np.array(position)
+
+
+def _known(
+    told: tuple[tuple[Any, ...], ...], body: int, link: int, margin: float, client: int
+) -> tuple[ShapeSpec, ...] | None:
+    """Shapes of ``getCollisionShapeData``; None if one of them is something else."""
+    found: list[ShapeSpec] = []
+    meshes = tuple(shape for shape in told if shape[2] == pybullet.GEOM_MESH)
+    for shape in told:
+        kind, size, position, quat = shape[2], shape[3], shape[5], shape[6]
+        R, p = Rotation.from_quat(quat).as_matrix(), np.array(position)
+        if kind == pybullet.GEOM_SPHERE:
+            spec = sphere(size[0])
+        elif kind == pybullet.GEOM_BOX:
+            spec = box(size[0] / 2, size[1] / 2, size[2] / 2)
+        elif kind == pybullet.GEOM_CAPSULE:
+            spec = capsule(size[1], size[0] / 2)
+        elif kind == pybullet.GEOM_CYLINDER:
+            spec = cylinder(size[1], size[0] / 2)
+        elif kind == pybullet.GEOM_PLANE:
+            R, spec = _with_z(np.array(size)), plane()
+        else:
+            continue
+        found.append(spec.at(R, p))
+    if meshes:
+        hulls = _hulls(meshes, body, link, max(margin, 0.0), client)
+        if hulls is None:
+            return None
+        found += hulls
+    known = len(found) >= len(told) > 0
+    return tuple(found) if known else None
+
+
+def _hulls(
+    told: tuple[tuple[Any, ...], ...], body: int, link: int, margin: float, client: int
+) -> list[ShapeSpec] | None:
+    """Convex hulls of a link's meshes; None if Bullet does not tell enough of them.
+
+    It tells the corners of all of them in one list, in the link's inertial frame, and those of
+    concave meshes not at all.
+    """
+    number, corners = pybullet.getMeshData(body, link, physicsClientId=client)
+    if number <= 0 or len(corners) != number:
+        return None
+    points, count = np.array(corners), len(told)
+    try:
+        if count > 1 and number != count * ROUND_CORNERS:
+            return _parts(told, points, margin)
+        hulls = [hull(part, margin) for part in np.split(points, count)]
+        if all(map(_is_convex, hulls, np.split(points, count))):
+            return hulls
+        return _parts(told, points, margin)  # several hulls under one name
+    except ModelError:
+        return None
+
+
+def _is_convex(spec: ShapeSpec, points: Array) -> bool:
+    """Whether all points (n, 3) that a hull was made of are on its surface."""
+    assert spec.hull is not None
+    corners = spec.hull.corners
+    a, b, c = corners[np.vstack([side.triangles for side in spec.hull.facets]).T]
+    normals = np.cross(b - a, c - a)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    depth = (np.einsum("ni,ni->n", normals, a) - points @ normals.T).min(axis=1)
+    return bool(depth.max() <= EXTREME * np.ptp(points, axis=0).max())
+
+
+def _parts(
+    told: tuple[tuple[Any, ...], ...], points: Array, margin: float
+) -> list[ShapeSpec] | None:
+    """Hulls of the objects in OBJ files, of each of which Bullet makes one; None unless it has.
+
+    It must have the corners of all of them, and no others; they are Bullet's, which rounds them.
+    """
+    hulls: list[ShapeSpec] = []
+    for shape in told:
+        path = Path(shape[4].decode(errors="replace"))
+        if path.suffix.lower() != ".obj" or not path.is_file():
+            return None
+        if path.stat().st_size > LARGEST_FILE:
+            return None
+        R = Rotation.from_quat(shape[6]).as_matrix()
+        for part in read_objects(path.read_text(errors="replace")):
+            hulls.append(hull(shape[5] + (part * shape[3]) @ R.T, margin))
+    sides = [spec.hull for spec in hulls if spec.hull is not None]
+    if not sides:
+        return None
+    corners = np.vstack([each.corners for each in sides])
+    near = ROUGH * np.ptp(points, axis=0).max()
+    both = (points, corners), (corners, points)
+    if any(np.max(cKDTree(x).query(y)[0]) > near for x, y in both):
+        return None
+    if len(points) != len(corners):
+        return hulls
+    ends = np.cumsum([len(each.corners) for each in sides])[:-1]
+    return [hull(part, margin) for part in np.split(points, ends)]
+
+
+def read_objects(text: str) -> list[Array]:
+    """Corners (n, 3) of each object or group of an OBJ file that has faces."""
+    vertices: list[list[float]] = []
+    groups: list[dict[int, None]] = [{}]
+    try:
+        for line in text.splitlines():
+            words = line.split()
+            if len(words) > 3 and words[0] == "v":
+                vertices.append([float(word) for word in words[1:4]])
+            elif words and words[0] in ("o", "g") and groups[-1]:
+                groups.append({})
+            elif words and words[0] == "f":
+                for word in words[1:]:
+                    number = int(word.split("/")[0])
+                    groups[-1][number - 1 if number > 0 else len(vertices) + number] = None
+        found = np.array(vertices)
+        return [found[list(group)] for group in groups if group]
+    except (ValueError, IndexError):
+        return []
+
+
+def _with_z(normal: Array) -> Array:
+    """Axes (3, 3) whose z is a direction."""
+    return Rotation.align_vectors([normal], [[0.0, 0.0, 1.0]])[0].as_matrix()
+
+
+def _boxes(shapes: tuple[ShapeSpec, ...]) -> tuple[Array, Array]:
+    """Axis-aligned bounds (n, 3) of shapes in the frame they are in."""
+    lower, upper = np.zeros((len(shapes), 3)), np.zeros((len(shapes), 3))
+    for k, spec in enumerate(shapes):
+        if spec.hull is None:
+            half = np.abs(spec.R) @ spec.size
+            lower[k], upper[k] = spec.p - half, spec.p + half
+        else:
+            corners = spec.p + spec.hull.corners @ spec.R.T
+            lower[k], upper[k] = corners.min(axis=0), corners.max(axis=0)
+        lower[k] -= spec.radius
+        upper[k] += spec.radius
+    return lower, upper
+
+
+def _reach(shapes: tuple[ShapeSpec, ...]) -> float:
+    """How far a bounding sphere reaches from the frame's origin [m], as Bullet measures sizes."""
+    if any(spec.kind == PLANE for spec in shapes):
+        return math.inf
+    lower, upper = _boxes(shapes)
+    low, high = lower.min(axis=0), upper.max(axis=0)
+    return float(np.linalg.norm(low + high) / 2 + np.linalg.norm(high - low) / 2)
+
+
+def _fits(shapes: tuple[ShapeSpec, ...], R: Array, p: Array, lower: Array, upper: Array) -> bool:
+    """Whether shapes lie in Bullet's AABB of the link, as they do unless they were read wrongly."""
+    placed = tuple(spec.at(R, p) for spec in shapes)
+    low, high = _boxes(placed)
+    slack = 1e-4 * float(np.ptp([lower, upper], axis=0).max()) + 1e-6
+    return bool(
+        np.all(low.min(axis=0) >= lower - slack) and np.all(high.max(axis=0) <= upper + slack)
+    )
+
+
+def _around(R: Array, p: Array, lower: Array, upper: Array) -> ShapeSpec:
+    """A box about the frame's origin that holds the AABB, however the link turns."""
+    corners = np.array([lower, upper])
+    farthest = np.abs(corners - p).max(axis=0)
+    half = float(np.linalg.norm(farthest))
+    return unknown((half, half, half))

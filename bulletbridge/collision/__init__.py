@@ -1,0 +1,1 @@
+"""Collision detection: shapes on bodies, their distances, and the points at which they touch."""

@@ -1,0 +1,309 @@
+"""Shapes are made here, from sizes and from the corners of convex hulls."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.collision.records import (
+    BOX,
+    CAPSULE,
+    CORNERS,
+    CYLINDER,
+    EPA_FACES,
+    EPA_VERTICES,
+    FACET,
+    HULL,
+    MOST_CORNERS,
+    PLANE,
+    SHAPE,
+    SPHERE,
+    TOUCH,
+    UNKNOWN,
+    VERTEX,
+    Hulls,
+    Room,
+)
+from bulletbridge.errors import ModelError
+from bulletbridge.numerics.records import Array, Ints
+
+FLAT, BENT = 1e-9, 0.02
+"""Normals of triangles differ by less where they lie in one plane, or [rad] where they count as one
+side: corners of meshes are rounded, and a pad is to meet a face with all of it."""
+BOUNDLESS = 1e30
+"""Half extents of planes."""
+
+
+class Side(NamedTuple):
+    """A side of a convex hull, all but plane.
+
+    Attributes:
+        normal: (3,) outwards.
+        offset: How far along it the side is at most [m].
+        order: Numbers of the corners around it, in their order about the normal.
+        triangles: (n, 3) numbers of the corners of all its triangles.
+    """
+
+    normal: Array
+    offset: float
+    order: list[int]
+    triangles: Ints
+
+
+class Sides(NamedTuple):
+    """Sides and edges of a convex hull.
+
+    Attributes:
+        corners: (n, 3) its corners [m].
+        facets: Its sides.
+        neighbours: Of each corner, those that an edge joins to it.
+    """
+
+    corners: Array
+    facets: list[Side]
+    neighbours: list[list[int]]
+
+
+class ShapeSpec(NamedTuple):
+    """A shape before it is a record.
+
+    Attributes:
+        kind: As in ``records``.
+        size: (3,) half extents; of round ones radius of the core (twice), half length [m].
+        radius: Rounding [m].
+        R: (3, 3) axes in its body.
+        p: (3,) origin in its body [m].
+        hull: Sides of a convex hull.
+    """
+
+    kind: int
+    size: tuple[float, float, float]
+    radius: float
+    R: Array
+    p: Array
+    hull: Sides | None = None
+
+    def at(self, R: Array, p: Array) -> "ShapeSpec":
+        """The same on a body in which its frame has axes R (3, 3) and origin p (3,)."""
+        return self._replace(R=R @ self.R, p=np.asarray(p) + R @ self.p)
+
+    @property
+    def known(self) -> bool:
+        """Whether more is known of it than a box around it."""
+        return self.kind != UNKNOWN
+
+
+STRAIGHT, NOWHERE = np.eye(3), np.zeros(3)
+
+
+def plane() -> ShapeSpec:
+    """All that is below z = 0."""
+    return ShapeSpec(PLANE, (0.0, 0.0, 0.0), 0.0, STRAIGHT, NOWHERE)
+
+
+def sphere(radius: float) -> ShapeSpec:
+    """Sphere about the origin; radius [m]."""
+    return ShapeSpec(SPHERE, (0.0, 0.0, 0.0), radius, STRAIGHT, NOWHERE)
+
+
+def capsule(radius: float, half: float) -> ShapeSpec:
+    """Capsule along z; ``half`` the length of its cylinder [m]."""
+    return ShapeSpec(CAPSULE, (0.0, 0.0, half), radius, STRAIGHT, NOWHERE)
+
+
+def cylinder(radius: float, half: float) -> ShapeSpec:
+    """Cylinder along z; radius and half its length [m]."""
+    return ShapeSpec(CYLINDER, (radius, radius, half), 0.0, STRAIGHT, NOWHERE)
+
+
+def box(x: float, y: float, z: float) -> ShapeSpec:
+    """Box with these half extents [m]."""
+    return ShapeSpec(BOX, (x, y, z), 0.0, STRAIGHT, NOWHERE)
+
+
+def unknown(half: tuple[float, float, float]) -> ShapeSpec:
+    """Something of which no more is known than a box around it [m]."""
+    return ShapeSpec(UNKNOWN, half, 0.0, STRAIGHT, NOWHERE)
+
+
+def hull(points: Array, radius: float = 0.0) -> ShapeSpec:
+    """Convex hull of points (n, 3) [m], rounded by ``radius``.
+
+    Raises:
+        ModelError: They lie in a plane, or are no finite numbers.
+    """
+    return ShapeSpec(HULL, (0.0, 0.0, 0.0), radius, STRAIGHT, NOWHERE, sides_of(points))
+
+
+def sides_of(points: Array) -> Sides:
+    """Sides and edges of the convex hull of points (n, 3).
+
+    Raises:
+        ModelError: They lie in a plane, or are no finite numbers.
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    points = np.asarray(points, float)
+    if not np.isfinite(points).all():
+        raise ModelError("the corners of a convex hull are not all finite numbers")
+    try:
+        found = ConvexHull(points)
+    except (QhullError, ValueError):
+        raise ModelError(f"{len(points)} points that lie in a plane have no convex hull") from None
+    kept = np.sort(found.vertices)
+    corners = points[kept]
+    facets: list[Side] = []
+    triangles = np.searchsorted(kept, found.simplices)
+    a, b, c = (corners[triangles[:, k]] for k in range(3))
+    turned = np.einsum("ni,ni->n", np.cross(b - a, c - a), found.equations[:, :3]) < 0.0
+    triangles[turned] = triangles[turned][:, ::-1]
+    offsets = np.einsum("nki,ni->nk", corners[triangles], found.equations[:, :3]).max(axis=1)
+    normals = found.equations[:, :3]
+    areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
+    for group in _sides(normals, found.neighbors.astype(np.int64), areas):
+        normal = normals[group[0]]
+        if np.abs(normals[group] - normal).max() > FLAT:
+            normal = areas[group] @ normals[group]
+            normal = normal / np.linalg.norm(normal)
+        if len(group) == 1:
+            order = triangles[group[0]].tolist()
+        else:
+            order = outline(corners, normal, np.unique(triangles[group]))
+        facets.append(Side(normal, float(offsets[group].max()), order, triangles[group]))
+    near: list[set[int]] = [set() for _ in kept]
+    for i, j, k in triangles.tolist():
+        near[i] |= {j, k}
+        near[j] |= {i, k}
+        near[k] |= {i, j}
+    return Sides(corners, facets, [sorted(each) for each in near])
+
+
+def _sides(normals: Array, neighbours: Ints, areas: Array) -> list[Ints]:
+    """Numbers of the triangles of each side: the largest, and neighbours that lie as it does."""
+    side, groups = [-1] * len(normals), list[list[int]]()
+    near, around = neighbours.tolist(), normals.tolist()
+    for seed in np.argsort(-areas, kind="stable").tolist():
+        if side[seed] >= 0:
+            continue
+        side[seed], group = len(groups), [seed]
+        x, y, z = around[seed]
+        for triangle in group:
+            for other in near[triangle]:
+                u, v, w = around[other]
+                if side[other] < 0 and max(abs(u - x), abs(v - y), abs(w - z)) < BENT:
+                    side[other] = len(groups)
+                    group.append(other)
+        groups.append(group)
+    return [np.array(group, np.int64) for group in groups]
+
+
+def outline(corners: Array, normal: Array, members: Ints) -> list[int]:
+    """Those of some corners that are around them as seen along a normal, in their order about it.
+
+    Source: Andrew, Another efficient algorithm for convex hulls in two dimensions, 1979.
+    """
+    aside = np.eye(3)[np.argmin(np.abs(normal))]
+    x = np.cross(normal, aside)
+    x /= np.linalg.norm(x)
+    plane = np.column_stack([corners[members] @ x, corners[members] @ np.cross(normal, x)])
+    rows = plane[np.lexsort((plane[:, 1], plane[:, 0]))].tolist()
+    numbers = members[np.lexsort((plane[:, 1], plane[:, 0]))].tolist()
+    size = float(np.ptp(plane, axis=0).max())
+    chain: list[int] = []
+    for order in (range(len(rows)), range(len(rows) - 1, -1, -1)):
+        first = len(chain)
+        for k in order:
+            while len(chain) - first > 1:
+                (a, b), (c, d), (e, f) = rows[chain[-2]], rows[chain[-1]], rows[k]
+                if (c - a) * (f - b) - (d - b) * (e - a) > 1e-12 * size * size:
+                    break
+                chain.pop()
+            chain.append(k)
+        chain.pop()
+    return [numbers[k] for k in chain]
+
+
+class Shapes(NamedTuple):
+    """Records of shapes and the hulls they refer to."""
+
+    shapes: np.ndarray
+    hulls: Hulls
+
+
+class Owner(NamedTuple):
+    """What a shape is on, and how far from others it is told.
+
+    Attributes:
+        body: Of the mechanism, 0 for the world.
+        link: Number of its link.
+        margin: [m]
+    """
+
+    body: int
+    link: int
+    margin: float
+
+
+def records_of(specs: Sequence[ShapeSpec], owners: Sequence[Owner]) -> Shapes:
+    """Records of shapes; hulls that several of them share are there once."""
+    shapes = np.zeros(len(specs), SHAPE)
+    vertices: list[tuple[Array, int, int, int, int]] = []
+    facets: list[tuple[Array, float, int, int]] = []
+    integers: list[int] = []
+    places: dict[int, tuple[int, int]] = {}
+    for record, spec, owner in zip(shapes, specs, owners, strict=True):
+        record["kind"], record["size"], record["radius"] = spec.kind, spec.size, spec.radius
+        record["body"], record["link"], record["margin"] = owner
+        record["R"], record["p"] = spec.R, spec.p
+        record["half"] = BOUNDLESS if spec.kind == PLANE else spec.size
+        if spec.hull is None:
+            continue
+        if id(spec.hull) not in places:
+            places[id(spec.hull)] = len(vertices), len(facets)
+            _add_hull(spec.hull, vertices, facets, integers)
+        corners = spec.hull.corners
+        record["first_vertex"], record["first_facet"] = places[id(spec.hull)]
+        record["vertices"], record["facets"] = len(corners), len(spec.hull.facets)
+        lower, upper = corners.min(axis=0), corners.max(axis=0)
+        record["middle"], record["half"] = (lower + upper) / 2, (upper - lower) / 2
+    hulls = Hulls(
+        np.array(vertices, VERTEX) if vertices else np.zeros(0, VERTEX),
+        np.array(facets, FACET) if facets else np.zeros(0, FACET),
+        np.array(integers, np.int64),
+    )
+    return Shapes(shapes, hulls)
+
+
+def _add_hull(
+    sides: Sides,
+    vertices: list[tuple[Array, int, int, int, int]],
+    facets: list[tuple[Array, float, int, int]],
+    integers: list[int],
+) -> None:
+    touching: list[list[int]] = [[] for _ in sides.corners]
+    for k, (normal, offset, order, triangles) in enumerate(sides.facets):
+        count = min(len(order), MOST_CORNERS)
+        facets.append((normal, offset, len(integers), count))
+        integers += [order[k * len(order) // count] for k in range(count)]
+        for corner in np.unique(triangles).tolist():
+            touching[corner].append(k)
+    for corner, near, own in zip(sides.corners, sides.neighbours, touching, strict=True):
+        first = len(integers)
+        integers += near + own
+        vertices.append((corner, first, len(near), first + len(near), len(own)))
+
+
+def room() -> Room:
+    """Scratch for the narrow phase."""
+    integers: type[np.int64] = np.int64
+    features: Ints = np.zeros((4, CORNERS), integers)
+    return Room(
+        np.zeros((4, 6)),
+        np.zeros((4, CORNERS, 3)),
+        features,
+        np.zeros((EPA_VERTICES, 6)),
+        np.zeros((EPA_FACES, 4)),
+        np.zeros((EPA_FACES, 4), integers),
+        np.zeros((3 * EPA_FACES, 2), integers),
+        np.zeros(CORNERS, TOUCH),
+    )

@@ -1,0 +1,208 @@
+"""All contacts of a mechanism with itself and with what stands around it, at a configuration."""
+
+from bulletbridge.collision.broad_phase import place, sweep, told_up_to
+from bulletbridge.collision.narrow_phase import meet
+from bulletbridge.collision.records import (
+    COLLIDE,
+    NEVER,
+    UNDECIDED,
+    UNKNOWN,
+    Facet,
+    Hulls,
+    Placed,
+    Room,
+    Shape,
+    Touch,
+    Vertex,
+)
+from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
+from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
+from bulletbridge.mechanism.surfaces import SurfaceLink, put_surface
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import add_pair, put, scale_pair, vec
+
+CONTACTS, ASKED, PAIRS, STRANGER, COUNTS = range(5)
+"""Counts of a detection: contacts, pairs of links somebody must be asked about, pairs of shapes
+whose AABBs overlap, pair of links plus one of which one is a stranger."""
+CLEARLY = 1e-6
+"""Penetration [m] from which links are taken to have met, whoever is asked whether they collide."""
+
+
+@kernel
+def find_contacts(
+    bodies: Records[Body],
+    beams: Records[Beam],
+    stations: Records[Station],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    shapes: Records[Shape],
+    links: Records[SurfaceLink],
+    vertices: Records[Vertex],
+    facets: Records[Facet],
+    integers: Ints,
+    collide: Ints,
+    placed: Records[Placed],
+    order: Ints,
+    keys: Array,
+    simplex: Array,
+    polygons: Array,
+    features: Ints,
+    polytope: Array,
+    sides: Array,
+    corners: Ints,
+    edges: Ints,
+    found: Records[Touch],
+    pairs: Ints,
+    contacts: Records[ContactPoint],
+    asked: Ints,
+    counts: Ints,
+    q: Array,
+    v: Array,
+    dt: float,
+) -> int:
+    """Contacts at the configuration q (nq,); how many, or -1 if ``counts`` are to be looked at.
+
+    Args:
+        bodies: Of the mechanism.
+        beams: Of the mechanism,
+        stations: and theirs.
+        poses: (bodies,) scratch.
+        axes: (nv,) scratch.
+        shapes: (n,) of all links, in the order of these.
+        links: Those of the mechanism first.
+        vertices: Corners of hulls,
+        facets: their sides,
+        integers: and which of them belong together.
+        collide: (links, links) whether two links collide, the smaller first.
+        placed: (n,) scratch.
+        order: (n,) of the shapes, kept from call to call.
+        keys: (n,) scratch.
+        simplex: As in ``Room``,
+        polygons: as there,
+        features: as there,
+        polytope: as there,
+        sides: as there,
+        corners: as there,
+        edges: as there,
+        found: as there.
+        pairs: Scratch for pairs of shapes.
+        contacts: Receives the contacts.
+        asked: Receives pairs of links, as a * links + b, of which it is not known whether they
+            collide, or how, and which clearly do meet now. Until that is known links of one robot
+            are taken not to collide, others to do so.
+        counts: (COUNTS,) receives how many there are of each; more contacts or pairs than there
+            is room for are not written.
+        q: (nq,)
+        v: (nv,) rates, which say from how far shapes may meet in
+        dt: a step [s].
+    """
+    kinematics(bodies, beams, stations, q, poses, axes)
+    put_twists(bodies, axes, v, poses)
+    hulls = Hulls(vertices, facets, integers)
+    room = Room(simplex, polygons, features, polytope, sides, corners, edges, found)
+    place(shapes, poses, placed)
+    counts[CONTACTS] = counts[ASKED] = counts[STRANGER] = 0
+    counts[PAIRS] = sweep(shapes, placed, collide, order, keys, pairs, dt)
+    if counts[PAIRS] > len(pairs):
+        return -1
+    n = len(shapes)
+    for k in range(counts[PAIRS]):
+        pair = int(pairs[k])
+        i, j = pair // n, pair % n
+        limit = told_up_to(shapes[j], shapes[i], placed[j], placed[i], dt)
+        add_contacts(
+            shapes, links, i, j, placed, hulls, room, poses, collide, contacts, asked, counts, limit
+        )
+    simple = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[CONTACTS] <= len(contacts)
+    return counts[CONTACTS] if simple else -1
+
+
+@helper
+def put_twists(bodies: Records[Body], axes: Records[Axis], v: Array, poses: Records[Pose]) -> None:
+    """Write the twist of every body at rates v (nv,); that of the world stays."""
+    for i in range(1, len(bodies)):
+        parent = bodies[i].parent
+        twist = pose_twist(poses[parent])
+        j = bodies[i].axis
+        while j != bodies[parent].axis:
+            twist = add_pair(twist, scale_pair(v[j], axis_twist(axes[j])))
+            j = axes[j].below
+        put(poses[i].w, twist[0])
+        put(poses[i].v, twist[1])
+
+
+@kernel
+def finish_contacts(
+    contacts: Records[ContactPoint], links: Records[SurfaceLink], poses: Records[Pose]
+) -> int:
+    """Write how surfaces rub at contacts (n,) whose place, normal and pair of links are known."""
+    n = len(links)
+    for k in range(len(contacts)):
+        pair = contacts[k].pair
+        put_surface(contacts[k], links[pair // n], links[pair % n], poses)
+    return len(contacts)
+
+
+@outlined
+def add_contacts(
+    shapes: Records[Shape],
+    links: Records[SurfaceLink],
+    i: int,
+    j: int,
+    placed: Records[Placed],
+    hulls: Hulls,
+    room: Room,
+    poses: Records[Pose],
+    collide: Ints,
+    contacts: Records[ContactPoint],
+    asked: Ints,
+    counts: Ints,
+    limit: float,
+) -> None:
+    """Add the contacts of shapes i < j that are nearer than a limit [m]."""
+    b, a = shapes[i], shapes[j]
+    pair = a.link * len(links) + b.link
+    known = collide[b.link, a.link]
+    if known == NEVER:
+        return
+    if a.kind == UNKNOWN or b.kind == UNKNOWN:
+        ask(asked, counts, pair)
+        return
+    count = meet(a, b, placed[j], placed[i], hulls, room, limit)
+    if count == 0:
+        return
+    if known != COLLIDE:
+        for k in range(count):
+            if room.found[k].gap < -CLEARLY:
+                ask(asked, counts, pair)
+                break
+        if known == UNDECIDED and links[a.link].robot == links[b.link].robot:
+            return
+    if links[a.link].stranger + links[b.link].stranger > 0:
+        if known != UNDECIDED:
+            counts[STRANGER] = pair + 1
+        return
+    first = int(counts[CONTACTS])
+    counts[CONTACTS] += count
+    if counts[CONTACTS] > len(contacts):
+        return
+    for k in range(count):
+        touch, contact = room.found[k], contacts[first + k]
+        put(contact.position, vec(touch.position))
+        put(contact.normal, vec(touch.normal))
+        contact.gap = touch.gap
+        contact.pair = pair
+        contact.feature = (touch.feature * len(shapes) + i) * len(shapes) + j
+        put_surface(contact, links[a.link], links[b.link], poses)
+
+
+@outlined
+def ask(asked: Ints, counts: Ints, pair: int) -> None:
+    """Note a pair of links once, if there is room."""
+    for k in range(min(counts[ASKED], len(asked))):
+        if asked[k] == pair:
+            return
+    if counts[ASKED] < len(asked):
+        asked[counts[ASKED]] = pair
+    counts[ASKED] += 1

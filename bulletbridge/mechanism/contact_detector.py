@@ -1,0 +1,122 @@
+"""Collision detection of one mechanism, with the room that it takes."""
+
+import numpy as np
+
+from bulletbridge.collision.records import PLACED, UNDECIDED, Room
+from bulletbridge.collision.shapes import Shapes, room
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.mechanism.contact_detection import (
+    ASKED,
+    CONTACTS,
+    COUNTS,
+    PAIRS,
+    STRANGER,
+    find_contacts,
+    finish_contacts,
+)
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import CONTACT_POINT, POSE
+from bulletbridge.mechanism.surfaces import SURFACE_LINK
+from bulletbridge.numerics.records import Array, Ints
+
+
+class Detector:
+    """Finds all contacts at a configuration in one compiled call.
+
+    Args:
+        mechanism: Whose bodies move.
+        links: (n,) as contacts see them, those of the mechanism first; may be changed in place.
+        shapes: On these, in their order; the records may be changed in place.
+
+    Attributes:
+        collide: (n, n) whether two links collide, the smaller first; to be decided at first.
+        counts: (COUNTS,) of the last detection.
+        asked: Pairs of links, as the larger times n + the smaller, that it could not decide on.
+    """
+
+    def __init__(self, mechanism: Mechanism, links: np.ndarray, shapes: Shapes) -> None:
+        self.links, self.shapes = links, shapes.shapes
+        assert links.dtype == SURFACE_LINK
+        self._mechanism, self._hulls = mechanism, shapes.hulls
+        n = len(links)
+        self.collide: Ints = np.full((n, n), UNDECIDED, np.int64)
+        self.counts: Ints = np.zeros(COUNTS, np.int64)
+        self.asked: Ints = np.zeros(max(n * (n - 1) // 2, 1), np.int64)
+        order: Ints = np.arange(len(self.shapes), dtype=np.int64)
+        self._order, self._keys = order, np.zeros(len(self.shapes))
+        self._room: Room = room()
+        self._placed = np.zeros(len(self.shapes), PLACED)
+        self._poses = np.zeros(len(mechanism.bodies), POSE)
+        self._poses["R"][0] = np.eye(3)
+        self.bodies = mechanism.bodies.copy()
+        self._own = (
+            self.bodies,
+            mechanism.beams.copy(),
+            mechanism.stations.copy(),
+            self._poses,
+            mechanism.axes.copy(),
+        )
+        self._allocate(64, 256)
+
+    def _allocate(self, contacts: int, pairs: int) -> None:
+        """Make room for so many contacts and pairs of shapes."""
+        self._contacts = np.zeros(contacts, CONTACT_POINT)
+        self._pairs: Ints = np.zeros(pairs, np.int64)
+        fixed = (
+            *self._own,
+            self.shapes,
+            self.links,
+            *self._hulls,
+            self.collide,
+            self._placed,
+            self._order,
+            self._keys,
+            *self._room,
+            self._pairs,
+            self._contacts,
+            self.asked,
+            self.counts,
+        )
+        rest = np.zeros(self._mechanism.nq), np.zeros(self._mechanism.nv), 0.0
+        with announce_compilation(find_contacts):
+            self._find = StoredCall(find_contacts, fixed, rest).call
+
+    def find(self, q: Array, v: Array, dt: float) -> tuple[np.ndarray, bool]:
+        """Contacts (n,) of dtype ``CONTACT_POINT`` at a configuration, valid until the next.
+
+        Args:
+            q: (nq,)
+            v: (nv,) rates, which say from how far bodies may meet in
+            dt: a step [s].
+
+        Returns:
+            Contacts, and whether that is all: no pair of links is ``undecided``, none is of a
+            ``stranger``.
+        """
+        count = self._find((q, v, dt))
+        while count < 0:
+            pairs, contacts = int(self.counts[PAIRS]), int(self.counts[CONTACTS])
+            if pairs <= len(self._pairs) and contacts <= len(self._contacts):
+                return self._contacts[:contacts], False
+            self._allocate(max(len(self._contacts), 2 * contacts), max(len(self._pairs), 2 * pairs))
+            count = self._find((q, v, dt))
+        return self._contacts[:count], True
+
+    def complete(self, contacts: np.ndarray) -> None:
+        """Write bodies and surfaces of contacts of which place, normal, gap and pair are known.
+
+        At the configuration of the last detection.
+        """
+        finish_contacts(contacts, self.links, self._poses)
+
+    def undecided(self) -> list[tuple[int, int]]:
+        """Pairs of links, the larger number first, that the last detection could not decide on."""
+        n = len(self.links)
+        found = self.asked[: self.counts[ASKED]].tolist()
+        return [divmod(pair, n) for pair in found]
+
+    def stranger(self) -> tuple[int, int] | None:
+        """Two links in contact of which one may move and is no part of the mechanism."""
+        pair = int(self.counts[STRANGER]) - 1
+        return None if pair < 0 else divmod(pair, len(self.links))
