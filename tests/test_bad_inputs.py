@@ -7,7 +7,10 @@ from support.planar import planar_chain
 from support.small_models import four_bar
 
 import bulletbridge as bb
+from bulletbridge.engine.redundancy import whiten
 from bulletbridge.errors import AssemblyError, LoopFileError, ModelError, StepError, WorldError
+from bulletbridge.models.bundled import find
+from bulletbridge.models.loops_file import read_loops
 
 PIN = bb.LoopJoint(
     "pin", bb.JointModel.BALL, bb.Frame("coupler", (0, 0, -1.2)), bb.Frame("rocker", (0, 0, -0.9))
@@ -158,3 +161,32 @@ def test_a_joint_model_by_another_name_is_told_by_ours(said):
     loop = bb.LoopJoint("loop", said, bb.Frame("l0"), bb.Frame("world"))
     with pytest.raises(ModelError, match=r"'loop' has model .*; give bb.JointModel.REVOLUTE"):
         bb.System(system.mechanism, [loop])
+
+
+@pytest.mark.parametrize(
+    ("model", "right", "wrong", "told"),
+    [
+        ("four_bar", 'damping="0"', 'damping="inf"', "has damping inf"),
+        ("four_bar", 'friction="0"', 'friction="nan"', "friction nan"),
+    ],
+)
+def test_numbers_of_a_urdf_that_cannot_be_calculated_with_are_told(
+    tmp_path, model, right, wrong, told
+):
+    loops = find(model).read_text()
+    urdf = read_loops(find(model)).bodies[0].urdf
+    before, found, after = urdf.read_text().rpartition(right)
+    assert found
+    (tmp_path / urdf.name).write_text(before + wrong + after)
+    (tmp_path / "wrong.loops.yaml").write_text(loops)
+    (tmp_path / "meshes").symlink_to(urdf.parent / "meshes")
+    with pytest.raises(ModelError, match=told):
+        bb.load(tmp_path / "wrong.loops.yaml", "new")
+
+
+def test_inertias_that_no_number_tells_apart_are_refused():
+    """The second rate's own inertia, 1, is lost beside what it shares with the first."""
+    far = 1e12
+    M = np.array([[far**2 + 2, far**2 + 1], [far**2 + 1, far**2]])
+    with pytest.raises(ModelError, match=r"span 1e\+24 to 1e\+24; correct the mass"):
+        whiten(M, np.eye(2))

@@ -4,6 +4,7 @@ Bullet describes a joint between the *inertial* frames of two links. A link's ow
 the pose of the inertial frame in it, so that everything here is in URDF link frames.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -187,6 +188,11 @@ class Forest:
             joint.lower,
             joint.upper,
         )
+        if not math.isfinite(joint.damping + joint.friction):
+            raise ModelError(
+                f"joint '{prefix + joint.name}' has damping {joint.damping} and friction"
+                f" {joint.friction}; correct <dynamics> in its file, both finite"
+            )
         if self.joint_damping:
             self.damping[node] = joint.damping
         if self.joint_friction and joint.kind != SPHERICAL:

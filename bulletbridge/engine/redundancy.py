@@ -25,7 +25,7 @@ from bulletbridge.engine.records import NOT_CLOSED
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import StepError
+from bulletbridge.errors import ModelError, StepError
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.projection import Caps
@@ -510,8 +510,20 @@ def structural_rank(jacobians: Array, threshold: float) -> int:
 
 
 def whiten(M: Array, J: Array) -> Array:
-    """Rows of J in coordinates in which the mass matrix is the identity."""
-    return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
+    """Rows of J in coordinates in which the mass matrix is the identity.
+
+    Raises:
+        ModelError: Round-off of what is large in M exceeds what is small.
+    """
+    try:
+        return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
+    except np.linalg.LinAlgError:
+        own = np.diag(M)
+        raise ModelError(
+            "the mass matrix is not positive definite within round-off: inertias of the rates span"
+            f" {np.abs(own).min():.1g} to {np.abs(own).max():.1g}; correct the mass, the inertia or"
+            " the length in the robot's file that is far from all others"
+        ) from None
 
 
 def number_of_poses(nv: int, nc: int) -> int:

@@ -86,6 +86,8 @@ class BoundedMemory(NamedTuple):
 
 
 ROWS_OF_CONTACT = 6
+MOST_STEPS = 2000
+"""Steps in one call: between two of them Python may be interrupted."""
 MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
 
@@ -372,7 +374,7 @@ class InequalityStepper:
         """One step, with what it touches; the failure that stopped it, or DONE."""
         if surroundings is None:
             return self.step()
-        if self.report[ROWS] == 0.0 and self._has_motors:
+        if self._starts_with_motors:
             return self.step(self._first_contacts(surroundings))
         return self.take_steps(surroundings, 1, NO_TRACE)[0]
 
@@ -408,13 +410,49 @@ class InequalityStepper:
                 return self._end_of(begun, failure, contacts), done
             if done > 0:
                 self._end_of(begun, DONE, contacts)
-                return DONE, done
         assert surroundings is not None
         points = surroundings.contact_points(predicted, self.solver.v, begun.dt)
         failure = self.step(points)
         if failure == DONE:
-            keep_state(trace, self.solver.state, self.solver.control[0], 1)
-        return failure, int(failure == DONE)
+            done += 1
+            keep_state(trace, self.solver.state, self.solver.control[0], done)
+        return failure, done
+
+    def roll(self, surroundings: Surroundings | None, steps: int, every: int, table: Array) -> int:
+        """Advance by steps, as many as possible in one call, and keep one state in ``every``.
+
+        What drives them stays.
+
+        Args:
+            surroundings: What they may touch; None for nothing.
+            steps: How many.
+            every: Of them one is kept,
+            table: (steps // every, nq + nv + 4) as a line here.
+
+        Returns:
+            The failure that stopped it, with the state before that step, or DONE.
+        """
+        done, solver = 0, self.solver
+        while done < steps:
+            trace = Trace(table, every, done)
+            if surroundings is not None and self._starts_with_motors:
+                failure, n = self._take(surroundings), 0
+            else:
+                failure, n = self.take_steps(surroundings, min(steps - done, MOST_STEPS), trace)
+                done += n
+            if failure in TOO_LONG:
+                failure, n = self._take_parts(surroundings, failure, MOST_HALVINGS), 0
+            if failure == DONE and n == 0:
+                done += 1
+                keep_state(trace._replace(before=done), solver.state, solver.control[0], 0)
+            if failure != DONE:
+                return failure
+        return DONE
+
+    @property
+    def _starts_with_motors(self) -> bool:
+        """Whether it is not known yet what motors exert."""
+        return self.report[ROWS] == 0.0 and self._has_motors
 
     @property
     def _has_motors(self) -> bool:
@@ -447,12 +485,20 @@ class InequalityStepper:
         Returns:
             The failure that stopped it, with the state before it, or DONE.
         """
-        solver, failure = self.solver, self._take(surroundings)
+        failure = self._take(surroundings)
         if failure not in TOO_LONG or halvings == 0:
             return failure
+        return self._take_parts(surroundings, failure, halvings)
+
+    def _take_parts(self, surroundings: Surroundings | None, whole: int, halvings: int) -> int:
+        """The step that was found too long in two halves, and in halves of these.
+
+        Arguments are those of ``advance``; ``whole`` is how the step failed.
+        """
+        solver, failure = self.solver, whole
         control, motor_rows = solver.control[0], self.motor_rows
         before, gains = solver.state.copy(), motor_rows["position_gain"].copy()
-        whole, told = failure, [control[name] for name in TOLD]
+        told = [control[name] for name in TOLD]
         control["dt"] *= 0.5
         control["recovery"] *= 0.5  # they are shares per step
         motor_rows["position_gain"] *= 0.5
