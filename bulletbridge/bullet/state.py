@@ -13,7 +13,7 @@ import numpy as np
 import pybullet
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.contact_finder import ContactFinder, ContactPlace, OwnBody
+from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
@@ -341,6 +341,14 @@ class BulletBodies:
             WorldError: A body is gone, or another body that may move takes part.
         """
         return self._contacts.find(q, v, dt)
+
+    def fork(self) -> ContactFork:
+        """What finds contacts of other states for another thread, while the world stays as it is.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        return self._contacts.fork()
 
     def contact_places(self, contacts: np.ndarray) -> list[ContactPlace]:
         """Where contact points (n,) are that were found, by Bullet's numbers."""

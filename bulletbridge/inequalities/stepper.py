@@ -243,13 +243,14 @@ class InequalityStepper:
             contacts,
         )
 
-    def _given(self) -> Given:
-        """What drives a step from now on."""
+    def _given(self, steps: int = 1) -> Given:
+        """What drives steps from now on."""
         solver, dt = self.solver, float(self.solver.control[0]["dt"])
         targets = solver.still
         if solver.encoded.motions:
             targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
-        return Given(targets, *self._now(), self._address)
+        given = Given(targets, *self._now(), self._address)
+        return given if steps == 1 else given._replace(tau=solver.forces(steps))
 
     def _calls(self, detector: Detector | None) -> Calls:
         """Compiled calls with this detector, or without any; made anew when they need more room."""
@@ -398,7 +399,7 @@ class InequalityStepper:
             self.predict()
             done = 0
         else:
-            calls, begun, given = self._calls(detector), self._begin(), self._given()
+            calls, begun, given = self._calls(detector), self._begin(), self._given(steps)
             if detector is None:
                 failure, contacts = calls.step((given, trace, steps)), NO_CONTACTS
             else:

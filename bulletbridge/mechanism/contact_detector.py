@@ -39,7 +39,7 @@ class Detector:
     """
 
     def __init__(self, mechanism: Mechanism, links: np.ndarray, shapes: Shapes) -> None:
-        self.links, self.shapes = links, shapes.shapes
+        self.links, self.shapes, self._shapes = links, shapes.shapes, shapes
         assert links.dtype == SURFACE_LINK
         self._mechanism, self._hulls = mechanism, shapes.hulls
         n = len(links)
@@ -107,6 +107,12 @@ class Detector:
             self._allocate(max(len(self.contacts), 2 * contacts), max(len(self._pairs), 2 * pairs))
             count = self.call.call((q, v, dt))
         return self.contacts[:count], True
+
+    def copy(self) -> "Detector":
+        """Another one of the same shapes, links and decisions, for another thread."""
+        other = Detector(self._mechanism, self.links.copy(), self._shapes)
+        other.bodies[:], other.collide[:] = self.bodies, self.collide
+        return other
 
     def complete(self, contacts: np.ndarray) -> None:
         """Write bodies and surfaces of contacts of which place, normal, gap and pair are known.

@@ -92,6 +92,11 @@ class InequalitySteps:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers
 
+    @property
+    def finds_contacts(self) -> bool:
+        """Whether contacts act."""
+        return self._contacts
+
     def take_contacts(self) -> None:
         """Have contacts act, of which a copy finds none before it is given a world."""
         self._contacts = self._always = True

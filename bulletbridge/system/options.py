@@ -62,6 +62,22 @@ Limits = bool | Literal["always"]
 ImpulseSolver = Literal["compiled", "clarabel"]
 
 
+class Fork(Protocol):
+    """Contacts of states of the same bodies in one thread of several."""
+
+    def begin(self) -> None:
+        """Begin another world."""
+        ...
+
+    def detector(self) -> Detector | None:
+        """As of ``World``."""
+        ...
+
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """As of ``World``."""
+        ...
+
+
 class World(Protocol):
     """Where states are shown: the bodies of a Bullet world."""
 
@@ -73,7 +89,7 @@ class World(Protocol):
         """Show a state."""
         ...
 
-    def detector(self) -> Detector:
+    def detector(self) -> Detector | None:
         """Finds contacts where everything is now, but for those that the world is asked about."""
         ...
 
@@ -82,6 +98,10 @@ class World(Protocol):
 
         They are of dtype ``CONTACT_POINT``.
         """
+        ...
+
+    def fork(self) -> Fork:
+        """What finds contacts of other states for another thread."""
         ...
 
     def save(self) -> bytes:
