@@ -25,7 +25,7 @@ from bulletbridge.formulations.classics.slider_crank import (
     SliderCrank,
     place,
 )
-from bulletbridge.formulations.integrators import State, Stepper, rk4
+from bulletbridge.formulations.integrators import Scheme, State, rk4
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.formulations.stabilise import Stabilisation
 from bulletbridge.numerics.records import Array
@@ -92,7 +92,7 @@ def drive(name: str, component: Component, h: float, duration: float, across: bo
     if name == "charts":
         motion = ChartMotion(FREE, state.q, state.v)
     else:
-        step = Stepper(FREE, FORMULATIONS[name](FREE), rk4, Stabilisation())
+        step = Scheme(FREE, FORMULATIONS[name](FREE), rk4, Stabilisation())
     for _ in range(round(duration / h)):
         try:
             if motion:

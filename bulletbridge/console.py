@@ -61,11 +61,21 @@ def write_json(file: Path, content: object) -> None:
     Raises:
         ModelError: The file cannot be written.
     """
-    text = json_text(content) + "\n"
+    write_text(file, json_text(content) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that people read.
+
+    Raises:
+        ModelError: The file cannot be written.
+    """
     try:
-        file.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ModelError(f"cannot write JSON to '{file}': {error}") from None
+        raise ModelError(
+            f"cannot write {path}: {error}; name a file in a folder that is there"
+        ) from None
 
 
 def tell_notes(path: Path, notes: Sequence[str]) -> None:

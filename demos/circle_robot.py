@@ -9,7 +9,7 @@ import numpy as np
 from _drawn import UPRIGHT, Array, Solid, plotted, run, show
 
 from bulletbridge.formulations.classics.circle import CircleRobot
-from bulletbridge.formulations.integrators import State, Stepper, rk4
+from bulletbridge.formulations.integrators import Scheme, State, rk4
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
 from bulletbridge.formulations.stabilise import Stabilisation
 
@@ -19,11 +19,11 @@ RATE, DURATION, DT = 2.0, 5.0, 0.02  # [rad/s], [s], [s]
 def main(gui: bool = False, plot: Path | None = None, dt: float = DT) -> float:
     """Slide for 5 s; return the distance from the closed form [m]."""
     robot = CircleRobot()
-    stepper = Stepper(robot, ReducedQuasiVelocities(robot), rk4, Stabilisation())
+    scheme = Scheme(robot, ReducedQuasiVelocities(robot), rk4, Stabilisation())
     q, v = robot.state(0.0, RATE)
     path, speeds = [q], [speed(robot, q, v)]
     for n in range(round(DURATION / dt)):
-        after = stepper(State(q, v, n * dt), dt)
+        after = scheme(State(q, v, n * dt), dt)
         q, v = after.q, after.v
         path.append(q)
         speeds.append(speed(robot, q, v))

@@ -35,7 +35,7 @@ def test_what_is_left_out_is_of_the_order_that_the_name_says(order):
 
     def missing(size):
         q, v = bent(size, change)
-        exact, (M, h) = system._full.terms(q, v, 0.0), kept.terms(q, v)
+        exact, (M, h) = system._active.full.terms(q, v, 0.0), kept.terms(q, v)
         return change.T @ (M - exact.M) @ change, change.T @ (h - exact.h)
 
     large, small = missing(1e-2), missing(5e-3)
@@ -175,7 +175,7 @@ def test_motors_act_alike_on_one_tree_and_on_modules(apart):
         tree = tree_of(SYSTEMS["5c"], modules=modules)
         system = bb.System(tree.mechanism, tree.constraints, forces=tree.forces)
         system.assemble(tree.start)
-        system._solver.state[-1] = 3.0
+        system._active.solver.state[-1] = 3.0
         vdot, seen = system.acceleration(), system.kinematics()
         found.append([(seen.point(ends.root).J_angular @ vdot)[2] for ends in tree.ends])
     assert_allclose(found[0], found[1], rtol=1e-9)

@@ -53,13 +53,13 @@ def test_limits_of_a_loop_joint_stop_the_linkage():
     free = assembled(hinged(turn=LoopAxis()))
     free.motors.set("pin", force=1e-9)
     free.step()
-    start = free._inequality_stepper.positions["g"][0]
+    start = free._inequalities.latest.positions["g"][0]
     for side in (-1, 1):
         limits = (start - 0.05, np.inf) if side < 0 else (-np.inf, start + 0.05)
         system = assembled(hinged(turn=LoopAxis(limits=limits)))
         for _ in range(480):
             system.step()
-        at = system._inequality_stepper.positions["g"][0]
+        at = system._inequalities.latest.positions["g"][0]
         if abs(at - start) < 0.2:  # this is the side to which it swings
             assert abs(at - start) == pytest.approx(0.05, abs=1e-4)
             assert np.abs(system.v).max() < 1e-3
@@ -114,7 +114,7 @@ def test_impulses_and_reactions_balance_momentum():
         q, v, t = system.q, system.v, system.t
         terms = system.terms()
         system.step()
-        step = system._inequality_stepper
+        step = system._inequalities.latest
         reactions = system.reactions()
         # pulls, by their own force on b and the opposite on a
         push = np.zeros(3)

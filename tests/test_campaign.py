@@ -173,7 +173,7 @@ def test_of_rows_that_say_the_same_the_one_that_moves_most_is_kept(integrator):
     record = Run(case, integrator, 60).record()
     assert record["end"] == "held" and not record["faults"]
     system = case.system(integrator)
-    solver = system._solver
+    solver = system._active.solver
     J = solver.encoded.scale[:, None] * solver.terms(system.q, system.v, 0.0).J
     size = np.linalg.norm(whiten(solver.terms(system.q, system.v, 0.0).M, J), axis=1)
     rows = solver.encoded.rows["c2"]

@@ -80,7 +80,7 @@ def test_what_the_cone_solver_raises_undoes_the_step(monkeypatch):
     def fail(*_):
         raise Broken
 
-    monkeypatch.setattr(system._inequality_stepper, "_reference", fail)
+    monkeypatch.setattr(system._inequalities.latest, "_reference", fail)
     with pytest.raises(Broken):
         system.step()
     assert np.array_equal(before, (system.q, system.v))

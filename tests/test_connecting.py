@@ -7,6 +7,7 @@ import pybullet
 import pytest
 from _mechanisms import REVOLUTE, random_mechanism, random_state
 from numpy.testing import assert_allclose, assert_array_equal
+from support.planar import planar_chain
 
 import bulletbridge as bb
 from bulletbridge.errors import AssemblyError, ModelError, OverconstrainedError, WorldError
@@ -172,7 +173,7 @@ def test_moving_frames_are_met_where_they_are():
 def test_errors_leave_everything_as_it_was():
     system = floating()
     system.connect(GRIP, as_is=True)
-    state, solver, constraints = (system.q, system.v), system._solver, system.constraints
+    state, solver, constraints = (system.q, system.v), system._active.solver, system.constraints
     nowhere = bb.LoopJoint("other", WELD, bb.Frame("link1"), bb.Frame("nowhere"))
     far = bb.LoopJoint("far", BALL, bb.Frame("link1"), bb.Frame("link5"))
     with pytest.raises(ModelError, match="connected already"):
@@ -183,7 +184,7 @@ def test_errors_leave_everything_as_it_was():
         system.disconnect("grap")
     with pytest.raises(AssemblyError, match="'far' cannot close: gap"):
         system.connect(far)
-    assert system._solver is solver and system.constraints is constraints
+    assert system._active.solver is solver and system.constraints is constraints
     for now, then in zip((system.q, system.v), state, strict=True):
         assert_array_equal(now, then)
 
@@ -228,3 +229,17 @@ def test_a_world_sees_the_impact_and_one_that_is_gone_stops_it():
         with pytest.raises(WorldError):
             system.disconnect("hand")
         assert system.constraints is constraints
+
+
+def test_reactions_are_those_of_the_constraints_that_act_now():
+    geared = bb.Coupling("geared", {"j0": 1.0, "j1": -1.0})
+    other = bb.Coupling("other", {"j1": 1.0, "j2": -1.0})
+    system = bb.System(planar_chain([0.5, 0.4, 0.3], [1.0, 0.8, 0.5]), [geared, other], dt=1e-3)
+    system.motors.set("j0", velocity=2.0, force=3.0)
+    system.step()
+    assert set(system.reactions()) == {"geared", "other"}
+    system.disconnect("geared")
+    assert set(system.reactions()) == {"other"}
+    system.step()
+    system.connect(geared, as_is=True)
+    assert set(system.reactions()) == {"geared", "other"}

@@ -137,7 +137,7 @@ def test_minitaur_lands_and_stands_on_forces_that_balance_its_momentum(connect):
         terms = system.terms()
         before = system.v
         system.step()
-        gave = (system._inequality_stepper.impulses[PUSHED, : len(before)] - before) / DT
+        gave = (system._inequalities.latest.impulses[PUSHED, : len(before)] - before) / DT
         load = sum((contact.force for contact in system.contacts()), np.zeros(3))
         loaded_steps += bool(load[2] > 0)
         loads.append(load[2])

@@ -55,7 +55,7 @@ def test_forces_are_the_gradient_of_the_energy_and_dampers_take_power(name):
         return system.evaluate(at).potential - without.evaluate(at).potential
 
     def force(v):
-        return without._solver.terms(q, v, 0.0).h - system._solver.terms(q, v, 0.0).h
+        return without._active.solver.terms(q, v, 0.0).h - system._active.solver.terms(q, v, 0.0).h
 
     h, gradient = 1e-5, np.zeros(mechanism.nv)
     for k in range(mechanism.nv):
@@ -234,8 +234,8 @@ def test_islands_with_springs_move_as_one_solver_moves_them(integrator):
         system._trim()
         system.rollout(100)
         runs.append(system)
-    found = runs[0]._solver.stepper
-    assert found is not None and found.count == 3 and runs[1]._solver.stepper is None
+    found = runs[0]._active.solver.stepper
+    assert found is not None and found.count == 3 and runs[1]._active.solver.stepper is None
     assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
 
 
@@ -261,7 +261,7 @@ def test_wrong_elements_are_named():
         bb.System(mechanism).connect(bb.Spring("x", *ends, 1.0))
     with pytest.raises(ModelError, match="'x' has ends in one place"):
         system = bb.System(mechanism, [bb.Spring("x", *ends, 1.0, length=0.2)])
-        system._full.q[:] = 0.0
+        system._active.full.q[:] = 0.0
         bb.System(mechanism, [replace(system.constraints[0], a=bb.Frame("l0", (0.5, 0, 0)))]).step()
 
 

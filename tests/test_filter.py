@@ -96,7 +96,7 @@ def a_sticking_point(system, rng, count=3):
 
 def at(system, q, v):
     """Terms and that link's point at a state."""
-    system._solver.state[:] = *q, *v, system.t
+    system._active.solver.state[:] = *q, *v, system.t
     return system.terms(), system.kinematics().point(bb.Frame("link10"))
 
 

@@ -81,7 +81,7 @@ def terms(spec, seed: int = 1):
         for one in system.mechanism.joints.values():
             if one.kind in ("revolute", "prismatic"):
                 q[one.q] = rng.uniform(-1.0, 1.0)
-        found = system._full.terms(q, v, 0.0)
+        found = system._active.full.terms(q, v, 0.0)
         # a coupling may be written from its other joint, which multiplies its row by a number
         unit = np.take_along_axis(found.J, np.abs(found.J).argmax(axis=1)[:, None], axis=1)
         return found.M, found.h, found.g / unit[:, 0], found.J / unit

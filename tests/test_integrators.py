@@ -49,7 +49,7 @@ def test_order_where_rotations_do_not_commute(integrator, steps):
     for n in (steps, 2 * steps, 8 * steps):
         system = closed_system(SPATIAL, integrator=integrator, rtol=None)
         system.set_state(v=0.3 * system.v, t=0.0)
-        for solver in (system._full, system._solver):
+        for solver in (system._active.full, system._active.solver):
             solver.control[0]["dt"] = 1.6 / n
         system.rollout(n)
         ends.append(system.v)

@@ -72,15 +72,28 @@ def both(**options):
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
         system.tau[:] = np.linspace(-0.3, 0.3, mechanism.nv)
         found.append(system)
-    assert found[0]._solver.stepper is not None and found[1]._solver.stepper is None
+    assert found[0]._active.solver.stepper is not None and found[1]._active.solver.stepper is None
     return found
+
+
+def test_what_asks_python_stage_by_stage_is_one_system():
+    ends = []
+    for solver in ("islands", "dense"):
+        mechanism, constraints = several()
+        how = {"solver": solver, "integrator": "dop853", "dt": 2e-3}
+        system = bb.System(mechanism, constraints, forces={"crank1": Sine(0.4, 0.7)}, **how)
+        system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
+        assert system._active.solver.stepper is None
+        system.rollout(5)
+        ends.append(system.snapshot())
+    np.testing.assert_array_equal(*ends)
 
 
 def test_what_constraints_join_is_one_island():
     parted, _ = both()
-    parts = islands.find_islands(parted.mechanism, parted._solver.encoded)
+    parts = islands.find_islands(parted.mechanism, parted._active.solver.encoded)
     assert [len(part.v) for part in parts] == [6, 3, 6, 3, 3]  # the gear joins two four-bars
-    for numbers, size in (("v", parted.mechanism.nv), ("rows", parted._solver.encoded.nc)):
+    for numbers, size in (("v", parted.mechanism.nv), ("rows", parted._active.solver.encoded.nc)):
         every = np.sort(np.concatenate([getattr(part, numbers) for part in parts]))
         assert np.array_equal(every, np.arange(size))
 

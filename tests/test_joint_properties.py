@@ -52,7 +52,9 @@ def test_armature_is_on_the_diagonal_of_the_mass_matrix_alone():
     )
     q = np.array([0.1, 0.2, 0.3, 0, 0, 0, 1.0, 0.3, -0.5, 0.2])
     v = np.linspace(-1.0, 1.0, 9)
-    plain, with_armature = (bb.System(made)._full.terms(q, v, 0.0) for made in (mechanism, geared))
+    plain, with_armature = (
+        bb.System(made)._active.full.terms(q, v, 0.0) for made in (mechanism, geared)
+    )
     added = np.zeros(9)
     added[[6, 8]] = 0.03, 1.7
     scale = np.abs(plain.M).max()

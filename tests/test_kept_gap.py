@@ -59,8 +59,8 @@ def test_the_kept_gap_of_a_state_from_elsewhere_is_that_of_any_three_rows():
     system = three_rockers(0.0)
     q = system.q + [0.0, 0.01, -0.02, 0.005]
     found = system.evaluate(q)
-    terms = system._solver.terms(q, system.v, 0.0)
-    unit = system._solver.encoded.scale
+    terms = system._active.solver.terms(q, system.v, 0.0)
+    unit = system._active.solver.encoded.scale
     gaps = np.abs(unit * terms.g)
     best = np.inf
     for left_out in range(4):

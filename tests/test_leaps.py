@@ -96,22 +96,22 @@ def test_steps_that_take_it_at_their_end_follow_the_same_damper(options):
 def whole(integrator):
     """A four-bar, its factors, and what makes masses a millionth in them."""
     system = assembled(four_bar(integrator=integrator))
-    return system, system._solver.factors[0], 1e-3
+    return system, system._active.solver.factors[0], 1e-3
 
 
 def in_islands(integrator):
     """Four-bars and chains with nothing between them, and the factors of the first island."""
     system, _ = both(integrator=integrator)
-    assert isinstance(system._solver.stepper, IslandStepper)
-    return system, system._solver.stepper._solvers[0].factors[0], 1e-3
+    assert isinstance(system._active.solver.stepper, IslandStepper)
+    return system, system._active.solver.stepper._solvers[0].factors[0], 1e-3
 
 
 def in_links(integrator):
     """Four-bars in a row and their factors in link coordinates."""
     system = bb.System(*row(3), integrator=integrator, solver="sparse")
     system.assemble({"rod0": 1.0}, {"rod0": 1.0})
-    assert isinstance(system._solver.stepper, SparseStepper)
-    return system, system._solver.stepper.arrays.factors[0], 1e6
+    assert isinstance(system._active.solver.stepper, SparseStepper)
+    return system, system._active.solver.stepper.arrays.factors[0], 1e6
 
 
 @pytest.mark.parametrize("made", [whole, in_islands, in_links])
@@ -135,7 +135,7 @@ def test_a_state_that_was_not_led_to_is_told(faster):
     """Forces that are held against it are those at both ends: a torque explains what it can do."""
     system = assembled(four_bar())
     system.rollout(20)
-    before, solver = system._solver.state.copy(), system._solver
+    before, solver = system._active.solver.state.copy(), system._active.solver
     assert solver.judge(before, solver.forces(0)) == DONE
     solver.v[:] *= faster
     assert solver.judge(before, solver.forces(0)) == LEAPT
@@ -181,7 +181,7 @@ def test_steps_that_are_resolved_are_not_divided(integrator, monkeypatch):
         case = seed, seed % 2 == 0, KINDS, ["ball", "point_on_plane"][seed % 2], False
         system = closed_system(case, integrator=integrator, rtol=None)
         system.dt = 2.5e-4
-        solver = system._solver
+        solver = system._active.solver
         for _ in range(50):
             before, pushed = solver.state.copy(), solver.forces(0).copy()
             way = system.dt * np.linalg.norm(
@@ -207,7 +207,7 @@ def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
         return failure
 
     monkeypatch.setattr(InequalityStepper, "step", step)
-    before = system._solver.state.copy()
-    assert system._inequality_stepper.advance(None) == failure
-    assert_array_equal(system._solver.state, before)
+    before = system._active.solver.state.copy()
+    assert system._inequalities.latest.advance(None) == failure
+    assert_array_equal(system._active.solver.state, before)
     assert tried == [system.dt / 2**n for n in range(MOST_HALVINGS + 1)]

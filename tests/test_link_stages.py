@@ -38,7 +38,7 @@ def driven_ladder(**options) -> bb.System:
 
 def alone(system: bb.System, monkeypatch) -> None:
     """Have every step fail that link coordinates leave to others."""
-    monkeypatch.setattr(system._solver, "run_whole", None)
+    monkeypatch.setattr(system._active.solver, "run_whole", None)
 
 
 @pytest.mark.parametrize(

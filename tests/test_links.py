@@ -79,8 +79,8 @@ def ladder(n):
 def both(make):
     """A system that steps link by link, and the same in joint coordinates."""
     systems = [make(solver=solver) for solver in ("sparse", "dense")]
-    assert isinstance(systems[0]._solver.stepper, SparseStepper)
-    assert not isinstance(systems[1]._solver.stepper, SparseStepper)
+    assert isinstance(systems[0]._active.solver.stepper, SparseStepper)
+    assert not isinstance(systems[1]._active.solver.stepper, SparseStepper)
     return systems
 
 
@@ -175,7 +175,7 @@ def test_singular_positions_are_passed_as_in_joint_coordinates(monkeypatch):
         return found
 
     one, other = both(system)
-    monkeypatch.setattr(one._solver, "run_whole", None)  # handed over
+    monkeypatch.setattr(one._active.solver, "run_whole", None)  # handed over
     ranks = set()
     for _ in range(480):
         one.step()
@@ -210,7 +210,7 @@ def test_the_path_is_chosen_by_cost():
         system = bb.System(mechanism, joints)
         rods = {f"rod{k}": 0.9 for k in range(n + 1)}
         system.assemble(rods, guess={f"coupler{k}": -0.9 for k in range(1, n + 1)})
-        ways.append(type(system._solver.stepper))
+        ways.append(type(system._active.solver.stepper))
     assert ways == [type(None), SparseStepper]
 
 
@@ -230,4 +230,4 @@ def test_settings_and_failures_reach_link_coordinates():
         s.gravity = (1.0, -3.0, 0.0)
         s.rollout(100)
     np.testing.assert_allclose(one.q, other.q, atol=1e-10)
-    assert not isinstance(one._solver.stepper, IslandStepper)
+    assert not isinstance(one._active.solver.stepper, IslandStepper)

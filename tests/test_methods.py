@@ -14,7 +14,7 @@ from support.users_constraints import Failing
 import bulletbridge as bb
 from bulletbridge.errors import ModelError, StepError, UnsupportedError
 from bulletbridge.formulations.equations import Equations
-from bulletbridge.formulations.integrators import METHODS, State, Stepper
+from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.formulations.stabilise import Stabilisation
@@ -48,11 +48,11 @@ def conical(t: float) -> tuple[np.ndarray, np.ndarray]:
     return np.array([r * c, r * s, -r]), np.array([-r * w * s, r * w * c, 0.0])
 
 
-def run(stepper: Stepper, q, v, duration: float, steps: int) -> State:
+def run(scheme: Scheme, q, v, duration: float, steps: int) -> State:
     """The state after a number of steps."""
     state = State(q, v, 0.0)
     for _ in range(steps):
-        after = stepper(state, duration / steps)
+        after = scheme(state, duration / steps)
         state = State(after.q, after.v, state.t + duration / steps)
     return state
 
@@ -72,10 +72,10 @@ def test_order_on_the_conical_pendulum(method, stabilised):
     """Against the analytic solution, without and with correction and filter."""
     d, (q, v) = Sphere(), conical(0.0)
     after = Stabilisation() if stabilised else Stabilisation(passes=0, filtered=False)
-    stepper = Stepper(d, FORMULATIONS["multipliers"](d), METHODS[method], after)
+    scheme = Scheme(d, FORMULATIONS["multipliers"](d), METHODS[method], after)
     errors = []
     for steps in (200, 400, 800) if ORDERS[method] == 1 else (40, 80, 160):
-        end = run(stepper, q, v, 1.0, steps)
+        end = run(scheme, q, v, 1.0, steps)
         errors.append(float(np.linalg.norm(end.q - conical(1.0)[0])))
     assert slope(errors) == pytest.approx(ORDERS[method], abs=0.15)
 
@@ -88,9 +88,9 @@ def test_order_where_rotations_do_not_commute(method):
     reference.set_state(*start, t=0.0)
     q, v = reference.q, reference.v
     d = reference.dynamics
-    stepper = Stepper(d, Projector(d), METHODS[method], Stabilisation())
-    ends = [run(stepper, q, v, 0.2, steps) for steps in (8, 16, 32)]
-    reference._solver.control[0]["dt"] = 0.2
+    scheme = Scheme(d, Projector(d), METHODS[method], Stabilisation())
+    ends = [run(scheme, q, v, 0.2, steps) for steps in (8, 16, 32)]
+    reference._active.solver.control[0]["dt"] = 0.2
     reference.step()
     errors = [float(np.abs(end.v - reference.v).max()) for end in ends]
     assert slope(errors) == pytest.approx(ORDERS[method], abs=0.15)

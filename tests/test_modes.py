@@ -62,7 +62,7 @@ def test_positions_rates_and_power_belong_together(model, more):
         there = np.empty_like(q)
         displace(system.mechanism.bodies, q, v, step, there)
         seen = bb.System(system.mechanism, system.constraints)
-        seen._full.q[:], seen._full.v[:] = there, v
+        seen._active.full.q[:], seen._active.full.v[:] = there, v
         ends.append(seen.loop_axes("joint").position)
     # off the constraints by h²; differences of second order
     assert_allclose((ends[1] - ends[0]) / (2 * h), modes.rate, atol=1e-8)

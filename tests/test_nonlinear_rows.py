@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.classics import particle
 from bulletbridge.formulations.elimination import Modified
-from bulletbridge.formulations.integrators import METHODS, State, Stepper
+from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
 
@@ -46,7 +46,7 @@ def test_filter_of_rows_nonlinear_in_the_velocity_ends_at_round_off(off):
 @pytest.mark.parametrize("method", ["euler", "rk4", "trapezoidal", "symmetric"])
 def test_speed_of_the_particle_is_kept_to_round_off(method):
     system, (q, v), h = particle.AtSpeed(), particle.AtSpeed.start(), 0.1
-    step = Stepper(system, Projector(system), METHODS[method], Stabilisation())
+    step = Scheme(system, Projector(system), METHODS[method], Stabilisation())
     state = State(q, v, 0.0)
     for _ in range(20):
         after = step(state, h)

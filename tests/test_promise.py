@@ -86,7 +86,7 @@ def leaning_chain(lean):
     free.set_state(q)
     pin = bb.Frame("world", tuple(free.kinematics().point(tip).p_W))
     system = bb.System(mechanism, [bb.LoopJoint("tip", bb.JointModel.BALL, tip, pin)])
-    system._full.q[:] = q
+    system._active.full.q[:] = q
     return system
 
 
@@ -103,7 +103,7 @@ def test_a_weak_row_that_is_meant_is_kept(lean):
 def test_a_lean_that_a_file_has_rounded_is_left_out():
     """The same from a start that does not close: the mechanism is planar then, its gap told."""
     system = leaning_chain(3e-5)
-    system._full.q[:] += [0.0, 1e-3, 0.0, 0.0]
+    system._active.full.q[:] += [0.0, 1e-3, 0.0, 0.0]
     system.assemble()
     assert system.dof == 2
     told = system.decision.by_name["tip"].mismatch_m
@@ -120,7 +120,7 @@ def test_what_was_left_out_wrongly_is_taken_back_within_the_step():
     wrong = with_gaps(*system_, samples, select(*system_, samples, 0.2, ()))
     assert wrong.by_name["tip"].kept == 2
     wrong.encoded.loops["allowed"] = 0.0
-    system._solver, system._decision = copy_of(system._solver, wrong), wrong
+    system._active.solver, system._active.decision = copy_of(system._active.solver, wrong), wrong
     for _ in range(20):
         system.step()
         assert system.evaluate().largest("metres") < KEPT
@@ -146,7 +146,7 @@ def wheel(model, integrator):
     roll = bb.LoopJoint("roll", rolling, bb.Frame("world"), bb.Frame("wheel"), radius=radius)
     system = bb.System(mechanism, [post, roll], integrator=integrator)
     turn = 2.0
-    system._full.q[:] = [axle, 0, radius, 0, 0, 0, 1]
+    system._active.full.q[:] = [axle, 0, radius, 0, 0, 0, 1]
     system.assemble()
     system.set_state(v=np.array([-turn * axle / radius, 0, turn, 0, turn * axle, 0]))
     return system
@@ -156,7 +156,7 @@ def wheel(model, integrator):
 @pytest.mark.parametrize("model", [bb.JointModel.BALL, bb.JointModel.UNIVERSAL])
 def test_rows_of_velocity_follow_from_those_of_position_not_they_from_them(model, integrator):
     system = wheel(model, integrator)
-    nc, turn = system._solver.encoded.nc, system.v[2]
+    nc, turn = system._active.solver.encoded.nc, system.v[2]
     assert system.decision.cap == 5 < nc
     for _ in range(120):
         system.step()
@@ -174,7 +174,7 @@ def test_wheels_roll_in_python_as_they_do_compiled():
     other = bb.System(
         system.mechanism, system.constraints, integrator="rk4", formulation="elimination"
     )
-    other._full.q[:] = system.q
+    other._active.full.q[:] = system.q
     other.assemble()
     other.set_state(v=system.v)
     for _ in range(20):
@@ -189,7 +189,7 @@ def test_reactions_take_for_weak_what_the_step_takes_for_weak():
     system, *_ = parallelogram()
     for away in np.geomspace(1e-8, 1e-3, 41):
         system.assemble({"j0": np.pi - away})
-        terms = system._solver.terms(system.q, system.v, system.t)
+        terms = system._active.solver.terms(system.q, system.v, system.t)
         vdot = system.acceleration()
         needed = terms.M @ vdot + terms.h - terms.forces - system.tau
         multipliers = system.reactions()["loop"].multipliers

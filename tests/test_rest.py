@@ -77,7 +77,7 @@ def resting():
 def test_a_search_that_starts_from_no_numbers_is_replaced():
     """The first attempt goes on from the last impulses; without a solution it is never the best."""
     system, _ = resting()
-    system._inequality_stepper.impulses[X] = np.nan
+    system._inequalities.latest.impulses[X] = np.nan
     system.step()
     assert np.abs(system.v).max() < 1e-14
     assert system.contacts()[0].normal_force == pytest.approx(10.0, rel=1e-12)

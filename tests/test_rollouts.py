@@ -98,7 +98,7 @@ def in_parts(kind, integrator="semi_implicit_euler"):
         options = dict(forces=forces, integrator=integrator, solver=SOLVERS[kind])
         system = bb.System(mechanism, constraints, dt=DT, **options)
         system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
-    assert isinstance(system._solver.stepper, kind)
+    assert isinstance(system._active.solver.stepper, kind)
     return system
 
 

@@ -33,9 +33,9 @@ def rope(n, solver="sparse", **options):
 
 def refuse_joint_coordinates(system, monkeypatch):
     """Fail a step that is handed over, or that needs parts."""
-    assert isinstance(system._solver.stepper, SparseStepper)
-    monkeypatch.setattr(system._solver, "run_whole", None)
-    monkeypatch.setattr(system._solver, "_refine", None)
+    assert isinstance(system._active.solver.stepper, SparseStepper)
+    monkeypatch.setattr(system._active.solver, "run_whole", None)
+    monkeypatch.setattr(system._active.solver, "_refine", None)
 
 
 @pytest.mark.parametrize("integrator", ["semi_implicit_euler", "verlet"])
@@ -64,7 +64,7 @@ def test_a_rope_moves_as_in_joint_coordinates():
 def test_what_is_decided_at_one_pose_is_what_samples_tell():
     """All rows of a rope are independent."""
     system = rope(6)
-    full, decision = system._full, system._decision
+    full, decision = system._active.full, system._active.decision
     assert len(decision.jacobians) == 0  # it took no samples
     sampled = decide(system.mechanism, full.encoded, Start(system.q, True), 0.0, system.tolerances)
     assert decision.kept == sampled.kept == (*6 * [3], 18, 18)
@@ -75,8 +75,8 @@ def test_rows_that_follow_from_others_are_decided_by_samples():
     mechanism, joints = row(6)
     system = bb.System(mechanism, joints, solver="sparse")
     system.assemble({"rod0": 1.0}, {"rod0": 1.0})
-    assert len(system._decision.jacobians) > 1
-    assert system._decision.cap == 12
+    assert len(system._active.decision.jacobians) > 1
+    assert system._active.decision.cap == 12
 
 
 def flat(solver, angle):
@@ -100,11 +100,13 @@ def test_rows_that_are_all_but_lost_are_told_from_those_that_are(angle, monkeypa
     Below the threshold of weak rows, 1e-6, they do not accelerate, and still filter velocities.
     """
     one, other = (flat(solver, angle) for solver in ("sparse", "dense"))
-    monkeypatch.setattr(one._solver, "stored_call", None)
+    monkeypatch.setattr(one._active.solver, "stored_call", None)
     accelerations = [system.acceleration() for system in (one, other)]
     assert one.status.rank == other.status.rank
     if angle != 1e-7:  # within a digit of the threshold of what filters
-        assert one._solver.control["filter_rank"] == other._solver.control["filter_rank"]
+        assert (
+            one._active.solver.control["filter_rank"] == other._active.solver.control["filter_rank"]
+        )
     size = np.abs(accelerations[1]).max()
     # multipliers are of the order of residuals, 1e-16, over the square of the weakest length
     weakest = max(min(1.0, angle if angle > 1e-6 else 1.0), 1e-6)

@@ -14,6 +14,7 @@ import pytest
 from _mechanisms import REVOLUTE, random_mechanism
 from support import hoppers
 from support.hoppers import LOOP, STEPS, WARM, advance, bridge, drive, tip
+from support.planar import planar_chain
 from support.users_constraints import PointOnSphere
 from test_islands import several
 from test_links import row
@@ -233,7 +234,7 @@ def by_links(_folder):
     """Twenty-four four-bars side by side, in link coordinates."""
     system = bb.System(*row(24), solver="sparse")
     system.assemble()
-    assert isinstance(system._solver.stepper, SparseStepper)
+    assert isinstance(system._active.solver.stepper, SparseStepper)
     return system
 
 
@@ -241,7 +242,7 @@ def by_islands(_folder):
     """Systems that nothing joins, driven, with springs and a beam."""
     system = bb.System(*several(), solver="islands")
     system.assemble({"crank0": 1.0, "crank1": 0.7}, {"crank0": 1.0, "crank1": 2.0})
-    assert isinstance(system._solver.stepper, IslandStepper)
+    assert isinstance(system._active.solver.stepper, IslandStepper)
     return system
 
 
@@ -284,7 +285,7 @@ def test_every_way_to_step_goes_on_as_before(tmp_path, way):
 def test_a_state_that_is_set_has_no_past(tmp_path, way):
     """As that of a new system, assembled at the same pose."""
     used, new = WAYS[way](tmp_path), WAYS[way](tmp_path)
-    if new._decision is None:
+    if new._active.decision is None:
         used.assemble()
         new.assemble()
     q, v, t = used.q, used.v, used.t
@@ -313,6 +314,27 @@ def test_connected_constraints_are_put_back(tmp_path):
     assert trajectory(other, 30) == first
     other.restore(free)
     assert trajectory(other, 30) == foot
+
+
+@pytest.mark.parametrize("slips", [False, True])
+def test_a_state_is_saved_between_a_change_of_constraints_and_a_step(slips):
+    """What the last step with inequalities left goes over to one of other constraints."""
+    chain = planar_chain([0.5, 0.4, 0.3], [1.0, 0.8, 0.5])
+    geared = bb.Coupling("geared", {"j0": 1.0, "j1": -1.0})
+    rubbing = [bb.Coupling("rubbing", {"j1": 1.0, "j2": -1.0}, max_force=0.5)]
+    system = bb.System(chain, [geared, *rubbing[:slips]], dt=1e-3)
+    system.motors.set("j0", velocity=2.0, force=3.0)
+    for change in (lambda: system.disconnect("geared"), lambda: system.connect(geared, as_is=True)):
+        for _ in range(3):
+            system.step()
+        change()
+        saved = system.save()
+        copied = pickle.loads(pickle.dumps(system))
+        end = trajectory(system, 20)
+        assert trajectory(copied, 20) == end
+        for _ in range(2):
+            system.restore(saved)
+            assert trajectory(system, 20) == end
 
 
 def test_a_set_that_comes_back_was_decided_where_it_was(tmp_path):

@@ -54,7 +54,7 @@ def test_gravity_lets_it_sag_while_it_is_simulated(tmp_path):
         sag = tip(system, system.q.copy())[2]
 
         def balance(q):
-            terms = system._full.terms(q, np.zeros(4), 0.0)
+            terms = system._active.full.terms(q, np.zeros(4), 0.0)
             return terms.h - terms.forces
 
         assert_allclose(system.q, root(balance, np.zeros(4), tol=1e-14).x, atol=1e-9)
@@ -72,7 +72,7 @@ def test_frequencies_converge_with_the_square_of_the_number(tmp_path):
         folder.mkdir()
         path = arm(folder, across)
         with loaded(folder, replace(BEAM, segments=int(n)), path=path) as model:
-            M = model.system._full.terms(model.system.q, model.system.v, 0.0).M
+            M = model.system._active.full.terms(model.system.q, model.system.v, 0.0).M
             errors.append(np.sqrt(eigh(stiffness(model.system), M)[0][0]) / exact - 1)
     scaled = np.array(errors) * numbers**2
     assert np.abs(errors[-1]) < 2e-3
@@ -85,7 +85,7 @@ def test_torsion_turns_the_tip(tmp_path):
     with loaded(tmp_path, how) as model:
         system = model.system
         flexibility = np.linalg.inv(stiffness(system)).sum()
-        M = system._full.terms(system.q, system.v, 0.0).M
+        M = system._active.full.terms(system.q, system.v, 0.0).M
         first = np.sqrt(eigh(stiffness(system), M)[0][0])
     assert_allclose(flexibility, LENGTH / 2.0, rtol=1e-13)
     assert_allclose(first, np.pi / 2 * np.sqrt(2.0 / (RHO * 2 * AREA)), rtol=3e-3)
@@ -96,7 +96,7 @@ def test_dampers_take_the_first_mode_to_the_part_asked_for(tmp_path):
     how = replace(BEAM, segments=20, damping=0.03)
     with loaded(tmp_path, how) as model:
         axes = model.system.mechanism.axes
-        M = model.system._full.terms(model.system.q, model.system.v, 0.0).M
+        M = model.system._active.full.terms(model.system.q, model.system.v, 0.0).M
         w2, modes = eigh(stiffness(model.system), M)
         x = modes[:, 0]
         assert_allclose(x @ (axes["damping"] * x) / (2 * np.sqrt(w2[0])), 0.03, rtol=2e-3)
@@ -204,8 +204,8 @@ def test_a_bundled_robot_bends_without_opening(tmp_path, monkeypatch):
 def test_only_springs_that_are_too_stiff_are_taken_implicitly(tmp_path):
     """The platform's springs follow their vibration in steps of 1/240 s; a chain's cannot."""
     with bb.load("stewart", dt=1 / 240) as model:
-        assert not model.system._solver.control[0]["implicit"]
+        assert not model.system._active.solver.control[0]["implicit"]
     how = replace(BEAM, segments=8)
     for dt, implicit in ((1 / 240, True), (1e-6, False)):
         with loaded(tmp_path, how, dt=dt) as model:
-            assert bool(model.system._solver.control[0]["implicit"]) is implicit
+            assert bool(model.system._active.solver.control[0]["implicit"]) is implicit

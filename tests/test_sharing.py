@@ -185,7 +185,7 @@ def two_arms(steps, collide):
 def test_two_arms_share_a_load_by_the_least_norm():
     """Fourteen motors on eight freedoms, against the pseudo-inverse of NumPy and SciPy alone."""
     stage, system = two_arms(120, collide=False)
-    terms = system._solver.terms(system.q, system.v, system.t)
+    terms = system._active.solver.terms(system.q, system.v, system.t)
     system.step(write=False)
     L = np.linalg.cholesky(terms.M)
     Y = np.linalg.solve(L, terms.J.T).T

@@ -27,9 +27,9 @@ def test_a_solver_that_is_named_is_taken_and_goes_the_same_way(solver):
         system.rollout(50)
         ends.append(np.concatenate([system.q, system.v]))
         if name == solver:
-            assert isinstance(system._solver.stepper, STEPPED_BY[solver])
+            assert isinstance(system._active.solver.stepper, STEPPED_BY[solver])
             assert isinstance(
-                pickle.loads(pickle.dumps(system))._solver.stepper, STEPPED_BY[solver]
+                pickle.loads(pickle.dumps(system))._active.solver.stepper, STEPPED_BY[solver]
             )
     # both close loops to round-off, 1e-15, in each of 50 steps; velocities are positions over dt
     np.testing.assert_allclose(*ends, rtol=0, atol=50 * 1e-15 / 1e-3)
@@ -40,7 +40,7 @@ def test_constraints_that_come_later_keep_the_solver():
     system = bb.System(mechanism, constraints[:1], solver="sparse")
     system.assemble()
     system.connect(constraints[1], assemble=True)
-    assert isinstance(system._solver.stepper, SparseStepper)
+    assert isinstance(system._active.solver.stepper, SparseStepper)
     drive = bb.Coupling("gear", {"rod0": 1.0, "rod1": 1.0}, 0.0)
     before = system.q, system.v, [c.name for c in system.constraints]
     with pytest.raises(ModelError, match="solver='sparse' does not know couplings"):

@@ -39,7 +39,7 @@ def test_a_structure_is_refused():
     point = bb.Frame("l1", (0.5, 0, 0))
     frame = bb.Frame("world", tuple(closed.kinematics().point(point).p_W))
     system = four_bar(extra=[bb.LoopJoint("second", bb.JointModel.BALL, point, frame)])
-    system._full.q[:] = closed.q
+    system._active.full.q[:] = closed.q
     with pytest.raises(OverconstrainedError, match="'loop' 3 rows, 'second' 3 rows.*ball instead"):
         system.assemble()
 
@@ -97,7 +97,7 @@ def test_a_step_that_fails_in_its_parts_leaves_no_trace(failure, monkeypatch):
     """Whatever stops a part, the state before the whole step comes back."""
     system = four_bar()
     system.assemble()
-    solver, calls = system._solver, []
+    solver, calls = system._active.solver, []
 
     def run(task, steps=0, record=None):
         calls.append(steps)
@@ -133,7 +133,7 @@ def test_error_control_ends_where_rates_grow_without_bounds(integrator, monkeypa
         StepError, match=r"no further than t = 0\.5\d* s, .* sub-steps of .*e-\d+ s"
     ):
         system.rollout(1000)
-    c = system._solver.control[0]
+    c = system._active.solver.control[0]
     assert c["done"] * system.dt <= c["t"] <= (c["done"] + 1) * system.dt
     assert system.evaluate().largest("metres") < 1e-12
 
@@ -153,8 +153,8 @@ def test_a_step_takes_a_bounded_number_of_attempts():
     """Error control that no sub-step satisfies, and that is told so by the number of them."""
     system = driven_out_of_reach("dop853")
     system.step()
-    system._solver.control[0]["rtol"] = system._solver.control[0]["atol"] = 1e-300
+    system._active.solver.control[0]["rtol"] = system._active.solver.control[0]["atol"] = 1e-300
     with pytest.raises(StepError, match="came no further than"):
         system.step()
-    c = system._solver.control[0]
+    c = system._active.solver.control[0]
     assert c["taken"] + c["rejected"] <= MOST_ATTEMPTS

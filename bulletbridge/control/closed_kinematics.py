@@ -13,10 +13,10 @@ from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import Values, close, put_values, round_off
-from bulletbridge.system.queries import QueriedState
+from bulletbridge.system.system import System
 
 
-def forward_kinematics(system: QueriedState, q: Values, guess: Values | None = None) -> Array:
+def forward_kinematics(system: System, q: Values, guess: Values | None = None) -> Array:
     """Configuration that closes all loops where some joints have given positions.
 
     Of several, the one that continues the present state, or the guess; where the given joints do
@@ -38,7 +38,7 @@ def forward_kinematics(system: QueriedState, q: Values, guess: Values | None = N
 
 
 def inverse_kinematics(
-    system: QueriedState,
+    system: System,
     frame: Frame,
     position: Array | Triple,
     orientation: Array | None = None,
@@ -104,13 +104,13 @@ def with_loop(encoded: Encoded, task: Encoded) -> Encoded:
     )
 
 
-def _solver(system: QueriedState) -> Solver:
+def _solver(system: System) -> Solver:
     tree = system.dynamics
     assert isinstance(tree, Tree)
     return tree.solver
 
 
-def _close(system: QueriedState, solver: Solver, q: Values, guess: Values | None) -> Array:
+def _close(system: System, solver: Solver, q: Values, guess: Values | None) -> Array:
     start = system.q
     put_values(system.mechanism, guess or {}, start, "q")
     held = put_values(system.mechanism, q, start, "q")

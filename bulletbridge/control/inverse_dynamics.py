@@ -22,7 +22,7 @@ from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_o
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import Values, put_values
-from bulletbridge.system.queries import QueriedState
+from bulletbridge.system.system import System
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Undriven(Tree):
         return e._replace(f=e.f - self.solver.tau[0])
 
 
-def undriven(system: QueriedState) -> Undriven:
+def undriven(system: System) -> Undriven:
     """The equations of motion of a system, its ``tau`` left out."""
     tree = system.dynamics
     assert isinstance(tree, Tree)
@@ -43,7 +43,7 @@ def undriven(system: QueriedState) -> Undriven:
 
 
 def distribution(
-    system: QueriedState,
+    system: System,
     actuated: Collection[str] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> Distribution:
@@ -75,7 +75,7 @@ def distribution(
 
 
 def inverse_dynamics(
-    system: QueriedState,
+    system: System,
     vdot: Array | Values,
     *,
     actuated: Collection[str] | None = None,
@@ -125,7 +125,7 @@ def inverse_dynamics(
     return share.forces(e, basis, np.eye(len(missing)), missing, lam)
 
 
-def multipliers(system: QueriedState, reactions: Mapping[str, Array]) -> Array:
+def multipliers(system: System, reactions: Mapping[str, Array]) -> Array:
     """Multipliers (nc,) of the kept rows for wrenches by constraint; NaN where none is given.
 
     Args:

@@ -14,7 +14,7 @@ from bulletbridge.formulations.quasi_velocities import Root
 from bulletbridge.formulations.quasi_velocity_rates import STENCIL, STEP
 from bulletbridge.mechanism.model import Joint
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.queries import QueriedState
+from bulletbridge.system.system import System
 
 
 class Desired(NamedTuple):
@@ -54,7 +54,7 @@ class Plant:
 
 
 def plant_of(
-    system: QueriedState,
+    system: System,
     actuated: Collection[str] | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> Plant:

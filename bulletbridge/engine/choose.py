@@ -43,7 +43,9 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
             raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
         return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded))
     islands = find_islands(whole.mechanism, whole.encoded)
-    several = len(islands) > 1 and not whole.user_size  # a user's rows may join anything
+    # a user's rows may join anything; kernels of islands ask Python for nothing on the way
+    asks = whole.user_size > 0 or whole.is_prescribed_by_stage
+    several = len(islands) > 1 and not asks
     if whole.backend == "islands":
         return IslandStepper(whole, decision, islands) if several else None
     sizes = [(len(island.v), len(island.rows)) for island in islands]

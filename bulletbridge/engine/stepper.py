@@ -67,8 +67,7 @@ class CompiledStepper(Protocol):
     """Steps of a system part by part: island by island, or link by link.
 
     Attributes:
-        is_whole: Whether its kernel advances the whole at once: it can ask Python for what is
-            prescribed, time by time, and tells what a failure is about.
+        is_whole: Whether its kernel advances the whole at once, and tells what a failure is about.
     """
 
     is_whole: bool
@@ -169,7 +168,6 @@ class Solver(SolverArrays):
         stepper = self.stepper
         if task == STEP and self._prescribe_by_call():
             targets, forces = self._now, self._pushed
-            stepper = stepper if stepper is not None and stepper.is_whole else None
         else:
             targets = self._targets(steps) if self.encoded.motions else self.still
             forces = self.forces(steps)
@@ -214,10 +212,8 @@ class Solver(SolverArrays):
         """Whether the kernel asks for motions and forces stage by stage; its times are unknown."""
         if not (self._by_call or self.is_prescribed):
             return False
-        c = self.control[0]
-        several = c["integrator"] in (DOP8, RADAU)
-        scripted = several and self.is_prescribed
-        c["scripted"] = self._by_call = scripted
+        scripted = self.is_prescribed_by_stage
+        self.control[0]["scripted"] = self._by_call = scripted
         if scripted:
             self._now, self._pushed = self.still.copy(), np.zeros_like(self.tau)
         return scripted
@@ -240,6 +236,11 @@ class Solver(SolverArrays):
     def is_prescribed(self) -> bool:
         """Whether motions or forces are functions of time."""
         return bool(self.encoded.motions or self.script.signals)
+
+    @property
+    def is_prescribed_by_stage(self) -> bool:
+        """Whether the kernel asks Python for them at each stage, whose time it finds on the way."""
+        return self.is_prescribed and self.control[0]["integrator"] in (DOP8, RADAU)
 
     def finish_call(self, failure: int) -> int:
         """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.

@@ -119,7 +119,7 @@ SELF_PROJECTED = (symmetric_projection,)
 
 
 @dataclass(frozen=True)
-class Stepper:
+class Scheme:
     """A formulation, an integrator, and what follows each step.
 
     Attributes:

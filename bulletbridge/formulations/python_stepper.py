@@ -10,7 +10,7 @@ from bulletbridge.engine.records import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINIT
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
-from bulletbridge.formulations.integrators import METHODS, State, Stepper
+from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.formulations.system_dynamics import Tree
@@ -75,7 +75,7 @@ class PythonStep:
         self.directions: Directions = directions
         self.passes, self.filtered = passes, filtered
         self._solver: Solver | None = None
-        self._stepper: Stepper | None = None
+        self._scheme: Scheme | None = None
 
     def memory(self) -> None:
         """Nothing: formulations are functions of the state."""
@@ -121,23 +121,23 @@ class PythonStep:
         Raises:
             StepError: A stage or the correction failed.
         """
-        t, stepper = solver.t, self._stepper_of(solver)
+        t, scheme = solver.t, self._scheme_of(solver)
         for n in range(parts):
             state = State(solver.q.copy(), solver.v.copy(), solver.t)
-            end = stepper(state, dt / parts)
+            end = scheme(state, dt / parts)
             failure = self._take(solver, end, t + (n + 1) * (dt / parts))
             if failure != DONE:
                 return failure
         return DONE
 
-    def _stepper_of(self, solver: Solver) -> Stepper:
-        """The stepper of this solver, kept since formulations may have found out much about it."""
-        if self._stepper is None or self._solver is not solver:
+    def _scheme_of(self, solver: Solver) -> Scheme:
+        """The scheme of this solver, kept since formulations may have found out much about it."""
+        if self._scheme is None or self._solver is not solver:
             dynamics = FiniteTree(solver)
             after = Stabilisation(self.directions, self.passes, self.filtered)
             self._solver = solver
-            self._stepper = Stepper(dynamics, self.make(dynamics), self.method, after)
-        return self._stepper
+            self._scheme = Scheme(dynamics, self.make(dynamics), self.method, after)
+        return self._scheme
 
     def _take(self, solver: Solver, end: Stabilised, t: float) -> int:
         """Make the end of a step the state, unless something is wrong with it."""

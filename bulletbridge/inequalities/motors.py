@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Motors:
         on: Numbers of those that have a force.
     """
 
-    __slots__ = "_axes", "_index", "_mechanism", "_turning", "exerted", "on", "records"
+    __slots__ = "_axes", "_index", "_mechanism", "_switched", "_turning", "exerted", "on", "records"
 
     def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
         self._mechanism = mechanism
@@ -55,6 +56,7 @@ class Motors:
         self.exerted: Callable[[], Array] | None = None  # once a step has been made
         self.records["row"] = -1
         self.on: set[int] = set()
+        self._switched: WeakMethod[Callable[[], None]] | None = None
         friction = self.records[len(axes) :]
         friction["velocity_gain"], friction["fastest"] = 1.0, math.inf
         for name, joint in joints.items():
@@ -173,13 +175,30 @@ class Motors:
     def recall(self) -> None:
         """Take note of which records have a force, after all were put back."""
         self.on = {int(i) for i in np.flatnonzero(self.records["force"] > 0.0)}
+        self._tell()
+
+    def tell(self, switched: Callable[[], None]) -> None:
+        """Have a method called from now on whenever the first is switched on or the last one off.
+
+        It is not kept alive: motors belong to a system, not the system to its motors.
+        """
+        self._switched = WeakMethod(switched)
+
+    def _tell(self) -> None:
+        switched = self._switched and self._switched()
+        if switched:
+            switched()
 
     def _note(self, i: int, force: float) -> None:
-        """Keep in mind whether a record has a force, which every step asks."""
+        """Keep in mind whether a record has a force, by which a stepper is chosen."""
+        if (force > 0.0) == (i in self.on):
+            return
         if force > 0.0:
             self.on.add(i)
         else:
             self.on.discard(i)
+        if len(self.on) == (force > 0.0):
+            self._tell()
 
     def _find(self, joint: str) -> int:
         if joint not in self._index:

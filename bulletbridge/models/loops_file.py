@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bulletbridge.errors import LoopFileError, ModelError
+from bulletbridge.console import write_text
+from bulletbridge.errors import LoopFileError
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
 from bulletbridge.models.force_entries import is_element, read_element
@@ -74,12 +75,7 @@ def write_loops(spec: ModelSpec, path: str | Path, comments: Sequence[str] = ())
         _model(parse_yaml(text, path))
     except LoopFileError as error:
         raise LoopFileError(f"not written, for it could not be read back: {error}") from None
-    try:
-        path.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot write {path}: {error}; name a file in a folder that is there"
-        ) from None
+    write_text(path, text)
 
 
 def _one_line(text: str) -> str:

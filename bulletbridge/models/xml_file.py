@@ -7,6 +7,7 @@ from typing import NoReturn
 from xml.etree import ElementTree as Xml
 from xml.parsers import expat
 
+from bulletbridge.console import write_text
 from bulletbridge.errors import ModelError
 
 COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
@@ -67,12 +68,7 @@ def write_xml(root: Xml.Element, path: Path, comments: Iterable[str] = ()) -> No
     Xml.indent(root)
     said = "".join(f"<!-- {_comment(line)} -->\n" for line in comments)
     text = f'<?xml version="1.0"?>\n{said}{Xml.tostring(root, encoding="unicode")}\n'
-    try:
-        path.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"cannot write {path}: {error}; name a file in a folder that is there"
-        ) from None
+    write_text(path, text)
 
 
 def _comment(text: str) -> str:

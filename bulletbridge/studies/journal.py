@@ -10,15 +10,15 @@ operation, and the journal deleted.
 import json
 import os
 import sqlite3
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
+from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.numerics.records import Array
 from bulletbridge.studies.study import Study
+from bulletbridge.system.recording import require_pyarrow
 
 COLUMNS = "run", "error", "seconds"
 """Columns of the result, besides parameters and measures."""
@@ -52,21 +52,6 @@ class Results(NamedTuple):
     runs: list[int]
 
 
-def parquet() -> tuple[Any, Any]:
-    """pyarrow and its parquet module.
-
-    Raises:
-        MissingExtraError: They are not installed.
-    """
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError(
-            "studies need pyarrow for their results; install it with:"
-            " pip install 'bulletbridge[sweep]'"
-        ) from None
-
-
 class Journal:
     """Outcomes of runs, each on disk when ``add`` returns.
 
@@ -82,7 +67,7 @@ class Journal:
     """
 
     def __init__(self, file: Path, study: Study, resume: bool) -> None:
-        parquet()
+        require_pyarrow()
         if file.suffix != ".parquet":
             raise ModelError(f"results are written as parquet, not '{file}'; name it *.parquet")
         if not file.absolute().parent.is_dir():
@@ -228,7 +213,7 @@ class Journal:
 
     def _write(self, results: Results, seconds: list[float]) -> None:
         """The parquet file, whole or not at all."""
-        arrow, files = parquet()
+        arrow, files = require_pyarrow()
         columns: dict[str, Any] = {"run": results.runs, **results.columns}
         columns["error"] = [error or None for error in results.errors]
         columns["seconds"] = seconds
@@ -258,7 +243,7 @@ def about(file: Path) -> dict[str, Any]:
     Raises:
         ModelError: It is no result of a study.
     """
-    _, files = parquet()
+    _, files = require_pyarrow()
     try:
         return json.loads(files.read_schema(file).metadata[b"bulletbridge"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -272,7 +257,7 @@ def read_study(file: str | Path) -> Results:
         ModelError: It is no result of a study.
         MissingExtraError: pyarrow is not installed.
     """
-    _, files = parquet()
+    _, files = require_pyarrow()
     told = about(Path(file))
     try:
         table = files.read_table(file)

@@ -1,13 +1,15 @@
 """Coordinates of a mechanism as arrays that also know the names of its joints."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import put_values
+from bulletbridge.system.assembly import Values, put_values
 
 
 class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
@@ -63,6 +65,24 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
     def __reduce__(self) -> Any:
         """Copies in other processes are plain."""
         return np.asarray(self).__reduce__()
+
+
+def forces_of(mechanism: Mechanism, given: ArrayLike | Values) -> Array:
+    """Forces (nv,) on the rates: all of them, or those of some joints by name, the others zero.
+
+    Raises:
+        ModelError: A joint does not exist, or a number is missing or not finite.
+    """
+    forces = np.zeros(mechanism.nv)
+    if isinstance(given, Mapping):
+        put_values(mechanism, given, forces, "tau")
+        return forces
+    found = np.asarray(given, float)
+    if found.shape != forces.shape or not np.all(np.isfinite(found)):
+        raise ModelError(
+            f"tau is {given!r}; give {len(forces)} finite numbers, or some by joint name"
+        )
+    return found
 
 
 def by_joint(numbers: Array, mechanism: Mechanism, what: str) -> ByJoint:

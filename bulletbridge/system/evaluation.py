@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.redundancy import Redundancy, whiten
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
+from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.records import BUSHING, SPRING
 from bulletbridge.numerics.records import Array, Mask
 
@@ -158,6 +160,27 @@ def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[A
             metres = full.encoded.in_metres[part]
             found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
     return found
+
+
+def kinematics_at(solver: Solver, q: Array, v: Array, t: float) -> Kinematics:
+    """Frames, Jacobians and bias accelerations at a state."""
+    terms = solver.terms(q, v, t)
+    return Kinematics(solver.mechanism, terms.poses, terms.axes, q, v, t)
+
+
+def link_pose(solver: Solver, name: str) -> tuple[Array, Array]:
+    """Rotation (3, 3) and position (3,) [m] of a link in the world, at the state of a solver.
+
+    Raises:
+        ModelError: The link does not exist.
+    """
+    link = solver.mechanism.link(name)
+    if link.body == 0:
+        return link.R, link.p
+    poses, axes, beams = solver.poses.copy(), solver.axes.copy(), solver.beams.copy()
+    kinematics(solver.bodies, beams, solver.stations.copy(), solver.q, poses, axes)
+    pose = poses[link.body]
+    return pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
 
 
 def keep(solver: Solver, terms: Terms, values: Array) -> Array:

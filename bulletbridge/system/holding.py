@@ -5,19 +5,20 @@ way: that step is done again with it as an inequality. When it is not saturated 
 gap is closed but for what a step opens by itself, it holds again.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import encode_places
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.constraints.joint_models import LIMITABLE
 from bulletbridge.constraints.rows import residuals
 from bulletbridge.engine.failures import require_closed
-from bulletbridge.engine.redundancy import Start, decide
+from bulletbridge.engine.redundancy import Decision, Start, decide
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import BulletBridgeError, ModelError
+from bulletbridge.errors import BulletBridgeError
 from bulletbridge.inequalities.constraints import InequalityConstraints
 from bulletbridge.inequalities.rigid_limits import (
     RigidLimits,
@@ -30,11 +31,10 @@ from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array
+from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints
 from bulletbridge.system.assembly import close
 from bulletbridge.system.carrying import carry_over
-from bulletbridge.system.connecting import Reconfigurable
 from bulletbridge.system.saved import thawed, without_functions
-from bulletbridge.system.state import ASSEMBLED
 
 WIDEST = 1e-3
 """Gap, in mechanism lengths or radians, beyond which a constraint is first pulled shut."""
@@ -61,28 +61,35 @@ class HoldingMemory:
         return {**vars(self), "rigid": replace(self.rigid, decision=decision)}
 
 
-class HoldingState(Reconfigurable):
-    """A state with constraints that hold up to a force."""
+class Holding:
+    """Which constraints with a force limit hold, and the solver in which they are rigid.
 
-    _inequalities: InequalityConstraints
-    _inequality_stepper: InequalityStepper | None
-    _written: np.ndarray  # records of loops with a force limit, with all of their rows
-    _holding: frozenset[str] | None = None  # names; None: to be found from the gaps
-    _rigid: RigidLimits | None = None
-    _rigid_of: object = None  # decision about the rigid constraints that it was made beside
-    _pause, _failed = 0, 0  # steps until holding is tried again, after it failed so often
+    Args:
+        active: The rigid constraints beside which they hold.
+        inequalities: Constraints with a force limit, and free motions of loop joints.
+
+    Attributes:
+        rigid: The solver in which some of them may hold; None before that is wanted.
+    """
+
+    def __init__(self, active: ActiveConstraints, inequalities: InequalityConstraints) -> None:
+        self._active, self._inequalities = active, inequalities
+        self._written = inequalities.force_limited.loops.copy()  # with all of their rows
+        self.rigid: RigidLimits | None = None
+        self._rigid_of: Decision | None = None  # about the rigid ones, that it was made beside
+        self._holding: frozenset[str] | None = None  # names; None: to be found from the gaps
+        self._pause, self._failed = 0, 0  # steps until it is tried again, after it failed so often
 
     def forget(self) -> None:
         """Find from the gaps what holds, as in the beginning."""
-        super().forget()
         self._holding, self._pause, self._failed = None, 0, 0
 
     @property
-    def _solvers(self) -> tuple[Solver, ...]:
-        """That of the rows as written, and those that step."""
-        return super()._solvers + (() if self._rigid is None else (self._rigid.solver,))
+    def solvers(self) -> tuple[Solver, ...]:
+        """Those that step besides the solver of the rigid constraints."""
+        return () if self.rigid is None else (self.rigid.solver,)
 
-    def _start_holding(self) -> frozenset[str]:
+    def names_to_hold(self) -> frozenset[str]:
         """What is to hold in a step that begins."""
         if self._pause > 0:
             self._pause -= 1
@@ -97,39 +104,39 @@ class HoldingState(Reconfigurable):
         close_by = {name for name in able if gaps[name] <= WIDEST}
         if not close_by or not self._decide_limits(close_by):
             return NOBODY
-        assert self._rigid is not None
-        allowed = ASSEMBLED + self._rigid.decision.allowance
+        assert self.rigid is not None
+        allowed = ASSEMBLED + self.rigid.decision.allowance
         gaps = dict(zip(names, self._gaps_of_limited(), strict=True))
         return frozenset(name for name in close_by if gaps[name] <= allowed)
 
-    def _rigid_for(self, names: frozenset[str]) -> RigidLimits | None:
+    def rigid_for(self, names: frozenset[str]) -> RigidLimits | None:
         """The solver in which the named constraints hold; None if there is none, for now."""
         if not self._decide_limits(names):
             return None
-        assert self._rigid is not None
-        if self._rigid.holding != names:
-            self._rigid.hold(names)
-        return self._rigid
+        assert self.rigid is not None
+        if self.rigid.holding != names:
+            self.rigid.hold(names)
+        return self.rigid
 
     def _decide_limits(self, names: Collection[str]) -> bool:
         """Have a solver in which the named constraints may hold; False if they cannot for now."""
-        known = self._rigid
-        if known is not None and self._rigid_of is self._decision and {*names} <= {*known.names}:
+        known, decision = self.rigid, self._active.decision
+        if known is not None and self._rigid_of is decision and {*names} <= {*known.names}:
             return True
         limited = self._inequalities.force_limited
         for field in ("moment", "force"):
             limited.loops[field] = self._written[field]
         try:
-            self._rigid = self._make_rigid_limits(names)
+            self.rigid = self._make_rigid_limits(names)
         except BulletBridgeError:  # they cannot be closed together
-            self._give_up_holding()
+            self.give_up()
             return False
-        self._rigid_of = self._decision
+        self._rigid_of = decision
         return True
 
-    def _give_up_holding(self) -> None:
+    def give_up(self) -> None:
         """Decide anew about what holds, after a while."""
-        self._rigid, self._failed = None, min(self._failed + 1, 8)
+        self.rigid, self._failed = None, min(self._failed + 1, 8)
         self._pause, self._holding = 2**self._failed, None
 
     def _make_rigid_limits(self, names: Collection[str]) -> RigidLimits:
@@ -138,37 +145,45 @@ class HoldingState(Reconfigurable):
         Raises:
             AssemblyError: They cannot be closed from here.
         """
-        limited, tolerances = self._inequalities.force_limited, self.tolerances
-        given = [
-            replace(c, max_force=None) if isinstance(c, LIMITABLE) and c.name in names else c
-            for c in self.constraints
-        ]
-        encoded = encode_closed(self.mechanism, given)
-        for old in (self.encoded, limited):
+        active, limited = self._active, self._inequalities.force_limited
+        mechanism, tolerances, decided = active.mechanism, active.tolerances, active.decision
+        assert decided is not None  # before the first step
+        encoded = self._encode_rigid(names)
+        for old in (active.encoded, limited):
             carry_over(old, encoded)
-        full, q, t = Solver(self.mechanism, encoded, tolerances), self.q, self.t
-        full.apply_settings(self._full)
-        full.state[:] = self._solver.state
-        closed, _ = close(full, q, t, np.zeros(self.mechanism.nv, bool), tolerances.redundant)
+        full, q, t = Solver(mechanism, encoded, tolerances), active.q, active.t
+        full.apply_settings(active.full)
+        full.state[:] = active.solver.state
+        closed, _ = close(full, q, t, active.nothing_held(), tolerances.redundant)
         require_closed(full, closed, t, tolerances.redundant)
-        whole = self.decision.whole
-        start = Start(closed, self._is_exact(full, q))
-        decision = decide(self.mechanism, encoded, start, t, tolerances, whole)
+        start = Start(closed, active.is_exact(full, q))
+        decision = decide(mechanism, encoded, start, t, tolerances, decided.whole)
         if len(names) < len(encoded.rows):
             decision = preferring_others(decision, names)
-        ordered = [name for name in limited.rows if name in names]
-        rows = self._inequalities, self._written
-        made = RigidLimits(self.mechanism, tolerances, *rows, ordered, decision)
-        made.solver.apply_settings(self._solver)
+        return self._rigid_limits([name for name in limited.rows if name in names], decision)
+
+    def _encode_rigid(self, names: Collection[str]) -> Encoded:
+        """The rows of the rigid constraints and of the named ones, as written."""
+        given = [
+            replace(c, max_force=None) if isinstance(c, LIMITABLE) and c.name in names else c
+            for c in self._active.constraints
+        ]
+        return encode_closed(self._active.mechanism, given)
+
+    def _rigid_limits(self, names: Sequence[str], decision: Decision) -> RigidLimits:
+        """The solver in which the named constraints may hold, with the settings of ours."""
+        active, rows = self._active, (self._inequalities, self._written)
+        made = RigidLimits(active.mechanism, active.tolerances, *rows, names, decision)
+        made.solver.apply_settings(active.solver)
         return made
 
     def _gaps_of_limited(self) -> Array:
         """Gap of each constraint with a force limit, in mechanism lengths or radians."""
-        solver, limited = self._solver, self._inequalities.force_limited
+        solver, limited = self._active.solver, self._inequalities.force_limited
         poses, axes, rows = solver.poses.copy(), solver.axes.copy(), np.zeros(limited.nc, ROW)
         beams, stations = solver.beams.copy(), solver.stations.copy()
         kinematics(solver.bodies, beams, stations, solver.q, poses, axes)
-        targets = limited.targets(np.array([self.t]))[0]
+        targets = limited.targets(np.array([self._active.t]))[0]
         tables = limited.loops, limited.couplings, limited.terms
         residuals(*tables, poses, axes, targets, solver.q, rows)
         return self._norms(rows["g"])
@@ -177,6 +192,13 @@ class HoldingState(Reconfigurable):
         """Length of each constraint's residuals (nc,), in mechanism lengths or radians."""
         starts = self._inequalities.force_limits["row"]
         return np.sqrt(np.add.reduceat((self._inequalities.force_limited.scale * g) ** 2, starts))
+
+    def note_done(self, step: InequalityStepper, holding: frozenset[str]) -> None:
+        """Find which are to hold in the next step, after one in which the named ones did."""
+        if step.rigid is not None:
+            self._failed = 0
+        if self._pause == 0:
+            self._hold_again(step, holding)
 
     def _hold_again(self, step: InequalityStepper, holding: frozenset[str]) -> None:
         """Find which are to hold in the next step, besides those that did in the last one.
@@ -188,7 +210,7 @@ class HoldingState(Reconfigurable):
         self._holding = holding
         if len(holding) == len(limits):
             return
-        known = () if self._rigid is None else self._rigid.names
+        known = () if self.rigid is None else self.rigid.names
         first = int(step.report[WITH_FRICTION])
         exerted = np.abs(step.impulses[X, first : first + limited.nc]) / step.dt
         most = np.maximum.reduceat(exerted, limits["row"])
@@ -217,94 +239,67 @@ class HoldingState(Reconfigurable):
         coupling = limited.couplings[index]
         first, count = int(coupling["first"]), int(coupling["count"])
         terms = limited.terms[first : first + count]
-        places = self._solver.axes["q"][terms["axis"]]
-        return float(terms["coefficient"] @ self._solver.q[places])
+        places = self._active.solver.axes["q"][terms["axis"]]
+        return float(terms["coefficient"] @ self._active.solver.q[places])
 
-    def _save_holding(self) -> HoldingMemory | None:
-        """What decides which constraints hold; None without force limits."""
+    def memory(self, step: InequalityStepper | None) -> HoldingMemory | None:
+        """What decides which constraints hold after a step; None without force limits."""
         if not len(self._inequalities.force_limits):
             return None
-        rigid, step = self._rigid, self._inequality_stepper
-        known = rigid is not None and self._rigid_of is self._decision
+        rigid = self.rigid
         if rigid is not None:
-            rigid.solver.tau = self._solver.tau
+            rigid.solver.tau = self._active.solver.tau
         return HoldingMemory(
             self._holding,
             self._pause,
             self._failed,
-            rigid.memory() if rigid is not None and known else None,
-            rigid is not None and known and step is not None and step.rigid is rigid,
+            rigid.memory() if rigid is not None and self.is_by(rigid) else None,
+            step is not None and step.rigid is not None and self.is_by(step.rigid),
         )
 
-    def _restore_holding(self, memory: HoldingMemory | None) -> None:
-        """Go on from what ``_save_holding`` returned."""
+    def is_by(self, rigid: RigidLimits) -> bool:
+        """Whether that is the solver of now: no constraint has come or gone beside it."""
+        return rigid is self.rigid and self._rigid_of is self._active.decision
+
+    def recall(self, memory: HoldingMemory | None) -> None:
+        """Go on from what ``memory`` returned."""
         if memory is None:
             return
         self._holding, self._pause = memory.holding, memory.pause
-        self._failed, known, kept = memory.failed, self._rigid, memory.rigid
+        self._failed, known, kept = memory.failed, self.rigid, memory.rigid
         if kept is None:
-            self._rigid = None
+            self.rigid = None
             return
         if known is None or known.names != kept.names or not known.decision.agrees(kept.decision):
-            given = [
-                replace(c, max_force=None)
-                if isinstance(c, LIMITABLE) and c.name in kept.names
-                else c
-                for c in self.constraints
-            ]
-            decision = thawed(kept.decision, encode_closed(self.mechanism, given))
-            rows = self._inequalities, self._written
-            made = self.mechanism, self.tolerances, *rows, kept.names, decision
-            known = self._rigid = RigidLimits(*made)
-            known.solver.apply_settings(self._solver)
-        known.solver.tau = self._solver.tau
+            decision = thawed(kept.decision, self._encode_rigid(kept.names))
+            known = self.rigid = self._rigid_limits(kept.names, decision)
+        known.solver.tau = self._active.solver.tau
         known.recall(kept)
-        self._rigid_of = self._decision
-
-    def set_max_force(self, name: str, force: float) -> None:
-        """Give a constraint with a force limit another largest force [N or N m].
-
-        Raises:
-            ModelError: There is no such constraint, or it was made without a force limit.
-        """
-        index = (
-            list(self._inequalities.force_limited.rows).index(name)
-            if name in self._inequalities.force_limited.rows
-            else -1
-        )
-        if index < 0 or not 0.0 <= force < np.inf:
-            raise ModelError(
-                f"max_force {force} of '{name}' is not possible; name a constraint that was made"
-                " with a max_force, and give a finite number that is not negative"
-            )
-        self._inequalities.force_limits[index]["force"] = force
+        self._rigid_of = self._active.decision
 
     def place(self, name: str, frame: np.ndarray) -> None:
-        """Put frame a of a loop elsewhere on its link; see ``ClosedState.place``."""
-        for part in (self._inequalities.force_limited, self._inequalities.loop_axes.encoded):
-            for row in part.rows:
-                if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
-                    part.place(row, frame)
+        """Follow a loop, with a force limit or rigid, whose frame a was put elsewhere."""
         if name in self._inequalities.force_limited.rows:
             self._holding = None
-            if self._rigid is not None:
-                self._rigid.place(name, frame)
-        if name in self.encoded.rows:
-            super().place(name, frame)
+        if self.rigid is not None:
+            self.rigid.place(name, frame)
 
     def rebase(self, mechanism: Mechanism) -> None:
-        """Go on with links that stand still elsewhere; see ``ClosedState.rebase``."""
-        super().rebase(mechanism)
-        for part in (self._inequalities.force_limited, self._inequalities.loop_axes.encoded):
-            encode_places(part, mechanism, self.constraints)
+        """Follow links that stand still elsewhere."""
         self._holding = None
+        for solver in self.solvers:
+            encode_places(solver.encoded, mechanism, self._active.constraints)
+            solver.rebase(mechanism)
 
     def set_offset(self, name: str, offset: float) -> None:
-        """Give a coupling another offset [rad or m]; the state is not touched."""
-        if name in self._inequalities.force_limited.rows:
-            self._inequalities.force_limited.set_offset(name, offset)
+        """Follow a coupling, with a force limit or rigid, that was given another offset."""
+        limited = self._inequalities.force_limited
+        if name in limited.rows:
+            limited.set_offset(name, offset)
             self._holding = None
-            if self._rigid is not None:
-                self._rigid.set_offset(name, offset)
+            if self.rigid is not None:
+                self.rigid.set_offset(name, offset)
         else:
-            super().set_offset(name, offset)
+            for solver in self.solvers:
+                if name in solver.encoded.rows:
+                    solver.encoded.set_offset(name, offset)

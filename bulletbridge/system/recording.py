@@ -90,7 +90,7 @@ class Recording:
                     lines.writerow(columns)
                     lines.writerows(zip(*(x.tolist() for x in columns.values()), strict=True))
             else:
-                pyarrow, parquet = _pyarrow()
+                pyarrow, parquet = require_pyarrow(", or write .npz or .csv")
                 parquet.write_table(pyarrow.table(columns), path)
         except OSError as error:
             raise ModelError(f"cannot write the recording to '{path}': {error}") from None
@@ -167,7 +167,7 @@ def _read_columns(path: Path) -> dict[str, np.ndarray]:
         MissingExtraError: pyarrow is not installed.
     """
     kind = _require_kind(path)
-    reader: Any = _pyarrow()[1] if kind == ".parquet" else None
+    reader: Any = require_pyarrow(", or write .npz or .csv")[1] if kind == ".parquet" else None
     try:
         if kind == ".npz":
             with np.load(path, allow_pickle=False) as file:
@@ -183,8 +183,11 @@ def _read_columns(path: Path) -> dict[str, np.ndarray]:
         raise ModelError(f"cannot read a recording from '{path}': {error}") from None
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def require_pyarrow(otherwise: str = "") -> tuple[Any, Any]:
     """pyarrow, and its part for parquet.
+
+    Args:
+        otherwise: What the error says that can be done without it.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -193,6 +196,5 @@ def _pyarrow() -> tuple[Any, Any]:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise MissingExtraError(
-            "parquet needs pyarrow; install it with: pip install 'bulletbridge[sweep]', or write"
-            " .npz or .csv"
+            f"parquet needs pyarrow; install it with: pip install 'bulletbridge[sweep]'{otherwise}"
         ) from None

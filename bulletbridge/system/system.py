@@ -1,58 +1,95 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.failures import raise_failure
+from bulletbridge.engine.failures import check_finite, raise_failure, require_closed
 from bulletbridge.engine.force_signals import ForceSignal, script
-from bulletbridge.engine.records import AT_LIMIT, CURRENT, DONE, EULER, START, Directions
+from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_springs, too_fast
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.errors import ModelError, warn_user
-from bulletbridge.formulations.adaptive import Adaptive
+from bulletbridge.engine.workspace import Terms, Tolerances
+from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.formulations.python_stepper import PythonStep
 from bulletbridge.formulations.registry import formulation_of
-from bulletbridge.inequalities.constraints import with_watched_limits
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
+from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
+from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
+from bulletbridge.inequalities.stepper import NO_CONTACTS
 from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.numerics.records import Array, Mask, are_numbers
+from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import Assembly
+from bulletbridge.system.assembly import Assembly, Values, put_values
+from bulletbridge.system.by_joint import ByJoint, by_joint, forces_of
+from bulletbridge.system.carrying import require_rigid, same
+from bulletbridge.system.connecting import (
+    Connection,
+    connected,
+    exchange,
+    join,
+    require_new,
+    separate,
+)
+from bulletbridge.system.contact_report import (
+    Contact,
+    JointLoad,
+    contacts_of,
+    joint_loads,
+    loaded_reactions,
+)
+from bulletbridge.system.evaluation import (
+    Evaluation,
+    Reaction,
+    SpringForce,
+    evaluate,
+    gap_vectors,
+    kinematics_at,
+    link_pose,
+    reactions,
+    spring_forces,
+)
+from bulletbridge.system.holding import NOBODY
+from bulletbridge.system.inequality_steps import InequalitySteps
+from bulletbridge.system.integration import Integration, python_method
+from bulletbridge.system.loop_axes import LoopAxisMotion, loop_axis_motion
 from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
-    EXPLICIT,
-    WITH_INEQUALITIES,
     ImpulseSolver,
     Integrator,
     Limits,
     Springs,
+    Status,
     World,
     check_counts,
     check_options,
     check_solver,
     check_step,
     check_switch,
-    chosen,
+    how_to_set,
 )
 from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
-from bulletbridge.system.world_state import WorldState
+from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
+from bulletbridge.system.shown_world import ShownWorld
+from bulletbridge.system.stepping import Stepper, choose_steps
 
-NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
 
-
-class System(WorldState):
+class System:
     """A constrained mechanism and its state.
 
     Args:
@@ -153,7 +190,7 @@ class System(WorldState):
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
         if limits is True:
             mechanism = with_watched_limits(mechanism)
-        super().__init__(mechanism, constraints, allow_structure, tolerances or Tolerances())
+        tolerances = tolerances or Tolerances()
         self._options: dict[str, Any] = dict(
             integrator=integrator,
             rtol=rtol,
@@ -168,27 +205,24 @@ class System(WorldState):
             energy_budget=energy_budget,
             solver=solver,
             springs=springs,
-            tolerances=self.tolerances,
+            tolerances=tolerances,
         )
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
-        self._full.script = script(mechanism, forces or {})
-        self._given_integrator = integrator
-        self._set_inequalities(world, contacts, limits, impulse_solver)
-        projector = formulation == "projector"
-        self._python: Adaptive | PythonStep | None = None
-        if integrator in CONTROLLED and not projector:
-            if integrator == "radau" or rtol is None:
-                raise ModelError(NEED_PROJECTOR)
-            self._python = Adaptive(rtol, atol, make)
-        elif not (projector and velocity_filter and (integrator or WITH_INEQUALITIES) in COMPILED):
-            method = chosen(integrator, self._has_inequalities)
-            self._python = PythonStep(make, method, correction, passes, velocity_filter)
-        if self._has_inequalities or limits:
-            self._require_euler()
-        check_solver(solver, self._python is None and not self._has_inequalities)
-        self._full.backend = solver
-        control = self._full.control[0]
+        self._active = ActiveConstraints(mechanism, tuple(constraints), allow_structure, tolerances)
+        full = self._active.full
+        full.script, full.backend = script(mechanism, forces or {}), solver
+        self._shown = ShownWorld(world)
+        self._inequalities = InequalitySteps(
+            self._active, self._shown, contacts, limits, impulse_solver
+        )
+        self.motors.tell(self._forget_stepper)
+        python = python_method(self._options, make, self._inequalities.act)
+        self._integration = Integration(self._active, self._inequalities, integrator, python)
+        self._stepper: Stepper | None = None  # None: to be chosen
+        self._choose_stepper()
+        check_solver(solver, python is None and not self._inequalities.act)
+        control = full.control[0]
         control["dt"] = dt
         if integrator in CONTROLLED:
             control["controlled"] = rtol is not None
@@ -196,17 +230,14 @@ class System(WorldState):
         control["energy_budget"] = energy_budget
         control["directions"] = START if correction == "start" else CURRENT
         control["passes"] = -1 if passes is None else passes
-        compiled = self._python is None and integrator in (None, WITH_INEQUALITIES)
-        self._act_at_end(compiled and springs != "explicit" and has_springs(self._full), False)
-        stepped = (
-            run_inequalities
-            if self._has_inequalities
-            else stepping_kernel(int(control["integrator"]))
-        )
+        self._integration.take_springs(springs == "explicit")
+        stepped = stepping_kernel(int(control["integrator"]))
+        if self._inequalities.act:
+            stepped = run_inequalities
         found = (find_contacts,) if contacts else ()
         compile_ahead(bias, run, stepped, *found)  # setting up takes the small ones first
         if world is not None:
-            self._full.q[:], self._full.v[:] = world.state()
+            full.q[:], full.v[:] = world.state()
 
     def __repr__(self) -> str:
         """What it is made of, how it steps and when it is."""
@@ -218,30 +249,656 @@ class System(WorldState):
             f"{'' if acting else ' or motors'}, t = {self.t:.6g} s>"
         )
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what can be set.
+
+        Raises:
+            ModelError: It cannot; the message says what is done instead.
+        """
+        kind = getattr(type(self), name, None)
+        if not (name.startswith("_") or (isinstance(kind, property) and kind.fset)):
+            raise ModelError(how_to_set(type(self), name))
+        object.__setattr__(self, name, value)
+
     @property
-    def integrator(self) -> Integrator:
-        """That of the next step: the one given, or the default for what acts now."""
-        at_end = self._python is None and self._solver.control[0]["integrator"] == EULER
-        return chosen(self._given_integrator, self._has_inequalities or at_end)
+    def mechanism(self) -> Mechanism:
+        """The tree."""
+        return self._active.mechanism
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What closes its loops now; see ``connect`` and ``disconnect``."""
+        return self._active.constraints
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """Thresholds of the solver."""
+        return self._active.tolerances
+
+    @property
+    def q(self) -> ByJoint:
+        """Configuration (nq,), a copy; also by joint, as ``q["crank"]``."""
+        return by_joint(self._active.q, self._active.mechanism, "q")
+
+    @property
+    def v(self) -> ByJoint:
+        """Velocity (nv,), a copy; also by joint."""
+        return by_joint(self._active.v, self._active.mechanism, "v")
+
+    @property
+    def t(self) -> float:
+        """Time [s]."""
+        return self._active.solver.t
+
+    @property
+    def gravity(self) -> Array:
+        """Gravity (3,) [m/s²]; may be set."""
+        return self._active.solver.control[0]["gravity"].copy()
+
+    @gravity.setter
+    def gravity(self, value: Sequence[float] | Array) -> None:
+        if not are_numbers(value, (3,)):
+            raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
+        for solver in self._integration.solvers:
+            solver.control[0]["gravity"] = value
+
+    @property
+    def tau(self) -> ByJoint:
+        """Forces (nv,) on the rates, in place: they act until they are changed [N m or N].
+
+        They go by number or by joint: ``system.tau["crank"] = 2.0``.
+        """
+        return by_joint(self._active.solver.tau[0], self._active.mechanism, "tau")
+
+    @tau.setter
+    def tau(self, forces: ArrayLike | Values) -> None:
+        """Set all (nv,), or those of some joints by name and the others to zero.
+
+        Raises:
+            ModelError: A joint does not exist, or a number is missing or not finite.
+        """
+        self._active.solver.tau[0] = forces_of(self.mechanism, forces)
 
     @property
     def dt(self) -> float:
         """Step [s]; may be set."""
-        return self._solver.control["dt"].item()
+        return self._active.solver.control["dt"].item()
 
     @dt.setter
     def dt(self, value: float) -> None:
         check_step(value)
-        for solver in self._solvers:
+        for solver in self._integration.solvers:
             solver.control[0]["dt"] = value
-        if self._decision is not None:
-            self._take_dampers()
+        if self._active.decision is not None:
+            self._integration.take_dampers()
+
+    @property
+    def integrator(self) -> Integrator:
+        """That of the next step: the one given, or the default for what acts now."""
+        return self._integration.name
+
+    @property
+    def motors(self) -> Motors:
+        """Motors of the joints, all off at first but those of loop joints, and friction."""
+        return self._inequalities.motors
+
+    @property
+    def world(self) -> World | None:
+        """Where contacts are found and states are shown; copies have none until one is given.
+
+        A new world is shown the state, and takes over what the old one remembered of contacts.
+
+        Raises:
+            ModelError: Its bodies do not have the coordinates of this mechanism.
+            WorldError: Its bodies are not those of the old one, or are gone.
+        """
+        return self._shown.world
+
+    @world.setter
+    def world(self, world: World | None) -> None:
+        self._shown.give(world, self._active.solver)
+
+    @property
+    def decision(self) -> Decision:
+        """Which rows are redundant, and why; assembles first if that has not happened yet."""
+        if self._active.decision is None:
+            self.assemble()
+        assert self._active.decision is not None
+        return self._active.decision
+
+    @property
+    def encoded(self) -> Encoded:
+        """The rows as written."""
+        return self._active.encoded
+
+    @property
+    def dof(self) -> int:
+        """Freedoms left: nv less the independent rows away from singular positions."""
+        return self.mechanism.nv - self.decision.cap
+
+    @property
+    def status(self) -> Status:
+        """How the last step went."""
+        last = self._inequalities.last
+        solver = self._active.solver if last is None else last.solver
+        c = solver.control[0]
+        return Status(
+            solver.encoded.nc,
+            int(c["rank"]),
+            float(c["margin"]),
+            int(c["correction_passes"]),
+            bool(c["guarded"]),
+            float(c["gap"]),
+            int(c["taken"]),
+            int(c["rejected"]),
+        )
+
+    def assemble(
+        self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
+    ) -> Assembly:
+        """Close all loops, holding the named joints and moving the others as little as possible.
+
+        Joints not named start from the present state; velocities not named from zero. Dampers that
+        explicit steps could not follow from there act at the end of steps: unless an integrator was
+        given, it is ``semi_implicit_euler`` then.
+
+        Args:
+            q: Positions by joint name [rad or m], quaternions xyzw of spherical joints.
+            v: Rates by joint name.
+            guess: Positions to start from that are free to move.
+
+        Raises:
+            ModelError: Unknown joint or a value that is not finite.
+            AssemblyError: The loops cannot close, or the named values contradict each other.
+            OverconstrainedError: Nothing could move any more.
+
+        Warns:
+            BulletBridgeWarning: The integrator that was given cannot follow a damper.
+        """
+        start, speed = self._active.q, np.zeros(self.mechanism.nv)
+        check_finite(start)
+        put_values(self.mechanism, guess or {}, start, "q")
+        held = put_values(self.mechanism, q or {}, start, "q")
+        held_v = put_values(self.mechanism, v or {}, speed, "v")
+        return self._assemble(start, held, speed, held_v)
+
+    def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
+        """Find a consistent state near start and speed, show it, and take dampers as there."""
+        self._shown.check()
+        assembly = self._active.assemble(start, held, speed, held_v)
+        self.forget()
+        self._shown.accept()
+        self.write()
+        self._integration.take_dampers()
+        return assembly
+
+    def _trim(self) -> None:
+        """Assemble a state that is closed already, as after loading a model in a closed pose."""
+        active = self._active
+        if active.decision is None:
+            require_closed(active.full, active.q, active.t, ASSEMBLED)
+            free = active.nothing_held()
+            self._assemble(active.q, free, active.v, free)
+
+    def set_state(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> None:
+        """Set the state; what is not given stays. It must close the loops, or be near to.
+
+        What earlier steps have left behind is forgotten: impulses to start from, turns that were
+        counted, lengths of sub-steps. A run from here is that of a new system, to the bit;
+        ``restore`` goes on with all of it.
+
+        Raises:
+            ModelError: A number is not finite or there are too few.
+            AssemblyError: The loops are open there; call ``assemble`` first.
+        """
+        self._active.set_state(q, v, t)
+        self.forget()
+        self._shown.accept()
+
+    @property
+    def closing_allowance(self) -> float:
+        """Gap that ``set_state`` closes, in mechanism lengths or radians."""
+        return ASSEMBLED + self._active.mismatch
 
     def forget(self) -> None:
         """Forget all that steps leave behind besides the state, as ``set_state`` does."""
-        super().forget()
-        if self._python is not None:
-            self._python.recall(None)
+        self._inequalities.forget()
+        if self._integration.python is not None:
+            self._integration.python.recall(None)
+
+    def step(self, write: bool = True) -> None:
+        """Advance by one step and show the state in the world.
+
+        Raises:
+            AssemblyError: The loops are open; call ``assemble`` first.
+            StepError: The step could not be finished; the state before it was restored.
+            WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
+                which is looked for now and then; nothing was done.
+
+        Warns:
+            BulletBridgeWarning: The bodies were moved in the world by somebody else since they
+                were shown, or its gravity or friction was changed; said once, with what to call.
+        """
+        active, world = self._active, self._shown.world if write else None
+        if world is not None:
+            world.look(self._acting_gravity)
+        if active.decision is None:
+            self._trim()
+        stepper = self._stepper or self._choose_stepper()
+        failure = stepper.step()
+        while failure and active.reconsider(failure):
+            failure = stepper.step()
+        if failure:
+            raise_failure(active.solver, failure, stepper.tries_others)
+        if world is not None:
+            world.write(active.solver.q, active.solver.v)
+
+    def _acting_gravity(self) -> Array:
+        return self.gravity
+
+    def _choose_stepper(self) -> Stepper:
+        """Take the stepper for what acts now.
+
+        Raises:
+            ModelError: Something acts that integrator or formulation do not have.
+        """
+        self._stepper = choose_steps(self._active, self._inequalities, self._integration)
+        return self._stepper
+
+    def _forget_stepper(self) -> None:
+        """Note that something else acts than did, by which a stepper is chosen."""
+        self._stepper = None
+
+    def rollout(self, steps: int, every: int = 1) -> Recording:
+        """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
+
+        Raises:
+            ModelError: ``steps`` or ``every`` is not a positive number.
+            AssemblyError: The loops are open; call ``assemble`` first.
+            StepError: A step could not be finished; the state before it was restored.
+        """
+        check_counts(steps, every)
+        self._trim()
+        active, stepper = self._active, self._stepper or self._choose_stepper()
+        table = np.zeros((steps // every, len(active.solver.state) + 3))
+        start = active.snapshot()
+        failure = stepper.roll(steps, every, table)
+        while failure and active.reconsider(failure):
+            active.take_back(start)
+            failure = stepper.roll(steps, every, table)
+        if failure:
+            raise_failure(active.solver, failure, stepper.tries_others)
+        if failure is None:
+            for n in range(steps):
+                self.step(write=False)
+                if (n + 1) % every == 0:
+                    table[(n + 1) // every - 1] = self._record()
+        return from_table(self.mechanism, table)
+
+    def _record(self) -> list[float]:
+        """A line of a recording: the state, and how the step went that led to it."""
+        s = self.status
+        return [*self._active.solver.state, s.rank, s.margin, s.passes]
+
+    def recorded(self) -> Recording:
+        """The state that the last step ended in, as a recording of one."""
+        return from_table(self.mechanism, np.array([self._record()]))
+
+    def compiled(self) -> tuple[Solver, Decision]:
+        """What steps without Python, and its rank.
+
+        Raises:
+            ModelError: The system steps in Python.
+            AssemblyError: The loops are open; call ``assemble`` first.
+        """
+        if self._integration.python is not None or self._inequalities.act:
+            raise ModelError(
+                "rollouts of many worlds are for the compiled step, without motors, joint friction,"
+                " contacts and force limits, with the projector and one of"
+                f" {', '.join(COMPILED)}; set the states one by one, or sweep over processes"
+            )
+        self._trim()
+        return self._active.solver, self.decision
+
+    def run(self, duration: float, every: int = 1) -> Recording:
+        """Advance by ``duration`` [s], then show the state in the world.
+
+        Raises:
+            AssemblyError: The loops are open; call ``assemble`` first.
+            StepError: A step could not be finished; the state before it was restored.
+        """
+        recording = self.rollout(max(1, round(duration / self.dt)), every)
+        self.write()
+        return recording
+
+    def take_stiff_springs_implicitly(self) -> None:
+        """Have springs act at the end of steps if explicit ones could not follow them.
+
+        An integrator that was given and has no such springs is left as it is.
+        """
+        self._integration.take_stiff_springs_implicitly()
+
+    def connect(
+        self,
+        constraint: Constraint,
+        *,
+        as_is: bool = False,
+        assemble: bool = False,
+        tolerance: float = ASSEMBLED,
+    ) -> Connection:
+        """Add a constraint from now on; velocities change by as little as it needs.
+
+        The change is the shortest in the metric of M: a plastic impact, which keeps the momentum of
+        what floats freely and never gains energy unless something is driven.
+
+        Args:
+            constraint: What joins the two links.
+            as_is: Whether it takes what it finds: frame b is put where frame a is now, a distance
+                gets the length and a coupling the offset of now.
+            assemble: Whether joints may move to close it, as little as possible.
+            tolerance: Gap that is closed without asking, in mechanism lengths or radians.
+
+        Returns:
+            Impulses and energy.
+
+        Raises:
+            ModelError: The name is taken, the constraint names what does not exist, or has bounded
+                forces.
+            AssemblyError: The gap is too wide, or cannot be closed.
+            OverconstrainedError: Nothing could move any more.
+        """
+        require_new(self._active, constraint)
+        self._trim()
+        chosen, connection = join(self._active, constraint, as_is, assemble, tolerance)
+        self._take(chosen)
+        return connection
+
+    def disconnect(self, name: str) -> Constraint:
+        """Take a constraint away; the state goes on as it is.
+
+        Returns:
+            The constraint, to be connected again.
+
+        Raises:
+            ModelError: No constraint has this name.
+        """
+        constraint = connected(self._active, name)
+        self._trim()
+        self._take(separate(self._active, name))
+        return constraint
+
+    def exchange(self, constraints: Sequence[Constraint]) -> None:
+        """Go on with other constraints, which the present configuration closes.
+
+        Velocities change by the filter. All of them together may leave no freedom.
+
+        Raises:
+            ModelError: A constraint names what does not exist, or acts by inequalities.
+            AssemblyError: A gap is too wide, or cannot be closed.
+        """
+        active = self._active
+        if same(active.constraints, tuple(constraints)) and active.decision is not None:
+            return
+        for constraint in constraints:
+            require_rigid(constraint)
+        may_lock, active.allow_structure = active.allow_structure, True
+        try:
+            self._trim()
+            chosen = exchange(active, constraints)
+        finally:
+            active.allow_structure = may_lock
+        self._take(chosen)
+
+    def _take(self, chosen: ActiveSet) -> None:
+        """Go on with other constraints, and show the state."""
+        self._shown.check()
+        self._active.take(chosen)
+        self._shown.forget_filter()
+        self.write()
+
+    def place(self, name: str, frame: np.ndarray) -> None:
+        """Put frame a of a loop elsewhere on its link; the state is not touched.
+
+        Args:
+            name: The loop.
+            frame: (1,) of ``moved_frames``: where it is.
+        """
+        self._inequalities.place(name, frame)
+        if name in self.encoded.rows:
+            self._active.place(name, frame)
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with the same tree whose links that stand still are elsewhere.
+
+        Frames of loops are where their constraints say, on those links; the state is not touched.
+        """
+        self._active.rebase(mechanism)
+        self._inequalities.rebase(mechanism)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        if not self._inequalities.set_offset(name, offset):
+            self._active.set_offset(name, offset)
+
+    def set_max_force(self, name: str, force: float) -> None:
+        """Give a constraint with a force limit another largest force [N or N m].
+
+        Raises:
+            ModelError: There is no such constraint, or it was made without a force limit.
+        """
+        self._inequalities.set_max_force(name, force)
+
+    def acceleration(self) -> Array:
+        """Accelerations (nv,) at the state."""
+        self._trim()
+        return self._active.solver.acceleration()
+
+    def spring_forces(self) -> dict[str, SpringForce]:
+        """Length or turn, rate and force of each force element at the state, by name."""
+        return spring_forces(self._active.full, *self._active.now)
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """The equations of motion at any state, for formulations and integrators."""
+        self._trim()
+        return Tree(self._active.solver)
+
+    def terms(self) -> Terms:
+        """M, h, g, J, g_t and gamma at the state, rows as kept."""
+        return self._active.solver.terms(*self._active.now)
+
+    def evaluate(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> Evaluation:
+        """Gaps, energy and momentum of a state, the present one unless given.
+
+        The state may come from any simulator; gaps are those of the rows as written.
+        """
+        here_q, here_v, here_t = self._active.now
+        q, v = here_q if q is None else q, here_v if v is None else v
+        t = here_t if t is None else t
+        return evaluate(self._active.full, self._active.solver, q, v, t)
+
+    def gap_vectors(
+        self, q: Array | None = None, t: float | None = None
+    ) -> dict[str, tuple[Array, Array]]:
+        """Origin of frame b (3,) [m] of each loop, and how far it is from its place (3,) [m].
+
+        World axes, at the present state unless given; turns do not count. Couplings and users'
+        rows have no place and are left out.
+        """
+        here_q, v, here_t = self._active.now
+        q, t = here_q if q is None else q, here_t if t is None else t
+        return gap_vectors(self._active.full, q, v, t)
+
+    def kinematics(self) -> Kinematics:
+        """Frames, Jacobians and bias accelerations at the state."""
+        return kinematics_at(self._active.solver, *self._active.now)
+
+    def wrench(self, link: Frame, force: Array, torque: Array | None = None) -> Array:
+        """Joint forces (nv,) of a force [N] and torque [N m], world axes, at a frame's origin.
+
+        Add it to ``tau``.
+
+        Raises:
+            ModelError: The frame's link does not exist.
+        """
+        point = self.kinematics().point(link)
+        moment = np.zeros(3) if torque is None else np.asarray(torque, float)
+        return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
+
+    def loop_axes(self, name: str) -> LoopAxisMotion:
+        """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
+
+        Raises:
+            ModelError: There is no such loop joint, or it is universal or driven.
+        """
+        return loop_axis_motion(self.constraints, name, self.kinematics())
+
+    def link_pose(self, name: str) -> tuple[Array, Array]:
+        """Rotation (3, 3) and position (3,) [m] of a link in the world.
+
+        Raises:
+            ModelError: The link does not exist.
+        """
+        return link_pose(self._active.solver, name)
+
+    @property
+    def complementarity(self) -> Complementarity | None:
+        """How motors, limits and contacts of the last step were solved; None without any."""
+        latest = self._inequalities.latest
+        return None if latest is None else latest.complementarity
+
+    def contacts(self) -> tuple[Contact, ...]:
+        """Contacts of the last step and their forces, also those that carry nothing.
+
+        None are told after the state was set.
+        """
+        step = self._inequalities.last
+        return () if step is None else contacts_of(step, self.mechanism)
+
+    @property
+    def contact_points(self) -> np.ndarray:
+        """Records (n,) of what ``contacts`` tells, as they were found, of ``CONTACT_POINT``."""
+        step = self._inequalities.last
+        return NO_CONTACTS if step is None else step.contact_points
+
+    @property
+    def joint_loads(self) -> dict[str, JointLoad]:
+        """Forces of motors, friction and limits in the last step, by joint."""
+        step = self._inequalities.last
+        if step is None:
+            return {name: JointLoad(0.0, 0.0, 0.0) for name in self.motors.names}
+        return joint_loads(step, self.motors)
+
+    def reactions(self) -> dict[str, Reaction]:
+        """What each constraint does, by name.
+
+        After a step with motors, limits or contacts: at its start, with their forces in that step,
+        and with what acts along the free motions of loop joints. Otherwise at the state, also once
+        constraints have come or gone.
+        """
+        step = self._inequalities.last_of_these
+        if step is None:
+            vdot, solver = self.acceleration(), self._active.solver
+            return reactions(solver, self.decision.by_name, *self._active.now, vdot, solver.tau[0])
+        decision = self.decision if step.rigid is None else step.rigid.decision
+        return loaded_reactions(step, decision.by_name)
+
+    @property
+    def holding(self) -> frozenset[str]:
+        """Names of the constraints with a force limit that were rigid in the last step."""
+        step = self._inequalities.last
+        return NOBODY if step is None or step.rigid is None else step.rigid.holding
+
+    def snapshot(self) -> Array:
+        """q, v and t (nq + nv + 1), for ``take_back``."""
+        return self._active.snapshot()
+
+    def take_back(self, state: Array) -> None:
+        """Undo the last step; impulses to start from stay those that it found.
+
+        Args:
+            state: (nq + nv + 1) from ``snapshot`` before it.
+        """
+        self._active.take_back(state)
+
+    def read(self) -> None:
+        """Take the state as the world has it now, for instance after ``resetJointState``.
+
+        Friction of contacts is read again too.
+
+        Raises:
+            AssemblyError: The loops are open there; call ``assemble`` with what is to be held.
+            WorldError: The bodies are not there any more, or ``changeDynamics`` has changed masses
+                or inertias, which are read once. (What it does to joints Bullet does not tell.)
+        """
+        if self.world is not None:
+            self.world.check()
+            self.world.check_properties()
+            self.set_state(*self.world.state())
+
+    def filter(
+        self,
+        sticking: np.ndarray | None = None,
+        open: Collection[str] = (),
+        assemble: bool = False,
+        found: tuple[Array, Array] | None = None,
+        write: bool = True,
+    ) -> Impulses:
+        """Bring the world's own state onto the loops, after somebody else has advanced it.
+
+        The configuration is corrected and the velocity filtered, both by as little as possible in
+        the metric of the mass matrix.
+
+        Args:
+            sticking: (n,) points that stay where they are and keep their velocity, as far as the
+                loops let them, of dtype ``mechanism.records.STICKING_POINT``.
+                ``BulletBodies.sticking_points`` makes them of Bullet's contacts.
+            open: Names of constraints that are left as they are this time.
+            assemble: Whether loops that are too far open for a correction are assembled first.
+            found: q (nq,) and v (nv,) of the world, where they have been read already.
+            write: Whether the world is shown the state at once.
+
+        Returns:
+            What it took.
+
+        Raises:
+            ModelError: There is no such constraint, or ``sticking`` is no array of such points.
+            AssemblyError: The loops cannot be closed near that state; the world keeps it.
+            WorldError: There is no world, or the bodies are not there any more.
+        """
+        world, active = self._shown.require(), self._active
+        sticking = NO_STICKING_POINTS if sticking is None else sticking
+        q, v = world.state() if found is None else found
+        active.decide_near(q)
+        close = self._shown.filter_of(active.solver, self.decision)
+        try:
+            impulses = close(q, v, sticking, tuple(open) if open else ())
+        except AssemblyError:
+            if not assemble:
+                raise
+            free = active.nothing_held()
+            self._assemble(q, free, v, free)
+            impulses = close(active.q, active.v, sticking, tuple(open))
+        if write:
+            world.write(active.solver.q, active.solver.v)
+        return impulses
+
+    @property
+    def known_filter(self) -> Filter | None:
+        """The compiled part of ``filter`` as the constraints are now; None before its first use."""
+        return self._shown.known_filter(self._active.solver)
+
+    def write(self) -> None:
+        """Show the state in the world.
+
+        Raises:
+            WorldError: The bodies are not there any more.
+        """
+        self._shown.show(self._active.solver)
 
     def save(self, world: bool = True) -> SavedState:
         """Everything that decides the future: ``restore`` goes on from it, to the bit.
@@ -258,13 +915,13 @@ class System(WorldState):
         Raises:
             WorldError: The bodies are gone from the world.
         """
-        remembered = self._world_memory
+        remembered = self._shown.memory
         if world and self._options["contacts"] and self.world is not None:
             remembered = self.world.save()
-        parts = self._save_parts()
-        parts["python"] = None if self._python is None else self._python.memory()
-        here = self._q, self._v, self.t, self._made_of(), self._plain_options()
-        return SavedState(*here, self._save_sets(), parts, remembered)
+        parts, python = self._inequalities.memory(), self._integration.python
+        parts["python"] = None if python is None else python.memory()
+        here = *self._active.now, self._made_of(), self._plain_options()
+        return SavedState(*here, save_sets(self._active), parts, remembered)
 
     def restore(self, state: SavedState, write: bool = True) -> None:
         """Go on from what ``save`` returned, of this system or of one that was made alike.
@@ -283,15 +940,15 @@ class System(WorldState):
             WorldError: The world has other bodies than the one where it was saved.
         """
         require_same(state, self._made_of(), self._plain_options())
-        self._require_constraints(state.sets)
+        require_constraints(self._active, state.sets)
         if write and state.world is not None and self.world is not None:
             self.world.restore(state.world)
-        self._restore_sets(state.sets)
-        self._restore_parts(state.parts)
-        if self._python is not None:
-            self._python.recall(state.parts["python"])
+        restore_sets(self._active, state.sets)
+        self._inequalities.recall(state.parts)
+        if self._integration.python is not None:
+            self._integration.python.recall(state.parts["python"])
         if self.world is None:
-            self._world_memory = state.world
+            self._shown.memory = state.world
         elif write and state.world is None:
             self.write()
 
@@ -304,7 +961,7 @@ class System(WorldState):
         constraints = [Carried(f"constraint '{c.name}'", c) for c in self.constraints]
         options = {name: Carried(f"option '{name}'", x) for name, x in self._options.items()}
         forces = {name: Carried(f"force of '{name}'", x) for name, x in self._forces.items()}
-        options["allow_structure"] = Carried("option", self._allow_structure)
+        options["allow_structure"] = Carried("option", self._active.allow_structure)
         return self._rebuilt, (self.mechanism, constraints, options, forces, self.save())
 
     @classmethod
@@ -321,8 +978,10 @@ class System(WorldState):
         given["forces"] = {name: carried.part for name, carried in forces.items()}
         contacts = given.pop("contacts")
         system = cls(mechanism, [carried.part for carried in constraints], **given)
-        system._with_contacts = system._options["contacts"] = contacts
-        system._always_inequalities |= contacts
+        system._options["contacts"] = contacts
+        if contacts:
+            system._inequalities.take_contacts()
+            system._forget_stepper()
         system.restore(state)
         return system
 
@@ -336,150 +995,3 @@ class System(WorldState):
         if isinstance(make, str):
             return self._options
         return {**self._options, "formulation": getattr(make, "__qualname__", type(make).__name__)}
-
-    def take_stiff_springs_implicitly(self) -> None:
-        """Have springs act at the end of steps if explicit ones could not follow them.
-
-        An integrator that was given and has no such springs is left as it is.
-        """
-        if self._given_integrator in (None, WITH_INEQUALITIES) and self._python is None:
-            if has_springs(self._full) and too_fast(self._solver)[0] > 1.0:
-                self._act_at_end(True, False)
-
-    def _act_at_end(self, springs: bool, dampers: bool) -> None:
-        """Have springs, dampers act at the end of steps or not; take the integrator for that.
-
-        ``semi_implicit_euler`` takes dampers so in any case.
-        """
-        at_end = springs or dampers
-        for solver in self._solvers:
-            control = solver.control[0]
-            control["implicit"] = springs
-            control["integrator"] = COMPILED.get(chosen(self._given_integrator, at_end), EULER)
-
-    def _assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
-        """Find a consistent state near start and speed; take dampers as they have to be there."""
-        assembly = super()._assemble(start, held, speed, held_v)
-        self._take_dampers()
-        return assembly
-
-    def _take_dampers(self) -> None:
-        """Have dampers act at the end of steps if explicit ones could not follow from here.
-
-        An integrator that was given stays, with a warning if it would grow without bounds.
-        """
-        if not has_dampers(self._full):
-            return
-        control, damping = self._solver.control[0], too_fast(self._solver)[1]
-        if self._given_integrator is None and self._python is None:
-            self._act_at_end(bool(control["implicit"]), damping > 1.0)
-        elif damping * FAST > 2.0 and self.integrator in EXPLICIT and not control["controlled"]:
-            said = fast_damper(self._solver) or "a damper between two links is strong"
-            warn_user(
-                f"{said}: {self.integrator} grows without bounds at this dt, of"
-                f" {2.0 * self.dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
-                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step"
-            )
-
-    def step(self, write: bool = True) -> None:
-        """Advance by one step and show the state in the world.
-
-        Raises:
-            AssemblyError: The loops are open; call ``assemble`` first.
-            StepError: The step could not be finished; the state before it was restored.
-            WorldError: The bodies are gone from the world, or ``changeDynamics`` has changed one,
-                which is looked for now and then; nothing was done.
-
-        Warns:
-            BulletBridgeWarning: The bodies were moved in the world by somebody else since they
-                were shown, or its gravity or friction was changed; said once, with what to call.
-        """
-        if write and self._world is not None:
-            self._world.look(self._acting_gravity)
-        if self._decision is None:
-            self._trim()
-        failure = self._one_step()
-        while failure and self._reconsider(failure):
-            failure = self._one_step()
-        if failure:
-            raise_failure(self._solver, failure, not (self._has_inequalities or self._python))
-        if write and self._write is not None:
-            self._write(self._solver.q, self._solver.v)
-
-    def _acting_gravity(self) -> Array:
-        return self.gravity
-
-    def _one_step(self) -> int:
-        """Advance by one step; the failure that stopped it, or DONE."""
-        if self._always_inequalities or self.motors.on:
-            return self._inequality_step()
-        if self._python is not None:
-            return self._python.step(self._solver, self.dt)
-        if self._inequality_stepper is not None and self._is_at_limit:
-            return self._inequality_step()
-        failure = self._solver.step()
-        return self._inequality_step() if failure == AT_LIMIT else failure
-
-    def rollout(self, steps: int, every: int = 1) -> Recording:
-        """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
-
-        Raises:
-            ModelError: ``steps`` or ``every`` is not a positive number.
-            AssemblyError: The loops are open; call ``assemble`` first.
-            StepError: A step could not be finished; the state before it was restored.
-        """
-        check_counts(steps, every)
-        if self._decision is None:
-            self._trim()
-        table = np.zeros((steps // every, len(self._solver.state) + 3))
-        if self._python is None and not (self._has_inequalities or self._is_at_limit):
-            q, v, t = self._q, self._v, self.t
-            failure = self._solver.roll(steps, every, table)
-            while failure and self._reconsider(failure):
-                self._solver.put(q, v, t)
-                failure = self._solver.roll(steps, every, table)
-            if failure == DONE:
-                return from_table(self.mechanism, table)
-            if failure != AT_LIMIT:
-                raise_failure(self._solver, failure, True)
-            self._solver.put(q, v, t)
-        for n in range(steps):
-            self.step(write=False)
-            if (n + 1) % every == 0:
-                s = self.status
-                table[(n + 1) // every - 1] = [*self._solver.state, s.rank, s.margin, s.passes]
-        return from_table(self.mechanism, table)
-
-    def recorded(self) -> Recording:
-        """The state that the last step ended in, as a recording of one."""
-        s = self.status
-        row = np.array([[*self._solver.state, s.rank, s.margin, s.passes]])
-        return from_table(self.mechanism, row)
-
-    def compiled(self) -> tuple[Solver, Decision]:
-        """What steps without Python, and its rank.
-
-        Raises:
-            ModelError: The system steps in Python.
-            AssemblyError: The loops are open; call ``assemble`` first.
-        """
-        if self._python is not None or self._has_inequalities:
-            raise ModelError(
-                "rollouts of many worlds are for the compiled step, without motors, joint friction,"
-                " contacts and force limits, with the projector and one of"
-                f" {', '.join(COMPILED)}; set the states one by one, or sweep over processes"
-            )
-        if self._decision is None:
-            self._trim()
-        return self._solver, self.decision
-
-    def run(self, duration: float, every: int = 1) -> Recording:
-        """Advance by ``duration`` [s], then show the state in the world.
-
-        Raises:
-            AssemblyError: The loops are open; call ``assemble`` first.
-            StepError: A step could not be finished; the state before it was restored.
-        """
-        recording = self.rollout(max(1, round(duration / self.dt)), every)
-        self.write()
-        return recording

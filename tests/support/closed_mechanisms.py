@@ -15,7 +15,7 @@ from bulletbridge.mechanism.records import FREE
 
 def decided(system: bb.System) -> bool:
     """Whether all rows as written are either strong or zero, so that no threshold matters."""
-    terms = system._full.terms(system.q, system.v, system.t)
+    terms = system._active.full.terms(system.q, system.v, system.t)
     J = system.encoded.scale[:, None] * terms.J
     s = np.linalg.svd(np.linalg.solve(np.linalg.cholesky(terms.M), J.T), compute_uv=False)
     return bool(np.all((s > 1e-3 * s[0]) | (s < 1e-9 * s[0])))

@@ -45,7 +45,7 @@ def unassembled(spec: ModelSpec) -> bb.System:
 
 def terms_at(system: bb.System, q: Array, v: Array) -> Terms:
     """The equations of a system with all its rows, at any state."""
-    return system._solver.terms(q, v, 0.0)  # pyright: ignore[reportPrivateUsage]
+    return system._active.solver.terms(q, v, 0.0)  # pyright: ignore[reportPrivateUsage]
 
 
 def random_state(system: bb.System, rng: np.random.Generator) -> tuple[Array, Array]:

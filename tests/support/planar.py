@@ -87,7 +87,7 @@ def parallelogram(**options: Any) -> tuple[bb.System, float, float]:
         ],
         **options,
     )
-    system._full.q[:] = [np.pi / 2, -np.pi / 2, 3 * np.pi / 2]  # hanging: an open guess
+    system._active.full.q[:] = [np.pi / 2, -np.pi / 2, 3 * np.pi / 2]  # hanging: an open guess
     return system, (2 / 3 * 1.0 + 2.0) * 0.5**2, (1.0 + 2.0) * 9.81 * 0.5
 
 
@@ -98,7 +98,7 @@ def hanging(gravity: float = 9.81, **options: Any) -> bb.System:
     ends = bb.Frame("l2", (0.7, 0, 0)), bb.Frame("base", (1.0, 0, 0))
     loop = bb.LoopJoint("loop", bb.JointModel.BALL, *ends)
     system = bb.System(mechanism, [loop], **options)
-    system._full.q[7:] = [1.0, -0.6, -2.0]
+    system._active.full.q[7:] = [1.0, -0.6, -2.0]
     return system
 
 

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.console import write_text
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.mechanism.joint_properties import JointProperties
@@ -40,10 +41,7 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
     for robot in scene.robots:
         name = robot.name if len(scene.robots) > 1 else "robot"
         urdf = folder / f"{robot.name.replace('/', '_')}.urdf"
-        try:
-            urdf.write_text(urdf_text(robot, folder), encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise ModelError(f"cannot write {urdf}: {error}; name a folder that is there") from None
+        write_text(urdf, urdf_text(robot, folder))
         # URDF's base pose is that of the link; a floating one starts where ``start_q`` says, too
         bodies.append(BodySpec(name, urdf, robot.fixed, robot.place.xyz, robot.place.rpy))
     joints = scene.joints()

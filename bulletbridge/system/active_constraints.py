@@ -1,0 +1,380 @@
+"""The constraints that act on a mechanism: their rows, which are redundant, solvers at a state."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.encode import Constraint, encode_places, require_names
+from bulletbridge.constraints.force_element_records import encode_closed
+from bulletbridge.engine.choose import copy_of
+from bulletbridge.engine.correction import PROMISED
+from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
+from bulletbridge.engine.records import LEFT_OPEN
+from bulletbridge.engine.redundancy import (
+    SPREAD,
+    Decision,
+    Start,
+    all_independent,
+    decide,
+    row_lengths,
+)
+from bulletbridge.engine.sparse_plan import SparseStepper
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.tasks import PROJECT
+from bulletbridge.engine.workspace import Tolerances
+from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
+from bulletbridge.system.assembly import (
+    Assembly,
+    Move,
+    close,
+    consistent_velocity,
+    open_by,
+    project_by_links,
+    round_off,
+)
+from bulletbridge.system.carrying import carry_over, require_near, same
+from bulletbridge.system.evaluation import require_lengths
+
+ASSEMBLED = 1e-6
+"""Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+REGULAR = 0.02
+"""Weakest row over the strongest from which no row can be redundant: twenty times what may be."""
+LEAST_REACH = 0.1
+"""Motion, in mechanism lengths or radians, that a decision about redundancy should rest on."""
+MOST_SETS = 32
+"""Sets of constraints that are remembered."""
+
+
+class ActiveSet(NamedTuple):
+    """Constraints that act together, and what was decided about them."""
+
+    constraints: tuple[Constraint, ...]
+    full: Solver
+    solver: Solver
+    decision: Decision
+
+
+class ActiveConstraints:
+    """The constraints that close a mechanism's loops now, at a state that its solvers keep.
+
+    They may come and go. What was decided about a set of them is remembered for its return.
+
+    Args:
+        mechanism: The tree, usually from ``read_bullet``.
+        constraints: What closes its loops; those with force limits have no rows here.
+        allow_structure: Whether constraints may leave no freedom at all.
+        tolerances: Thresholds of the solvers.
+
+    Attributes:
+        full: Solver of all rows as written.
+        solver: That of the rows which are kept, once that is decided: the one that steps. Its state
+            is that of the system.
+        decision: Which rows are redundant; None before the first assembly.
+        remembered: Sets that acted earlier, the latest first.
+
+    Raises:
+        ModelError: A constraint names what does not exist, or a number is impossible.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        constraints: tuple[Constraint, ...],
+        allow_structure: bool,
+        tolerances: Tolerances,
+    ) -> None:
+        self.mechanism, self.constraints = mechanism, constraints
+        self.tolerances, self.allow_structure = tolerances, allow_structure
+        require_names(constraints)
+        self.full = Solver(mechanism, encode_closed(mechanism, constraints), tolerances)
+        self.solver = self.full
+        self.decision: Decision | None = None
+        self.remembered: tuple[ActiveSet, ...] = ()
+        for joint in mechanism.joints.values():
+            if joint.kind in ("spherical", "free"):
+                self.full.q[joint.q.stop - 1] = 1.0
+
+    @property
+    def q(self) -> Array:
+        """Configuration (nq,), a copy."""
+        return self.solver.q.copy()
+
+    @property
+    def v(self) -> Array:
+        """Velocity (nv,), a copy."""
+        return self.solver.v.copy()
+
+    @property
+    def t(self) -> float:
+        """Time [s]."""
+        return self.solver.t
+
+    @property
+    def now(self) -> tuple[Array, Array, float]:
+        """q (nq,), v (nv,), both copies, and t [s]."""
+        return self.q, self.v, self.t
+
+    @property
+    def encoded(self) -> Encoded:
+        """The rows as written."""
+        return self.full.encoded
+
+    @property
+    def solvers(self) -> tuple[Solver, ...]:
+        """That of the rows as written, and that which steps."""
+        return (self.full,) if self.full is self.solver else (self.full, self.solver)
+
+    def nothing_held(self) -> Mask:
+        """No rates (nv,), of those that an assembly is to leave as they are."""
+        return np.zeros(self.mechanism.nv, bool)
+
+    def assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
+        """Find a consistent state near start and speed; take it only when everything succeeded.
+
+        Args:
+            start: (nq,)
+            held: (nv,) rates of joints that stay where start has them.
+            speed: (nv,)
+            held_v: (nv,) rates that stay as speed has them.
+
+        Raises:
+            AssemblyError: The loops cannot close, or what is held contradicts itself.
+            OverconstrainedError: Nothing could move any more.
+        """
+        before, t, solver, decision, iterations = self.q, self.t, self.solver, self.decision, 0
+        if decision is None:
+            solver, decision, start, iterations = self._decide(self.full, start, held)
+        found, more = self.close(solver, decision, start, held)
+        if self.decision is None and decision.reach < LEAST_REACH:
+            # a position like a stretched chain, which tells nothing
+            solver, decision, found, again = self._decide(self.full, found, held)
+            found, last = self.close(solver, decision, found, held)
+            more += again + last
+        require_lengths(solver, found, t)
+        speed = consistent_velocity(solver, found, speed, t, held_v)
+        self.solver, self.decision = solver, decision
+        self._put(found, speed, t)
+        moved = tuple(
+            Move(name, before[joint.q], found[joint.q])
+            for name, joint in self.mechanism.joints.items()
+            if np.abs(found[joint.q] - before[joint.q]).max() > 1e-12
+        )
+        gap = float(np.abs(self.full.terms(found, speed, t).g).max(initial=0.0))
+        return Assembly(moved, iterations + more, gap)
+
+    def close(
+        self, solver: Solver, decision: Decision, start: Array, held: Mask
+    ) -> tuple[Array, int]:
+        """The nearest configuration that the rows of a decision close, and the iterations needed.
+
+        Raises:
+            AssemblyError: There is none.
+        """
+        enough = round_off(solver, start, self.t) + decision.allowance
+        found, iterations = close(solver, start, self.t, held, enough)
+        require_closed(solver, found, self.t, enough)
+        return found, iterations
+
+    def set_state(self, q: Array | None, v: Array | None, t: float | None) -> None:
+        """Set the state, trimmed to round-off; what is not given stays.
+
+        Raises:
+            ModelError: A number is not finite or there are too few.
+            AssemblyError: The loops are open there; call ``assemble`` first.
+        """
+        new_q = self.q if q is None else array_of("q", q)
+        new_v = self.v if v is None else array_of("v", v)
+        if new_q.shape != (self.mechanism.nq,) or new_v.shape != (self.mechanism.nv,):
+            raise ModelError(
+                f"a state of this mechanism has {self.mechanism.nq} positions and "
+                f"{self.mechanism.nv} rates, not {new_q.shape} and {new_v.shape}"
+            )
+        check_finite(new_q, new_v)
+        if t is not None and not are_numbers(t):
+            raise ModelError(f"the time is {t!r} s; give a finite number")
+        new_t = self.t if t is None else float(t)
+        require_closed(self.full, new_q, new_t, ASSEMBLED + self.mismatch)
+        self._put(new_q, new_v, new_t)
+
+    def _put(self, q: Array, v: Array, t: float) -> None:
+        """Take a state that closes the loops and trim it to round-off."""
+        solver = self.solver
+        before = solver.state.copy()
+        solver.put(q, v, t)
+        if self.decision is not None and solver.run(PROJECT):
+            solver.state[:] = before
+            raise AssemblyError("the loops cannot be closed at this state; call assemble()")
+
+    @property
+    def mismatch(self) -> float:
+        """Gap that redundant rows may keep, in mechanism lengths or radians."""
+        return 0.0 if self.decision is None else SPREAD * self.decision.widest
+
+    def snapshot(self) -> Array:
+        """q, v and t (nq + nv + 1), for ``take_back``."""
+        return self.solver.state.copy()
+
+    def take_back(self, state: Array) -> None:
+        """Go back to a state (nq + nv + 1) that was the present one: it closes the loops."""
+        nq = self.mechanism.nq
+        self.solver.put(state[:nq], state[nq:-1], float(state[-1]))
+
+    def reconsider(self, failure: int) -> bool:
+        """Decide redundancy again after a step that was stopped; whether it may be tried again.
+
+        What opened had been left out. Decided from here it may be redundant all the same, with a
+        wider gap as its allowance; otherwise all rows of that loop count from now on, and, of those
+        that follow from other loops, whatever is independent at a pose.
+        """
+        if failure != LEFT_OPEN or self.decision is None:
+            return False
+        solver, before, worst = self.solver, self.decision, int(self.solver.control[0]["worst"])
+        name = ""
+        if worst < 0:
+            name = list(before.encoded.rows)[-1 - worst]
+            if name in before.whole:
+                return False
+        elif not before.is_held:
+            return False
+        q, v, t = self.q, self.v, self.t
+        full = self.full
+        start, whole = Start(q, self.is_exact(full, q)), before.whole | {name} - {""}
+        decision = decide(self.mechanism, full.encoded, start, t, self.tolerances, whole)
+        if worst >= 0 or not before.is_held:
+            decision = decision.with_all_rows()
+        full.apply_settings(solver)
+        again = copy_of(full, decision)
+        again.put(q, v, t)
+        if again.run(PROJECT):
+            return False
+        self.solver, self.decision = again, decision
+        return True
+
+    def is_exact(self, full: Solver, q: Array) -> bool:
+        """Whether a configuration was given with all rows closed to round-off."""
+        if self.mismatch > PROMISED * self.tolerances.gap:
+            return False
+        return open_by(full, q, self.t) <= 10.0 * round_off(full, q, self.t)
+
+    def decide_near(self, q: Array) -> None:
+        """Decide redundancy at a closed configuration near q, unless that was done before.
+
+        Raises:
+            AssemblyError: The loops cannot close there.
+            OverconstrainedError: Nothing could move.
+        """
+        if self.decision is None:
+            self.solver, self.decision, _, _ = self._decide(self.full, q, self.nothing_held())
+
+    def _decide(
+        self, full: Solver, start: Array, held: Mask
+    ) -> tuple[Solver, Decision, Array, int]:
+        """Decide redundancy at a closed configuration near start; also that, and its iterations."""
+        regular = None if held.any() else self._find_regular(full, start)
+        if regular is not None:
+            return regular
+        enough, t = self.tolerances.redundant, self.t
+        closed, iterations = close(full, start, t, held, enough)
+        require_closed(full, closed, t, enough)
+        decision = decide(
+            self.mechanism,
+            full.encoded,
+            Start(closed, self.is_exact(full, start)),
+            t,
+            self.tolerances,
+            frozenset() if self.decision is None else self.decision.whole,
+        )
+        if not self.allow_structure:
+            require_freedom(self.mechanism, decision)
+        return copy_of(full, decision), decision, closed, iterations
+
+    def _find_regular(
+        self, full: Solver, start: Array
+    ) -> tuple[Solver, Decision, Array, int] | None:
+        """As ``_decide`` where links are eliminated and all rows are strong near start, or None.
+
+        At one closed pose that is enough: no motion makes rows redundant by design that are not.
+        It costs as much as a few steps, where samples would grow with the cube of the links.
+        """
+        solver = copy_of(full, all_independent(full.encoded, full.encoded.scale, self.mechanism.nv))
+        if not isinstance(solver.stepper, SparseStepper):
+            return None
+        lengths = row_lengths(full, start, self.t)
+        if not lengths.min(initial=np.inf) > 0.0:
+            return None
+        scale = full.encoded.scale / lengths
+        decision = all_independent(full.encoded, scale, self.mechanism.nv)
+        solver.decide_rank(decision.caps, scale, 0.0, np.inf)
+        found = project_by_links(solver, start, self.t)
+        if found is None or solver.control[0]["margin"] < REGULAR:
+            return None
+        if not self.allow_structure:
+            require_freedom(self.mechanism, decision)
+        loops = decision.encoded.loops
+        loops["allowed"] = loops["allowed_rate"] = np.inf  # nothing is left out of them
+        return solver, decision, *found
+
+    def place(self, name: str, frame: np.ndarray) -> None:
+        """Put frame a (1,), of ``moved_frames``, of a loop elsewhere; the state is not touched."""
+        self.remembered = ()
+        for solver in self.solvers:
+            solver.encoded.place(name, frame)
+            solver.control["factored"] = 0
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Go on with the same tree whose links that stand still are elsewhere."""
+        self.remembered = ()
+        self.mechanism = mechanism
+        for solver in self.solvers:
+            encode_places(solver.encoded, mechanism, self.constraints)
+            solver.rebase(mechanism)
+
+    def set_offset(self, name: str, offset: float) -> None:
+        """Give a coupling another offset [rad or m]; the state is not touched."""
+        self.remembered = ()
+        for solver in self.solvers:
+            solver.encoded.set_offset(name, offset)
+
+    def find(
+        self, constraints: tuple[Constraint, ...], tolerance: float, assemble: bool
+    ) -> ActiveSet:
+        """The set of these constraints at the present state, decided now or remembered.
+
+        Args:
+            constraints: All that are to act.
+            tolerance: Gap that is closed without asking, in mechanism lengths or radians.
+            assemble: Whether gaps may be wider, since joints will move to close them.
+
+        Raises:
+            AssemblyError: A gap is too wide.
+            OverconstrainedError: Nothing could move any more.
+        """
+        for chosen in self.remembered:
+            if same(chosen.constraints, constraints):
+                chosen.full.apply_settings(self.full)
+                chosen.solver.apply_settings(self.full)
+                for solver in (chosen.full, chosen.solver):
+                    solver.put(self.solver.q, self.solver.v, self.t)
+                if not assemble:
+                    require_near(chosen.full, self.q, self.t, tolerance)
+                return chosen
+        encoded = encode_closed(self.mechanism, constraints)
+        carry_over(self.encoded, encoded)
+        full = Solver(self.mechanism, encoded, self.tolerances)
+        full.apply_settings(self.full)
+        full.state[:] = self.solver.state
+        if not assemble:
+            require_near(full, self.q, self.t, tolerance)
+        solver, decision, _, _ = self._decide(full, self.q, self.nothing_held())
+        return ActiveSet(constraints, full, solver, decision)
+
+    def take(self, chosen: ActiveSet) -> None:
+        """Go on with other constraints, at the state of their solver; remember those of now."""
+        if self.decision is not None:
+            left = ActiveSet(self.constraints, self.full, self.solver, self.decision)
+            others = (s for s in self.remembered if s is not chosen)
+            self.remembered = (left, *others)[:MOST_SETS]
+        self.constraints, self.full, self.solver, self.decision = chosen

@@ -1,0 +1,273 @@
+"""Motors, limits, contacts and force limits of a system: their steps, and their forces in these."""
+
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.constraints.encode import encode_places
+from bulletbridge.engine.records import DONE
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import ModelError
+from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
+from bulletbridge.inequalities.motors import Motors
+from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
+from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.cone_program import ReferenceSolver
+from bulletbridge.numerics.memory import Remembered
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.active_constraints import ActiveConstraints
+from bulletbridge.system.contact_report import limits_push
+from bulletbridge.system.holding import NOBODY, Holding
+from bulletbridge.system.options import ImpulseSolver, Limits
+from bulletbridge.system.shown_world import ShownWorld
+
+
+class InequalitySteps:
+    """Steps of a system with all that acts by inequalities, and what is remembered of the last one.
+
+    A ``stepping.Stepper``.
+
+    Args:
+        active: The rigid constraints, and the state that moves.
+        shown: Where contacts are found.
+        contacts: Whether contacts act.
+        limits: Whether joint limits act, and whether every step has them.
+        impulse_solver: What solves for the impulses.
+
+    Attributes:
+        motors: Motors of the joints, and friction.
+        holding: Which constraints with a force limit hold.
+        limits: Whether joint limits act.
+
+    Raises:
+        ModelError: Contacts are wanted of a beam.
+    """
+
+    tries_others = False
+
+    def __init__(
+        self,
+        active: ActiveConstraints,
+        shown: ShownWorld,
+        contacts: bool,
+        limits: Limits,
+        impulse_solver: ImpulseSolver,
+    ) -> None:
+        mechanism = active.mechanism
+        beams = [name for name, joint in mechanism.joints.items() if joint.kind == "beam"]
+        if contacts and beams:
+            raise ModelError(
+                f"'{beams[0]}' is a modal beam, which knows no contacts; leave contacts out, or use"
+                " the chain of segments without 'beams'"
+            )
+        self._active, self._shown = active, shown
+        self.limits = bool(limits)
+        self._constraints = inequality_constraints_of(mechanism, active.constraints)
+        self.holding = Holding(active, self._constraints)
+        self._contacts = contacts
+        self._always = contacts or self._constraints.any or limits == "always"
+        loop_axes, limited = self._constraints.loop_axes, self._constraints.force_limited
+        self.motors = Motors(mechanism, loop_axes)
+        self._given = Remembered(  # what may be set of them
+            [
+                self.motors.records,
+                self._constraints.force_limits,
+                limited.loops,
+                limited.couplings,
+                loop_axes.encoded.loops,
+            ]
+        )
+        self._stepper: InequalityStepper | None = None
+        self._spare: InequalityStepper | None = None  # while others hold than those of this one
+        self._reference = ReferenceSolver() if impulse_solver == "clarabel" else None
+
+    @property
+    def act(self) -> bool:
+        """Whether anything acts by inequalities in every step."""
+        return self._always or self.motors.any_on
+
+    @property
+    def solvers(self) -> tuple[Solver, ...]:
+        """Those that step besides the solver of the rigid constraints."""
+        return self.holding.solvers
+
+    def take_contacts(self) -> None:
+        """Have contacts act, of which a copy finds none before it is given a world."""
+        self._contacts = self._always = True
+
+    @property
+    def latest(self) -> InequalityStepper | None:
+        """What the latest step with inequalities was made by; None before the first."""
+        return self._stepper
+
+    @property
+    def last(self) -> InequalityStepper | None:
+        """The last step if it had inequalities and the state is still that after it."""
+        step = self._stepper
+        return step if step is not None and step.led_to(self._active.solver.state) else None
+
+    @property
+    def last_of_these(self) -> InequalityStepper | None:
+        """The last step, as ``last``, if no constraint has come or gone since."""
+        step = self.last
+        if step is None or step.rigid is None:
+            return step if step is not None and step.solver is self._active.solver else None
+        return step if self.holding.is_by(step.rigid) else None
+
+    @property
+    def are_at_limit(self) -> bool:
+        """Whether a joint limit pushed in the step that led here: it will in the next one too."""
+        if self._stepper is None:
+            return False
+        step = self.last
+        return step is not None and self.limits and limits_push(step)
+
+    def forget(self) -> None:
+        """Forget impulses to start from, loads, turns, and what holds."""
+        self.holding.forget()
+        if self._stepper is not None:
+            self._stepper.forget()
+
+    def memory(self) -> dict[str, Any]:
+        """What the next steps go by."""
+        step, holding = self._stepper, self.holding.memory(self._stepper)
+        rigid = self.holding.rigid if holding is not None and holding.stepped else None
+        if step is not None and step.solver is not self._solver_of(rigid):
+            step = self._successor(rigid)  # constraints have come or gone since
+        bounded = None if step is None else step.memory()
+        return {"bounded": bounded, "limits": self._given.copy(), "holding": holding}
+
+    def recall(self, parts: dict[str, Any]) -> None:
+        """Go on from what ``memory`` returned."""
+        self._given.put_back(parts["limits"])
+        self.motors.recall()
+        self.holding.recall(parts["holding"])
+        known = [self._stepper, self._spare]
+        self._stepper = self._spare = None
+        self.motors.exerted = None
+        if parts["bounded"] is not None:
+            rigid = self.holding.rigid if parts["holding"] and parts["holding"].stepped else None
+            solver = self._solver_of(rigid)
+            fits = [step for step in known if step is not None and step.solver is solver]
+            step = fits[0] if fits else self._make_stepper(rigid)
+            step.recall(parts["bounded"])
+            self._stepper, self.motors.exerted = step, step.motor_forces
+
+    def place(self, name: str, frame: np.ndarray) -> None:
+        """Follow a loop whose frame a was put elsewhere."""
+        for part in (self._constraints.force_limited, self._constraints.loop_axes.encoded):
+            for row in part.rows:
+                if name in (row, row.rpartition("/")[0]):  # loop/turn and loop/travel too
+                    part.place(row, frame)
+        self.holding.place(name, frame)
+
+    def rebase(self, mechanism: Mechanism) -> None:
+        """Follow links that stand still elsewhere."""
+        self.holding.rebase(mechanism)
+        for part in (self._constraints.force_limited, self._constraints.loop_axes.encoded):
+            encode_places(part, mechanism, self._active.constraints)
+
+    def set_offset(self, name: str, offset: float) -> bool:
+        """Follow a coupling that was given another offset; whether it has a force limit."""
+        self.holding.set_offset(name, offset)
+        return name in self._constraints.force_limited.rows
+
+    def set_max_force(self, name: str, force: float) -> None:
+        """Give a constraint with a force limit another largest force [N or N m].
+
+        Raises:
+            ModelError: There is no such constraint, or it was made without a force limit.
+        """
+        limited = list(self._constraints.force_limited.rows)
+        if name not in limited or not 0.0 <= force < np.inf:
+            raise ModelError(
+                f"max_force {force} of '{name}' is not possible; name a constraint that was made"
+                " with a max_force, and give a finite number that is not negative"
+            )
+        self._constraints.force_limits[limited.index(name)]["force"] = force
+
+    def step(self) -> int:
+        """One step; the failure that stopped it, or DONE.
+
+        Raises:
+            WorldError: Contacts act, and there is no world to find them in.
+        """
+        if not len(self._constraints.force_limits):
+            return self._advance(self._take_stepper(None))
+        names = self.holding.names_to_hold()
+        while True:
+            rigid = self.holding.rigid_for(names) if names else None
+            step = self._take_stepper(rigid)
+            failure = self._advance(step)
+            if failure == GAVE_WAY:
+                names -= {step.gave_way}
+            elif failure == DONE or rigid is None:
+                break
+            else:
+                self.holding.give_up()
+                names = NOBODY
+        if failure == DONE:
+            self.holding.note_done(step, names if rigid is not None else NOBODY)
+        return failure
+
+    def roll(self, steps: int, every: int, table: Array) -> None:
+        """Not in one call: contacts are found for every step, and what holds."""
+
+    def _solver_of(self, rigid: RigidLimits | None) -> Solver:
+        return self._active.solver if rigid is None else rigid.solver
+
+    def _make_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
+        """Steps of the rigid constraints, or of those with force limits that hold besides."""
+        mechanism, loop_axes = self._active.mechanism, self._constraints.loop_axes
+        joint_limits = joint_limits_of(mechanism, loop_axes, self.limits)
+        others = self._constraints, self._reference, rigid
+        return InequalityStepper(self._solver_of(rigid), self.motors.records, joint_limits, *others)
+
+    def _take_stepper(self, rigid: RigidLimits | None) -> InequalityStepper:
+        """The steps to go on with; what the last ones were by goes over to them."""
+        step = self._stepper
+        if step is None or step.solver is not self._solver_of(rigid):
+            before, step = step, self._successor(rigid)
+            self._stepper, self._spare = step, before
+            self.motors.exerted = step.motor_forces
+            if rigid is not None:
+                rigid.hold(rigid.holding)
+        if rigid is None:
+            self._constraints.force_limits["holds"] = 0
+        return step
+
+    def _successor(self, rigid: RigidLimits | None) -> InequalityStepper:
+        """Steps by another solver than the last ones, which go on from those."""
+        before, spare, solver = self._stepper, self._spare, self._solver_of(rigid)
+        fits = spare is not None and spare.solver is solver
+        new = spare if spare is not None and fits else self._make_stepper(rigid)
+        if before is not None and len(self._constraints.force_limits):
+            new.adopt(before)
+        elif before is not None:  # turns are counted on when constraints come and go
+            new.positions[:] = before.positions
+        return new
+
+    def _advance(self, step: InequalityStepper) -> int:
+        """One step with what is at hand; the failure that stopped it, or DONE."""
+        if step.rigid is None:
+            return self._advance_there(step)
+        here, there = self._active.solver, step.solver
+        there.tau = here.tau
+        if not (here.state == there.state).all():
+            there.put(here.q, here.v, here.t)
+        failure = self._advance_there(step)
+        if failure == DONE:
+            here.put(there.q, there.v, there.t)
+        return failure
+
+    def _advance_there(self, step: InequalityStepper) -> int:
+        """One step of whatever solver it has."""
+        if not self._contacts:
+            return step.advance(None)
+        find = self._shown.finder()
+        try:
+            return step.advance(find)
+        except BaseException:
+            self._shown.show(self._active.solver)
+            raise

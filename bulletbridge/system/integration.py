@@ -1,0 +1,122 @@
+"""Which integrator a system steps by, and where springs and dampers act in its steps."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bulletbridge.engine.records import EULER
+from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_springs, too_fast
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import ModelError, warn_user
+from bulletbridge.formulations.adaptive import Adaptive
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.python_stepper import PythonStep
+from bulletbridge.system.active_constraints import ActiveConstraints
+from bulletbridge.system.inequality_steps import InequalitySteps
+from bulletbridge.system.options import (
+    COMPILED,
+    CONTROLLED,
+    EXPLICIT,
+    WITH_INEQUALITIES,
+    Integrator,
+    chosen,
+)
+
+NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
+
+
+def python_method(
+    options: Mapping[str, Any], make: Callable[[Dynamics], Formulation], with_inequalities: bool
+) -> Adaptive | PythonStep | None:
+    """What steps in Python; None where the options of ``System`` are those of compiled steps.
+
+    Raises:
+        ModelError: The integrator does not go with the formulation.
+    """
+    integrator, filtered = options["integrator"], options["velocity_filter"]
+    projector = options["formulation"] == "projector"
+    if integrator in CONTROLLED and not projector:
+        if integrator == "radau" or options["rtol"] is None:
+            raise ModelError(NEED_PROJECTOR)
+        return Adaptive(options["rtol"], options["atol"], make)
+    if projector and filtered and (integrator or WITH_INEQUALITIES) in COMPILED:
+        return None
+    method = chosen(integrator, with_inequalities)
+    return PythonStep(make, method, options["correction"], options["passes"], filtered)
+
+
+class Integration:
+    """The integrator of a system, as given or as what acts asks for.
+
+    Args:
+        active: Whose solvers step.
+        inequalities: Of which the default integrator depends too.
+        given: The integrator that was asked for; None for the default.
+        python: What steps in Python; None for compiled steps.
+    """
+
+    def __init__(
+        self,
+        active: ActiveConstraints,
+        inequalities: InequalitySteps,
+        given: Integrator | None,
+        python: Adaptive | PythonStep | None,
+    ) -> None:
+        self._active, self._inequalities = active, inequalities
+        self.given: Integrator | None = given
+        self.python = python
+
+    @property
+    def solvers(self) -> tuple[Solver, ...]:
+        """All that step, and that of the rows as written."""
+        return self._active.solvers + self._inequalities.solvers
+
+    @property
+    def name(self) -> Integrator:
+        """The integrator of the next step."""
+        at_end = self.python is None and self._active.solver.control[0]["integrator"] == EULER
+        return chosen(self.given, self._inequalities.act or at_end)
+
+    def take_springs(self, explicit: bool) -> None:
+        """Begin with springs at the end of steps, where integrator and option allow it."""
+        compiled = self.python is None and self.given in (None, WITH_INEQUALITIES)
+        self._act_at_end(compiled and not explicit and has_springs(self._active.full), False)
+
+    def take_stiff_springs_implicitly(self) -> None:
+        """Have springs act at the end of steps if explicit ones could not follow them.
+
+        An integrator that was given and has no such springs is left as it is.
+        """
+        if self.given in (None, WITH_INEQUALITIES) and self.python is None:
+            if has_springs(self._active.full) and too_fast(self._active.solver)[0] > 1.0:
+                self._act_at_end(True, False)
+
+    def take_dampers(self) -> None:
+        """Have dampers act at the end of steps if explicit ones could not follow from here.
+
+        An integrator that was given stays, with a warning if it would grow without bounds.
+        """
+        solver = self._active.solver
+        if not has_dampers(self._active.full):
+            return
+        control, damping = solver.control[0], too_fast(solver)[1]
+        if self.given is None and self.python is None:
+            self._act_at_end(bool(control["implicit"]), damping > 1.0)
+        elif damping * FAST > 2.0 and self.name in EXPLICIT and not control["controlled"]:
+            said = fast_damper(solver) or "a damper between two links is strong"
+            dt = solver.control["dt"].item()
+            warn_user(
+                f"{said}: {self.name} grows without bounds at this dt, of"
+                f" {2.0 * dt / (damping * FAST):.1e} s it would not; leave integrator out, or"
+                " give 'semi_implicit_euler' or 'radau', which take dampers at the end of a step"
+            )
+
+    def _act_at_end(self, springs: bool, dampers: bool) -> None:
+        """Have springs, dampers act at the end of steps or not; take the integrator for that.
+
+        ``semi_implicit_euler`` takes dampers so in any case.
+        """
+        at_end = springs or dampers
+        for solver in self.solvers:
+            control = solver.control[0]
+            control["implicit"] = springs
+            control["integrator"] = COMPILED.get(chosen(self.given, at_end), EULER)

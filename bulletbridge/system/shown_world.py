@@ -1,0 +1,104 @@
+"""The world of a system: where its states are shown and contacts are found."""
+
+from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.inequalities.filter import Filter
+from bulletbridge.inequalities.stepper import Finder
+from bulletbridge.system.options import World
+
+
+class ShownWorld:
+    """A world that is shown the states of a system, if there is one.
+
+    Attributes:
+        world: The bodies; None for a system that is shown nowhere.
+        memory: What a world that is still to be given will have remembered of contacts.
+    """
+
+    def __init__(self, world: World | None) -> None:
+        self.world = world
+        self.memory: bytes | None = None
+        self._filter: Filter | None = None
+
+    def give(self, world: World | None, solver: Solver) -> None:
+        """Take another world, which is shown the state of a solver.
+
+        Raises:
+            ModelError: Its bodies do not have the coordinates of the mechanism.
+            WorldError: Its bodies are not those of the old one, or are gone.
+        """
+        if world is not None:
+            mechanism = solver.mechanism
+            q, v = world.state()
+            if (len(q), len(v)) != (mechanism.nq, mechanism.nv):
+                raise ModelError(
+                    f"the bodies of this world have {len(q)} positions and {len(v)} rates, the"
+                    f" mechanism {mechanism.nq} and {mechanism.nv}; read those that the"
+                    " system was made of"
+                )
+            if self.memory is not None:
+                world.restore(self.memory)
+            else:
+                world.write(solver.q, solver.v)
+        self.world, self.memory = world, None
+
+    def show(self, solver: Solver) -> None:
+        """Show the state of a solver.
+
+        Raises:
+            WorldError: The bodies are not there any more.
+        """
+        if self.world is not None:
+            self.world.write(solver.q, solver.v)
+
+    def check(self) -> None:
+        """Refuse to go on without the bodies.
+
+        Raises:
+            WorldError: They are not there any more.
+        """
+        if self.world is not None:
+            self.world.check()
+
+    def accept(self) -> None:
+        """Take what others have done there as meant, since a state was set."""
+        if self.world is not None:
+            self.world.accept()
+
+    def require(self) -> World:
+        """The world, to take a state from.
+
+        Raises:
+            WorldError: There is none.
+        """
+        if self.world is None:
+            raise WorldError("this system has no world to take a state from; call set_state")
+        return self.world
+
+    def finder(self) -> Finder:
+        """What finds contacts there.
+
+        Raises:
+            WorldError: There is no world.
+        """
+        if self.world is None:
+            raise WorldError(
+                "contacts are found in a world, and this copy has none; set system.world to bodies"
+                " that were read where the same ones are loaded"
+            )
+        return self.world.contact_points
+
+    def known_filter(self, solver: Solver) -> Filter | None:
+        """The filter of the rows of a solver; None before its first use."""
+        known = self._filter
+        return known if known is not None and known.solver is solver else None
+
+    def filter_of(self, solver: Solver, decision: Decision) -> Filter:
+        """The filter of the rows of a solver, made when it is first asked for."""
+        known = self._filter = self.known_filter(solver) or Filter(solver, decision)
+        return known
+
+    def forget_filter(self) -> None:
+        """Make a new filter when the next one is asked for."""
+        self._filter = None

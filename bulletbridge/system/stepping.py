@@ -1,0 +1,142 @@
+"""Which stepper advances a system: one table, looked up when what acts has changed.
+
+Below it, the linear algebra of compiled steps is chosen when rows are decided: ``engine.choose``.
+"""
+
+from typing import Protocol
+
+from bulletbridge.engine.records import AT_LIMIT
+from bulletbridge.errors import ModelError
+from bulletbridge.formulations.adaptive import Adaptive
+from bulletbridge.formulations.python_stepper import PythonStep
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.active_constraints import ActiveConstraints
+from bulletbridge.system.inequality_steps import InequalitySteps
+from bulletbridge.system.integration import Integration
+from bulletbridge.system.options import WITH_INEQUALITIES
+
+NEED_EULER = (
+    "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
+    " the projector with the integrator semi_implicit_euler; leave integrator, formulation and"
+    " velocity_filter out"
+)
+
+
+class Stepper(Protocol):
+    """Steps of a system, from the state of its active constraints on.
+
+    Attributes:
+        tries_others: Whether a step that is too long is tried by other integrators too.
+    """
+
+    tries_others: bool
+
+    def step(self) -> int:
+        """Advance by one step; the failure that stopped it, with the state before it, or DONE."""
+        ...
+
+    def roll(self, steps: int, every: int, table: Array) -> int | None:
+        """Advance by steps in one call, with one state in ``every`` kept as a line of the table.
+
+        Returns:
+            The failure that stopped it, or DONE; None where steps are made one by one, with nothing
+            done.
+        """
+        ...
+
+
+class CompiledSteps:
+    """Steps of the kernels, for which the active constraints have a solver."""
+
+    tries_others = True
+
+    def __init__(self, active: ActiveConstraints) -> None:
+        self._active = active
+
+    def step(self) -> int:
+        """Advance by one step."""
+        return self._active.solver.step()
+
+    def roll(self, steps: int, every: int, table: Array) -> int | None:
+        """Advance by steps in one call."""
+        return self._active.solver.roll(steps, every, table)
+
+
+class WatchedSteps:
+    """Compiled steps up to a joint limit; steps with inequalities where one would lead beyond it.
+
+    Args:
+        active: Whose solver watches the limits.
+        limited: Steps in which limits act.
+    """
+
+    tries_others = True
+
+    def __init__(self, active: ActiveConstraints, limited: InequalitySteps) -> None:
+        self._active, self._limited = active, limited
+
+    def step(self) -> int:
+        """Advance by one step."""
+        if self._limited.are_at_limit:
+            return self._limited.step()
+        failure = self._active.solver.step()
+        return self._limited.step() if failure == AT_LIMIT else failure
+
+    def roll(self, steps: int, every: int, table: Array) -> int | None:
+        """Advance by steps in one call, if none of them leads beyond a limit."""
+        if self._limited.are_at_limit:
+            return None
+        start = self._active.snapshot()
+        failure = self._active.solver.roll(steps, every, table)
+        if failure == AT_LIMIT:
+            self._active.take_back(start)
+            return None
+        return failure
+
+
+class PythonSteps:
+    """Steps of a formulation and an integrator in Python."""
+
+    tries_others = False
+
+    def __init__(self, active: ActiveConstraints, python: Adaptive | PythonStep) -> None:
+        self._active, self._python = active, python
+
+    def step(self) -> int:
+        """Advance by one step."""
+        solver = self._active.solver
+        return self._python.step(solver, solver.control["dt"].item())
+
+    def roll(self, steps: int, every: int, table: Array) -> int | None:
+        """Not in one call."""
+        return None
+
+
+def choose_steps(
+    active: ActiveConstraints, inequalities: InequalitySteps, integration: Integration
+) -> Stepper:
+    """The stepper for what acts now: the first line of the table that applies.
+
+    Args:
+        active: The constraints and the state that moves.
+        inequalities: Motors, limits, contacts and force limits.
+        integration: The integrator and the formulation that were asked for.
+
+    Raises:
+        ModelError: Something acts by inequalities under an integrator or formulation that does not
+            have them.
+    """
+    acts, limits, python = inequalities.act, inequalities.limits, integration.python
+    other = integration.given not in (None, WITH_INEQUALITIES)
+    table: tuple[tuple[bool, Stepper | None], ...] = (
+        (python is not None and (acts or limits), None),
+        (other and acts, None),
+        (acts, inequalities),
+        (limits, WatchedSteps(active, inequalities)),
+        (python is not None, python and PythonSteps(active, python)),
+        (True, CompiledSteps(active)),
+    )
+    stepper = next(stepper for applies, stepper in table if applies)
+    if stepper is None:
+        raise ModelError(NEED_EULER)
+    return stepper

@@ -1,0 +1,104 @@
+"""What users can call and ask of a system: names and signatures stay as they are here."""
+
+import inspect
+
+from bulletbridge import System
+
+METHODS = {
+    "__init__": (
+        "(self, mechanism, constraints=(), *, world=None, forces=None, "
+        "dt=0.004166666666666667, integrator=None, rtol=1e-10, atol=1e-12, "
+        "correction='start', passes=None, formulation='projector', velocity_filter=True, "
+        "contacts=False, limits=False, impulse_solver='compiled', energy_budget=True, "
+        "solver='auto', springs=None, allow_structure=False, tolerances=None)"
+    ),
+    "acceleration": "(self)",
+    "assemble": "(self, q=None, v=None, guess=None)",
+    "compiled": "(self)",
+    "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
+    "contacts": "(self)",
+    "disconnect": "(self, name)",
+    "evaluate": "(self, q=None, v=None, t=None)",
+    "exchange": "(self, constraints)",
+    "filter": "(self, sticking=None, open=(), assemble=False, found=None, write=True)",
+    "forget": "(self)",
+    "gap_vectors": "(self, q=None, t=None)",
+    "kinematics": "(self)",
+    "link_pose": "(self, name)",
+    "loop_axes": "(self, name)",
+    "place": "(self, name, frame)",
+    "reactions": "(self)",
+    "read": "(self)",
+    "rebase": "(self, mechanism)",
+    "recorded": "(self)",
+    "restore": "(self, state, write=True)",
+    "rollout": "(self, steps, every=1)",
+    "run": "(self, duration, every=1)",
+    "save": "(self, world=True)",
+    "set_max_force": "(self, name, force)",
+    "set_offset": "(self, name, offset)",
+    "set_state": "(self, q=None, v=None, t=None)",
+    "snapshot": "(self)",
+    "spring_forces": "(self)",
+    "step": "(self, write=True)",
+    "take_back": "(self, state)",
+    "take_stiff_springs_implicitly": "(self)",
+    "terms": "(self)",
+    "wrench": "(self, link, force, torque=None)",
+    "write": "(self)",
+}
+"""Signatures without types, by name."""
+TOLD = {
+    "closing_allowance",
+    "complementarity",
+    "contact_points",
+    "constraints",
+    "decision",
+    "dof",
+    "dynamics",
+    "encoded",
+    "holding",
+    "integrator",
+    "joint_loads",
+    "known_filter",
+    "mechanism",
+    "motors",
+    "q",
+    "status",
+    "t",
+    "tolerances",
+    "v",
+}
+MAY_BE_SET = {
+    "dt",
+    "gravity",
+    "tau",
+    "world",
+}
+
+
+def signature(function):
+    """Names, kinds and defaults of what a function takes."""
+    whole = inspect.signature(function)
+    bare = [p.replace(annotation=p.empty) for p in whole.parameters.values()]
+    return str(whole.replace(parameters=bare, return_annotation=whole.empty))
+
+
+def test_the_public_surface_of_a_system_is_this():
+    public = {name: inspect.getattr_static(System, name) for name in dir(System)}
+    public = {name: x for name, x in public.items() if not name.startswith("_")}
+    properties = {name: x for name, x in public.items() if isinstance(x, property)}
+    assert {name for name, x in properties.items() if x.fset is None} == TOLD
+    assert {name for name, x in properties.items() if x.fset is not None} == MAY_BE_SET
+    methods = {name: signature(x) for name, x in public.items() if name not in properties}
+    assert methods | {"__init__": signature(System.__init__)} == METHODS
+
+
+def test_what_is_public_is_described():
+    for name, x in vars(System).items():
+        if not name.startswith("_"):
+            assert inspect.getdoc(x), name
+
+
+def test_a_system_is_one_class():
+    assert System.__mro__ == (System, object)
