@@ -11,8 +11,10 @@ import pybullet_data
 import bulletbridge as bb
 from bulletbridge.collision.query import Poses, touches
 from bulletbridge.collision.shapes import box, sphere
+from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.engine.springs import compliance
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.formulations.quasi_velocities import square_root
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.mechanism.beams import FlexibleBeam
@@ -22,6 +24,7 @@ from bulletbridge.models.flexible.linearised import linearised
 from bulletbridge.numerics.complementarity import natural_residual, solve_alone
 from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 from bulletbridge.numerics.solution_selection import solve_resting_problem
+from bulletbridge.system.ahead import solver_of_a_hinge
 
 STEPS = 3
 
@@ -74,7 +77,7 @@ def springs() -> None:
     system = bb.System(hung(empty_mechanism(), "link"), [spring])
     system.step()
     system.spring_forces()
-    solver = system._full
+    solver = Solver(system.mechanism, encode_closed(system.mechanism, [spring]), bb.Tolerances())
     compliance(solver, solver.terms(solver.q, solver.v, 0.0), 1.0, 1.0)
 
 
@@ -137,7 +140,7 @@ def collisions() -> None:
 
 def widest() -> None:
     """What a step that fails says of the loop that opened."""
-    solver = four_bar()._full
+    solver = solver_of_a_hinge()
     e = solver.encoded
     find_widest(e.loops, solver.poses, e.targets(np.zeros(1))[0])
 
