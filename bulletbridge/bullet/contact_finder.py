@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, read_shapes
 from bulletbridge.bullet.contacts import RIGID, moves
@@ -361,6 +360,8 @@ class ContactFinder:
 
     def _place_own(self, detector: Detector) -> None:
         """Put shapes of the mechanism's links on its bodies."""
+        from scipy.spatial.transform import Rotation
+
         numbers = {each: k for k, each in enumerate(self._links)}
         for own in self._own:
             for link, (R, p) in enumerate(own.frames(), -1):
@@ -372,6 +373,8 @@ class ContactFinder:
 
     def _place(self, detector: Detector, bystander: Bystander, places: tuple[Any, ...]) -> None:
         """Put shapes of a body of the world where it is."""
+        from scipy.spatial.transform import Rotation
+
         for k, (position, quat) in enumerate(places, bystander.first):
             R = Rotation.from_quat(quat).as_matrix()
             self._put(detector, k, (R, np.array(position)))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
@@ -61,6 +60,8 @@ class Shift(NamedTuple):
 
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
+    from scipy.spatial.transform import Rotation
+
     x, y, z, w = unit(before[1])
     R = Rotation.from_quat(quat_product(unit(after[1]), (-x, -y, -z, w))).as_matrix()
     return Shift(R, np.asarray(after[0]) - R @ before[0])
@@ -168,6 +169,8 @@ class Port:
             self._check_base(now, self.base.now)
 
     def _check_base(self, now: Place, read: Place) -> None:
+        from scipy.spatial.transform import Rotation
+
         shift = float(np.abs(np.subtract(now[0], read[0])).max())
         turn = (Rotation.from_quat(now[1]) * Rotation.from_quat(read[1]).inv()).magnitude()
         if shift > 1e-12 or turn > 1e-12:
