@@ -13,10 +13,12 @@ from bulletbridge.collision.query import Poses, touches
 from bulletbridge.collision.shapes import box, sphere
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.constraints.left_out import find_widest
+from bulletbridge.engine.records import CONTROL
 from bulletbridge.engine.springs import compliance
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.formulations.quasi_velocities import square_root
 from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.inequalities.steps_kernel import keep_state
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.model import Mechanism
@@ -62,6 +64,10 @@ def contacts() -> None:
     for _ in range(STEPS):
         system.step()
     system.contacts()
+    system.rollout(STEPS)
+    system = four_bar(limits="always")
+    system.rollout(STEPS)
+    keep_state(np.zeros((1, 10)), 1, 1, np.zeros(7), np.zeros(1, CONTROL))
     tangents((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
 
 

@@ -416,7 +416,8 @@ class InequalityStepper:
         failure = self.step(points)
         if failure == DONE:
             done += 1
-            keep_state(trace, self.solver.state, self.solver.control[0], done)
+            total = trace.before + done
+            keep_state(trace.table, trace.every, total, self.solver.state, self.solver.control)
         return failure, done
 
     def roll(self, surroundings: Surroundings | None, steps: int, every: int, table: Array) -> int:
@@ -445,7 +446,7 @@ class InequalityStepper:
                 failure, n = self._take_parts(surroundings, failure, MOST_HALVINGS), 0
             if failure == DONE and n == 0:
                 done += 1
-                keep_state(trace._replace(before=done), solver.state, solver.control[0], 0)
+                keep_state(table, every, done, solver.state, solver.control)
             if failure != DONE:
                 return failure
         return DONE

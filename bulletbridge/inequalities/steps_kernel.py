@@ -199,12 +199,21 @@ def step_alone(run: Any, a: StepArrays, given: Given, trace: Trace, steps: int) 
 def note(a: StepArrays, trace: Trace, done: int) -> None:
     """Count steps that are done, and keep the end of the last if it is one of those to be kept."""
     a.counts[STEPS] = done
-    keep_state(trace, a.state, a.control[0], done)
+    keep_state(trace.table, trace.every, trace.before + done, a.state, a.control)
 
 
 @kernel
-def keep_state(trace: Trace, state: Array, control: Control, done: int) -> None:
-    """Keep a state if, so many steps after ``trace`` began, it is one of those to be kept."""
-    total = trace.before + done
-    if trace.every > 0 and total % trace.every == 0 and total // trace.every <= len(trace.table):
-        put_record(trace.table[total // trace.every - 1], state, control)
+def keep_state(
+    table: Array, every: int, done: int, state: Array, control: Records[Control]
+) -> None:
+    """Keep a state if it is one of those to be kept, one in ``every`` steps.
+
+    Args:
+        table: (records, nq + nv + 4)
+        every: None for zero.
+        done: Steps that led to it.
+        state: (nq + nv + 1)
+        control: (1,) of the last step.
+    """
+    if every > 0 and done % every == 0 and done // every <= len(table):
+        put_record(table[done // every - 1], state, control[0])
