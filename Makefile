@@ -38,9 +38,12 @@ format: $(VENV)/dev
 types: $(VENV)/dev
 	$(BIN)/basedpyright
 
+# with machine code of the kernels for these levels of processors; takes a C compiler to link
+LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
 wheel: $(VENV)/dev
-	rm -rf dist
-	$(BIN)/python -m build --wheel
+	rm -rf dist build
+	$(BIN)/python release/make_objects.py build/objects --levels $(LEVELS)
+	BULLETBRIDGE_OBJECTS=$$(ls -d build/objects 2>/dev/null) $(BIN)/python -m build --wheel
 
 $(VENV)/run: pyproject.toml
 	@test -n "$$($(FIND_PYTHON))" || { echo "No Python 3.10 or 3.11 found. PyBullet has wheels for"; \
@@ -54,4 +57,4 @@ $(VENV)/dev: $(VENV)/run
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist report .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist report .pytest_cache .ruff_cache .hypothesis

@@ -18,6 +18,7 @@ from bulletbridge.models.bundled import bundled, models_folder
 PACKAGES = "pybullet", "numpy", "scipy", "numba", "llvmlite", "trimesh", "matplotlib", "jinja2"
 FEATURES = {
     "bench": "bulletbridge bench beside other simulators",
+    "compile": "kernels compiled here, where a wheel brings none that fit",
     "cluster": "sweep --cluster: parameter studies on a Dask cluster",
     "conic": 'impulse_solver="clarabel": a reference for contacts',
     "mjcf": "robots in MJCF, read and written",
@@ -161,13 +162,15 @@ def lines_of(report: Report) -> list[str]:
         ", ".join(found[:3]),
         "with " + ", ".join(found[3:]),
         f"system: {report.system}",
-        f"processor: {kernels.processor}",
+        f"processor: {kernels.processor or platform.processor() or platform.machine()}",
         f"kernels of a step: {state}",
         f"kernels of contacts, motors and limits: {more}",
         f"kernels on disk: {f'none, {kernels.refused}' if kernels.refused else kept}",
         f"display: {report.display}",
         f"bundled models: {report.models[0]}, in {report.models[1]}",
     ]
+    if kernels.brought:
+        lines.append(f"kernels brought as machine code: for {kernels.brought} (docs/kernels.md)")
     if kernels.plain:
         lines.append("numba: used plainly, slower to start (docs/kernels.md)")
     if not report.extras:

@@ -46,6 +46,7 @@ def package(tmp_path):
         shutil.copytree(PACKAGE / room, root / room, ignore=shutil.ignore_patterns("__pycache__"))
     for path in root.rglob("*.py"):
         path.write_text(path.read_text().replace("bulletbridge.", "small."))
+    shutil.copy(PACKAGE / "errors.py", root)
     (root / "__init__.py").write_text("")
     (root / "callee.py").write_text(CALLEE.format(step=1))
     (root / "caller.py").write_text(CALLER)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_jit import environment, kept, package, run  # noqa: F401  a fixture
 
-from bulletbridge.compilation import mode, stored_calls
+from bulletbridge.compilation import by_numba, mode
 from bulletbridge.compilation.jit import kernel
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.force_element_records import encode_closed
@@ -166,7 +166,7 @@ def test_numba_that_has_changed_is_told_and_done_without(package, what):  # noqa
 
 def test_words_of_another_order_are_found_out(package):  # noqa: F811
     """Ours are changed: those of numba are its C code's."""
-    path = package / "compilation" / "stored_calls.py"
+    path = package / "compilation" / "words.py"
     path.write_text(path.read_text().replace("x.size, x.itemsize", "x.itemsize, x.size"))
     said = []
     assert run(package, said, **TRIED) == ["2.0", "False", "0"]
@@ -219,7 +219,7 @@ def test_only_words_that_numba_has_are_stored(monkeypatch):
         bound.with_rest((5,))
     with pytest.raises(TypeError, match="0.5 cannot be stored"):
         bound.with_rest((0.5,))
-    monkeypatch.setattr(stored_calls, "kinds_of", lambda arguments: "ppipiii")
+    monkeypatch.setattr(by_numba, "kinds_of", lambda arguments: "ppipiii")
     with pytest.raises(TypeError, match="count takes ppiipii, not ppipiii"):
         StoredCall(count, (np.zeros(3),), (0.5,))
 

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
-from scipy.spatial import cKDTree
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.collision.records import PLANE
 from bulletbridge.collision.shapes import (
@@ -75,6 +73,8 @@ def boundless() -> LinkShapes:
 
 def inertial_pose(body: int, link: int, client: int) -> tuple[Array, Array]:
     """Axes (3, 3) and origin (3,) of a link's inertial frame in the world."""
+    from scipy.spatial.transform import Rotation
+
     if link < 0:
         position, quat = pybullet.getBasePositionAndOrientation(body, client)
     else:
@@ -88,6 +88,8 @@ def _known(
     told: tuple[tuple[Any, ...], ...], body: int, link: int, margin: float, client: int
 ) -> tuple[ShapeSpec, ...] | None:
     """Shapes of ``getCollisionShapeData``; None if one of them is something else."""
+    from scipy.spatial.transform import Rotation
+
     found: list[ShapeSpec] = []
     meshes = tuple(shape for shape in told if shape[2] == pybullet.GEOM_MESH)
     for shape in told:
@@ -156,6 +158,9 @@ def _parts(
 
     It must have the corners of all of them, and no others; they are Bullet's, which rounds them.
     """
+    from scipy.spatial import cKDTree
+    from scipy.spatial.transform import Rotation
+
     hulls: list[ShapeSpec] = []
     for shape in told:
         path = Path(shape[4].decode(errors="replace"))
@@ -203,6 +208,8 @@ def read_objects(text: str) -> list[Array]:
 
 def _with_z(normal: Array) -> Array:
     """Axes (3, 3) whose z is a direction."""
+    from scipy.spatial.transform import Rotation
+
     return Rotation.align_vectors([normal], [[0.0, 0.0, 1.0]])[0].as_matrix()
 
 

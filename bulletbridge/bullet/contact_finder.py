@@ -5,11 +5,11 @@ they collide: it does not tell what flags of loadURDF and setCollisionFilterPair
 """
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, read_shapes
 from bulletbridge.bullet.contacts import RIGID, moves
@@ -31,6 +31,8 @@ RUBBING = "friction", "restitution", "rolling", "spinning"
 """Coefficients of a link, in Bullet's order."""
 Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
+ASKING = Lock()
+"""Held by the thread that asks Bullet."""
 
 
 class StrangerError(WorldError):
@@ -127,6 +129,10 @@ class ContactFinder:
         """Read coefficients again, after ``changeDynamics`` of whatever is in contact."""
         self._surfaces = False
 
+    def fork(self) -> "ContactFork":
+        """What finds contacts of other states for another thread, the world as it stands."""
+        return ContactFork(self, self.detector().copy())
+
     def tell_changes(self) -> None:
         """Warn once if ``changeDynamics`` has changed how links rub since that was read."""
         if self._detector is None or not self._surfaces or self._told or not self._all_there():
@@ -168,10 +174,10 @@ class ContactFinder:
         Raises:
             StrangerError: Another body that may move takes part.
         """
-        detector = self._follow()
+        detector = self.detector()
         contacts, complete = detector.find(q, v, dt)
         if not complete:
-            contacts = self._complete(detector, contacts, (q, v, dt))
+            contacts = self.complete(detector, contacts, (q, v, dt))
         return contacts.copy()
 
     def places(self, contacts: np.ndarray) -> list[ContactPlace]:
@@ -184,10 +190,14 @@ class ContactFinder:
             found.append(((body, other, link, other_link), (x, y, z)))
         return found
 
-    def _complete(
+    def complete(
         self, detector: Detector, contacts: np.ndarray, state: tuple[Array, Array, float]
     ) -> np.ndarray:
-        """Contacts with those that Bullet has to be asked about."""
+        """Contacts with those that Bullet has to be asked about.
+
+        Raises:
+            StrangerError: Another body that may move takes part.
+        """
         asked = detector.undecided()
         if asked:
             self._write(*state[:2])
@@ -249,7 +259,7 @@ class ContactFinder:
             other,
         )
 
-    def _follow(self) -> Detector:
+    def detector(self) -> Detector:
         """The detector with all bodies of the world where these are now."""
         detector, client = self._detector, self.client
         count = pybullet.getNumBodies(physicsClientId=client)
@@ -350,6 +360,8 @@ class ContactFinder:
 
     def _place_own(self, detector: Detector) -> None:
         """Put shapes of the mechanism's links on its bodies."""
+        from scipy.spatial.transform import Rotation
+
         numbers = {each: k for k, each in enumerate(self._links)}
         for own in self._own:
             for link, (R, p) in enumerate(own.frames(), -1):
@@ -361,6 +373,8 @@ class ContactFinder:
 
     def _place(self, detector: Detector, bystander: Bystander, places: tuple[Any, ...]) -> None:
         """Put shapes of a body of the world where it is."""
+        from scipy.spatial.transform import Rotation
+
         for k, (position, quat) in enumerate(places, bystander.first):
             R = Rotation.from_quat(quat).as_matrix()
             self._put(detector, k, (R, np.array(position)))
@@ -372,3 +386,35 @@ class ContactFinder:
         first = int(np.searchsorted(detector.shapes["link"], link))
         for record, spec in zip(detector.shapes[first:], self._specs[link], strict=False):
             record["R"], record["p"] = R @ spec.R, p + R @ spec.p
+
+
+class ContactFork:
+    """Contacts of states of the same bodies in one thread of several.
+
+    Bullet, which all threads share, is asked by one at a time. Whether links collide is found out
+    anew in every world: what comes out does not depend on who asked first.
+    """
+
+    def __init__(self, finder: ContactFinder, detector: Detector) -> None:
+        self._finder, self._detector = finder, detector
+        self._known = detector.collide.copy()
+
+    def begin(self) -> None:
+        """Begin another world."""
+        self._detector.collide[:] = self._known
+
+    def detector(self) -> Detector:
+        """Finds contacts, but for those that Bullet is asked about."""
+        return self._detector
+
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """Contact points (n,) at a state, as ``ContactFinder.find``.
+
+        Raises:
+            StrangerError: Another body that may move takes part.
+        """
+        contacts, complete = self._detector.find(q, v, dt)
+        if not complete:
+            with ASKING:
+                contacts = self._finder.complete(self._detector, contacts, (q, v, dt))
+        return contacts.copy()

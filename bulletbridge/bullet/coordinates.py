@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from scipy.spatial.transform import Rotation
-
 from bulletbridge.bullet.tree import FIXED, POSITIONS, RATES, RawBody
 from bulletbridge.mechanism.records import SPHERICAL
 from bulletbridge.numerics.records import Matrix
@@ -40,6 +38,8 @@ class Converter:
     """
 
     def __init__(self, robot: RawBody, nq: int, nv: int) -> None:
+        from scipy.spatial.transform import Rotation
+
         base = Rotation.from_matrix(robot.links[0].R)
         x, y, z, w = base.as_quat()
         self._principal = (float(x), float(y), float(z), float(w))

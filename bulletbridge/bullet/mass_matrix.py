@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.coordinates import Floats
 from bulletbridge.bullet.state import BulletBodies, Port
@@ -39,6 +38,8 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
     Returns:
         (rates, links, 2, 3) velocity of the centre of mass and angular velocity; (links, 3, 3).
     """
+    from scipy.spatial.transform import Rotation
+
     body, client, converter = port.body_id, port.client, port.converter
     indices, joints = converter.indices, converter.joint_lists()
     states = pybullet.getJointStatesMultiDof(body, indices, client) if indices else ()

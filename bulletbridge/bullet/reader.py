@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.checks import (
     check_inertia,
@@ -265,6 +264,8 @@ def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) ->
 
 def matrix(quat: Sequence[float]) -> Array:
     """Rotation (3, 3) of a quaternion xyzw."""
+    from scipy.spatial.transform import Rotation
+
     return Rotation.from_quat(quat).as_matrix()
 
 

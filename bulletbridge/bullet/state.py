@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
-from bulletbridge.bullet.contact_finder import ContactFinder, ContactPlace, OwnBody
+from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector
 
@@ -60,6 +60,8 @@ class Shift(NamedTuple):
 
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
+    from scipy.spatial.transform import Rotation
+
     x, y, z, w = unit(before[1])
     R = Rotation.from_quat(quat_product(unit(after[1]), (-x, -y, -z, w))).as_matrix()
     return Shift(R, np.asarray(after[0]) - R @ before[0])
@@ -167,6 +169,8 @@ class Port:
             self._check_base(now, self.base.now)
 
     def _check_base(self, now: Place, read: Place) -> None:
+        from scipy.spatial.transform import Rotation
+
         shift = float(np.abs(np.subtract(now[0], read[0])).max())
         turn = (Rotation.from_quat(now[1]) * Rotation.from_quat(read[1]).inv()).magnitude()
         if shift > 1e-12 or turn > 1e-12:
@@ -325,6 +329,14 @@ class BulletBodies:
         """Points (n,) that stick in the contacts of Bullet's last step; for ``System.filter``."""
         return self._sticking.read()
 
+    def detector(self) -> Detector:
+        """Finds contacts where everything is now, but for those that Bullet is asked about.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        return self._contacts.detector()
+
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, for exact steps of dt; Bullet is shown it if it is asked.
 
@@ -332,6 +344,14 @@ class BulletBodies:
             WorldError: A body is gone, or another body that may move takes part.
         """
         return self._contacts.find(q, v, dt)
+
+    def fork(self) -> ContactFork:
+        """What finds contacts of other states for another thread, while the world stays as it is.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        return self._contacts.fork()
 
     def contact_places(self, contacts: np.ndarray) -> list[ContactPlace]:
         """Where contact points (n,) are that were found, by Bullet's numbers."""

@@ -21,9 +21,6 @@ from time import monotonic, sleep  # the real ones, whatever a script is shown
 from time import time as now
 from typing import IO, Any, cast
 
-import llvmlite
-import numba
-
 try:
     import fcntl
 except ImportError:  # Windows
@@ -74,11 +71,27 @@ def imports_of(path: Path) -> tuple[Path, ...]:
 
 
 @functools.cache
+def digest_of(path: Path) -> bytes:
+    """Hash of one file as it was when it was first asked for."""
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+@functools.cache
+def source_hash(source: Path) -> str:
+    """Hash over a kernel file and all package files it reaches."""
+    contents = [digest_of(path) for path in sorted(imported_files(source))]
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:16]
+
+
+@functools.cache
 def stamp(source: Path, mode: str) -> str:
-    """Hash over a kernel file, all package files it reaches, and how they are compiled, by what."""
-    versions = f"{mode} {sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
-    contents = [path.read_bytes() for path in sorted(imported_files(source))]
-    return hashlib.sha256(b"\0".join([versions.encode(), *contents])).hexdigest()[:16]
+    """Hash over the sources of a kernel, and how they are compiled, by what."""
+    import llvmlite
+    import numba
+
+    tag = sys.implementation.cache_tag
+    versions = f"{mode} {tag} {numba.__version__} {llvmlite.__version__}"
+    return short_hash(f"{versions} {source_hash(source)}")
 
 
 class UnsafeFolderError(Exception):
@@ -169,6 +182,8 @@ def or_not_kept() -> Generator[None]:
     try:
         yield
     except Exception as error:  # whatever it is, the kernel can be compiled
+        import numba
+
         say_not_kept(
             f"numba {numba.__version__} is not what they are kept by:"
             f" {type(error).__name__}: {error}. Every process compiles its own"

@@ -57,6 +57,24 @@ LEFT_OUT = {
 expressions of whole arrays."""
 
 
+def run_cheap_passes(codegen: Any, module: Any) -> None:
+    """Do the first, cheap part of what numba does: inlining."""
+    passes, builder = codegen._module_pass_manager(
+        loop_vectorize=False, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
+    )
+    passes.run(module, builder)
+
+
+def optimise(codegen: Any, module: Any) -> None:
+    """Optimise a kernel with all that it calls for the processor of a code generator."""
+    run_cheap_passes(codegen, module)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization, options.slp_vectorization = True, False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(codegen._tm, options)
+    builder.getModulePassManager().run(module, builder)
+
+
 class KernelCode(cast(Any, JITCodeLibrary)):
     """Native code of a kernel with all that is linked into it."""
 
@@ -74,15 +92,14 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         mechanism has joints or rows, and mostly too short to gain from being unrolled: that made
         kernels a third longer, slower to compile and, if anything, slower.
         """
+        self.hide_others()
+        optimise(self._codegen, self._final_module)
+
+    def hide_others(self) -> None:
+        """Keep what is linked to itself."""
         for function in self._final_module.functions:
             if not function.is_declaration and function.name not in self.own:
                 function.linkage = "internal"
-        self._run_cheap_passes()
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization, options.slp_vectorization = True, False
-        options.loop_unrolling = False
-        builder = llvm.create_pass_builder(self._codegen._tm, options)
-        builder.getModulePassManager().run(self._final_module, builder)
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """Native code, and in place of its bitcode only the names that it defines.
@@ -95,21 +112,13 @@ class KernelCode(cast(Any, JITCodeLibrary)):
         named = llvm.parse_assembly(stubs)
         return self.name, "object", (self._get_compiled_object(), named.as_bitcode())
 
-    def _run_cheap_passes(self) -> None:
-        """Do the first, cheap part of what numba does: inlining."""
-        codegen = self._codegen
-        passes, builder = codegen._module_pass_manager(
-            loop_vectorize=False, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
-        )
-        passes.run(self._final_module, builder)
-
 
 class LinkedCode(KernelCode):
     """Code that is linked into other code and never becomes native by itself."""
 
     def _optimize_final_module(self) -> None:
         """Inline, and let others have it without a copy of their own to change."""
-        self._run_cheap_passes()
+        run_cheap_passes(self._codegen, self._final_module)
         for name in self.own:
             function = self._final_module.get_function(name)
             if function.linkage.name == "external":

@@ -14,9 +14,17 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from bulletbridge.compilation import jit
-from bulletbridge.compilation.jit import Callback, call_back, helper, kernel, outlined, take_number
-from bulletbridge.compilation.stored_calls import WORD, StoredCall, call_stored, kinds_of, words_of
+from bulletbridge.compilation.jit import (
+    Callback,
+    call_back,
+    call_stored,
+    helper,
+    kernel,
+    outlined,
+    take_number,
+)
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.words import WORD, kinds_of, words_of
 
 RECORD = np.dtype([("k", "i4"), ("p", "f8", (3,)), ("R", "f8", (2, 2))])
 LARGE = 2**62 + 3
@@ -129,8 +137,8 @@ def try_words() -> None:
 def try_linking() -> None:
     """Helpers are linked in, inlined or not as they say, and cannot be called by themselves."""
     require(both(2.0) == -3.0, "linked functions compute something else")
-    machine = jit.compiled(both, 2.0)
-    names = [f.name for f in machine.library.get_defined_functions()]
+    (code,) = cast(Any, both).overloads.values()
+    names = [f.name for f in code.library.get_defined_functions()]
     require(not any("4near" in name for name in names), "helpers are not inlined")
     require(any("3far" in name for name in names), "what is to stay out of line is inlined")
     try:

@@ -4,7 +4,6 @@ Source: the dual bases of the general joint model, Bonaventura 2002.
 """
 
 import numpy as np
-from scipy.linalg import null_space
 
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.records import AXIAL, FREE_ROTATION, FULL, ROLLS
@@ -71,6 +70,8 @@ def transmitted_wrenches(free: Array, short: float = 0.0) -> Array:
     are all below ``short``, of the largest, wait till the others are done: divided by them, rows
     would be long, and so would be what round-off leaves of their residuals.
     """
+    from scipy.linalg import null_space
+
     forces_first = [3, 4, 5, 0, 1, 2]
     rows = (null_space(free).T if len(free) else np.eye(6))[:, forces_first]
     done, waiting = 0, list(range(6))

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import encode
@@ -68,6 +67,8 @@ def inverse_kinematics(
         ModelError: A link or joint does not exist, or a number is not finite.
         AssemblyError: There is no such configuration nearby; the message names what stays open.
     """
+    from scipy.spatial.transform import Rotation
+
     xyz = np.asarray(position, float)
     check_finite(xyz)
     kind, rpy = JointModel.BALL, np.zeros(3)

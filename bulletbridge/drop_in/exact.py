@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import quat_product
@@ -24,6 +23,9 @@ from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import Reaction
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
 
 SPHERICAL_IMPULSE = 1000.0
 """Impulse [N m s] that Bullet's motors of spherical joints have at first."""
@@ -76,6 +78,7 @@ class ExactGroup(Group):
         actions: Actions,
         client: int,
     ) -> None:
+
         self._actions, self._others = actions, others
         self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
         self._commanded = -1  # when they were given them
@@ -306,8 +309,10 @@ class ExactGroup(Group):
             self._frames[place] = frame_on(body, link, CENTRE, UNTURNED, self._links, self.client)
         return self._frames[place]
 
-    def _inertial_axes(self, place: tuple[int, int]) -> Rotation:
+    def _inertial_axes(self, place: tuple[int, int]) -> "Rotation":
         """Inertial axes of a link in the link, for a body and a link."""
+        from scipy.spatial.transform import Rotation
+
         if place not in self._axes:
             info = pybullet.getDynamicsInfo(*place, physicsClientId=self.client)
             self._axes[place] = Rotation.from_quat(info[4])

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Motion
@@ -162,6 +161,8 @@ def change_twin(loop: Loop, given: dict[str, Any], client: int) -> None:
 
 def across(info: Info, offset: Array) -> list[float]:
     """Point beside a constraint's pivot, in the child; the offset (3,) [m] is the parent's."""
+    from scipy.spatial.transform import Rotation
+
     parent, child = Rotation.from_quat(info[8]), Rotation.from_quat(info[9])
     return (np.asarray(info[7]) + child.apply(parent.inv().apply(offset))).tolist()
 
@@ -189,6 +190,8 @@ def modelled(
 
 def axis_in_frame(loop: Loop, info: Info) -> Triple:
     """Axis of a constraint in its frame, z if it has none; Bullet's is the parent's inertial."""
+    from scipy.spatial.transform import Rotation
+
     if MODELS[loop.kind] not in WITH_AXIS or not np.any(loop.axis):
         return 0.0, 0.0, 1.0
     return tuple(Rotation.from_quat(info[8]).inv().apply(loop.axis).tolist())
@@ -203,6 +206,8 @@ def frame_on(
     client: int,
 ) -> Frame:
     """A frame given in a link's inertial frame, or in the world, on the link itself."""
+    from scipy.spatial.transform import Rotation
+
     R, p = Rotation.from_quat(quaternion), np.asarray(position, float)
     name = WORLD
     if body != NOBODY:

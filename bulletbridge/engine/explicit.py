@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.integrate import DOP853
 
 from bulletbridge.compilation.jit import helper
+from bulletbridge.engine.dop853_tables import A8, C8, FIFTH, STAGES8, THIRD
 from bulletbridge.engine.records import (
     ACCELERATION,
     CHART,
@@ -33,10 +33,6 @@ from bulletbridge.engine.stages import distance, prescribe, tolerated
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
 
-STAGES8 = 12
-A8 = np.vstack([DOP853.A, DOP853.B])
-"""Weights of earlier stages in each stage, and in the end."""
-C8, FIFTH, THIRD = (np.ascontiguousarray(x[:STAGES8]) for x in (DOP853.C, DOP853.E5, DOP853.E3))
 A4 = np.array(
     [[0, 0, 0, 0], [0.5, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 1, 0], [1 / 6, 1 / 3, 1 / 3, 1 / 6]]
 )

@@ -5,8 +5,7 @@ Every island has its own slice of every array, so a step costs the sum of theirs
 
 from typing import Any
 
-from bulletbridge.compilation.jit import caller, helper
-from bulletbridge.compilation.stored_calls import call_stored
+from bulletbridge.compilation.jit import call_stored, caller, helper
 from bulletbridge.constraints.records import Coupling, Loop
 from bulletbridge.engine.records import (
     BY_ISLANDS,

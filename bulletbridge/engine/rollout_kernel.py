@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from bulletbridge.compilation.jit import caller, helper, take_number
-from bulletbridge.compilation.stored_calls import call_stored
+from bulletbridge.compilation.jit import call_stored, caller, helper, take_number
 from bulletbridge.engine.records import DONE, FORCES_PER_STEP, Control
 from bulletbridge.engine.tasks import PROJECT, STEP
 from bulletbridge.numerics.records import Array, Ints, Records

@@ -1,7 +1,6 @@
 """Limits of explicit springs and dampers: which are too stiff for the start of a step."""
 
 import numpy as np
-from scipy.linalg import eigvalsh, null_space
 
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
@@ -72,6 +71,8 @@ def fast_damper(solver: Solver) -> str:
 
 def _fastest(K: Array, terms: Terms) -> float:
     """Largest eigenvalue of K against the mass matrix, within the constraints."""
+    from scipy.linalg import eigvalsh, null_space
+
     free = null_space(terms.J) if len(terms.J) else np.eye(len(K))
     if not free.shape[1] or not np.any(K):
         return 0.0

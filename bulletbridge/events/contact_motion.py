@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import BulletBridgeError, ModelError, StepError
@@ -232,6 +231,8 @@ class ContactMotion:
 
 def first_root(margin: Callable[[float], float], h: float, at_end: float) -> float:
     """Time [s] at which a function that is negative at h becomes so; 0 if it is at once."""
+    from scipy.optimize import brentq
+
     low, at_low = 0.0, margin(0.0)
     if not at_low > 0.0:  # it has begun at zero: where has it risen?
         low = h

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bulletbridge.errors import StepError
 from bulletbridge.events.contact import Contact, ContactGeometry
@@ -143,6 +142,8 @@ def _states(D: Array, b: Array, mu: float) -> list[Array]:
         b: (3,) velocities without them.
         mu: Coefficient of friction.
     """
+    from scipy.optimize import brentq
+
     states = [np.zeros(3), np.array([-b[0] / D[0, 0] if D[0, 0] > 0.0 else 0.0, 0.0, 0.0])]
     if not mu > 0.0:
         return states

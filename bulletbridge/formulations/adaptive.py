@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.integrate import DOP853
 
 from bulletbridge.engine.records import DONE, NOT_FINITE
 from bulletbridge.engine.stepper import Solver
@@ -55,6 +54,8 @@ class Adaptive:
 
     def _advance(self, solver: Solver, before: Array, dt: float) -> int:
         """Advance from the state ``before``; what ``step`` does, without restoring it."""
+        from scipy.integrate import DOP853
+
         nq, nv = len(solver.q), len(solver.v)
         q0, t0, u, rate = before[:nq], before[-1], np.zeros(nv), np.zeros(nv)
         formulation = self.make(FiniteTree(solver))

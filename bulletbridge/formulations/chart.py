@@ -15,7 +15,6 @@ Source: Haug and Pavesic 2023, signs restored (docs/errata.md); prescribed motio
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import null_space
 
 from bulletbridge.errors import ChartError, ModelError
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Equations, split_of
@@ -93,6 +92,8 @@ class Chart:
         rank: int | None = None,
         singular: float = SINGULAR_RTOL,
     ) -> None:
+        from scipy.linalg import null_space
+
         if dynamics.nq != dynamics.nv:
             raise ModelError(
                 f"a tangent-space chart needs q̇ = v, but there are {dynamics.nq} positions and "

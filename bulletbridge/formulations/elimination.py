@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
 
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.admissible import admissible
@@ -57,6 +56,8 @@ def condense(e: Equations) -> Condensed:
     Raises:
         UnsupportedError: Their part of the mass matrix is not positive definite.
     """
+    from scipy.linalg import cho_solve
+
     a = np.asarray(e.J.any(axis=0), np.bool_)
     b, Mab = ~a, e.M[np.ix_(a, ~a)]
     if not b.any():

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, solve_triangular
 
 from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.numerics.projection import ROW, split_rows
@@ -144,10 +143,14 @@ class Split:
 
     def whiten_force(self, f: Array) -> Array:
         """L⁻ᵀ f."""
+        from scipy.linalg import solve_triangular
+
         return np.asarray(solve_triangular(self.L, f, lower=True, trans="T"), np.float64)
 
     def unwhiten(self, y: Array) -> Array:
         """L⁻¹ y."""
+        from scipy.linalg import solve_triangular
+
         return np.asarray(solve_triangular(self.L, y, lower=True), np.float64)
 
     def free(self, y: Array) -> Array:
@@ -163,6 +166,8 @@ class Split:
 
         Redundant rows get none: the load is carried by the kept ones.
         """
+        from scipy.linalg import solve_triangular
+
         lam = np.zeros(self.rows)
         if self.rank:
             mu = solve_triangular(self.R, self.Q @ force, lower=True, trans="T")
@@ -170,6 +175,8 @@ class Split:
         return lam
 
     def _forward(self, y: Array) -> Array:
+        from scipy.linalg import solve_triangular
+
         return solve_triangular(self.R, y, lower=True) if self.rank else y
 
 
@@ -212,6 +219,8 @@ def positive_factor(M: Array) -> tuple[Array, bool]:
     Raises:
         UnsupportedError: M is not positive definite.
     """
+    from scipy.linalg import LinAlgError, cho_factor
+
     try:
         return cho_factor(M)
     except LinAlgError:

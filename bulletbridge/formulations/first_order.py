@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.integrate import RK45
 
 from bulletbridge.errors import StepError
 from bulletbridge.numerics.records import Array
@@ -31,6 +30,8 @@ def rk45(rate: Rate, y: Array, duration: float, rtol: float, atol: float) -> tup
     Raises:
         StepError: The step size fell to nothing.
     """
+    from scipy.integrate import RK45
+
     method = RK45(rate, 0.0, y, duration, rtol=rtol, atol=atol)
     times, path = [0.0], [y]
     while method.status == "running":

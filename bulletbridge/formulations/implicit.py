@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import inv
 
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation, split_of
@@ -23,6 +22,8 @@ def trapezoidal(
     next to one unless something is stiff; if Broyden's updates do not get there from that, it is
     taken by differences at the start of the step.
     """
+    from scipy.linalg import inv
+
     q, v, t = s
     a = f(q, v, t).vdot
 
@@ -50,6 +51,8 @@ def symmetric_projection(
     the end is on the constraints. Where a system is reversible, energy errors stay bounded.
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, V.4.1.
     """
+    from scipy.linalg import inv
+
     q, v, t = s
     e = d.equations(q, v, t)
     kept = np.sort(e.split().kept)

@@ -19,9 +19,6 @@ from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Equations, Solution, split_of
@@ -78,6 +75,9 @@ class Connectivity:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Connected groups of rows, each with an order of elimination that keeps A sparse."""
+        from scipy.sparse import csr_matrix
+        from scipy.sparse.csgraph import connected_components
+
         parts = [(a.rows[:, :, None], a.rows[:, None, :]) for a in self.alike]
         pairs = [np.broadcast_arrays(*part) for part in parts]
         left = np.concatenate([np.zeros(0, np.int64), *(p[0].ravel() for p in pairs)])
@@ -121,6 +121,9 @@ class ModularDynamics(Protocol):
 
 def elimination_order(i: Ints, j: Ints, n: int) -> Ints:
     """Order of minimum degree of a symmetric pattern (i, j), n by n."""
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.linalg import splu
+
     ones = csc_matrix((np.ones(len(i)), (i, j)), (n, n))
     ones.data[:] = 1.0
     dominant = csc_matrix(ones + csc_matrix((np.full(n, float(n)), (range(n), range(n)))))
@@ -144,6 +147,9 @@ def alike_modules(columns: Sequence[Ints], rows: Sequence[Ints]) -> tuple[Alike,
 
 def by_modules(e: Equations) -> ModularEquations:
     """The equations of any system by the blocks that its mass matrix happens to have."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
     _, labels = connected_components(csr_matrix(e.M != 0.0), directed=False)
     columns = [np.flatnonzero(labels == k) for k in range(labels.max(initial=-1) + 1)]
     rows = [np.flatnonzero(e.J[:, c].any(axis=1)) for c in columns]
@@ -261,6 +267,9 @@ class Factors(Protocol):
 
 def eliminate(group: Group, entries: Array, least: float) -> Factors | None:
     """Factors of A of a group; None when a pivot is below ``least``."""
+    from scipy.sparse import csc_matrix
+    from scipy.sparse.linalg import splu
+
     n = len(group.rows)
     data = np.bincount(group.slots, entries[group.entries], len(group.indices))
     A = csc_matrix((data, group.indices, group.indptr), (n, n))

@@ -6,7 +6,6 @@ The textbook baseline. It needs independent rows, and nothing in it brings a vio
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dsysvx
 
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Equations, Solution
@@ -39,6 +38,8 @@ def solve_augmented(e: Equations) -> Solution:
     Raises:
         UnsupportedError: The system is singular: rows depend on each other.
     """
+    from scipy.linalg.lapack import dsysvx
+
     nv, nc = len(e.f), len(e.gamma)
     if e.cap is not None and e.cap < nc:
         raise dependent(e, e.cap)

@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Solution
@@ -43,6 +42,8 @@ class Proximal:
         Raises:
             UnsupportedError: The iteration does not end, as next to a singular position.
         """
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
         e = self.dynamics.equations(q, v, t)
         try:
             mass = cho_factor(e.M, lower=True)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
@@ -91,6 +90,8 @@ def shortest_multipliers(
     Returns:
         lam, and (nc,) whether a row shares its load with others.
     """
+    from scipy.linalg import solve_triangular
+
     unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
     rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
     asked = split.Q.T @ (split.Q @ split.whiten_force(needed))

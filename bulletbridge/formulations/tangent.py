@@ -7,7 +7,6 @@ free directions only. Source: Haug and Pavesic 2023.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, null_space
 
 from bulletbridge.formulations.equations import (
     Dynamics,
@@ -31,6 +30,8 @@ class TangentSpace:
         Raises:
             UnsupportedError: Masses are too far apart.
         """
+        from scipy.linalg import cho_solve, null_space
+
         e = self.dynamics.equations(q, v, t)
         split = split_of(np.eye(len(e.M)), e.J, e.unit, cap=e.cap, order=e.order)
         V = null_space(split.Q) if split.rank else np.eye(len(e.M))

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from bulletbridge.compilation.jit import caller, kernel
-from bulletbridge.compilation.stored_calls import call_stored
+from bulletbridge.compilation.jit import call_stored, caller, kernel
 from bulletbridge.constraints.records import Coupling, Loop, Term
 from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.records import DONE, Arrays, Control, Factors, Instant

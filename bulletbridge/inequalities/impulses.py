@@ -53,7 +53,7 @@ from bulletbridge.numerics.projection import (
 )
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import JUST_AS_WELL, Sharing, agree, comply, push_softly, weigh
-from bulletbridge.numerics.solution_selection import AT_REST, Selection, select_solution
+from bulletbridge.numerics.solution_selection import AT_REST, UNTRIED, Selection, select_solution
 from bulletbridge.numerics.spatial import add, apply, mat, put, sub, transpose, vec
 
 DEAD = 1e-18
@@ -69,6 +69,8 @@ UNYIELDING = 1e-9
 """Share of the largest velocity up to which motors have given way to nothing."""
 HOLDING_SWEEPS = 200
 """Gauss-Seidel sweeps over constraints with force limits alone, which are few."""
+PAUSE = 32.0
+"""Steps until motors that are blocked, and could not push with all they have, try that again."""
 GENTLE = 10.0
 """Times the energy that each would take alone and without loops, which bodies that are moved apart
 together may have: a stack is moved the slower, and what is held goes round nothing."""
@@ -121,7 +123,7 @@ class InequalityProblem(NamedTuple):
     problem: ComplementarityProblem
     rest: Selection
     sharing: Sharing
-    complied: Array  # (1,) whether motors gave way in the last problem
+    complied: Array  # (1,) 1 if motors gave way in the last problem, more while it pauses
     callback: int  # address of what solves in place of the compiled solver, or 0
     report: Array  # (1,) residual that it leaves
 
@@ -243,12 +245,12 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         return Outcome(h.report[0], 0, 0)
     if not shared:
         h.complied[0] = 0.0
-        return select_solution(p, h.rest, n, tolerance)
-    before = Outcome(math.inf, 0, 0)
+        return select_solution(p, h.rest, n, tolerance, UNTRIED)
+    before = UNTRIED
     if h.complied[0] == 0.0:
         before = solve_complementarity(p, n, tolerance, 0)
         if before.residual <= tolerance:
-            return select_solution(p, h.rest, n, tolerance)
+            return select_solution(p, h.rest, n, tolerance, before)
         for i in range(n):
             p.x[i] = h.rest.warm[i]
     outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
@@ -258,17 +260,19 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         p.b[i] = h.sharing.asked[i]
         left = max(left, math.fabs(h.sharing.gave[i]))
         most = max(most, math.fabs(p.b[i]))
-    h.complied[0] = 1.0 if outcome.residual < math.inf and left > UNYIELDING * most else 0.0
-    if h.complied[0] > 0.0 and are_blocked(h, rows.motors):
+    yields = outcome.residual < math.inf and left > UNYIELDING * most
+    h.complied[0] = max(h.complied[0] - 1.0, 1.0) if yields else 0.0
+    if h.complied[0] == 1.0 and are_blocked(h, rows.motors):
         pushed = push_with_all(h, rows, tolerance)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
+        h.complied[0] = 1.0 + PAUSE
         if pushed.residual <= JUST_AS_WELL * tolerance:
             h.complied[0] = 0.0
             outcome = Outcome(pushed.residual, outcome.sweeps, outcome.newton)
     if outcome.residual == math.inf:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
-        outcome = select_solution(p, h.rest, n, tolerance)
+        outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
     return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
 
 

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -10,10 +10,10 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.records import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
-from bulletbridge.engine.stepper import TOLD, TOO_LONG, Solver
+from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
-from bulletbridge.inequalities.prediction import motor_shares
+from bulletbridge.inequalities.prediction import REMEMBERED
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import (
     BUDGET,
@@ -23,7 +23,6 @@ from bulletbridge.inequalities.step_kernel import (
     LEFT,
     MOVING,
     NEWTONS,
-    PREDICT,
     RATES,
     REPORT,
     RESIDUAL,
@@ -38,7 +37,22 @@ from bulletbridge.inequalities.step_kernel import (
     X,
     run_inequalities,
 )
+from bulletbridge.inequalities.steps_kernel import (
+    ASK,
+    CONTACTS,
+    COUNTS,
+    LENGTH_OF_SCRATCH,
+    STEPS,
+    Given,
+    StepArrays,
+    Trace,
+    keep_state,
+    predict,
+    step_alone,
+    step_with_contacts,
+)
 from bulletbridge.inequalities.warm_start import CONTACT_IMPULSE
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.records import (
     CONTACT_POINT,
     STICKING_POINT,
@@ -50,6 +64,7 @@ from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array
 
 NO_CONTACTS = np.zeros(0, CONTACT_POINT)
+NO_TRACE = Trace(NO_RECORD, 0, 0)
 
 
 class BoundedMemory(NamedTuple):
@@ -71,11 +86,42 @@ class BoundedMemory(NamedTuple):
 
 
 ROWS_OF_CONTACT = 6
+MOST_STEPS = 2000
+"""Steps in one call: between two of them Python may be interrupted."""
 MOST_HALVINGS = 9
 """Down to a 512th, as of steps without forces within bounds."""
-REMEMBERED = 0.3
-"""Share of the last step in the motor forces by which contacts are predicted."""
-Finder = Callable[[Array, Array, float], np.ndarray]
+
+
+class Surroundings(Protocol):
+    """What a system may touch."""
+
+    def detector(self) -> Detector | None:
+        """Finds contacts where everything is now; None where only ``contact_points`` does."""
+        ...
+
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """Contact points (n,) at a state, for a step dt [s], with those the detector cannot tell.
+
+        They are of dtype ``CONTACT_POINT``.
+        """
+        ...
+
+
+class Begun(NamedTuple):
+    """A step that was begun: its length [s], and where it began if it may be taken back."""
+
+    dt: float
+    state: Array | None
+    budget: Array | None
+
+
+class Calls(NamedTuple):
+    """Compiled calls, of a detector or of none."""
+
+    detector: Detector | None
+    version: tuple[int, int]  # of its room, and of that of the steps
+    arrays: StepArrays
+    step: Callable[[tuple[Any, ...]], int]
 
 
 class InequalityStepper:
@@ -130,6 +176,9 @@ class InequalityStepper:
         self.force_limited_rows = np.zeros(inequalities.force_limited.nc, ROW)
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self.contact_impulses = np.zeros(0, CONTACT_IMPULSE)
+        self._version = 0
+        self._made: Calls | None = None
+        self._predict: Callable[[tuple[Any, ...]], int] | None = None
         self._allocate(4)
         self.forget()
 
@@ -168,40 +217,59 @@ class InequalityStepper:
         return np.where(rows >= 0, self.impulses[X, rows], 0.0) / self.dt
 
     def predict(self) -> Array:
-        """Configuration (nq,) to which forces and the motors as they were would lead in one step.
+        """Configuration (nq,) at which contacts are found; see ``steps_kernel.predict``."""
+        given, limited = self._given(), self.inequalities.force_limited.nc
+        if self._predict is None:
+            fixed = self._run.block, self._step_arrays(NO_CONTACTS)
+            with announce_compilation(predict):
+                stored = StoredCall(predict, fixed, (given, 0, self._lightest, limited))
+            self._predict = stored.call
+        self._predict((given, 0, self._lightest, limited))
+        return self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
 
-        There contacts are found: what motors press together is found in every step, as what
-        weight does. Constraints with a force limit count as motors. They lead no further than
-        ``prediction.PREDICTION_LIMIT``: what is light would go far through what stops it, and
-        contacts would be those of there.
-        """
-        solver = self.solver
-        targets = solver.targets_now() if solver.encoded.motions else solver.still
-        *now, tau = self._now()
-        pressing = int(self.report[WITH_FRICTION]) + self.inequalities.force_limited.nc
-        if (
-            len(self.motor_rows) + self.inequalities.force_limited.nc > 0
-            and self.report[ROWS] > 0.0
-        ):
-            # a mean over steps: where loads are not determined, guesses from the last one alternate
-            last = self.impulses[X, :pressing] @ self.C[1, :pressing] / self.dt
-            self._exerted += REMEMBERED * (last - self._exerted)
-        if self._exerted.any():
-            free = self._predict(targets, *now, tau)
-            delta_v = self._predict(targets, *now, tau + self._exerted) - free
-            dt = float(solver.control[0]["dt"])
-            part = motor_shares(self._exerted, free - solver.v, delta_v, self._lightest, dt)
-            if np.any(part < 1.0):
-                self._predict(targets, *now, tau + part * self._exerted)
-        else:
-            self._predict(targets, *now, tau)
-        return solver.vectors[PREDICTED_Q, : len(solver.q)]
+    def _step_arrays(self, contacts: np.ndarray) -> StepArrays:
+        """What steps work on that find these contacts."""
+        solver, nv = self.solver, self.solver.mechanism.nv
+        return StepArrays(
+            solver.state,
+            solver.control,
+            solver.vectors,
+            self.impulses,
+            self.C[1],
+            self.report,
+            self._exerted,
+            np.zeros((LENGTH_OF_SCRATCH, nv)),
+            np.zeros(COUNTS, np.int64),
+            contacts,
+        )
 
-    def _predict(self, *now: Array) -> Array:
-        """Predict with prescribed motions and forces; the velocity (nv,) at the end of the step."""
-        solver = self.solver
-        solver.finish_call(self._run((*now, NO_CONTACTS, self.report, 0, PREDICT, 0)))
-        return self.impulses[MOVING, : solver.mechanism.nv].copy()
+    def _given(self, steps: int = 1) -> Given:
+        """What drives steps from now on."""
+        solver, dt = self.solver, float(self.solver.control[0]["dt"])
+        targets = solver.still
+        if solver.encoded.motions:
+            targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
+        given = Given(targets, *self._now(), self._address)
+        return given if steps == 1 else given._replace(tau=solver.forces(steps))
+
+    def _calls(self, detector: Detector | None) -> Calls:
+        """Compiled calls with this detector, or without any; made anew when they need more room."""
+        version = 0 if detector is None else detector.version, self._version
+        if self._made is None or self._made[:2] != (detector, version):
+            given, limited = self._given(), self.inequalities.force_limited.nc
+            run = self._run.block
+            if detector is None:
+                arrays = self._step_arrays(NO_CONTACTS)
+                with announce_compilation(step_alone):
+                    stored = StoredCall(step_alone, (run, arrays), (given, NO_TRACE, 0))
+            else:
+                arrays = self._step_arrays(detector.contacts)
+                rest = given, self._lightest, limited, 0, NO_TRACE, 0
+                with announce_compilation(step_with_contacts):
+                    fixed = run, detector.call.block, arrays
+                    stored = StoredCall(step_with_contacts, fixed, rest)
+            self._made = Calls(detector, version, arrays, stored.call)
+        return self._made
 
     def step(self, contact_points: np.ndarray = NO_CONTACTS) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
@@ -212,29 +280,35 @@ class InequalityStepper:
         Raises:
             StepError: The solver that was asked for could not solve the mixed problem.
         """
-        solver = self.solver
         if len(contact_points) > self._size:
             self._allocate(2 * len(contact_points))
-        dt = float(solver.control[0]["dt"])
-        targets = solver.still
-        if solver.encoded.motions:
-            targets = solver.encoded.targets(solver.t + np.arange(2) * np.float64(dt))
-        self.tau[:], self.contact_points = solver.tau[0], contact_points
+        begun = self._begin()
+        given = self._given()
+        rest = *given[:4], contact_points, self.report, self._address, STEP, 1
+        return self._end_of(begun, self._run.call(rest), contact_points)
+
+    def _begin(self) -> Begun:
+        """What a step has to go back to."""
+        solver, dt = self.solver, float(self.solver.control[0]["dt"])
+        self.tau[:] = solver.tau[0]
         if self._known != (known := (dt, solver.state.tobytes())):  # put elsewhere meanwhile
             self.report[BUDGET], self._known = np.nan, known
-        before = None
         if self.rigid is not None and self.rigid.holding:
-            before = solver.state.copy(), self.report[[BUDGET, LARGEST]]
-        rest = targets, *self._now(), contact_points, self.report, self._address
-        failure = solver.finish_call(self._run((*rest, STEP, 1)))
+            return Begun(dt, solver.state.copy(), self.report[[BUDGET, LARGEST]])
+        return Begun(dt, None, None)
+
+    def _end_of(self, begun: Begun, failure: int, contact_points: np.ndarray) -> int:
+        """Take note of how steps ended; the failure that stopped them, or DONE."""
+        solver, dt = self.solver, begun.dt
+        failure, self.contact_points = solver.finish_call(failure), contact_points
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             self._end[:] = np.nan
             self.impulses[X], self.report[KEPT] = 0.0, 0.0
             self.joint_limits["impulse"] = 0.0
             raise error
-        if before is not None and failure == DONE and not self._holds(dt):
-            solver.state[:], self.report[[BUDGET, LARGEST]] = before
+        if begun.state is not None and failure == DONE and not self._holds(dt):
+            solver.state[:], self.report[[BUDGET, LARGEST]] = begun.state, begun.budget
             solver.control[0]["factored"] = 0
             self._end[:] = np.nan
             return GAVE_WAY
@@ -297,40 +371,142 @@ class InequalityStepper:
             self._interruption = error
             self.impulses[X, :n] = np.nan  # which the kernel notices, and takes the step back
 
-    def advance(self, find: Finder | None, halvings: int = MOST_HALVINGS) -> int:
+    def _take(self, surroundings: Surroundings | None) -> int:
+        """One step, with what it touches; the failure that stopped it, or DONE."""
+        if surroundings is None:
+            return self.step()
+        if self._starts_with_motors:
+            return self.step(self._first_contacts(surroundings))
+        return self.take_steps(surroundings, 1, NO_TRACE)[0]
+
+    def take_steps(
+        self, surroundings: Surroundings | None, steps: int, trace: Trace
+    ) -> tuple[int, int]:
+        """As many steps as can be made in one call, if what drives them stays.
+
+        Args:
+            surroundings: What they may touch; None for nothing.
+            steps: The most.
+            trace: Receives states.
+
+        Returns:
+            The failure that stopped them, with the state before it, or DONE; and steps done.
+        """
+        detector = None if surroundings is None else surroundings.detector()
+        predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
+        if surroundings is not None and detector is None:
+            begun, failure = self._begin(), ASK
+            self.predict()
+            done = 0
+        else:
+            calls, begun, given = self._calls(detector), self._begin(), self._given(steps)
+            if detector is None:
+                failure, contacts = calls.step((given, trace, steps)), NO_CONTACTS
+            else:
+                numbers = self._lightest, self.inequalities.force_limited.nc, self._size
+                failure = calls.step((given, *numbers, trace, steps))
+                contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
+            done = int(calls.arrays.counts[STEPS])
+            if failure != ASK:
+                return self._end_of(begun, failure, contacts), done
+            if done > 0:
+                self._end_of(begun, DONE, contacts)
+        assert surroundings is not None
+        points = surroundings.contact_points(predicted, self.solver.v, begun.dt)
+        failure = self.step(points)
+        if failure == DONE:
+            done += 1
+            total = trace.before + done
+            keep_state(trace.table, trace.every, total, self.solver.state, self.solver.control)
+        return failure, done
+
+    def roll(self, surroundings: Surroundings | None, steps: int, every: int, table: Array) -> int:
+        """Advance by steps, as many as possible in one call, and keep one state in ``every``.
+
+        What drives them stays.
+
+        Args:
+            surroundings: What they may touch; None for nothing.
+            steps: How many.
+            every: Of them one is kept,
+            table: (steps // every, nq + nv + 4) as a line here.
+
+        Returns:
+            The failure that stopped it, with the state before that step, or DONE.
+        """
+        done, solver = 0, self.solver
+        while done < steps:
+            trace = Trace(table, every, done)
+            if surroundings is not None and self._starts_with_motors:
+                failure, n = self._take(surroundings), 0
+            else:
+                failure, n = self.take_steps(surroundings, min(steps - done, MOST_STEPS), trace)
+                done += n
+            if failure in TOO_LONG:
+                failure, n = self._take_parts(surroundings, failure, MOST_HALVINGS), 0
+            if failure == DONE and n == 0:
+                done += 1
+                keep_state(table, every, done, solver.state, solver.control)
+            if failure != DONE:
+                return failure
+        return DONE
+
+    @property
+    def _starts_with_motors(self) -> bool:
+        """Whether it is not known yet what motors exert."""
+        return self.report[ROWS] == 0.0 and self._has_motors
+
+    @property
+    def _has_motors(self) -> bool:
+        return bool(
+            np.any(self.motor_rows["force"] > 0.0) or self.inequalities.force_limited.nc > 0
+        )
+
+    def _first_contacts(self, surroundings: Surroundings) -> np.ndarray:
+        """Contacts of a step before which it is not known what motors exert."""
+        solver, dt = self.solver, float(self.solver.control[0]["dt"])
+        find = surroundings.contact_points
+        contact_points = find(self.predict(), solver.v, dt)
+        if self._find_what_motors_exert():
+            other = find(self.predict(), solver.v, dt)
+            if len(other) > len(contact_points):
+                return other
+            self._exerted[:] = 0.0
+            self.predict()
+        return contact_points
+
+    def advance(self, surroundings: Surroundings | None, halvings: int = MOST_HALVINGS) -> int:
         """One step, or several shorter ones where a long one cannot be finished.
 
         Impacts may leave velocities at which a mechanism turns far within a step.
 
         Args:
-            find: Contact points (n,) at a configuration and velocity, for a step; None for none.
+            surroundings: What it may touch; None for nothing.
             halvings: How often the step may be halved.
 
         Returns:
             The failure that stopped it, with the state before it, or DONE.
         """
-        solver = self.solver
-        first = self.report[ROWS] == 0.0
-        dt = float(solver.control[0]["dt"])
-        contact_points = NO_CONTACTS if find is None else find(self.predict(), solver.v, dt)
-        if find is not None and first and self._find_what_motors_exert():
-            other = find(self.predict(), solver.v, dt)
-            if len(other) > len(contact_points):
-                contact_points = other
-            else:
-                self._exerted[:] = 0.0
-                self.predict()
-        failure = self.step(contact_points)
+        failure = self._take(surroundings)
         if failure not in TOO_LONG or halvings == 0:
             return failure
+        return self._take_parts(surroundings, failure, halvings)
+
+    def _take_parts(self, surroundings: Surroundings | None, whole: int, halvings: int) -> int:
+        """The step that was found too long in two halves, and in halves of these.
+
+        Arguments are those of ``advance``; ``whole`` is how the step failed.
+        """
+        solver, failure = self.solver, whole
         control, motor_rows = solver.control[0], self.motor_rows
         before, gains = solver.state.copy(), motor_rows["position_gain"].copy()
-        whole, told = failure, [control[name] for name in TOLD]
+        told = [control[name] for name in TOLD]
         control["dt"] *= 0.5
         control["recovery"] *= 0.5  # they are shares per step
         motor_rows["position_gain"] *= 0.5
         try:
-            failure = self.advance(find, halvings - 1) or self.advance(find, halvings - 1)
+            failure = self.advance(surroundings, halvings - 1)
+            failure = failure or self.advance(surroundings, halvings - 1)
         finally:
             control["dt"] *= 2.0
             control["recovery"] *= 2.0
@@ -353,8 +529,6 @@ class InequalityStepper:
         Returns:
             Whether anything is exerted.
         """
-        if not (np.any(self.motor_rows["force"] > 0.0) or self.inequalities.force_limited.nc):
-            return False
         before, control = self.solver.state.copy(), self.solver.control.copy()
         exerted = np.zeros_like(self._exerted)
         if self.step() == DONE:
@@ -441,6 +615,7 @@ class InequalityStepper:
         rest = solver.still, *self._now(), NO_CONTACTS, self.report, self._address, STEP, 1
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, arrays, rest)
-        self._run, owned = call.call, {id(array) for array in solver.arrays}
+        self._run, owned = call, {id(array) for array in solver.arrays}
+        self._version, self._made, self._predict = self._version + 1, None, None
         kept = [array for array in call.arrays if id(array) not in owned]
         self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.records import BEAMS, STATION
@@ -121,6 +120,8 @@ class FlexibleBeam:
 
 def mode_numbers(count: int) -> Array:
     """Solutions b of cos b cosh b = -1: wave numbers of the modes times the length, (count,)."""
+    from scipy.optimize import brentq
+
     found = [
         brentq(lambda b: np.cos(b) + 1.0 / np.cosh(b), np.pi * k + 1.0, np.pi * (k + 1), rtol=1e-15)
         for k in range(count)

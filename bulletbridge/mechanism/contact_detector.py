@@ -32,11 +32,14 @@ class Detector:
     Attributes:
         collide: (n, n) whether two links collide, the smaller first; to be decided at first.
         counts: (COUNTS,) of the last detection.
+        contacts: Those of the last detection, and more.
+        call: The detection with its arrays, stored; takes q, v and dt.
+        version: Rises with the room that it takes.
         asked: Pairs of links, as the larger times n + the smaller, that it could not decide on.
     """
 
     def __init__(self, mechanism: Mechanism, links: np.ndarray, shapes: Shapes) -> None:
-        self.links, self.shapes = links, shapes.shapes
+        self.links, self.shapes, self._shapes = links, shapes.shapes, shapes
         assert links.dtype == SURFACE_LINK
         self._mechanism, self._hulls = mechanism, shapes.hulls
         n = len(links)
@@ -57,11 +60,12 @@ class Detector:
             self._poses,
             mechanism.axes.copy(),
         )
+        self.version = 0
         self._allocate(64, 256)
 
     def _allocate(self, contacts: int, pairs: int) -> None:
         """Make room for so many contacts and pairs of shapes."""
-        self._contacts = np.zeros(contacts, CONTACT_POINT)
+        self.contacts = np.zeros(contacts, CONTACT_POINT)
         self._pairs: Ints = np.zeros(pairs, np.int64)
         fixed = (
             *self._own,
@@ -74,13 +78,14 @@ class Detector:
             self._keys,
             *self._room,
             self._pairs,
-            self._contacts,
+            self.contacts,
             self.asked,
             self.counts,
         )
         rest = np.zeros(self._mechanism.nq), np.zeros(self._mechanism.nv), 0.0
         with announce_compilation(find_contacts):
-            self._find = StoredCall(find_contacts, fixed, rest).call
+            self.call = StoredCall(find_contacts, fixed, rest)
+        self.version += 1
 
     def find(self, q: Array, v: Array, dt: float) -> tuple[np.ndarray, bool]:
         """Contacts (n,) of dtype ``CONTACT_POINT`` at a configuration, valid until the next.
@@ -94,14 +99,20 @@ class Detector:
             Contacts, and whether that is all: no pair of links is ``undecided``, none is of a
             ``stranger``.
         """
-        count = self._find((q, v, dt))
+        count = self.call.call((q, v, dt))
         while count < 0:
             pairs, contacts = int(self.counts[PAIRS]), int(self.counts[CONTACTS])
-            if pairs <= len(self._pairs) and contacts <= len(self._contacts):
-                return self._contacts[:contacts], False
-            self._allocate(max(len(self._contacts), 2 * contacts), max(len(self._pairs), 2 * pairs))
-            count = self._find((q, v, dt))
-        return self._contacts[:count], True
+            if pairs <= len(self._pairs) and contacts <= len(self.contacts):
+                return self.contacts[:contacts], False
+            self._allocate(max(len(self.contacts), 2 * contacts), max(len(self._pairs), 2 * pairs))
+            count = self.call.call((q, v, dt))
+        return self.contacts[:count], True
+
+    def copy(self) -> "Detector":
+        """Another one of the same shapes, links and decisions, for another thread."""
+        other = Detector(self._mechanism, self.links.copy(), self._shapes)
+        other.bodies[:], other.collide[:] = self.bodies, self.collide
+        return other
 
     def complete(self, contacts: np.ndarray) -> None:
         """Write bodies and surfaces of contacts of which place, normal, gap and pair are known.

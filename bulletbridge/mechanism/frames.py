@@ -1,7 +1,6 @@
 """Frames on links: from URDF conventions to bodies."""
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Link, Mechanism
@@ -12,6 +11,8 @@ Triple = tuple[float, float, float]
 
 def rpy_matrix(rpy: Triple | Array) -> Array:
     """Rotation (3, 3) of URDF's fixed-axis roll, pitch, yaw [rad]."""
+    from scipy.spatial.transform import Rotation
+
     return Rotation.from_euler("xyz", np.asarray(rpy, float)).as_matrix()
 
 
@@ -54,6 +55,8 @@ def frame_with_z(axis: Triple | Array) -> Array:
     Raises:
         ModelError: The axis has no length.
     """
+    from scipy.spatial.transform import Rotation
+
     z = np.asarray(axis, float) if are_numbers(axis, (3,)) else np.zeros(3)
     length = float(np.linalg.norm(z))
     if not length > 1e-9:

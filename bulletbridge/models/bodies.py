@@ -3,7 +3,6 @@
 import re
 
 import pybullet
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.bullet.quiet import said_by_bullet
 from bulletbridge.bullet.worlds import gravity, make_passive, remove_bodies, require_client
@@ -66,6 +65,8 @@ def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dic
 
 def _load(body: BodySpec, client: int) -> int:
     """Bullet's id of a body that it has loaded."""
+    from scipy.spatial.transform import Rotation
+
     return pybullet.loadURDF(
         str(body.urdf),
         basePosition=list(body.xyz),

@@ -11,7 +11,6 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
-from scipy.spatial import QhullError
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
@@ -180,6 +179,8 @@ def solid(shape: Xml.Element, path: Path, link: str) -> Any:
 
 def mesh(geometry: Xml.Element, path: Path, link: str) -> Any:
     """The mesh that a geometry names, scaled and closed."""
+    from scipy.spatial import QhullError
+
     name = geometry.get("filename", "")
     found = find_mesh(name, path)
     if found is None:

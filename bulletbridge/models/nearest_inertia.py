@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pybullet
-from scipy.optimize import nnls
 
 from bulletbridge.bullet.checks import MASSLESS, entries, read_inertia, read_inertias
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
@@ -37,6 +36,8 @@ def nearest_inertia(J: Array) -> Array:
             without thickness is none: it has no inertia about itself, and a mass matrix with it is
             singular. A plate without thickness is one, and so is a point.
     """
+    from scipy.optimize import nnls
+
     moments, axes = np.linalg.eigh(J)
     least = LEAST * float(np.abs(moments).max())
     second = 0.5 * float(moments.sum()) - moments

@@ -60,52 +60,129 @@ class Outcome(NamedTuple):
     newton: int
 
 
-@helper
-def put_bound_row(p: ComplementarityProblem, i: int, n: int, value: float) -> None:
-    """Newton row: x_i goes to a value."""
-    for j in range(n):
-        p.A[i, j] = 0.0
-    p.A[i, i] = 1.0
-    p.step[i] = value - p.x[i]
+AT_BOUND, STICKS, SLIDES = range(3)
+"""Kinds of rows in a step of Newton's method: x is known; w goes to zero; on the rim of a cone."""
 
 
-@helper
-def put_sticking_rows(p: ComplementarityProblem, i: int, n: int, regularisation: float) -> None:
-    """Newton row: w_i goes to zero; ``regularisation`` makes up for dependent rows."""
-    for j in range(n):
-        p.A[i, j] = p.D[i, j]
-    p.A[i, i] += regularisation
-    p.step[i] = -p.w[i]
+@outlined
+def classify(p: ComplementarityProblem, n: int) -> int:
+    """Write of what kind each row is at x and w into p.line, and how far those at bounds go.
 
-
-@helper
-def put_sliding_rows(
-    p: ComplementarityProblem, i: int, n: int, d: float, first: float, second: float, length: float
-) -> None:
-    """Newton rows of a cone at its rim: z = r p/|p| with z = x/mu, p = z - mu w/d."""
-    bound = p.bounds[i]
-    radius = max(0.0, p.x[bound.owner])
-    grows = 1.0 if p.x[bound.owner] > 0.0 else 0.0
-    share = radius / length
-    direction = (first / length, second / length)
-    for k in range(bound.count):
-        mu = p.bounds[i + k].mu
-        if not mu > 0.0:
-            put_bound_row(p, i + k, n, 0.0)
+    Returns:
+        How many rows slide.
+    """
+    i, sliding = 0, 0
+    while i < n:
+        bound = p.bounds[i]
+        if bound.owner < 0:
+            d = p.D[i, i]
+            wanted = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]
+            p.line[i] = STICKS
+            if not d > 0.0 or not bound.lower <= wanted <= bound.upper:
+                p.line[i], p.step[i] = AT_BOUND, clip(bound, wanted) - p.x[i]
+            i += 1
             continue
+        d = cone_scale(p, i)
+        length = scaled(p, i, d, p.x, p.w)[2] if d > 0.0 else 0.0
+        radius = max(0.0, p.x[bound.owner])
+        slides = length > radius
+        for k in range(i, i + bound.count):
+            if d > 0.0 and p.bounds[k].mu > 0.0 and (radius > 0.0 or not slides):
+                p.line[k] = SLIDES if slides else STICKS
+                sliding += slides
+            else:
+                p.line[k], p.step[k] = AT_BOUND, -p.x[k]
+        i += bound.count
+    return sliding
+
+
+@helper
+def put_sliding_row(p: ComplementarityProblem, r: int, n: int) -> float:
+    """Newton row of a cone's rim, z = r p/|p| for z = x/mu, p = z - mu w/d; its right side."""
+    i = int(p.free[r])
+    start = i if p.bounds[i].first == 1 else i - 1
+    bound, mu = p.bounds[start], p.bounds[i].mu
+    d = cone_scale(p, start)
+    first, second, length = scaled(p, start, d, p.x, p.w)
+    radius = p.x[bound.owner]
+    direction = (first / length, second / length)
+    own = direction[0] if i == start else direction[1]
+    p.A[r, i] = 1.0 / mu
+    p.A[r, bound.owner] -= own
+    for m in range(bound.count):
+        other = p.bounds[start + m].mu
+        if not other > 0.0:
+            continue
+        across = radius / length * ((1.0 if start + m == i else 0.0) - own * direction[m])
+        p.A[r, start + m] -= across / other
         for j in range(n):
-            p.A[i + k, j] = 0.0
-        p.A[i + k, i + k] = 1.0 / mu
-        p.A[i + k, bound.owner] -= grows * direction[k]
-        for m in range(bound.count):
-            other = p.bounds[i + m].mu
-            if not other > 0.0:
-                continue
-            across = share * ((1.0 if m == k else 0.0) - direction[k] * direction[m])
-            p.A[i + k, i + m] -= across / other
+            p.A[r, j] += across * other / d * p.D[start + m, j]
+    return radius * own - p.x[i] / mu
+
+
+@outlined
+def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -> None:
+    """Newton rows of the m of n rows that are free, in A (m, m), and their right sides in line.
+
+    ``regularisation`` makes up for dependent rows.
+    """
+    for r in range(m):
+        i = int(p.free[r])
+        if p.kinds[i] == STICKS:
             for j in range(n):
-                p.A[i + k, j] += across * other / d * p.D[i + m, j]
-        p.step[i + k] = radius * direction[k] - p.x[i + k] / mu
+                p.A[r, j] = p.D[i, j]
+            p.A[r, i] += regularisation
+            right = -p.w[i]
+        else:
+            for j in range(n):
+                p.A[r, j] = 0.0
+            right = put_sliding_row(p, r, n)
+        for j in range(n):
+            if p.kinds[j] == AT_BOUND:
+                right -= p.A[r, j] * p.step[j]
+        p.line[r] = right
+        for c in range(m):
+            p.A[r, c] = p.A[r, int(p.free[c])]
+
+
+@outlined
+def put_right_sides(p: ComplementarityProblem, n: int, m: int) -> None:
+    """Right sides of Newton rows of which none slides."""
+    for r in range(m):
+        i = int(p.free[r])
+        right = -p.w[i]
+        for j in range(n):
+            if p.kinds[j] == AT_BOUND:
+                right -= p.D[i, j] * p.step[j]
+        p.line[r] = right
+
+
+@outlined
+def factorise_symmetric(A: Array, n: int) -> bool:
+    """Eliminate in the upper triangle of A, positive definite; False if it is not."""
+    for k in range(n):
+        if not A[k, k] > 0.0:
+            return False
+        for i in range(k + 1, n):
+            s = A[k, i] / A[k, k]
+            if s != 0.0:
+                for j in range(i, n):
+                    A[i, j] -= s * A[k, j]
+    return True
+
+
+@outlined
+def solve_symmetric(A: Array, b: Array, n: int) -> None:
+    """b <- A⁻¹ b by what ``factorise_symmetric`` left."""
+    for k in range(n):
+        s = b[k] / A[k, k]
+        for i in range(k + 1, n):
+            b[i] -= s * A[k, i]
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for j in range(k + 1, n):
+            total -= A[k, j] * b[j]
+        b[k] = total / A[k, k]
 
 
 @outlined
@@ -137,45 +214,60 @@ def solve_dense(A: Array, b: Array, n: int) -> bool:
 
 
 @outlined
-def newton_direction(p: ComplementarityProblem, n: int, regularisation: float) -> bool:
-    """Semismooth Newton step of the natural map into step; w belongs to x."""
-    i = 0
-    while i < n:
-        bound = p.bounds[i]
-        if bound.owner < 0:
-            d = p.D[i, i]
-            wanted = p.x[i] - p.w[i] / d if d > 0.0 else p.x[i]
-            if not d > 0.0 or not bound.lower <= wanted <= bound.upper:
-                put_bound_row(p, i, n, clip(bound, wanted))
-            else:
-                put_sticking_rows(p, i, n, regularisation)
-            i += 1
-            continue
-        d = cone_scale(p, i)
-        first, second, length = (0.0, 0.0, 0.0)
-        if d > 0.0:
-            first, second, length = scaled(p, i, d, p.x, p.w)
-        radius = max(0.0, p.x[bound.owner])
-        if d > 0.0 and length > radius:
-            put_sliding_rows(p, i, n, d, first, second, length)
+def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, again: bool) -> bool:
+    """Semismooth Newton step of the natural map into step; w belongs to x.
+
+    Rows at their bounds are known, the others are solved for. Where none slides these are D's own,
+    and their factors serve as long as the same rows are free.
+
+    Args:
+        p: The problem.
+        n: Its rows.
+        regularisation: Added to D's diagonal.
+        again: Whether A may hold the factors of such a step with the same D.
+    """
+    sliding, same, m = classify(p, n), again, 0
+    for i in range(n):
+        same = same and p.line[i] == p.kinds[i]
+        p.kinds[i] = p.line[i]
+        if p.kinds[i] != AT_BOUND:
+            p.free[m] = i
+            m += 1
+    solved = True
+    if sliding > 0:
+        put_rows(p, n, m, regularisation)
+        solved = solve_dense(p.A, p.line, m)
+    else:
+        if same:
+            put_right_sides(p, n, m)
         else:
-            for k in range(bound.count):
-                if d > 0.0 and p.bounds[i + k].mu > 0.0:
-                    put_sticking_rows(p, i + k, n, regularisation)
-                else:
-                    put_bound_row(p, i + k, n, 0.0)
-        i += bound.count
-    return solve_dense(p.A, p.step, n)
+            put_rows(p, n, m, regularisation)
+            solved = factorise_symmetric(p.A, m)
+        if solved:
+            solve_symmetric(p.A, p.line, m)
+        else:  # no matrix of velocities in exact numbers
+            put_rows(p, n, m, regularisation)
+            solved = solve_dense(p.A, p.line, m)
+            p.kinds[0] = -1.0
+    for r in range(m):
+        p.step[int(p.free[r])] = p.line[r]
+    return solved
 
 
 @outlined
 def newton(
-    p: ComplementarityProblem, n: int, tolerance: float, least: int, most: int
+    p: ComplementarityProblem,
+    n: int,
+    tolerance: float,
+    least: int,
+    most: int,
+    again: bool,
 ) -> tuple[float, int]:
     """Newton from x, which ends where the residual was least; that and the steps taken.
 
     Steps are not damped: active sets that change make the residual rise before it falls. ``least``
-    to ``most`` of them are taken; where none has to be, the problem is not softened.
+    to ``most`` of them are taken; where none has to be, the problem is not softened. ``again``: the
+    last steps were of the same D.
     """
     velocities(p, p.x, p.w, n)
     residual = residual_at(p, p.x, p.w, n)
@@ -190,7 +282,7 @@ def newton(
     for count in range(most):
         if residual <= tolerance and count >= least:
             return residual, count
-        if not newton_direction(p, n, regularisation):
+        if not newton_direction(p, n, regularisation, again or count > 0):
             break
         for i in range(n):
             p.x[i] += p.step[i]
@@ -232,7 +324,7 @@ def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) ->
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
-    return newton(p, n, tolerance, 0, NEWTON_STEPS)
+    return newton(p, n, tolerance, 0, NEWTON_STEPS, False)
 
 
 @outlined
@@ -242,13 +334,13 @@ def settle(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, 
     p.diagonal and p.right are those of the problem, which comes back as it was.
     """
     add_proximal_term(p, n, 0.0, False)
-    softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS)
+    softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, False)
     residual = release(p, n)
     for _ in range(MOST_PASSES):
         if residual <= tolerance or not softened <= tolerance:
             break
         add_proximal_term(p, n, 0.0, True)
-        softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS)
+        softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS, True)
         new = release(p, n)
         newtons += steps
         if not new < 0.9 * residual:

@@ -25,7 +25,7 @@ LEAST_ALONG = 1e-3
 """Share of a normal's own diagonal that its friction must leave of it."""
 
 
-ROOM = 7
+ROOM = 10
 """Lines of scratch of a problem."""
 
 
@@ -45,6 +45,9 @@ class ComplementarityProblem(NamedTuple):
     weights: Array  # (n,) of squared impulses in the norm that decides, in units of D
     spare: Array  # (n,)
     centre: Array  # (n,) impulses from which that norm is measured
+    free: Array  # (n,) rows that Newton's method solves for, the first ``count`` of them
+    kinds: Array  # (n,) of all rows, when A was factorised last
+    line: Array  # (n,) scratch
 
 
 @helper
@@ -63,7 +66,7 @@ def cone_scale(p: ComplementarityProblem, i: int) -> float:
     if p.bounds[i].count == 2:
         other = p.bounds[i + 1].mu ** 2 * p.D[i + 1, i + 1]
         between = p.bounds[i].mu * p.bounds[i + 1].mu * p.D[i, i + 1]
-        d = 0.5 * (d + other + math.hypot(d - other, 2.0 * between))
+        d = 0.5 * (d + other + math.sqrt((d - other) ** 2 + 4.0 * between * between))
     return d
 
 
@@ -78,7 +81,7 @@ def scaled(
     if p.bounds[i].count == 2:
         mu = p.bounds[i + 1].mu
         second = x[i + 1] / mu - mu * w[i + 1] / d if mu > 0.0 else 0.0
-    return first, second, math.hypot(first, second)
+    return first, second, math.sqrt(first * first + second * second)
 
 
 @helper
@@ -100,6 +103,9 @@ def complementarity_problem(
         room[4],
         room[5],
         room[6],
+        room[7],
+        room[8],
+        room[9],
     )
 
 

@@ -13,7 +13,6 @@ import importlib
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from bulletbridge.errors import ModelError, StepError
 from bulletbridge.numerics.complementarity import natural_residual
@@ -90,6 +89,8 @@ class ReferenceSolver:
         self, D: Array, b: Array, bounds: np.ndarray, cones: list[tuple[int, list[int]]]
     ) -> Array:
         """Minimum of x'Dx/2 + b'x over bounds and cones, solved with a diagonal of ones."""
+        from scipy import sparse
+
         d = np.sqrt(np.where(np.diag(D) > 0.0, np.diag(D), 1.0))
         size = float(np.abs(b / d).max()) or 1.0
         unit, n = size / d, len(b)  # x = unit * y

@@ -159,7 +159,7 @@ def push_softly(
     for i in range(motors, loaded):
         p.D[i, i] = p.diagonal[i] + p.weights[i]
         p.b[i] = p.right[i] - p.weights[i] * p.x[i]
-    residual, newtons = newton(p, n, tolerance, 0, NEWTON_STEPS)
+    residual, newtons = newton(p, n, tolerance, 0, NEWTON_STEPS, False)
     release(p, n)
     return Outcome(residual, 0, newtons)
 
@@ -176,7 +176,7 @@ def soften(
         for i in range(n):
             p.x[i] = s.start[i]
     add_proximal_term(p, n, rho, True)
-    residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS)
+    residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS, False)
     solved = residual <= JAMMED * tolerance
     if solved or not again:
         mark(p, s, n, again)

@@ -37,6 +37,8 @@ nothing has: the relaxation ends far from where friction feeds a normal as it sl
 JAMMED = 1e3
 """Residual, in tolerances, above which a problem counts as unsolved; another solution of one that
 is all but solved may share loads in another way."""
+UNTRIED = Outcome(math.inf, 0, 0)
+"""In the place of how an attempt went."""
 SAME_LOAD = 1e-6
 """Share of the sum of all normal impulses by which rest may have more of them."""
 
@@ -80,14 +82,15 @@ def load(p: ComplementarityProblem, n: int) -> float:
 
 @outlined
 def select_solution(
-    p: ComplementarityProblem, selection: Selection, n: int, tolerance: float
+    p: ComplementarityProblem, selection: Selection, n: int, tolerance: float, first: Outcome
 ) -> Outcome:
     """Solve a problem; where that fails, or resting contacts begin to slide, again from elsewhere.
 
     The first attempt starts from x, others where the convex relaxation leads from no impulses, then
     from those of the last step. Until one solves, the best counts; then those that solve as well,
     if less begins to slide and the load is no greater. One that is not finite is none. Without any,
-    impulses are no numbers, and the step fails.
+    impulses are no numbers, and the step fails. ``first`` is how the first attempt went, if x and w
+    are what it led to; else its residual is infinite.
     """
     residual, slip, most, sweeps, newtons = math.inf, math.inf, math.inf, 0, 0
     jammed = JAMMED * tolerance
@@ -102,7 +105,9 @@ def select_solution(
                 else:
                     sweep(p, n, True)
             sweeps += count
-        outcome = solve_complementarity(p, n, tolerance, MOST_STAGES)
+        outcome = first
+        if attempt > 0 or first.residual == math.inf:
+            outcome = solve_complementarity(p, n, tolerance, MOST_STAGES)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
         if outcome.residual == math.inf:
             continue
@@ -139,4 +144,4 @@ def solve_resting_problem(
     selection = Selection(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
     for i in range(len(b)):
         p.weights[i], p.centre[i], selection.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
-    return select_solution(p, selection, len(b), tolerance).residual
+    return select_solution(p, selection, len(b), tolerance, UNTRIED).residual

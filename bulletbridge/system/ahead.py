@@ -18,7 +18,7 @@ import numpy as np
 from bulletbridge.collision.shapes import records_of
 from bulletbridge.compilation.announce import at_hand, plan
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder
-from bulletbridge.compilation.jit import settings
+from bulletbridge.compilation.jit import is_plain_python
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import run, run_by_stages, run_implicitly
@@ -118,7 +118,7 @@ def compile_ahead(*kernels: Callable[..., Any]) -> None:
     names = [kernel.__name__ for kernel in missing[1:]]
     # beside one that waits for its first kernel all cores are free
     others = [name for name in names if name not in _begun][: cores() if cores() > 1 else 0]
-    if not others or settings.DISABLE_JIT or not sys.executable or kernel_folder() is None:
+    if not others or is_plain_python() or not sys.executable or kernel_folder() is None:
         return
     _begun.update(others)
     where = str(PACKAGE.parent)

@@ -92,6 +92,11 @@ class InequalitySteps:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers
 
+    @property
+    def finds_contacts(self) -> bool:
+        """Whether contacts act."""
+        return self._contacts
+
     def take_contacts(self) -> None:
         """Have contacts act, of which a copy finds none before it is given a world."""
         self._contacts = self._always = True
@@ -211,8 +216,17 @@ class InequalitySteps:
             self.holding.note_done(step, names if rigid is not None else NOBODY)
         return failure
 
-    def roll(self, steps: int, every: int, table: Array) -> None:
-        """Not in one call: contacts are found for every step, and what holds."""
+    def roll(self, steps: int, every: int, table: Array) -> int | None:
+        """Advance by steps in one call, unless time drives them or it is found out what holds."""
+        moved = self._constraints.loop_axes.encoded.motions
+        if len(self._constraints.force_limits) or moved or self._active.solver.is_prescribed:
+            return None
+        surroundings = self._shown.surroundings() if self._contacts else None
+        try:
+            return self._take_stepper(None).roll(surroundings, steps, every, table)
+        except BaseException:
+            self._shown.show(self._active.solver)
+            raise
 
     def _solver_of(self, rigid: RigidLimits | None) -> Solver:
         return self._active.solver if rigid is None else rigid.solver
@@ -265,9 +279,9 @@ class InequalitySteps:
         """One step of whatever solver it has."""
         if not self._contacts:
             return step.advance(None)
-        find = self._shown.finder()
+        surroundings = self._shown.surroundings()
         try:
-            return step.advance(find)
+            return step.advance(surroundings)
         except BaseException:
             self._shown.show(self._active.solver)
             raise

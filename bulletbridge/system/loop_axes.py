@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_geometry import VARIABLE, free_twists, joint_axis
@@ -44,6 +43,8 @@ def loop_axis_motion(
     Raises:
         ModelError: There is no such loop joint, or its free motions are not constant in frame a.
     """
+    from scipy.spatial.transform import Rotation
+
     found = [c for c in constraints if c.name == name and isinstance(c, LoopJoint)]
     if not found:
         known = ", ".join(c.name for c in constraints if isinstance(c, LoopJoint)) or "none"

@@ -10,6 +10,7 @@ import numpy as np
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.records import DOP8, EULER, RADAU, RK4, VERLET, Directions
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.numerics.records import Array, are_numbers
 
 Integrator = Literal[
@@ -61,6 +62,22 @@ Limits = bool | Literal["always"]
 ImpulseSolver = Literal["compiled", "clarabel"]
 
 
+class Fork(Protocol):
+    """Contacts of states of the same bodies in one thread of several."""
+
+    def begin(self) -> None:
+        """Begin another world."""
+        ...
+
+    def detector(self) -> Detector | None:
+        """As of ``World``."""
+        ...
+
+    def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
+        """As of ``World``."""
+        ...
+
+
 class World(Protocol):
     """Where states are shown: the bodies of a Bullet world."""
 
@@ -72,11 +89,19 @@ class World(Protocol):
         """Show a state."""
         ...
 
+    def detector(self) -> Detector | None:
+        """Finds contacts where everything is now, but for those that the world is asked about."""
+        ...
+
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         """Contact points (n,) at a state, which may be shown, for a step dt [s].
 
         They are of dtype ``CONTACT_POINT``.
         """
+        ...
+
+    def fork(self) -> Fork:
+        """What finds contacts of other states for another thread."""
         ...
 
     def save(self) -> bytes:

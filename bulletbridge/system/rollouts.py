@@ -1,23 +1,28 @@
 """Many worlds: trajectories of one system from many states, on all cores."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
 from threading import Event
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from bulletbridge.engine.records import AT_LIMIT
+from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.rollout_kernel import MANY_DONE, NONE_LEFT
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import BulletBridgeError, ModelError, StepError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.options import CONTROLLED, check_counts
 from bulletbridge.system.recording import Recording, from_table
-from bulletbridge.system.rollout_input import run_world, worlds_of
+from bulletbridge.system.rollout_input import Worlds, run_world, worlds_of
 from bulletbridge.system.rollout_workers import Worker, borrow, give_back, pool, takers, threads_of
 from bulletbridge.system.system import System
 
+T = TypeVar("T")
 MOST_NAMED = 5
 """Worlds that an error tells about."""
 
@@ -98,8 +103,9 @@ def rollout(
     ones fail.
 
     Args:
-        system: What moves. Motors, limits, contacts and whatever else steps in Python are not for
-            rollouts; sweeps over processes take them.
+        system: What moves, with its motors as they are set, limits and contacts; not by a
+            formulation or an integrator in Python, which sweeps over processes take. Contacts are
+            those with the world as it stands.
         q: Configurations (n, nq) at the start; quaternions are normalised.
         v: Velocities (n, nv) at the start; zero unless given. They are filtered.
         tau: Forces on the rates [N m or N], (nv,), (n, nv), or (n, steps, nv) to be held over each
@@ -122,39 +128,116 @@ def rollout(
             f"forces (n, steps, nv) and functions of time do not go together with"
             f" {system.integrator}; use rk4, or give constant forces"
         )
-    allowed = system.closing_allowance
     table = np.empty((len(worlds.q), steps // every, len(source.state) + 3))
-    done, failures, stop = np.zeros(len(worlds.q), np.int64), dict[int, str](), Event()
-    workers = borrow(source, decision, threads_of(source, threads, len(table)))
-    take = takers(workers, worlds, table, done, (allowed, steps, every))
+    found = Found(table, np.zeros(len(worlds.q), np.int64), {})
+    threads = threads_of(source, threads, len(table))
+    counts, left = (steps, every), list(range(len(table)))
+    if not system.has_inequalities:
+        left = roll_solvers(system, worlds, (source, decision), threads, counts, found)
+    if left:
+        roll_copies(system, worlds, left, min(threads, len(left)), counts, found)
+    return Rollout(system.mechanism, table, found.done, dict(sorted(found.failures.items())))
+
+
+class Found(NamedTuple):
+    """What has come of worlds."""
+
+    table: Array  # (n, records, nq + nv + 4)
+    done: Ints  # (n,) steps
+    failures: dict[int, str]
+
+
+def roll_solvers(
+    system: System,
+    worlds: Worlds,
+    source: tuple[Solver, Decision],
+    threads: int,
+    counts: tuple[int, int],
+    found: Found,
+) -> list[int]:
+    """Run all worlds by copies of a solver; the numbers of those that have reached a joint limit.
+
+    Args:
+        system: What moves.
+        worlds: Where they start.
+        source: Its solver, and what that was decided by.
+        threads: How many.
+        counts: Steps, and of how many one is kept.
+        found: Receives what comes of them.
+    """
+    table, allowed, at_limit = found.table, system.closing_allowance, list[int]()
+    workers, stop = borrow(*source, threads), Event()
+    take = takers(workers, worlds, table, found.done, (allowed, *counts))
 
     def work(worker: Worker) -> None:
         """Run worlds until none is left; in Python those that compiled code cannot finish."""
         solver = worker.solver
+        while not stop.is_set() and (n := take[worker]()) != NONE_LEFT:
+            if n == MANY_DONE:
+                continue
+            table[n] = np.nan
+            try:
+                said = run_world(solver, worlds, n, allowed, *counts, table[n])
+            except BulletBridgeError as error:
+                said = str(error)
+            if said and solver.control[0]["failure"] == AT_LIMIT:
+                at_limit.append(n)
+            elif said:
+                found.failures[n] = said
+            found.done[n] = round((solver.t - worlds.t[n]) / system.dt)
+
+    on_threads(work, workers, stop)
+    give_back(source[0], workers)
+    return sorted(at_limit)
+
+
+def roll_copies(
+    system: System,
+    worlds: Worlds,
+    numbers: Sequence[int],
+    threads: int,
+    counts: tuple[int, int],
+    found: Found,
+) -> None:
+    """Run worlds by copies of the whole system, with motors, limits and contacts.
+
+    Arguments are those of ``roll_solvers``; ``numbers`` are those of the worlds.
+    """
+    stop, left = Event(), iter(numbers)
+
+    def work(own: System) -> None:
+        """Run worlds until none is left."""
+        while not stop.is_set() and (n := next(left, None)) is not None:
+            found.table[n] = np.nan
+            start = worlds.q[n], worlds.v[n], float(worlds.t[n])
+            try:
+                own.roll_from(start, worlds.tau[n], counts, found.table[n])
+            except BulletBridgeError as error:
+                found.failures[n] = str(error)
+            found.done[n] = max(round((own.t - start[2]) / system.dt), 0)
+
+    try:
+        on_threads(work, system.fork(threads), stop)
+    finally:
+        system.write()  # Bullet may have been shown other states
+
+
+def on_threads(work: Callable[[T], None], workers: Sequence[T], stop: Event) -> None:
+    """Have each worker do its work, the first in this thread; set ``stop`` when one fails."""
+
+    def do(worker: T) -> None:
         try:
-            while not stop.is_set() and (n := take[worker]()) != NONE_LEFT:
-                if n == MANY_DONE:
-                    continue
-                table[n] = np.nan
-                try:
-                    said = run_world(solver, worlds, n, allowed, steps, every, table[n])
-                except BulletBridgeError as error:
-                    said = str(error)
-                if said:
-                    failures[n] = said
-                done[n] = round((solver.t - worlds.t[n]) / system.dt)
+            work(worker)
         except BaseException:
             stop.set()
             raise
 
-    others = [pool(os.getpid()).submit(work, worker) for worker in workers[1:]]
+    others = [pool(os.getpid()).submit(do, worker) for worker in workers[1:]]
     try:
-        work(workers[0])
+        do(workers[0])
     finally:
         stop.set()  # there are no worlds left, or an error
         late = [other for other in others if not other.cancel()]
         wait(late)
     for other in late:
         other.result()
-    give_back(source, workers)
-    return Rollout(system.mechanism, table, done, dict(sorted(failures.items())))

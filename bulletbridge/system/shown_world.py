@@ -4,8 +4,8 @@ from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.inequalities.filter import Filter
-from bulletbridge.inequalities.stepper import Finder
-from bulletbridge.system.options import World
+from bulletbridge.inequalities.stepper import Surroundings
+from bulletbridge.system.options import Fork, World
 
 
 class ShownWorld:
@@ -13,12 +13,14 @@ class ShownWorld:
 
     Attributes:
         world: The bodies; None for a system that is shown nowhere.
+        fork: Finds contacts instead of it, in a rollout.
         memory: What a world that is still to be given will have remembered of contacts.
     """
 
     def __init__(self, world: World | None) -> None:
         self.world = world
         self.memory: bytes | None = None
+        self.fork: Fork | None = None
         self._filter: Filter | None = None
 
     def give(self, world: World | None, solver: Solver) -> None:
@@ -76,18 +78,31 @@ class ShownWorld:
             raise WorldError("this system has no world to take a state from; call set_state")
         return self.world
 
-    def finder(self) -> Finder:
+    def begin(self) -> None:
+        """Begin another run, of which nothing is known."""
+        if self.fork is not None:
+            self.fork.begin()
+
+    def surroundings(self) -> Surroundings:
         """What finds contacts there.
 
         Raises:
             WorldError: There is no world.
+        """
+        return self.require_surroundings() if self.fork is None else self.fork
+
+    def require_surroundings(self) -> World:
+        """The world, to find contacts in.
+
+        Raises:
+            WorldError: There is none.
         """
         if self.world is None:
             raise WorldError(
                 "contacts are found in a world, and this copy has none; set system.world to bodies"
                 " that were read where the same ones are loaded"
             )
-        return self.world.contact_points
+        return self.world
 
     def known_filter(self, solver: Solver) -> Filter | None:
         """The filter of the rows of a solver; None before its first use."""

@@ -1,5 +1,6 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
+import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.failures import check_finite, raise_failure, require_closed
-from bulletbridge.engine.force_signals import ForceSignal, script
+from bulletbridge.engine.force_signals import ForceSignal, Held, script
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import run, stepping_kernel
@@ -521,8 +522,17 @@ class System:
         """
         check_counts(steps, every)
         self._trim()
+        table = np.zeros((steps // every, len(self._active.solver.state) + 3))
+        self._roll(steps, every, table)
+        return from_table(self.mechanism, table)
+
+    def _roll(self, steps: int, every: int, table: Array) -> None:
+        """Advance by many steps; one state in ``every`` becomes a line of the table.
+
+        Raises:
+            StepError: A step could not be finished; the state before it was restored.
+        """
         active, stepper = self._active, self._stepper or self._choose_stepper()
-        table = np.zeros((steps // every, len(active.solver.state) + 3))
         start = active.snapshot()
         failure = stepper.roll(steps, every, table)
         while failure and active.reconsider(failure):
@@ -535,7 +545,6 @@ class System:
                 self.step(write=False)
                 if (n + 1) % every == 0:
                     table[(n + 1) // every - 1] = self._record()
-        return from_table(self.mechanism, table)
 
     def _record(self) -> list[float]:
         """A line of a recording: the state, and how the step went that led to it."""
@@ -553,14 +562,60 @@ class System:
             ModelError: The system steps in Python.
             AssemblyError: The loops are open; call ``assemble`` first.
         """
-        if self._integration.python is not None or self._inequalities.act:
+        if self._integration.python is not None:
             raise ModelError(
-                "rollouts of many worlds are for the compiled step, without motors, joint friction,"
-                " contacts and force limits, with the projector and one of"
+                "rollouts of many worlds are for the compiled step, with the projector and one of"
                 f" {', '.join(COMPILED)}; set the states one by one, or sweep over processes"
             )
         self._trim()
         return self._active.solver, self.decision
+
+    @property
+    def has_inequalities(self) -> bool:
+        """Whether motors, joint friction, contacts, force limits or limits act in every step."""
+        return self._inequalities.act
+
+    def fork(self, number: int) -> "Sequence[System]":
+        """Copies for so many threads, which find contacts in this system's world as it stands.
+
+        Raises:
+            ModelError: A constraint, function or option cannot be copied.
+            WorldError: Contacts act, and there is no world to find them in.
+        """
+        copies = [copy.deepcopy(self) for _ in range(number)]
+        if self._inequalities.finds_contacts:
+            world = self._shown.require_surroundings()
+            for other in copies:
+                other._shown.fork = world.fork()
+        return copies
+
+    def roll_from(
+        self, start: tuple[Array, Array, float], tau: Array, counts: tuple[int, int], table: Array
+    ) -> None:
+        """Advance from a state, forgetting all before, and keep states; ``set_state`` and steps.
+
+        Args:
+            start: q (nq,), v (nv,), t [s].
+            tau: (nv,) forces on the rates, or (steps, nv) to be held over each step.
+            counts: Steps, and of how many one is kept.
+            table: (records, nq + nv + 4) receives them, as far as steps come.
+
+        Raises:
+            AssemblyError: The loops are open there.
+            StepError: A step could not be finished; the state before it was restored.
+        """
+        solver = self._active.solver
+        self._shown.begin()
+        solver.state[-1] = start[2]
+        self.set_state(*start)
+        try:
+            if tau.ndim == 2:
+                solver.held = Held(tau, start[2], self.dt)
+            else:
+                solver.tau[0] = tau
+            self._roll(*counts, table)
+        finally:
+            solver.held = None
 
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.

@@ -43,6 +43,9 @@ class ContactPlanes:
     def accept(self) -> None:
         pass
 
+    def detector(self) -> None:
+        return None
+
     def contact_points(self, q: Array, v: Array, dt: float) -> np.ndarray:
         self.points["position"], self.points["gap"] = q[:3], self.normals @ q[:3]
         return self.points

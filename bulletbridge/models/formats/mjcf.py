@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.force_elements import Bushing
 from bulletbridge.mechanism.model import WORLD
@@ -65,6 +64,8 @@ def read_mjcf(path: Path, folder: Path) -> ModelSpec:
 
 def turn(quat: Array) -> Array:
     """Rotation (3, 3) of MuJoCo's quaternion (w, x, y, z)."""
+    from scipy.spatial.transform import Rotation
+
     return Rotation.from_quat(np.roll(quat, -1)).as_matrix()
 
 
@@ -137,6 +138,8 @@ def _joint(
         child: Link that it carries.
         frame: The body's frame before this joint, in the parent link.
     """
+    from scipy.spatial.transform import Rotation
+
     kind = int(model.jnt_type[k])
     dof, q = int(model.jnt_dofadr[k]), int(model.jnt_qposadr[k])
     anchor, axis = model.jnt_pos[k].copy(), model.jnt_axis[k].copy()
@@ -193,6 +196,8 @@ def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
 
 def _start(model: Any, places: Places) -> None:
     """Start at the first keyframe, or else where joints are drawn."""
+    from scipy.spatial.transform import Rotation
+
     scene, q = places.scene, model.qpos0
     if model.nkey:
         names = [model.key(k).name or f"number {k}" for k in range(model.nkey)]

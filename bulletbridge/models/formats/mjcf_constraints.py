@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
@@ -80,6 +79,8 @@ def _by_sites(model: Any, k: int) -> bool:
 
 def _loop(model: Any, places: Places, k: int, name: str, weld: bool) -> LoopJoint:
     """A connect or weld: between two sites, or by numbers that MuJoCo has worked out."""
+    from scipy.spatial.transform import Rotation
+
     one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
     data = model.eq_data[k]
     if _by_sites(model, k):
@@ -94,6 +95,8 @@ def _loop(model: Any, places: Places, k: int, name: str, weld: bool) -> LoopJoin
 
 
 def _site(model: Any, places: Places, k: int) -> Frame:
+    from scipy.spatial.transform import Rotation
+
     R = Rotation.from_quat(np.roll(model.site_quat[k], -1)).as_matrix()
     return places.frame(int(model.site_bodyid[k]), Pose(R, model.site_pos[k].copy()))
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.mjcf_file import asset_path, library
@@ -46,6 +45,8 @@ def add_shapes(spec: Any, model: Any, places: Places, path: Path) -> None:
 
 def _shape(spec: Any, model: Any, k: int, path: Path) -> Shape | str:
     """A geom on its body, or why there is none."""
+    from scipy.spatial.transform import Rotation
+
     kind = library().mjtGeom(model.geom_type[k]).name.removeprefix("mjGEOM_").lower()
     size = [float(x) for x in model.geom_size[k]]
     R = Rotation.from_quat(np.roll(model.geom_quat[k], -1)).as_matrix()
@@ -70,6 +71,8 @@ def _mesh(
     spec: Any, model: Any, k: int, place: Pose, path: Path, rgba: tuple[float, ...]
 ) -> Shape | str:
     """A mesh where its file has it: MuJoCo moves vertices to their centre and principal axes."""
+    from scipy.spatial.transform import Rotation
+
     number = int(model.geom_dataid[k])
     asset = spec.meshes[number]
     file = asset_path(spec, path, asset.file, spec.meshdir) if asset.file else None

@@ -7,7 +7,6 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
@@ -80,6 +79,8 @@ def numbers_in(text: str, count: int, what: str) -> Array:
 
 def pose_in(element: Xml.Element) -> Pose:
     """The pose that an element has in the frame that it is relative to."""
+    from scipy.spatial.transform import Rotation
+
     pose = element.find("pose")
     text = "" if pose is None else (pose.text or "").strip()
     if pose is None or not text:

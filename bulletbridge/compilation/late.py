@@ -1,0 +1,203 @@
+"""Kernels in machine code, and numba late: imported for a kernel that there is none of, if ever."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from bulletbridge.compilation import objects
+from bulletbridge.compilation.cache import PACKAGE
+from bulletbridge.compilation.objects import Overload, Shelf, path_of
+from bulletbridge.errors import MissingExtraError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SHELF = cast(Shelf, objects.SHELF)
+
+
+class Late:
+    """A function that numba makes its own when it compiles what calls it, and not before.
+
+    Args:
+        make: Makes the function that numba knows.
+        name: What it is called.
+    """
+
+    def __init__(self, make: Callable[[], Any], name: str) -> None:
+        self._make, self.__name__ = make, name
+
+    @functools.cached_property
+    def by_numba(self) -> Any:
+        """What numba compiles it by.
+
+        Raises:
+            MissingExtraError: numba is not installed.
+        """
+        with objects.naming_the_extra():
+            return self._make()
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By which numba knows it in functions that it compiles."""
+        return self.by_numba._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Refuse, as numba does."""
+        raise TypeError(f"{self.__name__} is compiled for kernels only")
+
+
+class LateKernel(Late):
+    """A kernel, taken from machine code where that is of its sources and arguments.
+
+    Args:
+        make: Makes the function that numba knows.
+        name: The function's.
+        path: The same below the package.
+        source: Its file.
+    """
+
+    def __init__(self, make: Callable[[], Any], name: str, path: str, source: Path) -> None:
+        super().__init__(make, name)
+        self._path, self._source = path, source
+
+    @functools.cached_property
+    def overloads(self) -> list[Overload]:
+        """Its forms in machine code."""
+        return SHELF.overloads(self._path, self._source)
+
+    @functools.cached_property
+    def _entries(self) -> list[Callable[..., Any]]:
+        return [overload.entry_point for overload in self.overloads]
+
+    @functools.cached_property
+    def by_numba(self) -> Any:
+        """What numba compiles it by, once a line has said why.
+
+        Raises:
+            MissingExtraError: numba is not installed.
+            CannotUseError: Nothing but machine code was asked for.
+        """
+        why = ""  # where the kernel is somebody's own
+        if self.overloads:
+            why = f"the machine code of {self._path} is not for such arguments"
+        elif SHELF.has(self._path):
+            why = f"the machine code of {self._path} is of other sources than those in {PACKAGE}"
+        elif self._path:
+            why = f"there is no machine code of {self._path}"
+        if why and objects.asked().objects:
+            raise objects.CannotUseError(f"{why}, and {objects.VARIABLE} asks for nothing else")
+        with objects.naming_the_extra(why):
+            found = self._make()
+        if why:
+            objects.say(f"{why}: numba compiles it")
+        return found
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        for entry in self._entries:
+            found = entry(*arguments)
+            if found is not NotImplemented:
+                return found
+        for overload in self.overloads:
+            found = overload.call(arguments)
+            if found is not NotImplemented:
+                return found
+        return self.by_numba(*arguments)
+
+    def find(self, arguments: tuple[Any, ...]) -> Any:
+        """Its form for these arguments, in machine code or compiled now or before."""
+        for overload in self.overloads:
+            if overload.fits(arguments):
+                return overload
+        known = self.by_numba
+        from bulletbridge.compilation import by_numba
+
+        return by_numba.compiled(known, *arguments)
+
+
+def decorated(decorator: str, function: Callable[P, R]) -> Callable[[], Any]:
+    """What has one of the decorators of ``by_numba`` make of a function."""
+
+    def make() -> Any:
+        from bulletbridge.compilation import by_numba
+
+        return getattr(by_numba, decorator)(function)
+
+    return make
+
+
+def of_numba(name: str) -> Callable[[], Any]:
+    """What is written there already."""
+
+    def make() -> Any:
+        from bulletbridge.compilation import by_numba
+
+        return getattr(by_numba, name)
+
+    return make
+
+
+def _late_kernel(decorator: str, function: Callable[P, R]) -> Callable[P, R]:
+    source = Path(inspect.getfile(function))
+    made = LateKernel(
+        decorated(decorator, function), function.__name__, path_of(function, source), source
+    )
+    return cast(Callable[P, R], made)
+
+
+def helper(function: Callable[P, R]) -> Callable[P, R]:
+    """A function in kernels; from Python it cannot be called."""
+    return cast(Callable[P, R], Late(decorated("helper", function), function.__name__))
+
+
+def outlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that is never inlined: what is rare, or long and called from many places."""
+    return cast(Callable[P, R], Late(decorated("outlined", function), function.__name__))
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that is called from Python, in machine code."""
+    return _late_kernel("kernel", function)
+
+
+def caller(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that calls others by their blocks, see ``stored_calls``."""
+    return _late_kernel("caller", function)
+
+
+def compiled(function: Any, *arguments: Any) -> Any:
+    """A kernel for arguments of these types, as it is stored and called."""
+    return function.find(arguments)
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a kernel is ready to run in this process."""
+    return bool(function.overloads)
+
+
+def is_cached(function: Any) -> bool:
+    """Whether it is ready, or an earlier process left it on disk."""
+    if function.overloads:
+        return True
+    try:
+        known = function.by_numba
+    except MissingExtraError:
+        return False
+    from bulletbridge.compilation import by_numba
+
+    return by_numba.is_cached(known)
+
+
+def is_plain_python() -> bool:
+    """Whether kernels run as plain Python: whoever asks for that is given it, see ``objects``."""
+    return False
+
+
+_FILE = PACKAGE / "compilation" / "by_numba.py"
+call_back = Late(of_numba("call_back"), "call_back")
+take_number = Late(of_numba("take_number"), "take_number")
+call_stored = LateKernel(
+    of_numba("call_stored"), "call_stored", "compilation.by_numba.call_stored", _FILE
+)

@@ -1,0 +1,219 @@
+"""Many steps with motors, limits and contacts in one compiled call.
+
+A step with contacts predicts where forces would lead, finds what touches there, and solves. Each is
+a kernel of its own; these call them by their blocks.
+"""
+
+from typing import Any, NamedTuple
+
+from bulletbridge.compilation.jit import caller, helper, kernel
+from bulletbridge.compilation.stored_calls import call_stored
+from bulletbridge.engine.records import DONE, PREDICTED_Q, Control
+from bulletbridge.engine.stages import put_record
+from bulletbridge.inequalities.prediction import REMEMBERED, motor_share
+from bulletbridge.inequalities.step_kernel import (
+    MOVING,
+    PREDICT,
+    ROWS,
+    STEP,
+    WITH_FRICTION,
+    X,
+)
+from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.numerics.records import Array, Ints, Records
+
+ASK = -1
+"""Instead of a failure: contacts are to be found by others, at the prediction that was made."""
+FORCES, FREE, LENGTH_OF_SCRATCH = range(3)
+"""Lines of scratch: forces of a prediction, velocities without motors."""
+STEPS, CONTACTS, COUNTS = range(3)
+"""What is counted: steps that were done, contacts of the last one."""
+
+
+class StepArrays(NamedTuple):
+    """What steps work on, besides the kernels' own arrays."""
+
+    state: Array  # (nq + nv + 1)
+    control: Records[Control]  # (1,)
+    vectors: Array
+    impulses: Array
+    C: Array  # (rows, nv) before they are whitened
+    report: Array
+    exerted: Array  # (nv,) by motors, as a mean over steps
+    scratch: Array  # (LENGTH_OF_SCRATCH, nv)
+    counts: Ints  # (COUNTS,)
+    contacts: Records[ContactPoint]  # that are found
+
+
+class Given(NamedTuple):
+    """What drives the steps; what is given by times stays for all of them."""
+
+    targets: Array  # (2, targets) or (1, targets) prescribed motions
+    axis_targets: Any  # of loop axes
+    limited_targets: Any  # of constraints with a force limit
+    tau: Array  # (steps, nv) or (1, nv)
+    callback: int  # address of what solves in Python, or 0
+
+
+class Trace(NamedTuple):
+    """Which states are kept."""
+
+    table: Array  # (records, nq + nv + 4)
+    every: int  # one in so many steps; 0 for none
+    before: int  # steps that were done before
+
+
+@caller
+def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, limited: int) -> int:
+    """Where forces, and motors as they pushed lately, would lead in one step.
+
+    There contacts are found: what motors press together is found in every step, as what weight
+    does. Constraints with a force limit count as motors. They lead no further than
+    ``prediction.PREDICTION_LIMIT``: what is light would go far through what stops it, and contacts
+    would be those of there.
+
+    Args:
+        run: ``step_kernel.run_inequalities`` with its arrays, stored.
+        a: What steps work on; the prediction is put into its vectors.
+        given: What drives them.
+        line: Of the forces.
+        lightest: Smallest mass of a body [kg].
+        limited: Rows of constraints with a force limit.
+    """
+    nv, dt = len(a.exerted), a.control[0].dt
+    if a.report[ROWS] > 0.0:
+        # a mean over steps: where loads are not determined, guesses from the last one alternate
+        for j in range(nv):
+            last = 0.0
+            for i in range(int(a.report[WITH_FRICTION]) + limited):
+                last += a.impulses[X, i] * a.C[i, j]
+            a.exerted[j] += REMEMBERED * (last / dt - a.exerted[j])
+    pushes = False
+    for j in range(nv):
+        pushes = pushes or a.exerted[j] != 0.0
+    tau, none = given.tau[line : line + 1], a.contacts[:0]
+    first, second, targets = given.axis_targets, given.limited_targets, given.targets
+    call_stored(run, (targets, first, second, tau, none, a.report, 0, PREDICT, 0))
+    if not pushes:
+        return DONE
+    push, v = a.scratch[FORCES : FORCES + 1], a.state[len(a.state) - nv - 1 :]
+    for j in range(nv):
+        a.scratch[FREE, j] = a.impulses[MOVING, j]
+        push[0, j] = tau[0, j] + a.exerted[j]
+    call_stored(run, (targets, first, second, push, none, a.report, 0, PREDICT, 0))
+    whole = True
+    for j in range(nv):
+        free = a.scratch[FREE, j]
+        delta = a.impulses[MOVING, j] - free
+        part = motor_share(a.exerted[j], free - v[j], delta, lightest, dt)
+        whole = whole and part == 1.0
+        push[0, j] = tau[0, j] + part * a.exerted[j]
+    if not whole:
+        call_stored(run, (targets, first, second, push, none, a.report, 0, PREDICT, 0))
+    return DONE
+
+
+@caller
+def step_with_contacts(
+    run: Any,
+    find: Any,
+    a: StepArrays,
+    given: Given,
+    lightest: float,
+    limited: int,
+    room: int,
+    trace: Trace,
+    steps: int,
+) -> int:
+    """Steps with what they touch; the failure that stopped them with the state before, DONE or ASK.
+
+    Args:
+        run: As of ``predict``.
+        find: ``contact_detection.find_contacts`` with its arrays, stored.
+        a: As of ``predict``,
+        given: as there,
+        lightest: as there,
+        limited: as there.
+        room: Contacts that ``run`` has room for.
+        trace: Receives states.
+        steps: How many.
+    """
+    nv = len(a.exerted)
+    nq = len(a.state) - nv - 1
+    a.counts[STEPS] = a.counts[CONTACTS] = 0
+    for n in range(steps):
+        line = min(n, len(given.tau) - 1)
+        predict(run, a, given, line, lightest, limited)
+        q, v = a.vectors[PREDICTED_Q, :nq], a.state[nq : nq + nv]
+        count = call_stored(find, (q, v, a.control[0].dt))
+        if count < 0 or count > room:
+            return ASK
+        a.counts[CONTACTS] = count
+        failure = call_stored(
+            run,
+            (
+                given.targets,
+                given.axis_targets,
+                given.limited_targets,
+                given.tau[line : line + 1],
+                a.contacts[:count],
+                a.report,
+                given.callback,
+                STEP,
+                1,
+            ),
+        )
+        if failure != DONE:
+            return failure
+        note(a, trace, n + 1)
+    return DONE
+
+
+@caller
+def step_alone(run: Any, a: StepArrays, given: Given, trace: Trace, steps: int) -> int:
+    """Steps of what touches nothing; arguments as of ``step_with_contacts``."""
+    a.counts[STEPS] = a.counts[CONTACTS] = 0
+    for n in range(steps):
+        line = min(n, len(given.tau) - 1)
+        failure = call_stored(
+            run,
+            (
+                given.targets,
+                given.axis_targets,
+                given.limited_targets,
+                given.tau[line : line + 1],
+                a.contacts[:0],
+                a.report,
+                given.callback,
+                STEP,
+                1,
+            ),
+        )
+        if failure != DONE:
+            return failure
+        note(a, trace, n + 1)
+    return DONE
+
+
+@helper
+def note(a: StepArrays, trace: Trace, done: int) -> None:
+    """Count steps that are done, and keep the end of the last if it is one of those to be kept."""
+    a.counts[STEPS] = done
+    keep_state(trace.table, trace.every, trace.before + done, a.state, a.control)
+
+
+@kernel
+def keep_state(
+    table: Array, every: int, done: int, state: Array, control: Records[Control]
+) -> None:
+    """Keep a state if it is one of those to be kept, one in ``every`` steps.
+
+    Args:
+        table: (records, nq + nv + 4)
+        every: None for zero.
+        done: Steps that led to it.
+        state: (nq + nv + 1)
+        control: (1,) of the last step.
+    """
+    if every > 0 and done % every == 0 and done // every <= len(table):
+        put_record(table[done // every - 1], state, control[0])

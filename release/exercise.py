@@ -1,0 +1,174 @@
+"""Calls every kernel, as programs do, so that it is known for which arguments each is compiled.
+
+``make_objects.py`` makes machine code of what numba has compiled in this process, and refuses to
+where a kernel of the package was never called.
+"""
+
+import numpy as np
+import pybullet
+import pybullet_data
+
+import bulletbridge as bb
+from bulletbridge.collision.query import Poses, touches
+from bulletbridge.collision.shapes import box, sphere
+from bulletbridge.constraints.force_element_records import encode_closed
+from bulletbridge.constraints.left_out import find_widest
+from bulletbridge.engine.records import CONTROL
+from bulletbridge.engine.springs import compliance
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.formulations.quasi_velocities import square_root
+from bulletbridge.inequalities.contact_rows import tangents
+from bulletbridge.inequalities.steps_kernel import keep_state
+from bulletbridge.mechanism.beams import FlexibleBeam
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.models.flexible.linearised import linearised
+from bulletbridge.numerics.complementarity import natural_residual, solve_alone
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
+from bulletbridge.numerics.solution_selection import solve_resting_problem
+from bulletbridge.system.ahead import solver_of_a_hinge
+
+STEPS = 3
+
+
+def four_bar(**options: object) -> bb.System:
+    """The bundled four-bar, assembled."""
+    return bb.load("four_bar", **options).system
+
+
+def integrators() -> None:
+    """Every compiled integrator, dense, sparse and by islands, and rollouts of them."""
+    for solver in ("dense", "sparse", "islands"):
+        for integrator in ("semi_implicit_euler", "verlet", "rk4", "dop853", "radau"):
+            system = four_bar(solver=solver, integrator=integrator)
+            for _ in range(STEPS):
+                system.step()
+            system.run(STEPS * system.dt)
+            bb.rollout(system, system.q[None], system.v[None], steps=STEPS)
+            system.evaluate()
+            system.reactions()
+
+
+def formulations() -> None:
+    """Steps in Python, whose terms are compiled."""
+    for name in ("projector", "quasi_velocities", "modular"):
+        four_bar(formulation=name, integrator="rk4").step()
+    four_bar(formulation="quasi_velocities", integrator="dop853", rtol=1e-8).step()
+    square_root(np.eye(3))
+
+
+def contacts() -> None:
+    """Motors, limits and contacts; a spring and what it does."""
+    system = four_bar(contacts=True, limits=True)
+    system.motors.set("crank", velocity=1.0)
+    for _ in range(STEPS):
+        system.step()
+    system.contacts()
+    system.rollout(STEPS)
+    system = four_bar(limits="always")
+    system.rollout(STEPS)
+    keep_state(np.zeros((1, 10)), 1, 1, np.zeros(7), np.zeros(1, CONTROL))
+    tangents((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+
+
+def hung(mechanism: Mechanism, name: str) -> Mechanism:
+    """A link more, on a hinge of its own."""
+    load = Load(1.0, inertia=(1.0, 1.0, 1.0))
+    return with_joint(mechanism, f"{name}_hinge", "revolute", name, load=load)
+
+
+def springs() -> None:
+    """A spring between links."""
+    spring = bb.Spring("spring", bb.Frame("link", (1.0, 0.0, 0.0)), bb.Frame("world"), 10.0)
+    system = bb.System(hung(empty_mechanism(), "link"), [spring])
+    system.step()
+    system.spring_forces()
+    solver = Solver(system.mechanism, encode_closed(system.mechanism, [spring]), bb.Tolerances())
+    compliance(solver, solver.terms(solver.q, solver.v, 0.0), 1.0, 1.0)
+
+
+def islands() -> None:
+    """Two links that nothing joins, each in a loop of its own."""
+    mechanism, pins = empty_mechanism(), list[bb.LoopJoint]()
+    for name in ("one", "other"):
+        mechanism = hung(mechanism, name)
+        pins.append(bb.LoopJoint(name, bb.JointModel.REVOLUTE, bb.Frame(name), bb.Frame("world")))
+    for integrator in ("semi_implicit_euler", "rk4"):
+        system = bb.System(mechanism, pins, solver="islands", integrator=integrator)
+        for _ in range(STEPS):
+            system.step()
+        system.run(STEPS * system.dt)
+
+
+def filters() -> None:
+    """The drop-in in both modes, with a moving frame, and filters link by link."""
+    for mode in ("filter", "exact"):
+        client = bb.BulletClient(pybullet.DIRECT, mode=mode)
+        client.setAdditionalSearchPath(pybullet_data.getDataPath())
+        body = client.loadURDF("r2d2.urdf")
+        fixed = client.createConstraint(
+            body, -1, -1, -1, pybullet.JOINT_FIXED, [0, 0, 0], [0, 0, 0], [0, 0, 0.5]
+        )
+        for k in range(STEPS):
+            client.changeConstraint(fixed, [0.0, 0.001 * k, 0.5])
+            client.stepSimulation()
+        client.disconnect()
+    for solver in ("dense", "sparse"):
+        system = four_bar(solver=solver)
+        system.step()
+        system.filter()
+
+
+def beams() -> None:
+    """Linearised equations of a link that bends."""
+    mechanism = hung(empty_mechanism(), "arm")
+    beam = FlexibleBeam(0.8, 3.0, 0.4, modes=2)
+    mechanism = with_beam(mechanism, "bend", beam, "tip", "arm")
+    bb.System(mechanism, formulation=linearised("consistent"), integrator="rk4").step()
+
+
+def problems() -> None:
+    """Impulses of ideal contacts."""
+    D, b, x, w = np.eye(1), -np.ones(1), np.zeros(1), np.zeros(1)
+    bounds = np.zeros(1, ROW_BOUNDS)
+    bounds["upper"], bounds["owner"] = np.inf, -1
+    room = np.zeros((ROOM + 3, 1))
+    solve_alone(D, b, bounds, x, w, np.zeros((1, 1)), room, 1e-12)
+    solve_resting_problem(D, b, bounds, x, w, np.zeros((1, 1)), room, 1e-12)
+    natural_residual(D, b, bounds, x, w, room)
+
+
+def collisions() -> None:
+    """Shapes that touch, at poses one by one."""
+    there = Poses(np.eye(3)[None], np.zeros((1, 3)))
+    touches(sphere(0.5), box(0.5, 0.5, 0.5), there, there, 0.01)
+
+
+def widest() -> None:
+    """What a step that fails says of the loop that opened."""
+    solver = solver_of_a_hinge()
+    e = solver.encoded
+    find_widest(e.loops, solver.poses, e.targets(np.zeros(1))[0])
+
+
+EVERYTHING = (
+    integrators,
+    formulations,
+    contacts,
+    springs,
+    islands,
+    filters,
+    beams,
+    problems,
+    collisions,
+    widest,
+)
+
+
+def main() -> None:
+    """Call all kernels."""
+    pybullet.connect(pybullet.DIRECT)
+    for part in EVERYTHING:
+        part()
+        pybullet.resetSimulation()
+    pybullet.disconnect()
