@@ -16,7 +16,8 @@ TESTS = Path(__file__).parent
 NOT_NUMERIC = """
     bad_inputs bench bounded_descriptions bullet_refusals clients
     element_files jit layers load loops_file loops_file_mistakes loops_file_written
-    native overlay pictures readme runner semantics sliders step_refusals stored_calls sweep window
+    native objects overlay pictures readme runner semantics sliders step_refusals stored_calls sweep
+    window
 """
 """Files of which nothing depends on a last digit. All others are run, those to come included."""
 

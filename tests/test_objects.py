@@ -112,7 +112,8 @@ def small(room):
 
 def python(root, *arguments, without_numba=False, **changes):
     """Run Python beside the package, with or without numba."""
-    changes = {"BULLETBRIDGE_PLAIN_NUMBA": "0", objects.VARIABLE: None} | changes
+    none = dict.fromkeys((objects.VARIABLE, "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"))
+    changes = {**none, "BULLETBRIDGE_PLAIN_NUMBA": "0", **changes}
     variables = environment(root, **changes)
     if without_numba:
         blocked = root.parent / "blocked"
