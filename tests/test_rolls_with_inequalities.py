@@ -79,6 +79,15 @@ def test_a_roll_with_motors_and_limits_is_its_steps():
     assert_array_equal(states(system.rollout(200, 20)), expected)
 
 
+def limited_rod(**options):
+    """A rod on a hinge that turns up to 1.2 rad, without gravity."""
+    rod = planar_chain([1.0], [1.0])
+    joints = {"j0": replace(rod.joints["j0"], lower=-9.0, upper=1.2)}
+    system = bb.System(replace(rod, joints=joints), [], dt=DT, **options)
+    system.gravity = (0, 0, 0)
+    return system
+
+
 def worlds_above(system, number):
     """Starts at several heights and speeds."""
     q = np.repeat(np.array(system.q)[None], number, axis=0)
@@ -117,10 +126,7 @@ def test_many_worlds_leave_the_system_and_its_world_as_they_were(client):
 
 def test_worlds_that_reach_a_limit_go_on_with_it():
     """A rod that is thrown stops at its limit; one that starts slower never gets there."""
-    rod = planar_chain([1.0], [1.0])
-    joints = {"j0": replace(rod.joints["j0"], lower=-9.0, upper=1.2)}
-    system = bb.System(replace(rod, joints=joints), [], dt=DT, limits=True)
-    system.gravity = (0, 0, 0)
+    system = limited_rod(limits=True)
     q, v = np.array([[0.2], [1.0]]), np.array([[0.1], [3.0]])
     found = bb.rollout(system, q, v, steps=400).check()
     assert np.abs(found.q[0]).max() < 1.2
@@ -138,3 +144,42 @@ def test_a_world_that_fails_says_why_and_stops_no_other(client):
     assert "cannot close: gap" in found.failures[1]
     assert found.done.tolist() == [20, 0, 20]
     assert np.isnan(found.table[1]).all()
+
+
+def test_a_state_that_is_set_starts_without_the_impulses_of_limits():
+    """What the limit and the motor exerted in an earlier run is not where the next one begins."""
+    system, (q, v) = limited_rod(limits="always"), (np.array([1.19]), np.array([0.5]))
+    system.motors.set("j0", force=50.0, velocity=3.0)
+    runs = []
+    for _ in range(2):
+        system.set_state(q, v, 0.0)
+        runs.append([])
+        for _ in range(5):
+            system.step()
+            runs[-1].append((*system.q, *system.v, system.joint_loads["j0"].limit))
+            runs[-1].append(system.complementarity)
+    assert runs[0] == runs[1]
+    assert runs[0][-2][2] < 0.0  # the limit holds against the motor
+
+
+def test_limits_start_from_nothing_once_all_is_forgotten():
+    """The record by which the next step begins."""
+    system = limited_rod(limits="always")
+    system.motors.set("j0", force=50.0, velocity=3.0)
+    system.set_state(np.array([1.19]), np.array([0.5]), 0.0)
+    for _ in range(5):
+        system.step()
+    records = system._inequalities.latest.joint_limits
+    assert records["impulse"].min() < 0.0
+    system.forget()
+    assert not records["impulse"].any()
+
+
+def test_rollouts_without_contacts_leave_bullet_alone():
+    """What somebody has moved there stays where it is."""
+    with bb.load("four_bar", "new", limits="always") as loaded:
+        system = loaded.system
+        system.step(write=False)
+        shown = system.world.state()
+        bb.rollout(system, [system.q], steps=3)
+        assert_array_equal(np.concatenate(system.world.state()), np.concatenate(shown))

@@ -59,6 +59,7 @@ TOLD = {
     "dof",
     "dynamics",
     "encoded",
+    "finds_contacts",
     "has_inequalities",
     "holding",
     "integrator",

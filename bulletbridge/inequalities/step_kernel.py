@@ -248,12 +248,11 @@ def run_inequalities(
         report[LEFT:],
     )
     q, v, holding = state[:nq], state[nq : nq + nv], any_holds(force_limits)
-    t0 = state[nq + nv]
     c.failure, c.done = DONE, 0
     set_implicit_horizon(a, c.dt)
     if task == PREDICT:
         if c.factored != BY_DENSE:
-            factor_at(a, f, Instant(t0, targets[0]), q, v)
+            factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
         for j in range(nv):
             vectors[START_V, j] = v[j]
         predict_velocity(a, f, q, vectors[START_V, :nv], tau[0])
@@ -262,8 +261,9 @@ def run_inequalities(
         c.factored = BY_DENSE
         return c.failure
     for n in range(steps):
-        start = Instant(t0 + n * c.dt, targets[min(n, len(targets) - 1)])
-        end = Instant(t0 + (n + 1) * c.dt, targets[min(n + 1, len(targets) - 1)])
+        t = state[nq + nv]
+        start = Instant(t, targets[min(n, len(targets) - 1)])
+        end = Instant(t + c.dt, targets[min(n + 1, len(targets) - 1)])
         if c.factored != BY_DENSE:
             factor_at(a, f, start, q, v)
         for j in range(nq):

@@ -48,7 +48,6 @@ from bulletbridge.inequalities.steps_kernel import (
     Trace,
     keep_state,
     predict,
-    step_alone,
     step_with_contacts,
 )
 from bulletbridge.inequalities.warm_start import CONTACT_IMPULSE
@@ -116,9 +115,9 @@ class Begun(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Compiled calls, of a detector or of none."""
+    """The compiled call of steps that a detector finds the contacts of."""
 
-    detector: Detector | None
+    detector: Detector
     version: tuple[int, int]  # of its room, and of that of the steps
     arrays: StepArrays
     step: Callable[[tuple[Any, ...]], int]
@@ -184,11 +183,17 @@ class InequalityStepper:
 
     def forget(self) -> None:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
-        self.impulses[X], self._exerted[:], self.report[:] = 0.0, 0.0, 0.0
+        self.report[:] = 0.0
+        self._forget_impulses()
         self._end[:], self._known = np.nan, (0.0, b"")
         for row, freedom in zip(self.positions, self.inequalities.loop_axes.acting, strict=True):
             lower, upper = freedom.limits or (-np.inf, np.inf)
             row["g"] = (lower + upper) / 2 if np.isfinite(upper - lower) else 0.0
+
+    def _forget_impulses(self) -> None:
+        """Start the next step from no impulses."""
+        self.impulses[X], self._exerted[:], self.report[KEPT] = 0.0, 0.0, 0.0
+        self.joint_limits["impulse"] = 0.0
 
     def memory(self) -> "BoundedMemory":
         """What the next steps go by besides the solver's: impulses, loads, turns, energy."""
@@ -252,22 +257,16 @@ class InequalityStepper:
         given = Given(targets, *self._now(), self._address)
         return given if steps == 1 else given._replace(tau=solver.forces(steps))
 
-    def _calls(self, detector: Detector | None) -> Calls:
-        """Compiled calls with this detector, or without any; made anew when they need more room."""
-        version = 0 if detector is None else detector.version, self._version
+    def _calls(self, detector: Detector) -> Calls:
+        """The compiled call with this detector, made anew when they need more room."""
+        version = detector.version, self._version
         if self._made is None or self._made[:2] != (detector, version):
             given, limited = self._given(), self.inequalities.force_limited.nc
-            run = self._run.block
-            if detector is None:
-                arrays = self._step_arrays(NO_CONTACTS)
-                with announce_compilation(step_alone):
-                    stored = StoredCall(step_alone, (run, arrays), (given, NO_TRACE, 0))
-            else:
-                arrays = self._step_arrays(detector.contacts)
-                rest = given, self._lightest, limited, 0, NO_TRACE, 0
-                with announce_compilation(step_with_contacts):
-                    fixed = run, detector.call.block, arrays
-                    stored = StoredCall(step_with_contacts, fixed, rest)
+            arrays = self._step_arrays(detector.contacts)
+            rest = given, self._lightest, limited, 0, NO_TRACE, 0
+            with announce_compilation(step_with_contacts):
+                fixed = self._run.block, detector.call.block, arrays
+                stored = StoredCall(step_with_contacts, fixed, rest)
             self._made = Calls(detector, version, arrays, stored.call)
         return self._made
 
@@ -304,8 +303,7 @@ class InequalityStepper:
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             self._end[:] = np.nan
-            self.impulses[X], self.report[KEPT] = 0.0, 0.0
-            self.joint_limits["impulse"] = 0.0
+            self._forget_impulses()
             raise error
         if begun.state is not None and failure == DONE and not self._holds(dt):
             solver.state[:], self.report[[BUDGET, LARGEST]] = begun.state, begun.budget
@@ -317,7 +315,7 @@ class InequalityStepper:
         if failure != DONE:
             self._end[:] = np.nan
             if not np.isfinite(self.impulses[X]).all():  # they would be the next start
-                self.impulses[X], self._exerted[:] = 0.0, 0.0
+                self._forget_impulses()
         return failure
 
     def _holds(self, dt: float) -> bool:
@@ -392,64 +390,72 @@ class InequalityStepper:
         Returns:
             The failure that stopped them, with the state before it, or DONE; and steps done.
         """
-        detector = None if surroundings is None else surroundings.detector()
-        predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
-        if surroundings is not None and detector is None:
-            begun, failure = self._begin(), ASK
+        if surroundings is None:
+            return self._take_alone(steps, trace)
+        detector, done = surroundings.detector(), 0
+        if detector is None:
+            begun = self._begin()
             self.predict()
-            done = 0
         else:
             calls, begun, given = self._calls(detector), self._begin(), self._given(steps)
-            if detector is None:
-                failure, contacts = calls.step((given, trace, steps)), NO_CONTACTS
-            else:
-                numbers = self._lightest, self.inequalities.force_limited.nc, self._size
-                failure = calls.step((given, *numbers, trace, steps))
-                contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
+            numbers = self._lightest, self.inequalities.force_limited.nc, self._size
+            failure = calls.step((given, *numbers, trace, steps))
+            contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
             done = int(calls.arrays.counts[STEPS])
             if failure != ASK:
                 return self._end_of(begun, failure, contacts), done
             if done > 0:
                 self._end_of(begun, DONE, contacts)
-        assert surroundings is not None
-        points = surroundings.contact_points(predicted, self.solver.v, begun.dt)
-        failure = self.step(points)
+        predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
+        failure = self.step(surroundings.contact_points(predicted, self.solver.v, begun.dt))
         if failure == DONE:
             done += 1
             total = trace.before + done
             keep_state(trace.table, trace.every, total, self.solver.state, self.solver.control)
         return failure, done
 
-    def roll(self, surroundings: Surroundings | None, steps: int, every: int, table: Array) -> int:
-        """Advance by steps, as many as possible in one call, and keep one state in ``every``.
+    def _take_alone(self, steps: int, trace: Trace) -> tuple[int, int]:
+        """Steps that touch nothing, up to the next state that is kept; as ``take_steps``."""
+        if trace.every > 0:
+            steps = min(steps, trace.every - trace.before % trace.every)
+        begun, solver = self._begin(), self.solver
+        *given, callback = self._given(steps)
+        rest = *given, NO_CONTACTS, self.report, callback, STEP, steps
+        failure = self._end_of(begun, self._run.call(rest), NO_CONTACTS)
+        done = int(solver.control[0]["done"])
+        if failure == DONE:
+            keep_state(trace.table, trace.every, trace.before + done, solver.state, solver.control)
+        return failure, done
+
+    def roll(self, surroundings: Surroundings | None, steps: int, trace: Trace) -> tuple[int, int]:
+        """Advance by steps, as many as possible in one call, and keep some of the states.
 
         What drives them stays.
 
         Args:
             surroundings: What they may touch; None for nothing.
-            steps: How many.
-            every: Of them one is kept,
-            table: (steps // every, nq + nv + 4) as a line here.
+            steps: How many, with those that ``trace`` has been given before.
+            trace: Receives states.
 
         Returns:
-            The failure that stopped it, with the state before that step, or DONE.
+            The failure that stopped it, with the state before that step, or DONE; and steps done.
         """
-        done, solver = 0, self.solver
+        done, solver = trace.before, self.solver
         while done < steps:
-            trace = Trace(table, every, done)
+            now = trace._replace(before=done)
             if surroundings is not None and self._starts_with_motors:
                 failure, n = self._take(surroundings), 0
             else:
-                failure, n = self.take_steps(surroundings, min(steps - done, MOST_STEPS), trace)
+                failure, n = self.take_steps(surroundings, min(steps - done, MOST_STEPS), now)
                 done += n
             if failure in TOO_LONG:
                 failure, n = self._take_parts(surroundings, failure, MOST_HALVINGS), 0
             if failure == DONE and n == 0:
                 done += 1
-                keep_state(table, every, done, solver.state, solver.control)
+                keep_state(trace.table, trace.every, done, solver.state, solver.control)
             if failure != DONE:
-                return failure
-        return DONE
+                return failure, done
+        return DONE, done
 
     @property
     def _starts_with_motors(self) -> bool:

@@ -6,7 +6,7 @@ a kernel of its own; these call them by their blocks.
 
 from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import caller, helper, kernel
+from bulletbridge.compilation.jit import caller, kernel
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
@@ -149,57 +149,14 @@ def step_with_contacts(
         if count < 0 or count > room:
             return ASK
         a.counts[CONTACTS] = count
-        failure = call_stored(
-            run,
-            (
-                given.targets,
-                given.axis_targets,
-                given.limited_targets,
-                given.tau[line : line + 1],
-                a.contacts[:count],
-                a.report,
-                given.callback,
-                STEP,
-                1,
-            ),
-        )
+        tau = given.tau[line : line + 1]
+        rest = given.targets, given.axis_targets, given.limited_targets, tau, a.contacts[:count]
+        failure = call_stored(run, (*rest, a.report, given.callback, STEP, 1))
         if failure != DONE:
             return failure
-        note(a, trace, n + 1)
+        a.counts[STEPS] = n + 1
+        keep_state(trace.table, trace.every, trace.before + n + 1, a.state, a.control)
     return DONE
-
-
-@caller
-def step_alone(run: Any, a: StepArrays, given: Given, trace: Trace, steps: int) -> int:
-    """Steps of what touches nothing; arguments as of ``step_with_contacts``."""
-    a.counts[STEPS] = a.counts[CONTACTS] = 0
-    for n in range(steps):
-        line = min(n, len(given.tau) - 1)
-        failure = call_stored(
-            run,
-            (
-                given.targets,
-                given.axis_targets,
-                given.limited_targets,
-                given.tau[line : line + 1],
-                a.contacts[:0],
-                a.report,
-                given.callback,
-                STEP,
-                1,
-            ),
-        )
-        if failure != DONE:
-            return failure
-        note(a, trace, n + 1)
-    return DONE
-
-
-@helper
-def note(a: StepArrays, trace: Trace, done: int) -> None:
-    """Count steps that are done, and keep the end of the last if it is one of those to be kept."""
-    a.counts[STEPS] = done
-    keep_state(trace.table, trace.every, trace.before + done, a.state, a.control)
 
 
 @kernel

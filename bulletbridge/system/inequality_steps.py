@@ -12,6 +12,7 @@ from bulletbridge.inequalities.constraints import inequality_constraints_of, joi
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.stepper import InequalityStepper
+from bulletbridge.inequalities.steps_kernel import Trace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Remembered
@@ -222,11 +223,16 @@ class InequalitySteps:
         if len(self._constraints.force_limits) or moved or self._active.solver.is_prescribed:
             return None
         surroundings = self._shown.surroundings() if self._contacts else None
+        trace = Trace(table, every, 0)
         try:
-            return self._take_stepper(None).roll(surroundings, steps, every, table)
+            failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
+            while failure and self._active.reconsider(failure):  # and goes on from there
+                trace = trace._replace(before=done)
+                failure, done = self._take_stepper(None).roll(surroundings, steps, trace)
         except BaseException:
             self._shown.show(self._active.solver)
             raise
+        return failure
 
     def _solver_of(self, rigid: RigidLimits | None) -> Solver:
         return self._active.solver if rigid is None else rigid.solver

@@ -219,7 +219,8 @@ def roll_copies(
     try:
         on_threads(work, system.fork(threads), stop)
     finally:
-        system.write()  # Bullet may have been shown other states
+        if system.finds_contacts:  # Bullet may have been shown other states
+            system.write()
 
 
 def on_threads(work: Callable[[T], None], workers: Sequence[T], stop: Event) -> None:

@@ -137,9 +137,9 @@ class System:
             ``complementarity.taken``.
         solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
             ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
-            elimination body by body, whose cost grows linearly with the number of loops, and which
-            hands single steps near singular positions to the dense one; or ``auto``, the cheapest
-            by an estimate. Steps with inequalities (motors, limits, contacts) are dense.
+            elimination body by body, whose cost grows linearly with the number of loops; or
+            ``auto``, the cheapest by an estimate. Steps with inequalities (motors, limits,
+            contacts) are dense, and so is ``radau``.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -574,6 +574,11 @@ class System:
     def has_inequalities(self) -> bool:
         """Whether motors, joint friction, contacts, force limits or limits act in every step."""
         return self._inequalities.act
+
+    @property
+    def finds_contacts(self) -> bool:
+        """Whether contacts of the bodies, with each other and with the world, act."""
+        return self._inequalities.finds_contacts
 
     def fork(self, number: int) -> "Sequence[System]":
         """Copies for so many threads, which find contacts in this system's world as it stands.
