@@ -198,7 +198,7 @@ def test_fronts_do_not_grow_with_the_number_of_loops(make):
         plan = minimum_degree_order(mechanism, encoded)
         fronts = lay_out(mechanism, encoded, plan, 0)[0]
         assert len(plan.basis) == 3  # plane motion
-        widest.append(int((fronts["size"] + fronts["own_size"] + fronts["boundary_size"]).max()))
+        widest.append(int((fronts["rates"] + fronts["own_size"] + fronts["boundary_size"]).max()))
         assert len(fronts) == len(mechanism.bodies) - 1
     assert widest[0] == widest[1]
 

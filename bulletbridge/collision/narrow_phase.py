@@ -129,14 +129,14 @@ def meet_plane(b: Shape, R: Matrix, p: Vector, hulls: Hulls, room: Room, limit: 
 @helper
 def ends(a: Shape, R: Matrix, p: Vector) -> tuple[Vector, Vector]:
     """Ends of the core of a sphere or capsule."""
-    z = scale(a.size[2], transpose(R)[2])
+    z = scale(a.extent[2], transpose(R)[2])
     return sub(p, z), add(p, z)
 
 
 @helper
 def meet_round(a: Shape, b: Shape, R: Matrix, p: Vector, room: Room, limit: float) -> int:
     """Points of two spheres or capsules; axes R and origin p of the second."""
-    first = (0.0, 0.0, -a.size[2]), (0.0, 0.0, a.size[2])
+    first = (0.0, 0.0, -a.extent[2]), (0.0, 0.0, a.extent[2])
     second = ends(b, R, p)
     x, y = nearest_of_segments(first, second)
     way = sub(y, x)
@@ -149,7 +149,7 @@ def meet_round(a: Shape, b: Shape, R: Matrix, p: Vector, room: Room, limit: floa
     else:  # they cross, or are one: across both, if there is such a way
         n = cross(sub(first[1], first[0]), sub(second[1], second[0]))
         if not norm(n) > 0.0:
-            axis = sub(second[1], second[0]) if b.size[2] > 0.0 else (0.0, 0.0, a.size[2])
+            axis = sub(second[1], second[0]) if b.extent[2] > 0.0 else (0.0, 0.0, a.extent[2])
             n = cross(axis, (1.0, 0.0, 0.0) if math.fabs(axis[0]) < norm(axis) / 2 else (0, 1.0, 0))
         n = unit(n)
     count = put_overlap(room, n, first, second, (a.radius, b.radius), limit)
@@ -202,7 +202,7 @@ def face(a: Shape, b: Shape, R: Matrix, p: Vector, hulls: Hulls, reach: float) -
         r = R[0] if k == 0 else (R[1] if k == 1 else R[2])
         spread = math.fabs(r[0]) * half[0] + math.fabs(r[1]) * half[1] + math.fabs(r[2]) * half[2]
         m = middle[0] if k == 0 else (middle[1] if k == 1 else middle[2])
-        room = math.fabs(m) - a.size[k] - spread
+        room = math.fabs(m) - a.extent[k] - spread
         if room > reach:
             return NONE
         if room > most and (a.kind == BOX or k == 2):
@@ -212,18 +212,18 @@ def face(a: Shape, b: Shape, R: Matrix, p: Vector, hulls: Hulls, reach: float) -
     d = (s if axis == 0 else 0.0, s if axis == 1 else 0.0, s if axis == 2 else 0.0)
     back = apply(transpose(R), d)
     point = add(p, apply(R, farthest(b, hulls, scale(-1.0, back))))
-    gap = dot(d, point) - a.size[axis]
+    gap = dot(d, point) - a.extent[axis]
     if gap > reach:
         return NONE
     x, y, z = math.fabs(point[0]), math.fabs(point[1]), math.fabs(point[2])
     least = 0.0 if gap > 0.0 else -gap
     if a.kind == CYLINDER:
-        over = a.size[0] - math.sqrt(x * x + y * y) >= least
+        over = a.extent[0] - math.sqrt(x * x + y * y) >= least
     else:
         over = (
-            (axis == 0 or a.size[0] - x >= least)
-            and (axis == 1 or a.size[1] - y >= least)
-            and (axis == 2 or a.size[2] - z >= least)
+            (axis == 0 or a.extent[0] - x >= least)
+            and (axis == 1 or a.extent[1] - y >= least)
+            and (axis == 2 or a.extent[2] - z >= least)
         )
     return MET if over else OPEN, gap, d
 
@@ -239,9 +239,11 @@ def sides_of_boxes(a: Shape, b: Shape, R: Matrix, p: Vector) -> tuple[float, Vec
         r = R[0] if k == 0 else (R[1] if k == 1 else R[2])
         m = p[0] if k == 0 else (p[1] if k == 1 else p[2])
         spread = (
-            math.fabs(r[0]) * b.size[0] + math.fabs(r[1]) * b.size[1] + math.fabs(r[2]) * b.size[2]
+            math.fabs(r[0]) * b.extent[0]
+            + math.fabs(r[1]) * b.extent[1]
+            + math.fabs(r[2]) * b.extent[2]
         )
-        room = math.fabs(m) - a.size[k] - spread
+        room = math.fabs(m) - a.extent[k] - spread
         if room > most:
             s = math.copysign(1.0, m)
             most = room
@@ -251,12 +253,16 @@ def sides_of_boxes(a: Shape, b: Shape, R: Matrix, p: Vector) -> tuple[float, Vec
         c = T[0] if k == 0 else (T[1] if k == 1 else T[2])
         m = dot(c, p)
         spread = (
-            math.fabs(c[0]) * a.size[0] + math.fabs(c[1]) * a.size[1] + math.fabs(c[2]) * a.size[2]
+            math.fabs(c[0]) * a.extent[0]
+            + math.fabs(c[1]) * a.extent[1]
+            + math.fabs(c[2]) * a.extent[2]
         )
-        room = math.fabs(m) - b.size[k] - spread
+        room = math.fabs(m) - b.extent[k] - spread
         if room > most:
             most, n = room, scale(math.copysign(1.0, m), c)
-    allowed = most + ROUND_OFF * (norm(vec(a.size)) + norm(vec(b.size))) + SNAP * math.fabs(most)
+    allowed = (
+        most + ROUND_OFF * (norm(vec(a.extent)) + norm(vec(b.extent))) + SNAP * math.fabs(most)
+    )
     for i in range(3):
         for j in range(3):
             c = T[0] if j == 0 else (T[1] if j == 1 else T[2])
@@ -273,12 +279,12 @@ def sides_of_boxes(a: Shape, b: Shape, R: Matrix, p: Vector) -> tuple[float, Vec
             m = dot(axis, p)
             back = apply(T, axis)
             spread = (
-                math.fabs(axis[0]) * a.size[0]
-                + math.fabs(axis[1]) * a.size[1]
-                + math.fabs(axis[2]) * a.size[2]
-                + math.fabs(back[0]) * b.size[0]
-                + math.fabs(back[1]) * b.size[1]
-                + math.fabs(back[2]) * b.size[2]
+                math.fabs(axis[0]) * a.extent[0]
+                + math.fabs(axis[1]) * a.extent[1]
+                + math.fabs(axis[2]) * a.extent[2]
+                + math.fabs(back[0]) * b.extent[0]
+                + math.fabs(back[1]) * b.extent[1]
+                + math.fabs(back[2]) * b.extent[2]
             )
             room = math.fabs(m) - spread
             if room > allowed:

@@ -49,7 +49,7 @@ class Shape:
     link: Int  # number of its link: links that do not collide are known by that
     R: Mat3  # axes and origin in the body
     p: Vec3
-    size: Vec3  # half extents; of round ones radius of the core (twice), half length
+    extent: Vec3  # half extents; of round ones radius of the core (twice), half length
     radius: Real  # of the rounding
     margin: Real  # how far from each other shapes of this size may be to be told at most
     middle: Vec3  # of a box around the core, in its axes

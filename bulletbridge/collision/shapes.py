@@ -252,7 +252,7 @@ def records_of(specs: Sequence[ShapeSpec], owners: Sequence[Owner]) -> Shapes:
     integers: list[int] = []
     places: dict[int, tuple[int, int]] = {}
     for record, spec, owner in zip(shapes, specs, owners, strict=True):
-        record["kind"], record["size"], record["radius"] = spec.kind, spec.size, spec.radius
+        record["kind"], record["extent"], record["radius"] = spec.kind, spec.size, spec.radius
         record["body"], record["link"], record["margin"] = owner
         record["R"], record["p"] = spec.R, spec.p
         record["half"] = BOUNDLESS if spec.kind == PLANE else spec.size

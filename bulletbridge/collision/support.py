@@ -32,15 +32,15 @@ def farthest(shape: Shape, hulls: Hulls, d: Vector) -> Vector:
         return ZERO
     if kind == HULL:
         return vec(hulls.vertices[shape.first_vertex + farthest_corner(shape, hulls, d)].p)
-    z = math.copysign(shape.size[2], d[2])
+    z = math.copysign(shape.extent[2], d[2])
     if kind == BOX:
-        return math.copysign(shape.size[0], d[0]), math.copysign(shape.size[1], d[1]), z
+        return math.copysign(shape.extent[0], d[0]), math.copysign(shape.extent[1], d[1]), z
     if kind == CAPSULE:
         return 0.0, 0.0, z
     r = math.sqrt(d[0] * d[0] + d[1] * d[1])
     if not r > 0.0:
-        return shape.size[0], 0.0, z
-    return shape.size[0] * d[0] / r, shape.size[0] * d[1] / r, z
+        return shape.extent[0], 0.0, z
+    return shape.extent[0] * d[0] / r, shape.extent[0] * d[1] / r, z
 
 
 @outlined
@@ -86,7 +86,7 @@ def put_facet(
         How many, the side's normal (zero of what is none), and its name.
     """
     points, names = room.polygons[place], room.features[place]
-    kind, a, b, c = shape.kind, shape.size[0], shape.size[1], shape.size[2]
+    kind, a, b, c = shape.kind, shape.extent[0], shape.extent[1], shape.extent[2]
     names[0] = 0
     if kind == SPHERE:
         put(points[0], ZERO)

@@ -96,5 +96,5 @@ def cost_of_sparse(whole: Solver, plan: EliminationOrder) -> float:
     entries = 0.0
     for front in fronts:
         rows = joins["rows"][front["join"] : front["join"] + front["joins"]].sum() + 1
-        entries += float(front["size"] + front["own_size"] + front["boundary_size"] + rows) ** 2
+        entries += float(front["rates"] + front["own_size"] + front["boundary_size"] + rows) ** 2
     return AT_ALL + PER_FRONT * len(fronts) + PER_ENTRY * entries

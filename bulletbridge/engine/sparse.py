@@ -194,7 +194,7 @@ def split_at_border(a: Arrays, f: SparseFactors, strongest: float) -> None:
 def put_inertia(a: Arrays, e: Elimination, basis: Array, front: Front) -> None:
     """Inertia of a body in its coordinates: its rates if it hangs from the world, or its twist."""
     inertia = own_inertia(a.poses[front.body])
-    for m in range(front.own_size if front.own_size > 0 else front.size):
+    for m in range(front.own_size if front.own_size > 0 else front.rates):
         push = momentum(inertia, unit_twist(a, basis, front.own_size, front.v, m))
         for n in range(m + 1):
             along = unit_twist(a, basis, front.own_size, front.v, n)

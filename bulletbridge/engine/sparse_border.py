@@ -103,7 +103,7 @@ def whiten(e: Elimination, x: Array, z: Array) -> None:
         z[j] = 0.0
     for i in range(len(e.fronts)):
         front = e.fronts[i]
-        body, size = front.body, front.own_size if front.own_size > 0 else front.size
+        body, size = front.body, front.own_size if front.own_size > 0 else front.rates
         for j in range(size):
             for m in range(j, size):
                 total = e.inertia[body, m, j]

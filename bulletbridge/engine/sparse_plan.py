@@ -169,7 +169,7 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
     dropped = nc - int(whole.control[0]["cap"])
     fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped)
     last, most = fronts[-1], min(nc, MOST_LEFT_OVER + dropped)
-    widest = int((fronts["size"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
+    widest = int((fronts["rates"] + fronts["max_rows"] + fronts["boundary_size"] + k).max())
     join_of = np.zeros(nc, np.int64)
     for n, join in enumerate(joins):
         join_of[int(join["row"]) : int(join["row"] + join["rows"])] = n
@@ -185,6 +185,7 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
         np.zeros((2, nb, k, k)),
         np.zeros((2, nv)),
         np.zeros((2, nc, 2, k)),
+        np.zeros(nc),
         np.zeros(int(last["update"]) + update_size(last)),
         np.zeros((2, int(last["factor"]) + factor_size(last))),
         np.zeros((widest, widest)),
@@ -215,8 +216,27 @@ def part(lines: np.ndarray, first: int, count: int) -> np.ndarray:
     return lines if len(lines) == 1 else lines[first : first + count]
 
 
+class Slots(NamedTuple):
+    """Room for rows that come and go, as those of contacts, at every body.
+
+    Attributes:
+        joins: Of each body, the last of its joins; empty in the plan.
+        rows: The most of one.
+    """
+
+    joins: int = 0
+    rows: int = 0
+
+
+NO_SLOTS = Slots()
+
+
 def lay_out(
-    mechanism: Mechanism, encoded: Encoded, plan: EliminationOrder, dropped: int
+    mechanism: Mechanism,
+    encoded: Encoded,
+    plan: EliminationOrder,
+    dropped: int,
+    slots: Slots = NO_SLOTS,
 ) -> tuple[np.ndarray, np.ndarray, Ints, Ints]:
     """Fronts and joins of a plan, and of the bodies around each the widths and the next places."""
     at, bodies = {body: n for n, body in enumerate(plan.order)}, mechanism.bodies
@@ -227,16 +247,17 @@ def lay_out(
     own_joins: list[list[int]] = [[] for _ in plan.order]
     for i, loop in enumerate(encoded.loops):
         own_joins[min(at[b] for b in loop_bodies(loop) if b in at)].append(i)
-    fronts, joins = np.zeros(len(plan.order), FRONT), np.zeros(len(encoded.loops), JOIN)
+    fronts = np.zeros(len(plan.order), FRONT)
+    joins = np.zeros(len(encoded.loops) + slots.joins * len(fronts), JOIN)
     fronts["child"] = fronts["sibling"] = fronts["parent_rate"] = -1
     widths: list[int] = []
     places: list[int] = []
     totals = np.zeros(5, int)  # boundary bodies, joins, row numbers, what is left, factors
     for n, (body, boundary) in enumerate(zip(plan.order, plan.boundary, strict=True)):
         front, parent = fronts[n], int(bodies[body]["parent"])
-        front["body"], front["v"], front["size"] = body, bodies[body]["v"], sizes[body]
+        front["body"], front["v"], front["rates"] = body, bodies[body]["v"], sizes[body]
         front["first"], front["join"], front["row"], front["update"], front["factor"] = totals
-        front["count"], front["joins"] = len(boundary), len(own_joins[n])
+        front["count"], front["joins"] = len(boundary), len(own_joins[n]) + slots.joins
         front["boundary_size"] = sum(width[b] for b in boundary)
         if body not in hangs:
             front["own_size"], front["parent"] = width[body], parent
@@ -251,9 +272,9 @@ def lay_out(
                 join[f"width_{end}"] = width.get(b, 0)
                 join[f"own_{end}"] = 0 if b in hangs else width.get(b, 0)
         front["max_rows"] += sum(int(encoded.loops[i]["rows"]) for i in own_joins[n])
-        front["max_delayed"] = (
-            min(int(front["max_rows"]), int(front["boundary_size"]) + dropped) if boundary else 0
-        )
+        front["max_rows"] += slots.joins * slots.rows
+        most = (1 + (slots.joins > 0)) * int(front["boundary_size"]) + dropped
+        front["max_delayed"] = min(int(front["max_rows"]), most) if boundary else 0
         if boundary:
             m = at[boundary[0]]
             places += [begins[m].get(b, OWN) for b in boundary]
@@ -261,8 +282,8 @@ def lay_out(
             front["sibling"], fronts[m]["child"] = fronts[m]["child"], n
             fronts[m]["max_rows"] += front["max_delayed"]
         sizes_here = int(front["max_rows"]), update_size(front), factor_size(front)
-        totals += [len(boundary), len(own_joins[n]), *sizes_here]
-    assert mechanism.nv == int(fronts["size"].sum())
+        totals += [len(boundary), int(front["joins"]), *sizes_here]
+    assert mechanism.nv == int(fronts["rates"].sum())
     return fronts, joins, np.array(widths, np.int64), np.array(places, np.int64)
 
 
@@ -285,5 +306,5 @@ def update_size(front: np.void) -> int:
 
 def factor_size(front: np.void) -> int:
     """Numbers that a front's factors take, at most."""
-    pivots = int(front["size"] + front["max_rows"])
+    pivots = int(front["rates"] + front["max_rows"])
     return pivots * (pivots + int(front["boundary_size"]))

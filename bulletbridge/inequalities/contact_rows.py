@@ -1,6 +1,8 @@
 """Rows of contacts: normals, friction, resistance to spinning and rolling."""
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.inequalities.motor_limit_rows import (
@@ -70,9 +72,15 @@ def add_body(
     """Add what the axes below a body contribute to its velocity along a wrench."""
     j = bodies[body].axis
     while j >= 0:
-        twist = axis_twist(axes[j])
-        C[n, j] += sign * (dot(wrench[0], twist[0]) + dot(wrench[1], velocity_at(twist, point)))
+        C[n, j] += sign * along(axes[j], wrench, point)
         j = axes[j].below
+
+
+@helper
+def along(axis: Axis, wrench: Pair, point: Vector) -> float:
+    """What an axis moves a point along a wrench there."""
+    twist = axis_twist(axis)
+    return dot(wrench[0], twist[0]) + dot(wrench[1], velocity_at(twist, point))
 
 
 @kernel
@@ -89,86 +97,113 @@ def tangents(normal: Vector, direction: Vector) -> tuple[Vector, Vector]:
     return first, cross(normal, first)
 
 
-@outlined
-def put_contact_rows(
-    contact_points: Records[ContactPoint],
-    bodies: Records[Body],
-    axes: Records[Axis],
-    v: Array,
-    predicted_v: Array,
-    before: Array,
-    dt: float,
-    n: int,
-    C: Array,
-    b: Array,
-    bounds: Records[RowBounds],
-    contact_rows: Records[ContactRows],
-    recovery: float,
-    fastest: float,
-    row_targets: RowTargets,
-) -> int:
-    """Rows of all contacts at the poses that the axes belong to; rows so far.
+class RowForm(NamedTuple):
+    """How rows of contacts are written, and what they say.
 
-    A contact has its normal, two tangents where it rubs, one row where it resists spinning and two
-    where it resists rolling.
-
-    Args:
-        contact_points: (contacts,) at these poses.
-        bodies: Of the mechanism.
-        axes: Theirs.
-        v: (nv,) velocities that forces alone would give.
-        predicted_v: (nv,) velocities that lead to those poses.
-        before: (nv,) velocities at the start of the step.
-        dt: Step [s].
-        n: Rows so far.
-        C: (rows, nv) receives the rows,
-        b: (rows,) the right sides,
-        bounds: (rows,) the bounds,
-        contact_rows: (contacts,) which rows each contact has,
-        recovery: share of a penetration that the step takes back,
-        fastest: at most at this speed [m/s],
-        row_targets: what else is asked of the rows.
+    Attributes:
+        relative_row: (bodies, axes, contact, wrench, C, n) writes row n of C: the velocity of body
+            b against body a along a wrench, each at its own surface.
+        rate_along: (C, n, v) is what row n gives at the rates v (nv,).
     """
-    for i in range(len(contact_points)):
-        contact, own = contact_points[i], contact_rows[i]
-        normal = vec(contact.normal)
-        t1, t2 = tangents(normal, vec(contact.direction))
-        owner = n
-        own.normal, own.tangents, own.spin, own.roll = n, -1, -1, -1
-        relative_row(bodies, axes, contact, (ZERO, normal), C, n)
-        rate = rate_along(C, n, v)
-        room = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
-        approach = rate_along(C, n, before)
-        row_targets.initial[n] = approach
-        row_targets.gap[n] = max(room, 0.0) / dt
-        hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
-        bounce = contact.restitution * approach if hits else 0.0
-        row_targets.restitution[n] = min(bounce - row_targets.gap[n], 0.0) if bounce < 0.0 else 0.0
-        row_targets.stabilisation[n] = (
-            max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
-        )
-        b[n] = rate + row_targets.gap[n]
-        put_row_bounds(bounds[n], 0.0, math.inf)
-        n += 1
-        if max(contact.friction, contact.friction_across) > 0.0:
-            own.tangents = n
-            relative_row(bodies, axes, contact, (ZERO, t1), C, n)
-            relative_row(bodies, axes, contact, (ZERO, t2), C, n + 1)
-            put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
-            n += 2
-        if contact.spinning > 0.0:
-            own.spin = n
-            relative_row(bodies, axes, contact, (normal, ZERO), C, n)
-            put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
+
+    relative_row: Callable[..., None]
+    rate_along: Callable[..., float]
+
+
+def contact_rows_of(form: RowForm) -> Callable[..., int]:
+    """``put_contact_rows`` for rows of one form.
+
+    numba resolves the functions that it closes over when it compiles it.
+    """
+    relative_row, rate_along = form
+
+    @outlined
+    def put_contact_rows(
+        contact_points: Records[ContactPoint],
+        bodies: Records[Body],
+        axes: Records[Axis],
+        v: Array,
+        predicted_v: Array,
+        before: Array,
+        dt: float,
+        n: int,
+        C: Any,
+        b: Array,
+        bounds: Records[RowBounds],
+        contact_rows: Records[ContactRows],
+        recovery: float,
+        fastest: float,
+        row_targets: RowTargets,
+    ) -> int:
+        """Rows of all contacts at the poses that the axes belong to; rows so far.
+
+        A contact has its normal, two tangents where it rubs, one row where it resists spinning and
+        two where it resists rolling.
+
+        Args:
+            contact_points: (contacts,) at these poses.
+            bodies: Of the mechanism.
+            axes: Theirs.
+            v: (nv,) velocities that forces alone would give.
+            predicted_v: (nv,) velocities that lead to those poses.
+            before: (nv,) velocities at the start of the step.
+            dt: Step [s].
+            n: Rows so far.
+            C: (rows, nv), or another form, receives the rows,
+            b: (rows,) the right sides,
+            bounds: (rows,) the bounds,
+            contact_rows: (contacts,) which rows each contact has,
+            recovery: share of a penetration that the step takes back,
+            fastest: at most at this speed [m/s],
+            row_targets: what else is asked of the rows.
+        """
+        for i in range(len(contact_points)):
+            contact, own = contact_points[i], contact_rows[i]
+            normal = vec(contact.normal)
+            t1, t2 = tangents(normal, vec(contact.direction))
+            owner = n
+            own.normal, own.tangents, own.spin, own.roll = n, -1, -1, -1
+            relative_row(bodies, axes, contact, (ZERO, normal), C, n)
+            rate = rate_along(C, n, v)
+            room = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
+            approach = rate_along(C, n, before)
+            row_targets.initial[n] = approach
+            row_targets.gap[n] = max(room, 0.0) / dt
+            hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
+            bounce = contact.restitution * approach if hits else 0.0
+            row_targets.restitution[n] = (
+                min(bounce - row_targets.gap[n], 0.0) if bounce < 0.0 else 0.0
+            )
+            row_targets.stabilisation[n] = (
+                max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
+            )
+            b[n] = rate + row_targets.gap[n]
+            put_row_bounds(bounds[n], 0.0, math.inf)
             n += 1
-        if contact.rolling > 0.0:
-            own.roll = n
-            relative_row(bodies, axes, contact, (t1, ZERO), C, n)
-            relative_row(bodies, axes, contact, (t2, ZERO), C, n + 1)
-            put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
-            n += 2
-        own.end = n
-        for k in range(owner + 1, n):
-            b[k], row_targets.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
-            row_targets.gap[k] = row_targets.restitution[k] = row_targets.stabilisation[k] = 0.0
-    return n
+            if max(contact.friction, contact.friction_across) > 0.0:
+                own.tangents = n
+                relative_row(bodies, axes, contact, (ZERO, t1), C, n)
+                relative_row(bodies, axes, contact, (ZERO, t2), C, n + 1)
+                put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
+                n += 2
+            if contact.spinning > 0.0:
+                own.spin = n
+                relative_row(bodies, axes, contact, (normal, ZERO), C, n)
+                put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
+                n += 1
+            if contact.rolling > 0.0:
+                own.roll = n
+                relative_row(bodies, axes, contact, (t1, ZERO), C, n)
+                relative_row(bodies, axes, contact, (t2, ZERO), C, n + 1)
+                put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
+                n += 2
+            own.end = n
+            for k in range(owner + 1, n):
+                b[k], row_targets.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
+                row_targets.gap[k] = row_targets.restitution[k] = row_targets.stabilisation[k] = 0.0
+        return n
+
+    return put_contact_rows
+
+
+put_contact_rows = contact_rows_of(RowForm(relative_row, rate_along))

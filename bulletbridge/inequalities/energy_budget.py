@@ -13,10 +13,11 @@ K by their work along the mean of the velocities at both ends of the step.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import kinetic_energy
-from bulletbridge.engine.records import BIAS, Arrays, Factors
+from bulletbridge.engine.records import BIAS, Arrays
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.records import DRAG
@@ -62,24 +63,6 @@ def power_of_weights(a: Arrays, v: Array) -> float:
 
 
 @outlined
-def kept_energy(a: Arrays, f: Factors, v: Array) -> float:
-    """K [J] at the rates v, at the poses and factors of this configuration."""
-    c, h = a.control, a.vectors[BIAS]
-    g = vec(c.gravity)
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, c.gravity, v, h)
-    potential = inertial = 0.0
-    for i in range(1, len(a.bodies)):
-        body, pose = a.bodies[i], a.poses[i]
-        centre = add(vec(pose.p), apply(mat(pose.R), vec(body.com)))
-        potential -= body.mass * dot(g, centre)
-    for k in range(len(v)):
-        inertial += v[k] * h[k]
-    gravity = power_of_weights(a, v)
-    inertial += gravity
-    return kinetic_energy_of_masses(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
-
-
-@outlined
 def work(a: Arrays, before: Array, after: Array, tau: Array) -> float:
     """Work of torques of joints [J], as they change the kinetic energy between the two rates."""
     total = 0.0
@@ -97,23 +80,62 @@ def work_of_dampers(a: Arrays, before: Array, after: Array) -> float:
     return min(a.control.dt * total, 0.0)
 
 
-@outlined
-def kinetic_energy_of_masses(a: Arrays, f: Factors, v: Array) -> float:
-    """Kinetic energy [J] at the rates v (nv,); the factors may have dampers of joints in them."""
-    total = kinetic_energy(a, f, v)
-    for k in range(len(v)):
-        total -= 0.5 * a.control.damper_dt * a.axes[k].damping * v[k] * v[k]
-    return max(total, 0.0)
+class Budget(NamedTuple):
+    """The account with factors of one kind.
+
+    Attributes:
+        kinetic_energy_of_masses: (a, f, v) [J].
+        kept_energy: (a, f, v) K [J].
+        keep_budget: (a, f, v, budget, largest) takes from v what K exceeds the budget by; the
+            energy [J] that was taken.
+    """
+
+    kinetic_energy_of_masses: Callable[..., float]
+    kept_energy: Callable[..., float]
+    keep_budget: Callable[..., float]
 
 
-@outlined
-def keep_budget(a: Arrays, f: Factors, v: Array, budget: float, largest: float) -> float:
-    """Take from v what K exceeds the budget by; the energy [J] that was taken."""
-    excess = kept_energy(a, f, v) - budget
-    kinetic = kinetic_energy_of_masses(a, f, v)
-    if not excess > TOLERATED * largest or not kinetic > 0.0:
-        return 0.0
-    s = math.sqrt(max(1.0 - excess / kinetic, 0.0))
-    for k in range(len(v)):
-        v[k] *= s
-    return (1.0 - s * s) * kinetic
+def budgeting(kinetic_energy: Callable[..., float]) -> Budget:
+    """The account with factors of one kind, whose kinetic energy in their metric is given.
+
+    numba resolves the functions that it closes over when it compiles them.
+    """
+
+    @outlined
+    def kinetic_energy_of_masses(a: Arrays, f: Any, v: Array) -> float:
+        """Kinetic energy [J] at the rates v (nv,); factors may have dampers of joints in them."""
+        total = kinetic_energy(a, f, v)
+        for k in range(len(v)):
+            total -= 0.5 * a.control.damper_dt * a.axes[k].damping * v[k] * v[k]
+        return max(total, 0.0)
+
+    @outlined
+    def kept_energy(a: Arrays, f: Any, v: Array) -> float:
+        """K [J] at the rates v, at the poses and factors of this configuration."""
+        c, h = a.control, a.vectors[BIAS]
+        g = vec(c.gravity)
+        bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, c.gravity, v, h)
+        potential = inertial = 0.0
+        for i in range(1, len(a.bodies)):
+            body, pose = a.bodies[i], a.poses[i]
+            centre = add(vec(pose.p), apply(mat(pose.R), vec(body.com)))
+            potential -= body.mass * dot(g, centre)
+        for k in range(len(v)):
+            inertial += v[k] * h[k]
+        gravity = power_of_weights(a, v)
+        inertial += gravity
+        return kinetic_energy_of_masses(a, f, v) + potential + c.dt * (0.5 * gravity - inertial)
+
+    @outlined
+    def keep_budget(a: Arrays, f: Any, v: Array, budget: float, largest: float) -> float:
+        """Take from v what K exceeds the budget by; the energy [J] that was taken."""
+        excess = kept_energy(a, f, v) - budget
+        kinetic = kinetic_energy_of_masses(a, f, v)
+        if not excess > TOLERATED * largest or not kinetic > 0.0:
+            return 0.0
+        s = math.sqrt(max(1.0 - excess / kinetic, 0.0))
+        for k in range(len(v)):
+            v[k] *= s
+        return (1.0 - s * s) * kinetic
+
+    return Budget(kinetic_energy_of_masses, kept_energy, keep_budget)

@@ -20,6 +20,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.inequalities.filter_kernel import run_filter, run_filters
+from bulletbridge.inequalities.link_plan import link_arrays
 from bulletbridge.inequalities.sparse_filter_kernel import run_sparse_filter
 from bulletbridge.inequalities.state_filter import NO_SUCH_BODY, POSITION, VELOCITY
 from bulletbridge.mechanism.model import Mechanism
@@ -211,7 +212,6 @@ class Filter:
         self._numbers = np.zeros(len(solver.state) - 1)
         self.multipliers = np.zeros((2, solver.encoded.nc))
         self._allocate(0)
-        self._sparse = self._find_sparse()
 
     def __call__(
         self, q: Array, v: Array, sticking: np.ndarray, names: tuple[str, ...]
@@ -311,23 +311,29 @@ class Filter:
         with announce_compilation(run_filter):
             call = StoredCall(run_filter, arrays, (self._numbers, 0, 0))
         self._dense, self.room = call, object()
+        self._sparse: StoredCall | None = None
+        if isinstance(solver.stepper, SparseStepper):
+            fixed = (
+                solver.stepper.arrays,
+                solver.arrays,
+                link_arrays(solver, count),
+                self.sticking_points,
+                arrays[len(solver.arrays) + 1],
+                self._points,
+                self.multipliers,
+                self.targets,
+                self._before,
+            )
+            with announce_compilation(run_sparse_filter):
+                self._sparse = StoredCall(run_sparse_filter, fixed, (self._numbers, 0, 0))
 
-    def _find_sparse(self) -> StoredCall | None:
-        """The filter of a solver that eliminates links, for when nothing sticks."""
-        solver = self.solver
-        if not isinstance(solver.stepper, SparseStepper):
-            return None
-        fixed = solver.stepper.arrays, solver.arrays, self.multipliers, self.targets, self._before
-        with announce_compilation(run_sparse_filter):
-            return StoredCall(run_sparse_filter, fixed, (self._numbers, 0, 0))
-
-    def call(self, count: int) -> StoredCall:
-        """The kernel with its arrays, for so many sticking points."""
-        return self._sparse if self._sparse is not None and count == 0 else self._dense
+    def call(self) -> StoredCall:
+        """The kernel with its arrays; by elimination of links if steps are."""
+        return self._dense if self._sparse is None else self._sparse
 
     def run(self, numbers: Array, count: int, free: int) -> int:
         """Run the kernel, in joint coordinates where that must be; a failure, or DONE."""
-        failure: int = self.call(count).call((numbers, count, free))
+        failure: int = self.call().call((numbers, count, free))
         if failure == DENSE_REQUIRED:
             failure = self._dense.call((numbers, count, free))
         return failure
@@ -375,7 +381,7 @@ class Filters:
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
         self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
         self._filters = list(filters)
-        self._calls = np.concatenate([one.call(0).block for one in filters])
+        self._calls = np.concatenate([one.call().block for one in filters])
         fixed = (
             self._calls,
             starts,
@@ -402,8 +408,6 @@ class Filters:
         """
         self._numbers[:] = found
         if counts != self._counts:
-            for n, (one, count) in enumerate(zip(self._filters, counts, strict=True)):
-                self._calls[n : n + 1] = one.call(count).block
             self._orders[:, 0] = self._counts = counts
         failed, after = self._run(()), self._numbers.tolist()
         if not failed:

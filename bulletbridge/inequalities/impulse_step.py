@@ -10,8 +10,9 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
+from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.impulses import InequalityProblem
-from bulletbridge.mechanism.records import StickingPoint
+from bulletbridge.mechanism.records import ContactPoint, StickingPoint
 from bulletbridge.numerics.projection import inner, unwhiten, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import put, vec
@@ -60,12 +61,16 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
 
 
 @helper
-def list_sticking(h: InequalityProblem, sticking_points: Records[StickingPoint]) -> int:
+def list_sticking(
+    x: Array,
+    contact_points: Records[ContactPoint],
+    contact_rows: Records[ContactRows],
+    sticking_points: Records[StickingPoint],
+) -> int:
     """List the contacts that carry load and do not slide, for the filter; return how many."""
     count = 0
-    x = h.problem.x
-    for i in range(len(h.contact_points)):
-        contact, rows = h.contact_points[i], h.contact_rows[i]
+    for i in range(len(contact_points)):
+        contact, rows = contact_points[i], contact_rows[i]
         mu, across, load = contact.friction, contact.friction_across, x[rows.normal]
         if not load > 0.0 or not mu > 0.0 or not across > 0.0:
             continue

@@ -18,7 +18,12 @@ from bulletbridge.constraints.records import (
     Target,
     Term,
 )
-from bulletbridge.engine.dense import factor_at, filter_velocity, set_implicit_horizon
+from bulletbridge.engine.dense import (
+    factor_at,
+    filter_velocity,
+    kinetic_energy,
+    set_implicit_horizon,
+)
 from bulletbridge.engine.dense_backend import DENSE_END
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
@@ -43,9 +48,7 @@ from bulletbridge.engine.records import (
 from bulletbridge.inequalities.contact_rows import ContactRows
 from bulletbridge.inequalities.energy_budget import (
     accountable,
-    keep_budget,
-    kept_energy,
-    kinetic_energy_of_masses,
+    budgeting,
     power_of_weights,
     work,
     work_of_dampers,
@@ -97,18 +100,20 @@ from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
 finish_after = DENSE_END.finish_after
+kinetic_energy_of_masses, kept_energy, keep_budget = budgeting(kinetic_energy)
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
 SUPPLIED = 2
 """Row of the multipliers with the impulses of rows over the whole step."""
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
-    COMPLIED, KEPT, REPORT,
-) = range(14)  # fmt: skip
+    COMPLIED, KEPT, BY_LINKS, REPORT,
+) = range(15)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
-contacts whose impulses are kept; a budget that is not a number begins with the end of the step."""
+contacts whose impulses are kept, whether links were eliminated; a budget that is not a number
+begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
@@ -339,6 +344,7 @@ def run_inequalities(
             report[BUDGET] += given + work_of_dampers(a, before, v)
             report[LARGEST] = max(report[LARGEST], kinetic_energy_of_masses(a, f, v))
             report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
+        report[BY_LINKS] = 0.0
         state[nq + nv] = end.t
         c.done = n + 1
     return c.failure
@@ -411,4 +417,4 @@ def inequality_impulses(
     report[RESIDUAL], report[SWEEPS] = outcome.residual, outcome.sweeps
     report[NEWTONS], report[WORK], report[APART] = outcome.newton, outcome.work, outcome.apart
     report[KEPT] = keep_impulses(x, h.joint_limits, h.contact_points, h.contact_rows, h.kept)
-    return list_sticking(h, sticking_points)
+    return list_sticking(x, h.contact_points, h.contact_rows, sticking_points)

@@ -9,14 +9,19 @@ import numpy as np
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.engine.records import DONE, LEFT_OPEN, PREDICTED_Q, START_Q
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, PREDICTED_Q, START_Q
+from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
+from bulletbridge.inequalities.link_plan import ROWS_OF_CONTACT, link_arrays, steps_by_links
+from bulletbridge.inequalities.link_step_kernel import ContactArrays, run_contacts
 from bulletbridge.inequalities.prediction import REMEMBERED
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import (
     BUDGET,
+    BY_LINKS,
+    GAVE,
     IMPULSES,
     KEPT,
     LARGEST,
@@ -84,7 +89,6 @@ class BoundedMemory(NamedTuple):
     contact_points: bytes
 
 
-ROWS_OF_CONTACT = 6
 MOST_STEPS = 2000
 """Steps in one call: between two of them Python may be interrupted."""
 MOST_HALVINGS = 9
@@ -137,6 +141,7 @@ class InequalityStepper:
     Attributes:
         gave_way: Which of these did not hold, where a step ended by ``GAVE_WAY``.
         report: (REPORT,) of the last step.
+        handed_over: Steps that elimination of links did not come to the end of.
         tau: (nv,) forces on the rates in the last step.
         contact_points: (n,) of the last step, of dtype ``CONTACT_POINT``.
         contact_rows: (n,) and more, the rows of each of them.
@@ -176,8 +181,10 @@ class InequalityStepper:
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self.contact_impulses = np.zeros(0, CONTACT_IMPULSE)
         self._version = 0
-        self._made: Calls | None = None
-        self._predict: Callable[[tuple[Any, ...]], int] | None = None
+        self._made: dict[bool, Calls] = {}
+        self._predict: dict[bool, Callable[[tuple[Any, ...]], int]] = {}
+        self._links = self._may_take_links()
+        self.handed_over = 0
         self._allocate(4)
         self.forget()
 
@@ -223,14 +230,27 @@ class InequalityStepper:
 
     def predict(self) -> Array:
         """Configuration (nq,) at which contacts are found; see ``steps_kernel.predict``."""
+        if self._predict_by(self._links) == DENSE_REQUIRED:
+            self._predict_by(False)
+        return self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
+
+    def _predict_by(self, links: bool) -> int:
+        """The same by one of the ways; DENSE_REQUIRED, or DONE."""
         given, limited = self._given(), self.inequalities.force_limited.nc
-        if self._predict is None:
-            fixed = self._run.block, self._step_arrays(NO_CONTACTS)
+        if links not in self._predict:
+            fixed = self._ways[links].block, self._step_arrays(NO_CONTACTS)
             with announce_compilation(predict):
                 stored = StoredCall(predict, fixed, (given, 0, self._lightest, limited))
-            self._predict = stored.call
-        self._predict((given, 0, self._lightest, limited))
-        return self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
+            self._predict[links] = stored.call
+        return self._predict[links]((given, 0, self._lightest, limited))
+
+    def _may_take_links(self) -> bool:
+        """Whether nothing but contacts acts on bodies that are eliminated one by one."""
+        solver, others = self.solver, self.inequalities
+        others_act = len(self.motor_rows) or len(self.joint_limits) or others.force_limited.nc
+        others_act = others_act or others.loop_axes.acting or self.rigid is not None
+        asks = self._reference is not None or solver.user_size
+        return not others_act and not asks and steps_by_links(solver)
 
     def _step_arrays(self, contacts: np.ndarray) -> StepArrays:
         """What steps work on that find these contacts."""
@@ -257,18 +277,18 @@ class InequalityStepper:
         given = Given(targets, *self._now(), self._address)
         return given if steps == 1 else given._replace(tau=solver.forces(steps))
 
-    def _calls(self, detector: Detector) -> Calls:
+    def _calls(self, detector: Detector, links: bool) -> Calls:
         """The compiled call with this detector, made anew when they need more room."""
-        version = detector.version, self._version
-        if self._made is None or self._made[:2] != (detector, version):
+        version, made = (detector.version, self._version), self._made.get(links)
+        if made is None or made[:2] != (detector, version):
             given, limited = self._given(), self.inequalities.force_limited.nc
             arrays = self._step_arrays(detector.contacts)
             rest = given, self._lightest, limited, 0, NO_TRACE, 0
             with announce_compilation(step_with_contacts):
-                fixed = self._run.block, detector.call.block, arrays
+                fixed = self._ways[links].block, detector.call.block, arrays
                 stored = StoredCall(step_with_contacts, fixed, rest)
-            self._made = Calls(detector, version, arrays, stored.call)
-        return self._made
+            made = self._made[links] = Calls(detector, version, arrays, stored.call)
+        return made
 
     def step(self, contact_points: np.ndarray = NO_CONTACTS) -> int:
         """Advance by a step; return the failure that stopped it, with the state before it, or DONE.
@@ -284,7 +304,11 @@ class InequalityStepper:
         begun = self._begin()
         given = self._given()
         rest = *given[:4], contact_points, self.report, self._address, STEP, 1
-        return self._end_of(begun, self._run.call(rest), contact_points)
+        failure = self._ways[self._links].call(rest)
+        if failure == DENSE_REQUIRED:
+            self.handed_over += 1
+            failure = self._ways[False].call(rest)
+        return self._end_of(begun, failure, contact_points)
 
     def _begin(self) -> Begun:
         """What a step has to go back to."""
@@ -397,11 +421,20 @@ class InequalityStepper:
             begun = self._begin()
             self.predict()
         else:
-            calls, begun, given = self._calls(detector), self._begin(), self._given(steps)
+            calls, begun = self._calls(detector, self._links), self._begin()
+            given = self._given(steps)
             numbers = self._lightest, self.inequalities.force_limited.nc, self._size
             failure = calls.step((given, *numbers, trace, steps))
             contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
             done = int(calls.arrays.counts[STEPS])
+            if failure == DENSE_REQUIRED and done == 0:
+                self.handed_over += 1
+                calls = self._calls(detector, False)
+                failure = calls.step((given, *numbers, trace, 1))
+                contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
+                done = int(calls.arrays.counts[STEPS])
+            elif failure == DENSE_REQUIRED:
+                failure = DONE  # the next call takes up that step
             if failure != ASK:
                 return self._end_of(begun, failure, contacts), done
             if done > 0:
@@ -421,7 +454,7 @@ class InequalityStepper:
         begun, solver = self._begin(), self.solver
         *given, callback = self._given(steps)
         rest = *given, NO_CONTACTS, self.report, callback, STEP, steps
-        failure = self._end_of(begun, self._run.call(rest), NO_CONTACTS)
+        failure = self._end_of(begun, self._ways[False].call(rest), NO_CONTACTS)
         done = int(solver.control[0]["done"])
         if failure == DONE:
             keep_state(trace.table, trace.every, trace.before + done, solver.state, solver.control)
@@ -621,7 +654,52 @@ class InequalityStepper:
         rest = solver.still, *self._now(), NO_CONTACTS, self.report, self._address, STEP, 1
         with announce_compilation(run_inequalities):
             call = StoredCall(run_inequalities, arrays, rest)
-        self._run, owned = call, {id(array) for array in solver.arrays}
-        self._version, self._made, self._predict = self._version + 1, None, None
+        self._ways, owned = {False: call}, {id(array) for array in solver.arrays}
+        self._version, self._made, self._predict = self._version + 1, {}, {}
         kept = [array for array in call.arrays if id(array) not in owned]
+        if self._links:
+            self._link = link_arrays(solver, contacts)
+            self._ways[True] = self._contacts_by_links(arrays[len(solver.arrays) :], rest)
+            kept += [self._link.bodies, self._link.on]
         self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])
+
+    def _contacts_by_links(self, arrays: tuple[Any, ...], rest: tuple[Any, ...]) -> StoredCall:
+        """The kernel of steps by elimination of links, on arrays of the dense one."""
+        assert isinstance(self.solver.stepper, SparseStepper)
+        own = ContactArrays(
+            arrays[0],
+            arrays[1],
+            self._multipliers,
+            arrays[7],
+            self.contact_rows,
+            self.contact_impulses,
+            self.D[0],
+            self.bound_records,
+            self.impulses,
+            self.joint_limits,
+        )
+        fixed = self.solver.stepper.arrays, self.solver.arrays, self._link, own
+        with announce_compilation(run_contacts):
+            return StoredCall(run_contacts, fixed, rest)
+
+    @property
+    def rows(self) -> Array:
+        """(rows, nv) inequality rows of the last step."""
+        n = int(self.report[ROWS])
+        if not self.report[BY_LINKS]:
+            return np.asarray(self.C[1, :n])
+        rows, bodies = np.zeros((n, self.solver.mechanism.nv)), self.solver.mechanism.bodies
+        for i in range(n):
+            for end in range(2):
+                body = int(self._link.bodies[0, i, end])
+                first = int(bodies[body]["v"])
+                count = int(bodies[body]["axis"]) - first + 1 if body else 0
+                rows[i, first : first + count] += self._link.on[0, i, end, :count]
+        return rows
+
+    def gained(self, row: int, moving: Array) -> float:
+        """What impulses, and moving apart (nv,), gave along a row in the last step."""
+        if self.report[BY_LINKS]:
+            return float(self.impulses[GAVE, row])
+        n = int(self.report[ROWS])
+        return float(self.D[0, row, :n] @ self.impulses[X, :n] + self.C[1, row] @ moving)

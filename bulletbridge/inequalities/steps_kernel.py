@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import caller, kernel
 from bulletbridge.compilation.stored_calls import call_stored
-from bulletbridge.engine.records import DONE, PREDICTED_Q, Control
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
 from bulletbridge.inequalities.prediction import REMEMBERED, motor_share
 from bulletbridge.inequalities.step_kernel import (
@@ -93,9 +93,9 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, l
         pushes = pushes or a.exerted[j] != 0.0
     tau, none = given.tau[line : line + 1], a.contacts[:0]
     first, second, targets = given.axis_targets, given.limited_targets, given.targets
-    call_stored(run, (targets, first, second, tau, none, a.report, 0, PREDICT, 0))
-    if not pushes:
-        return DONE
+    failure = call_stored(run, (targets, first, second, tau, none, a.report, 0, PREDICT, 0))
+    if failure == DENSE_REQUIRED or not pushes:
+        return failure if failure == DENSE_REQUIRED else DONE
     push, v = a.scratch[FORCES : FORCES + 1], a.state[len(a.state) - nv - 1 :]
     for j in range(nv):
         a.scratch[FREE, j] = a.impulses[MOVING, j]
@@ -143,7 +143,8 @@ def step_with_contacts(
     a.counts[STEPS] = a.counts[CONTACTS] = 0
     for n in range(steps):
         line = min(n, len(given.tau) - 1)
-        predict(run, a, given, line, lightest, limited)
+        if predict(run, a, given, line, lightest, limited) != DONE:
+            return DENSE_REQUIRED
         q, v = a.vectors[PREDICTED_Q, :nq], a.state[nq : nq + nv]
         count = call_stored(find, (q, v, a.control[0].dt))
         if count < 0 or count > room:

@@ -22,7 +22,8 @@ it stays as near to the least norm as the weights are small.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
@@ -65,7 +66,7 @@ AT_BOUND, STICKS, SLIDES = range(3)
 
 
 @outlined
-def classify(p: ComplementarityProblem, n: int) -> int:
+def classify(p: Any, n: int) -> int:
     """Write of what kind each row is at x and w into p.line, and how far those at bounds go.
 
     Returns:
@@ -254,52 +255,8 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
     return solved
 
 
-@outlined
-def newton(
-    p: ComplementarityProblem,
-    n: int,
-    tolerance: float,
-    least: int,
-    most: int,
-    again: bool,
-) -> tuple[float, int]:
-    """Newton from x, which ends where the residual was least; that and the steps taken.
-
-    Steps are not damped: active sets that change make the residual rise before it falls. ``least``
-    to ``most`` of them are taken; where none has to be, the problem is not softened. ``again``: the
-    last steps were of the same D.
-    """
-    velocities(p, p.x, p.w, n)
-    residual = residual_at(p, p.x, p.w, n)
-    if residual == math.inf:
-        return residual, 0
-    for i in range(n):
-        p.best[i] = p.x[i]
-    regularisation = 0.0
-    if least == 0:
-        for i in range(n):
-            regularisation = max(regularisation, LIGHTEST * p.D[i, i])
-    for count in range(most):
-        if residual <= tolerance and count >= least:
-            return residual, count
-        if not newton_direction(p, n, regularisation, again or count > 0):
-            break
-        for i in range(n):
-            p.x[i] += p.step[i]
-        velocities(p, p.x, p.w, n)
-        new = residual_at(p, p.x, p.w, n)
-        if new < residual or (count < least and new <= tolerance):
-            residual = new
-            for i in range(n):
-                p.best[i] = p.x[i]
-    for i in range(n):
-        p.x[i] = p.best[i]
-    velocities(p, p.x, p.w, n)
-    return residual, most
-
-
 @helper
-def add_proximal_term(p: ComplementarityProblem, n: int, rho: float, at_x: bool) -> None:
+def add_proximal_term(p: Any, n: int, rho: float, at_x: bool) -> None:
     """Make every row softer, measured from where x is now or from the centre.
 
     By rho times its diagonal; for zero by its weight.
@@ -310,13 +267,103 @@ def add_proximal_term(p: ComplementarityProblem, n: int, rho: float, at_x: bool)
         p.b[i] = p.right[i] - softness * (p.x[i] if at_x else p.centre[i])
 
 
-@helper
-def release(p: ComplementarityProblem, n: int) -> float:
-    """Take all softness away; the residual at x, whose velocities are computed."""
-    for i in range(n):
-        p.D[i, i], p.b[i] = p.diagonal[i], p.right[i]
-    velocities(p, p.x, p.w, n)
-    return residual_at(p, p.x, p.w, n)
+class Settling(NamedTuple):
+    """Newton's method for problems of one kind.
+
+    Attributes:
+        newton: (p, n, tolerance, least, most, again) from x; residual and steps.
+        release: (p, n) takes all softness away; the residual.
+        settle: (p, n, tolerance) finds the solution of least weighted norm; residual and steps.
+    """
+
+    newton: Callable[..., tuple[float, int]]
+    release: Callable[..., float]
+    settle: Callable[..., tuple[float, int]]
+
+
+def settling(velocities: Callable[..., None], newton_direction: Callable[..., bool]) -> Settling:
+    """Newton's method over what w is of x, and what leads from x to where w is as it should be.
+
+    Of D no more is looked at here than the blocks of rows and cones by themselves. numba resolves
+    the functions that are closed over when it compiles them.
+    """
+
+    @outlined
+    def newton(
+        p: Any,
+        n: int,
+        tolerance: float,
+        least: int,
+        most: int,
+        again: bool,
+    ) -> tuple[float, int]:
+        """Newton from x, which ends where the residual was least; that and the steps taken.
+
+        Steps are not damped: active sets that change make the residual rise before it falls.
+        ``least`` to ``most`` of them are taken; where none has to be, the problem is not softened.
+        ``again``: the last steps were of the same D.
+        """
+        velocities(p, p.x, p.w, n)
+        residual = residual_at(p, p.x, p.w, n)
+        if residual == math.inf:
+            return residual, 0
+        for i in range(n):
+            p.best[i] = p.x[i]
+        regularisation = 0.0
+        if least == 0:
+            for i in range(n):
+                regularisation = max(regularisation, LIGHTEST * p.D[i, i])
+        for count in range(most):
+            if residual <= tolerance and count >= least:
+                return residual, count
+            if not newton_direction(p, n, regularisation, again or count > 0):
+                break
+            for i in range(n):
+                p.x[i] += p.step[i]
+            velocities(p, p.x, p.w, n)
+            new = residual_at(p, p.x, p.w, n)
+            if new < residual or (count < least and new <= tolerance):
+                residual = new
+                for i in range(n):
+                    p.best[i] = p.x[i]
+        for i in range(n):
+            p.x[i] = p.best[i]
+        velocities(p, p.x, p.w, n)
+        return residual, most
+
+    @helper
+    def release(p: Any, n: int) -> float:
+        """Take all softness away; the residual at x, whose velocities are computed."""
+        for i in range(n):
+            p.D[i, i], p.b[i] = p.diagonal[i], p.right[i]
+        velocities(p, p.x, p.w, n)
+        return residual_at(p, p.x, p.w, n)
+
+    @outlined
+    def settle(p: Any, n: int, tolerance: float) -> tuple[float, int]:
+        """Newton for the solution of least weighted norm, from x; residual and steps.
+
+        p.diagonal and p.right are those of the problem, which comes back as it was.
+        """
+        add_proximal_term(p, n, 0.0, False)
+        softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, False)
+        residual = release(p, n)
+        for _ in range(MOST_PASSES):
+            if residual <= tolerance or not softened <= tolerance:
+                break
+            add_proximal_term(p, n, 0.0, True)
+            softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS, True)
+            new = release(p, n)
+            newtons += steps
+            if not new < 0.9 * residual:
+                return min(new, residual), newtons
+            residual = new
+        return residual, newtons
+
+    return Settling(newton, release, settle)
+
+
+newton, release, settle = settling(velocities, newton_direction)
 
 
 @outlined
@@ -325,28 +372,6 @@ def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) ->
     for _ in range(SWEEPS):
         sweep(p, n, along)
     return newton(p, n, tolerance, 0, NEWTON_STEPS, False)
-
-
-@outlined
-def settle(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
-    """Newton for the solution of least weighted norm, from x; residual and steps.
-
-    p.diagonal and p.right are those of the problem, which comes back as it was.
-    """
-    add_proximal_term(p, n, 0.0, False)
-    softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, False)
-    residual = release(p, n)
-    for _ in range(MOST_PASSES):
-        if residual <= tolerance or not softened <= tolerance:
-            break
-        add_proximal_term(p, n, 0.0, True)
-        softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS, True)
-        new = release(p, n)
-        newtons += steps
-        if not new < 0.9 * residual:
-            return min(new, residual), newtons
-        residual = new
-    return residual, newtons
 
 
 @outlined

@@ -10,7 +10,8 @@ carry, which leaves a small dense front between the bodies around it: articulate
 clusters where loops join them. A body that hangs from the world is known by its rates, others by
 their twists: these are a body's coordinates here. All pivots are 1 x 1. A row whose compliance is
 small among the bodies eliminated so far is passed on, to be eliminated where something can move
-along it; where nothing can, it is left over.
+along it; where nothing can, it is left over. Rows may be soft, J x - s y = b: they give way to
+rigid ones, and where these leave them nothing, their softness carries them.
 
 Source: Duff and Reid 1983 (multifrontal elimination); Featherstone, Rigid Body Dynamics Algorithms,
 ch. 7 (articulated bodies).
@@ -27,7 +28,7 @@ class Front:
 
     body: Short
     v: Short  # first rate of its joint
-    size: Short  # number of rates
+    rates: Short  # their number (records of numpy have a size of their own)
     first: Short  # of its boundary, in the lists of bodies and of places
     count: Short  # bodies of the boundary
     boundary_size: Short  # their coordinates
@@ -87,11 +88,14 @@ class Elimination(NamedTuple):
     places: Ints  # where these begin in the boundary of the front that takes over, or OWN
     joins: Records[Join]
     numbers: Ints  # rows in each front, eliminated ones first
-    kept: Ints  # (nc,) whether a row is eliminated, or left over
+    kept: Ints  # (rows,) whether a row is eliminated, or left over
     motion: Array  # (nv, k) twist of each rate
     inertia: Array  # (nb, k, k) in the coordinates of each body, lower triangle
     extra: Array  # (nv,) inertia of the rates themselves
-    wrench: Array  # (nc, 2, k) of each row on the coordinates of a and of b
+    wrench: Array  # (rows, 2, k) of each row on the coordinates of a and of b
+    rigid: int  # rows from this number on are soft
+    soft: Array  # (rows,) softness, none of rigid ones
+    least: Array  # (1,) compliance below which a soft row is not eliminated
     update: Array  # what fronts leave, flat
     factors: Array  # flat
     W: Array  # (n, n) the front under way, upper triangle: rates, rows, boundary, own coordinates
@@ -99,7 +103,7 @@ class Elimination(NamedTuple):
     y: Array  # (n,)
     push: Array  # (nb, k)
     twist: Array  # (nb, k) coordinates of the bodies
-    right: Array  # (nc,)
+    right: Array  # (rows,)
 
 
 @helper

@@ -2,7 +2,7 @@
 
 import math
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.multifrontal import (
     OWN,
     Elimination,
@@ -17,6 +17,8 @@ ENOUGH = 1e-4
 """Compliance of a row, in that of its scale, with which it is eliminated rather than passed on."""
 LEAST = 1e-8
 """The same where no front is left to pass it on to."""
+NOTHING_BEYOND = 1e-16
+"""Squared length, of one near one, of what a soft row has beyond a front, that is nothing."""
 
 
 @helper
@@ -46,14 +48,14 @@ def assemble(e: Elimination, front: Front) -> None:
     for j in range(front.join, front.join + front.joins):
         rows += e.joins[j].rows
     front.rows = rows
-    start = front.size + rows  # of the boundary
+    start = front.rates + rows  # of the boundary
     own_start = start + front.boundary_size if front.own_size > 0 else 0
     n = start + front.boundary_size + front.own_size
     for a in range(n):
         for b in range(a, n):
             W[a, b] = 0.0
     body = front.body
-    for a in range(front.own_size if front.own_size > 0 else front.size):
+    for a in range(front.own_size if front.own_size > 0 else front.rates):
         for b in range(a + 1):
             W[own_start + b, own_start + a] = e.inertia[body, a, b]
     row, child = 0, front.child
@@ -67,6 +69,7 @@ def assemble(e: Elimination, front: Front) -> None:
             at = start - rows + row
             add_row(W, join.place_a, start, own_start, at, e.wrench[r, 0], 0, join.width_a)
             add_row(W, join.place_b, start, own_start, at, e.wrench[r, 1], 0, join.width_b)
+            W[at, at] -= e.soft[r]
             row += 1
 
 
@@ -119,9 +122,9 @@ def extend_add(
             for b in range(base, a + 1):
                 W[b, a] += update[line]
                 line += 1
-    before, size, delayed = row, front.size, child.delayed
+    before, size, delayed = row, front.rates, child.delayed
     for r in range(delayed):
-        e.numbers[front.row + row] = e.numbers[child.row + child.pivots - child.size + r]
+        e.numbers[front.row + row] = e.numbers[child.row + child.pivots - child.rates + r]
         at = size + row
         for j in range(first, end):
             add_row(W, e.places[j], start, own_start, at, update, line, e.widths[j])
@@ -136,7 +139,7 @@ def extend_add(
 @helper
 def take_joint(e: Elimination, front: Front) -> None:
     """Put the parent's coordinates and the rates of the joint in the place of own coordinates."""
-    W, S, column, k, size, first = e.W, e.motion, e.column, front.own_size, front.size, front.v
+    W, S, column, k, size, first = e.W, e.motion, e.column, front.own_size, front.rates, front.v
     start = size + front.rows
     own_start, parent_start = start + front.boundary_size, start + front.parent_start
     parent_size, parent_rate = front.parent_size, front.parent_rate
@@ -170,7 +173,7 @@ def take_joint(e: Elimination, front: Front) -> None:
 @helper
 def lift(e: Elimination, front: Front, own_start: int, parent_start: int) -> None:
     """Add own coordinates to those of the parent."""
-    W, S, column, k, size = e.W, e.motion, e.column, front.own_size, front.size
+    W, S, column, k, size = e.W, e.motion, e.column, front.own_size, front.rates
     parent_size, parent_rate = front.parent_size, front.parent_rate
     for c in range(parent_size):
         for a in range(size, own_start):
@@ -218,7 +221,7 @@ def eliminate(
     Returns:
         Smallest and largest row pivot so far, and the largest compliance of rows left over here.
     """
-    W, kept, numbers, size = e.W, e.kept, e.numbers, front.size
+    W, kept, numbers, size = e.W, e.kept, e.numbers, front.rates
     end, first, factor = size + front.rows, front.row - size, front.factor
     n = end + front.boundary_size
     for at in range(size):
@@ -230,8 +233,10 @@ def eliminate(
         for i in range(at + 1, end):
             if W[i, i] < W[best, best]:
                 best = i
+        if numbers[first + best] >= e.rigid:
+            best = rigid_before(e, front, at, end, best, least)
         compliance = -W[best, best]
-        if not compliance >= least:
+        if not compliance >= (least if numbers[first + best] < e.rigid else max(least, e.least[0])):
             break
         if best != at:
             exchange(e, front, at, best, n)
@@ -240,13 +245,17 @@ def eliminate(
         weakest, strongest = min(weakest, compliance), max(strongest, compliance)
         at += 1
     front.pivots = at
+    alive = end
+    if len(e.soft) > e.rigid:
+        at, alive = eliminate_soft(e, front, at, end, n)
+        front.pivots = at
     for i in range(at, end):
         kept[numbers[first + i]] = 0
-    delayed = min(end - at, front.max_delayed)
+    delayed = min(alive - at, front.max_delayed)
     front.delayed = delayed
-    for i in range(at, at + delayed if delayed < end - at else at):
+    for i in range(at, at + delayed if delayed < alive - at else at):
         best = i  # those that move most beyond
-        for j in range(i + 1, end):
+        for j in range(i + 1, alive):
             if beyond(W, j, end, n) > beyond(W, best, end, n):
                 best = j
         if best != i:
@@ -255,6 +264,46 @@ def eliminate(
     for i in range(at + delayed, end):
         left = max(left, -W[i, i])
     return weakest, strongest, left
+
+
+@helper
+def rigid_before(e: Elimination, front: Front, at: int, end: int, soft: int, least: float) -> int:
+    """The rigid row of most compliance, if that is enough, or the soft row that has more."""
+    best = soft
+    for i in range(at, end):
+        if e.numbers[front.row - front.rates + i] < e.rigid and -e.W[i, i] >= least:
+            best = i if best == soft or e.W[i, i] < e.W[best, best] else best
+    return best
+
+
+@outlined
+def eliminate_soft(e: Elimination, front: Front, at: int, end: int, n: int) -> tuple[int, int]:
+    """Soft rows that cannot be passed on, by their compliance.
+
+    Returns:
+        The place after the last row that is eliminated, and after the last that may be passed on.
+    """
+    W, numbers, first = e.W, e.numbers, front.row - front.rates
+    alive = end
+    while True:
+        best = -1
+        for i in range(at, alive):
+            soft = numbers[first + i] >= e.rigid
+            if soft and (front.count == 0 or beyond(W, i, end, n) <= NOTHING_BEYOND):
+                best = i if best < 0 or W[i, i] < W[best, best] else best
+        if best < 0:
+            return at, alive
+        compliance = -W[best, best]
+        if compliance > e.least[0]:
+            if best != at:
+                exchange(e, front, at, best, n)
+            e.kept[numbers[first + at]] = 1
+            pivot(W, e.factors, front.factor + at * n - triangle(at), at, n)
+            at += 1
+        else:
+            alive -= 1
+            if best != alive:
+                exchange(e, front, best, alive, n)
 
 
 @helper
@@ -284,7 +333,7 @@ def pivot(W: Array, factors: Array, line: int, at: int, n: int) -> None:
 def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
     """Exchange rows ``at`` < ``other`` of a front, both not yet eliminated."""
     W, numbers = e.W, e.numbers
-    first = front.row - front.size
+    first = front.row - front.rates
     numbers[first + at], numbers[first + other] = numbers[first + other], numbers[first + at]
     W[at, at], W[other, other] = W[other, other], W[at, at]
     for a in range(at + 1, other):
@@ -302,7 +351,7 @@ def exchange(e: Elimination, front: Front, at: int, other: int, n: int) -> None:
 def store_update(e: Elimination, front: Front) -> None:
     """Keep what is left for the next front: boundary, then rows passed on, packed."""
     W, update, line = e.W, e.update, front.update
-    start = front.size + front.rows
+    start = front.rates + front.rows
     n, pivots, delayed = start + front.boundary_size, front.pivots, front.delayed
     for a in range(start, n):
         for b in range(start, a + 1):

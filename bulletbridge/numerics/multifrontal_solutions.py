@@ -47,7 +47,7 @@ def solve_pushed(e: Elimination, f: Array, b: Array, x: Array, y: Array) -> None
 def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
     """Eliminate one front's right sides; its pivots' values into x and y."""
     t, push, S, factors, numbers, right = e.y, e.push, e.motion, e.factors, e.numbers, e.right
-    size, rows, pivots, v = front.size, front.rows, front.pivots, front.v
+    size, rows, pivots, v = front.rates, front.rows, front.pivots, front.v
     body, own_size, row, factor = front.body, front.own_size, front.row, front.factor
     first, end, parent_size = front.first, front.first + front.count, front.parent_size
     parent, parent_rate, start = front.parent, front.parent_rate, size + rows
@@ -92,7 +92,7 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
 def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     """Values of one front's pivots from those around it, and its body's coordinates."""
     t, factors, numbers, twist = e.y, e.factors, e.numbers, e.twist
-    size, rows, pivots, v = front.size, front.rows, front.pivots, front.v
+    size, rows, pivots, v = front.rates, front.rows, front.pivots, front.v
     row, factor, first, end = front.row, front.factor, front.first, front.first + front.count
     start = size + rows
     n = start + front.boundary_size
@@ -122,7 +122,7 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
 def move(e: Elimination, front: Front, x: Array) -> None:
     """A body's coordinates from those of its parent and the rates x."""
     S, twist, body, parent, v = e.motion, e.twist, front.body, front.parent, front.v
-    size, own_size, parent_size = front.size, front.own_size, front.parent_size
+    size, own_size, parent_size = front.rates, front.own_size, front.parent_size
     parent_rate = front.parent_rate
     if own_size == 0:
         for j in range(size):
@@ -175,7 +175,7 @@ def twice_kinetic_energy(e: Elimination, v: Array) -> float:
     for i in range(len(e.fronts)):
         front = e.fronts[i]
         body = front.body
-        for m in range(front.own_size if front.own_size > 0 else front.size):
+        for m in range(front.own_size if front.own_size > 0 else front.rates):
             x = e.twist[body, m]
             total += e.inertia[body, m, m] * x * x
             for n in range(m):

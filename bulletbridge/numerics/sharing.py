@@ -6,7 +6,7 @@ settled by one norm: impulses count as shares of what each row can do.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import outlined
 from bulletbridge.numerics.complementarity import (
@@ -58,7 +58,7 @@ class Sharing(NamedTuple):
 
 
 @outlined
-def weigh(p: ComplementarityProblem, loaded: int, n: int) -> None:
+def weigh(p: Any, loaded: int, n: int) -> None:
     """Weights of the norm: motors by their bounds, limits and contacts by what is needed.
 
     Impulses count as shares of a motor's largest, or of that which alone would do what is hardest

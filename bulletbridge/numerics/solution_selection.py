@@ -6,7 +6,7 @@ that takes more, squeezed out of rigid bodies by themselves, is not looked for.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity import (
@@ -52,7 +52,7 @@ class Selection(NamedTuple):
 
 
 @outlined
-def slip_after_rest(p: ComplementarityProblem, selection: Selection, n: int) -> float:
+def slip_after_rest(p: Any, selection: Selection, n: int) -> float:
     """Largest slip at the end of a step among contacts that rested under load before it."""
     most, i = 0.0, 0
     while i < n:

@@ -73,7 +73,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
     for link in mechanism.links.values():
         names.setdefault(link.body, link.name)
     found: list[Contact] = []
-    rows, dt = int(step.report[ROWS]), step.dt
+    dt = step.dt
     x, moving = step.impulses[X], np.zeros(step.C.shape[2])
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
@@ -92,7 +92,7 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
         if roll >= 0:
             moment = moment + (x[roll] * t1 + x[roll + 1] * t2) / dt
         slides = used >= STICKING * x[n]
-        gained = step.D[0, n, :rows] @ x[:rows] + step.C[1, n] @ moving
+        gained = step.gained(int(n), moving)
         state: Literal["open", "sticking", "sliding", "held"] = "open"
         if not step.D[0, n, n] > 0.0:
             state = "held"
@@ -137,7 +137,7 @@ def limits_push(step: InequalityStepper) -> bool:
 def force_of_inequalities(step: InequalityStepper) -> Array:
     """Forces (nv,) on the rates of all inequality rows of the last step [N m or N]."""
     n = int(step.report[ROWS])
-    return np.asarray(step.impulses[X, :n] @ step.C[1, :n] / step.dt, np.float64)
+    return np.asarray(step.impulses[X, :n] @ step.rows / step.dt, np.float64)
 
 
 def loaded_reactions(

@@ -89,6 +89,12 @@ class InequalitySteps:
         return self._always or self.motors.any_on
 
     @property
+    def are_contacts_of_bodies(self) -> bool:
+        """Whether nothing but contacts acts, of bodies that hang from the world each."""
+        hang = bool(np.all(self._active.mechanism.bodies["parent"][1:] == 0))
+        return hang and self._contacts and not (self._constraints.any or self.motors.any_on)
+
+    @property
     def solvers(self) -> tuple[Solver, ...]:
         """Those that step besides the solver of the rigid constraints."""
         return self.holding.solvers

@@ -221,15 +221,17 @@ def check_solver(solver: str, compiled: bool) -> None:
 
     Raises:
         ModelError: There is no such solver, or steps that are not ``compiled``, or that have
-            inequalities, know but the dense one.
+            inequalities, know but the dense one; contacts of bodies that hang from the world each
+            know the sparse one too.
     """
     known = get_args(SolverName)
     if solver not in known:
         raise ModelError(f"unknown solver '{solver}'; there are {', '.join(known)}")
     if solver in ("sparse", "islands") and not compiled:
         raise ModelError(
-            f"solver='{solver}' is for compiled steps without contacts, limits, joint friction and"
-            " force limits; leave solver out"
+            f"solver='{solver}' is for compiled steps without limits, joint friction and force"
+            " limits, and without contacts but, if it is sparse, of bodies that hang from the world"
+            " each; leave solver out"
         )
 
 

@@ -222,7 +222,8 @@ class System:
         self._integration = Integration(self._active, self._inequalities, integrator, python)
         self._stepper: Stepper | None = None  # None: to be chosen
         self._choose_stepper()
-        check_solver(solver, python is None and not self._inequalities.act)
+        by_links = solver == "sparse" and self._inequalities.are_contacts_of_bodies
+        check_solver(solver, python is None and (by_links or not self._inequalities.act))
         control = full.control[0]
         control["dt"] = dt
         if integrator in CONTROLLED:
