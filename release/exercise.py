@@ -67,6 +67,13 @@ def contacts() -> None:
     system.rollout(STEPS)
     system = four_bar(limits="always")
     system.rollout(STEPS)
+    client = pybullet.connect(pybullet.DIRECT)
+    ball = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1, physicsClientId=client)
+    body = pybullet.createMultiBody(1.0, ball, physicsClientId=client)
+    pin = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("ball/link0"), bb.Frame("world"))
+    system = bb.attach({"ball": body}, [pin], client, contacts=True, solver="sparse")
+    system.rollout(STEPS)
+    pybullet.disconnect(client)
     keep_state(np.zeros((1, 10)), 1, 1, np.zeros(7), np.zeros(1, CONTROL))
     tangents((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
 

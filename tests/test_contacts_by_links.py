@@ -1,0 +1,178 @@
+"""Contacts of bodies tied to one another, by elimination of links: as with D formed, at each step."""
+
+# by what a step was made is not for users
+# pyright: reportPrivateUsage=false
+
+import numpy as np
+import pybullet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_filter import Given
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
+from bulletbridge.mechanism.records import STICKING_POINT
+
+RADIUS, LINK, DT = 0.03, 0.1, 1 / 240
+SAME = 1e-9
+"""Difference of velocities [m/s, rad/s] per unit of them; both solve to 1e-12 of what rows sum, and
+where impulses depend on each other these are known to a hundred-thousandth."""
+
+
+class Tied:
+    """Balls or boxes on a plane, joined as a rope or as a net, from one drawn start."""
+
+    def __init__(self, seed, count, kind):
+        self.rng = np.random.default_rng(seed)
+        self.client = pybullet.connect(pybullet.DIRECT)
+        self.names, self.joints = {}, []
+        pybullet.setGravity(0, 0, -9.81, physicsClientId=self.client)
+        self.body(0.0, pybullet.GEOM_PLANE, [0, 0, 0])
+        self.friction = float(self.rng.choice([0.2, 0.5, 1.0]))
+        self.pushed = self.rng.normal(size=3) * [1.0, 1.0, 0.3]
+        self.height = RADIUS + 0.002 + self.rng.uniform(0.0, 0.02)
+        if kind == "net":
+            self.tie_net(count)
+        else:
+            self.tie_rope(count, pybullet.GEOM_BOX if kind == "boxes" else pybullet.GEOM_SPHERE)
+
+    def body(self, mass, shape, place, yaw=0.0):
+        """One body; with resistance to rolling and spinning now and then."""
+        world = {"physicsClientId": self.client}
+        sizes = {"radius": RADIUS, "halfExtents": [0.03, 0.025, RADIUS]}
+        kept = {pybullet.GEOM_SPHERE: "radius", pybullet.GEOM_BOX: "halfExtents"}
+        size = {kept[shape]: sizes[kept[shape]]} if shape in kept else {}
+        made = pybullet.createMultiBody(
+            mass,
+            pybullet.createCollisionShape(shape, **size, **world),
+            basePosition=place,
+            baseOrientation=pybullet.getQuaternionFromEuler([0, 0, yaw]),
+            **world,
+        )
+        if mass:
+            resists = self.rng.random() < 0.3
+            pybullet.changeDynamics(
+                made,
+                -1,
+                lateralFriction=self.friction,
+                rollingFriction=0.002 * resists,
+                spinningFriction=0.003 * resists,
+                **world,
+            )
+            pybullet.resetBaseVelocity(made, self.pushed.tolist(), [0, 0, 0], **world)
+            self.names[f"b{len(self.names)}"] = made
+        return made
+
+    def join(self, a, b, at_a, at_b):
+        """A point joint between the numbered bodies."""
+        ends = bb.Frame(f"b{a}/link0", at_a), bb.Frame(f"b{b}/link0", at_b)
+        self.joints.append(bb.LoopJoint(f"p{len(self.joints)}", bb.JointModel.BALL, *ends))
+
+    def tie_rope(self, count, shape):
+        """Bodies one after the other, in a crooked line."""
+        place, yaw = np.array([0.0, 0.0, self.height]), 0.0
+        for n in range(count):
+            yaw += self.rng.normal() * 0.5
+            half = LINK / 2 * np.array([np.cos(yaw), np.sin(yaw), 0.0])
+            self.body(self.rng.uniform(0.03, 0.1), shape, (place + half).tolist(), yaw)
+            place += 2 * half
+            if n:
+                self.join(n - 1, n, (LINK / 2, 0, 0), (-LINK / 2, 0, 0))
+
+    def tie_net(self, side):
+        """Balls in a square."""
+        for n in range(side * side):
+            i, j = divmod(n, side)
+            mass = self.rng.uniform(0.03, 0.1)
+            self.body(mass, pybullet.GEOM_SPHERE, [i * LINK, j * LINK, self.height])
+            if i:
+                self.join(n - side, n, (LINK / 2, 0, 0), (-LINK / 2, 0, 0))
+            if j:
+                self.join(n - 1, n, (0, LINK / 2, 0), (0, -LINK / 2, 0))
+
+    def system(self, solver):
+        """All of it, closed."""
+        system = bb.attach(self.names, self.joints, self.client, contacts=True, solver=solver)
+        system.assemble()
+        return system
+
+
+def latest(system):
+    """What the last step was made by."""
+    return system._inequalities.latest
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([("rope", 9), ("boxes", 4), ("net", 3)]),
+)
+def test_steps_are_those_with_the_operator_formed(seed, drawn):
+    """Falling, sliding, rolling and at rest, from where the steps by links have led."""
+    kind, count = drawn
+    tied = Tied(seed, count, kind)
+    one, other = tied.system("sparse"), tied.system("dense")
+    touched = 0
+    for _ in range(60):
+        other._active.solver.put(one.q, one.v, one.t)
+        one.step()
+        other.step()
+        fast = max(1.0, np.abs(other.v).max())
+        assert np.abs(one.v - other.v).max() < SAME * fast
+        assert one.evaluate().largest("kept_metres") < 1e-12
+        touched += one.complementarity.rows > 0
+    pybullet.disconnect(tied.client)
+    assert touched > 5
+
+
+def test_a_long_rope_comes_to_rest_by_links():
+    """Not a step with the operator formed; the plane carries what the rope weighs."""
+    tied = Tied(1, 60, "straight")
+    system, weight = tied.system("auto"), 0.0
+    for body in tied.names.values():
+        weight += 9.81 * pybullet.getDynamicsInfo(body, -1, physicsClientId=tied.client)[0]
+    for _ in range(30):
+        system.step()
+    pybullet.disconnect(tied.client)
+    assert latest(system).report[-1] == 1.0 and system.complementarity.residual < 1e-10
+    assert len(system.contacts()) >= 60
+
+
+def rope_on_points(solver):
+    """Balls on point joints, one of them on the world, and material points of some of them."""
+    mechanism, joints = empty_mechanism((0.0, 0.0, -9.81)), []
+    ball = Load(0.05, (0.0, 0.0, 0.0), np.diag([2e-5] * 3))
+    for k in range(6):
+        mechanism = with_joint(mechanism, f"free{k}", "free", f"ball{k}", load=ball)
+        a = bb.Frame(f"ball{k - 1}", (LINK / 2, 0, 0)) if k else bb.Frame("world")
+        ends = a, bb.Frame(f"ball{k}", (-LINK / 2, 0, 0))
+        joints.append(bb.LoopJoint(f"pin{k}", bb.JointModel.BALL, *ends))
+    system = bb.System(mechanism, joints, solver=solver)
+    system.assemble(guess={f"free{k}": [(k + 0.5) * LINK, 0, 0, 0, 0, 0, 1] for k in range(6)})
+    points = np.zeros(2, STICKING_POINT)
+    points["body_b"], points["count"], points["normal"] = (3, 6), (3, 1), (0, 0, 1)
+    points["position"] = [[0.25, 0.01, -RADIUS], [0.55, 0.0, -RADIUS]]
+    return system, points
+
+
+def test_points_stick_while_links_are_closed():
+    """Where all of them can, whichever way it is done, and so do the impulses on them."""
+    rng, found = np.random.default_rng(3), []
+    q0, v0 = rng.normal(size=42) * 1e-5, rng.normal(size=36) * 0.1
+    for solver in ("sparse", "dense"):
+        system, points = rope_on_points(solver)
+        q = system.q + q0
+        q.reshape(6, 7)[:, 3:] /= np.linalg.norm(q.reshape(6, 7)[:, 3:], axis=1)[:, None]
+        system.world = Given(q, v0)
+        impulses = system.filter(points)
+        found.append((system.q, system.v, impulses.found, impulses.points))
+        assert system.evaluate().largest("kept_metres") < 1e-13
+    for one, other in zip(*found, strict=True):
+        assert np.abs(one - other).max() < 1e-10 * max(1.0, np.abs(other).max())
+
+
+def test_contacts_of_links_that_hang_on_one_another_are_not_eliminated_so():
+    with pytest.raises(ModelError, match="hang from the world"):
+        bb.load("four_bar", solver="sparse", contacts=True)
