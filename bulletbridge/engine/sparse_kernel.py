@@ -68,7 +68,7 @@ def factors_of(s: SparseArrays, arrays: SystemArrays, n: int) -> SparseFactors:
     """Set n of the factors, as helpers take it."""
     e = Elimination(
         s.fronts[n], s.boundary, s.widths, s.places, s.joins, s.numbers[n], s.kept[n], s.motion[n],
-        s.inertia[n], s.extra[n], s.wrench[n], s.wrench.shape[1], s.soft, s.soft, s.update,
+        s.inertia[n], s.extra[n], s.wrench[n], s.wrench.shape[1], s.soft, s.soft, s.soft, s.update,
         s.factors[n], s.W, s.column, s.y, s.twists[0], s.twists[1], s.right,
     )  # fmt: skip
     border = Border(s.Y[n], s.R[n], s.border_rows[n], s.border_numbers[n], s.shares[n], s.counts[n])

@@ -252,11 +252,12 @@ def lay_out(
     fronts["child"] = fronts["sibling"] = fronts["parent_rate"] = -1
     widths: list[int] = []
     places: list[int] = []
-    totals = np.zeros(5, int)  # boundary bodies, joins, row numbers, what is left, factors
+    totals = np.zeros(6, int)  # boundary bodies, joins, row numbers, what is left, factors, turns
     for n, (body, boundary) in enumerate(zip(plan.order, plan.boundary, strict=True)):
         front, parent = fronts[n], int(bodies[body]["parent"])
         front["body"], front["v"], front["rates"] = body, bodies[body]["v"], sizes[body]
-        front["first"], front["join"], front["row"], front["update"], front["factor"] = totals
+        front["first"], front["join"], front["row"], front["update"] = totals[:4]
+        front["factor"], front["turn"] = totals[4:]
         front["count"], front["joins"] = len(boundary), len(own_joins[n]) + slots.joins
         front["boundary_size"] = sum(width[b] for b in boundary)
         if body not in hangs:
@@ -281,7 +282,8 @@ def lay_out(
             widths += [width[b] for b in boundary]
             front["sibling"], fronts[m]["child"] = fronts[m]["child"], n
             fronts[m]["max_rows"] += front["max_delayed"]
-        sizes_here = int(front["max_rows"]), update_size(front), factor_size(front)
+        turns = int(front["boundary_size"] * front["max_rows"]) * (slots.joins > 0)
+        sizes_here = int(front["max_rows"]), update_size(front), factor_size(front), turns
         totals += [len(boundary), int(front["joins"]), *sizes_here]
     assert mechanism.nv == int(fronts["rates"].sum())
     return fronts, joins, np.array(widths, np.int64), np.array(places, np.int64)

@@ -33,7 +33,14 @@ from bulletbridge.inequalities.link_rows import (
 )
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.restitution import is_usable
-from bulletbridge.numerics.complementarity import AT_BOUND, SLIDES, STICKS, classify, settling
+from bulletbridge.numerics.complementarity import (
+    AT_BOUND,
+    NEWTON_STEPS,
+    SLIDES,
+    STICKS,
+    classify,
+    settling,
+)
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
@@ -270,9 +277,39 @@ def solve_by_links(p: LinkProblem, selection: Selection, n: int, tolerance: floa
         selection.warm[i], p.centre[i] = p.x[i], 0.0
         p.diagonal[i], p.right[i] = p.D[i, i], p.b[i]
     residual, newtons = settle_by_links(p, n, tolerance)
+    for attempt in range(2):
+        if residual <= tolerance:
+            break
+        for i in range(n):
+            p.x[i] = selection.warm[i] if attempt == 0 else 0.0
+        residual, steps = find_by_links(p, selection, n, tolerance)
+        newtons += steps
     if not residual <= tolerance or slip_after_rest(p, selection, n) > STARTS:
         residual = math.inf
     return Solved(residual, 0, newtons, 0.0, 0)
+
+
+@outlined
+def find_by_links(
+    p: LinkProblem, selection: Selection, n: int, tolerance: float
+) -> tuple[float, int]:
+    """Newton for any solution, from x, then for that of least weighted norm if it solves as well.
+
+    Returns:
+        Residual, and steps.
+    """
+    residual, newtons = newton_by_links(p, n, tolerance, 0, NEWTON_STEPS, False)
+    if not residual <= tolerance:
+        return residual, newtons
+    for i in range(n):
+        selection.found[i] = p.x[i]
+    settled, steps = settle_by_links(p, n, tolerance)
+    if settled <= tolerance:
+        return settled, newtons + steps
+    for i in range(n):
+        p.x[i] = selection.found[i]
+    link_velocities(p, p.x, p.w, n)
+    return residual, newtons + steps
 
 
 @outlined

@@ -44,6 +44,7 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
         np.zeros((nc + rows, 2, k)),
         np.zeros(nc + rows),
         np.zeros(1),
+        np.zeros(int(last["turn"] + last["boundary_size"] * last["max_rows"])),
         np.zeros(int(last["update"]) + update_size(last)),
         np.zeros(int(last["factor"]) + factor_size(last)),
         np.zeros((widest, widest)),

@@ -56,7 +56,7 @@ def place(a: Arrays, h: LinkPoints) -> int:
 
 @outlined
 def factor_points(a: Arrays, f: SparseFactors, h: LinkPoints, count: int) -> int:
-    """Eliminate the rows of points beside those of loops; return how many hold.
+    """Eliminate the rows of points beside those of loops; return how many there are.
 
     It refuses weak rows of loops, whose impulses are not at hand, and more points on a body than
     there is room for.
@@ -98,14 +98,12 @@ def factor_points(a: Arrays, f: SparseFactors, h: LinkPoints, count: int) -> int
     # to keep a point still may not take more inertia than the whole mechanism has
     e.least[0] = stiffest * stiffest / mass
     factorise(e)
-    held, kept = 0, 0
+    held = 0
     for r in range(e.rigid):
         held += e.kept[r] - f.e.kept[r]
     if held < 0:
         a.control.failure = DENSE_REQUIRED
-    for n in range(count):
-        kept += e.kept[e.rigid + n]
-    return kept
+    return count
 
 
 @helper
@@ -114,16 +112,10 @@ def point_of(a: Arrays, point: StickingPoint) -> tuple[float, float, float]:
     return carried(a.poses[point.body_b], point.p_b)
 
 
-@outlined
+@helper
 def forget_others(h: LinkPoints, kept: int) -> int:
-    """List the rows that hold alone, for new factors; their number."""
-    count, n, e = 0, 0, h.links.e
-    while count < kept:
-        if e.kept[e.rigid + n] > 0:
-            h.order[count].pivot = h.order[n].pivot
-            count += 1
-        n += 1
-    return count
+    """All rows take part in new factors; their number."""
+    return kept
 
 
 @outlined
@@ -208,8 +200,7 @@ def add_all_multipliers(
     for i in range(len(f.rows)):
         loops[i] += sign * f.rows[i].scale * y[i]
     for n in range(count):
-        if h.links.e.kept[rigid + n] > 0:
-            points[h.order[n].pivot] += sign * h.links.size[n] * y[rigid + n]
+        points[h.order[n].pivot] += sign * h.links.size[n] * y[rigid + n]
 
 
 LINK_POINTS = PointBackend(place, factor_points, forget_others, correct, filter_with_points)

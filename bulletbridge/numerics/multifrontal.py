@@ -11,7 +11,9 @@ clusters where loops join them. A body that hangs from the world is known by its
 their twists: these are a body's coordinates here. All pivots are 1 x 1. A row whose compliance is
 small among the bodies eliminated so far is passed on, to be eliminated where something can move
 along it; where nothing can, it is left over. Rows may be soft, J x - s y = b: they give way to
-rigid ones, and where these leave them nothing, their softness carries them.
+rigid ones, and where these leave them nothing, their softness carries them. Many that say the same,
+as friction of all bodies of a straight rope does along it, would be passed on together, ever more:
+reflections of those that a front has left gather what they say in as few as can say it.
 
 Source: Duff and Reid 1983 (multifrontal elimination); Featherstone, Rigid Body Dynamics Algorithms,
 ch. 7 (articulated bodies).
@@ -49,6 +51,10 @@ class Front:
     rows: Short  # rows in it now
     pivots: Short  # eliminated rates and rows
     delayed: Short  # rows that it passes on, which come next
+    turn: Short  # start of its reflections
+    turns: Short  # how many of them
+    turned: Short  # place of the first row that they turn
+    wide: Short  # rows that they turn
 
 
 class Join:
@@ -96,6 +102,7 @@ class Elimination(NamedTuple):
     rigid: int  # rows from this number on are soft
     soft: Array  # (rows,) softness, none of rigid ones
     least: Array  # (1,) compliance below which a soft row is not eliminated
+    reflections: Array  # flat: unit vectors over the soft rows that a front has left
     update: Array  # what fronts leave, flat
     factors: Array  # flat
     W: Array  # (n, n) the front under way, upper triangle: rates, rows, boundary, own coordinates

@@ -18,7 +18,9 @@ ENOUGH = 1e-4
 LEAST = 1e-8
 """The same where no front is left to pass it on to."""
 NOTHING_BEYOND = 1e-16
-"""Squared length, of one near one, of what a soft row has beyond a front, that is nothing."""
+"""Squared length, of one near one, of what soft rows have beyond a front, that is nothing."""
+WITHOUT = 1e30
+"""Softness of a row that is to carry nothing."""
 
 
 @helper
@@ -245,17 +247,17 @@ def eliminate(
         weakest, strongest = min(weakest, compliance), max(strongest, compliance)
         at += 1
     front.pivots = at
-    alive = end
+    front.turns, front.turned, front.wide = 0, at, 0
     if len(e.soft) > e.rigid:
-        at, alive = eliminate_soft(e, front, at, end, n)
+        at = eliminate_soft(e, front, at, end, n)
         front.pivots = at
     for i in range(at, end):
         kept[numbers[first + i]] = 0
-    delayed = min(alive - at, front.max_delayed)
+    delayed = min(end - at, front.max_delayed)
     front.delayed = delayed
-    for i in range(at, at + delayed if delayed < alive - at else at):
+    for i in range(at, at + delayed if delayed < end - at else at):
         best = i  # those that move most beyond
-        for j in range(i + 1, alive):
+        for j in range(i + 1, end):
             if beyond(W, j, end, n) > beyond(W, best, end, n):
                 best = j
         if best != i:
@@ -277,33 +279,72 @@ def rigid_before(e: Elimination, front: Front, at: int, end: int, soft: int, lea
 
 
 @outlined
-def eliminate_soft(e: Elimination, front: Front, at: int, end: int, n: int) -> tuple[int, int]:
-    """Soft rows that cannot be passed on, by their compliance.
+def eliminate_soft(e: Elimination, front: Front, at: int, end: int, n: int) -> int:
+    """Soft rows that have nothing beyond the front, after reflections; the place after the last."""
+    numbers, first = e.numbers, front.row - front.rates
+    count = 0
+    for i in range(at, end):  # soft ones first
+        if numbers[first + i] >= e.rigid:
+            if i != at + count:
+                exchange(e, front, at + count, i, n)
+            count += 1
+    front.turned, front.wide, front.turns = at, count, 0
+    while front.turns < count and reflect(e, front, end, n):
+        front.turns += 1
+    last = at + count - front.turns
+    while at < last:
+        if not -e.W[at, at] > e.least[0]:  # it goes without
+            for a in range(at + 1, n):
+                e.W[at, a] = 0.0
+            e.W[at, at] = -WITHOUT
+        e.kept[numbers[first + at]] = 1
+        pivot(e.W, e.factors, front.factor + at * n - triangle(at), at, n)
+        at += 1
+    return at
 
-    Returns:
-        The place after the last row that is eliminated, and after the last that may be passed on.
+
+@helper
+def reflect(e: Elimination, front: Front, end: int, n: int) -> bool:
+    """Gather what is most in one column beyond the front in the last row that is not done yet.
+
+    Source: Golub and Van Loan, Matrix Computations, 5.1 (Householder).
     """
-    W, numbers, first = e.W, e.numbers, front.row - front.rates
-    alive = end
-    while True:
-        best = -1
-        for i in range(at, alive):
-            soft = numbers[first + i] >= e.rigid
-            if soft and (front.count == 0 or beyond(W, i, end, n) <= NOTHING_BEYOND):
-                best = i if best < 0 or W[i, i] < W[best, best] else best
-        if best < 0:
-            return at, alive
-        compliance = -W[best, best]
-        if compliance > e.least[0]:
-            if best != at:
-                exchange(e, front, at, best, n)
-            e.kept[numbers[first + at]] = 1
-            pivot(W, e.factors, front.factor + at * n - triangle(at), at, n)
-            at += 1
-        else:
-            alive -= 1
-            if best != alive:
-                exchange(e, front, best, alive, n)
+    W, first, last = e.W, front.turned, front.turned + front.wide - front.turns
+    u = e.reflections[front.turn + front.turns * front.max_rows :]
+    best, most = -1, NOTHING_BEYOND
+    for b in range(end, n):
+        total = 0.0
+        for i in range(first, last):
+            total += W[i, b] * W[i, b]
+        if total > most:
+            best, most = b, total
+    if best < 0:
+        return False
+    length, last_one = math.sqrt(most), W[last - 1, best]
+    over = last_one + (length if last_one >= 0.0 else -length)
+    size = math.sqrt(most - last_one * last_one + over * over)
+    for i in range(front.wide):
+        u[i] = W[first + i, best] / size if first + i < last - 1 else 0.0
+    u[last - 1 - first] = over / size
+    for b in range(first + front.wide, n):  # rigid rows, and what is beyond
+        total = 0.0
+        for i in range(first, last):
+            total += u[i - first] * W[i, b]
+        for i in range(first, last):
+            W[i, b] -= 2.0 * u[i - first] * total
+    column, between_all = e.column, 0.0
+    for i in range(front.wide):
+        total = 0.0
+        for j in range(front.wide):
+            one, other = min(i, j), max(i, j)
+            total += u[j] * W[first + one, first + other]
+        column[i] = total
+        between_all += u[i] * total
+    for i in range(front.wide):
+        for j in range(i, front.wide):
+            both = column[i] * u[j] + u[i] * column[j] - 2.0 * between_all * u[i] * u[j]
+            W[first + i, first + j] -= 2.0 * both
+    return True
 
 
 @helper

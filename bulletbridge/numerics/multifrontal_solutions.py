@@ -64,7 +64,14 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
         t[size + i] = right[numbers[row + i]]
     for i in range(start, n):
         t[i] = 0.0
-    for at in range(pivots):
+    for at in range(front.turned):
+        line, value = factor + at * n - triangle(at), t[at]
+        for a in range(at + 1, n):
+            t[a] -= factors[line + a] * value
+        t[at] = value * factors[line + at]
+    for k in range(front.turns):
+        reflect(e, front, k, t)
+    for at in range(front.turned, pivots):
         line, value = factor + at * n - triangle(at), t[at]
         for a in range(at + 1, n):
             t[a] -= factors[line + a] * value
@@ -89,6 +96,17 @@ def forward(e: Elimination, front: Front, f: Array, x: Array, y: Array) -> None:
 
 
 @helper
+def reflect(e: Elimination, front: Front, k: int, t: Array) -> None:
+    """One reflection of the soft rows that a front has left."""
+    u = e.reflections[front.turn + k * front.max_rows :]
+    total, first = 0.0, front.turned
+    for i in range(front.wide):
+        total += u[i] * t[first + i]
+    for i in range(front.wide):
+        t[first + i] -= 2.0 * u[i] * total
+
+
+@helper
 def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
     """Values of one front's pivots from those around it, and its body's coordinates."""
     t, factors, numbers, twist = e.y, e.factors, e.numbers, e.twist
@@ -106,12 +124,19 @@ def backward(e: Elimination, front: Front, x: Array, y: Array) -> None:
         for c in range(width):
             t[at] = twist[other, c]
             at += 1
-    for at in range(pivots - 1, -1, -1):
+    for at in range(pivots - 1, front.turned - 1, -1):
         line, total = factor + at * n - triangle(at), t[at]
         for a in range(at + 1, n):
             total -= factors[line + a] * t[a]
         t[at] = total
-    for i in range(size, pivots):
+    for k in range(front.turns - 1, -1, -1):
+        reflect(e, front, k, t)
+    for at in range(front.turned - 1, -1, -1):
+        line, total = factor + at * n - triangle(at), t[at]
+        for a in range(at + 1, n):
+            total -= factors[line + a] * t[a]
+        t[at] = total
+    for i in range(size, max(pivots, front.turned + front.wide)):
         y[numbers[row + i - size]] = t[i]
     for j in range(size):
         x[v + j] = t[j]
