@@ -1,4 +1,4 @@
-"""Contacts of bodies tied to one another, by elimination of links: as with D formed, at each step."""
+"""Contacts of bodies tied to one another, by elimination of links: as with D formed."""
 
 # by what a step was made is not for users
 # pyright: reportPrivateUsage=false

@@ -68,7 +68,7 @@ def test_steps_that_are_always_dense_refuse_others(solver):
         with pytest.raises(ModelError, match=f"solver='{solver}' is for compiled steps"):
             bb.System(chain, solver=solver, **options)
     with pytest.raises(ModelError, match=f"solver='{solver}' is for compiled steps"):
-        bb.System(planar_chain([], [], floating=1.0), world=floor, contacts=True, solver=solver)
+        bb.System(chain, world=floor, contacts=True, solver=solver)
 
 
 def test_unknown_solvers_are_named():
