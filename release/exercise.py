@@ -70,7 +70,7 @@ def contacts() -> None:
     client = pybullet.connect(pybullet.DIRECT)
     ball = pybullet.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1, physicsClientId=client)
     body = pybullet.createMultiBody(1.0, ball, physicsClientId=client)
-    pin = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("ball/link0"), bb.Frame("world"))
+    pin = bb.LoopJoint("pin", bb.JointModel.BALL, bb.Frame("link0"), bb.Frame("world"))
     system = bb.attach({"ball": body}, [pin], client, contacts=True, solver="sparse")
     system.rollout(STEPS)
     pybullet.disconnect(client)
