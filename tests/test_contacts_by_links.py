@@ -182,3 +182,28 @@ def test_points_stick_while_links_are_closed():
 def test_contacts_of_links_that_hang_on_one_another_are_not_eliminated_so():
     with pytest.raises(ModelError, match="hang from the world"):
         bb.load("four_bar", solver="sparse", contacts=True)
+
+
+def test_ropes_and_single_joints_are_filtered_side_by_side():
+    """One is closed link by link, the other in joint coordinates: two kernels."""
+    client = bb.BulletClient(pybullet.DIRECT)
+    client.setGravity(0, 0, -9.81)
+    client.createMultiBody(0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=RADIUS)
+    last = []
+    for count, y in ((12, 0.0), (2, 1.0)):
+        balls = [
+            client.createMultiBody(0.05, shape, basePosition=[LINK * (n + 0.5), y, 0.04])
+            for n in range(count)
+        ]
+        point, ends = pybullet.JOINT_POINT2POINT, ([LINK / 2, 0, 0], [-LINK / 2, 0, 0])
+        for a, b in zip(balls, balls[1:], strict=False):
+            client.createConstraint(a, -1, b, -1, point, [0, 0, 0], *ends)
+        last.append(balls)
+    for _ in range(30):
+        client.stepSimulation()
+    for balls in last:
+        places = np.array([client.getBasePositionAndOrientation(ball)[0] for ball in balls])
+        assert np.abs(np.diff(places[:, 0]) - LINK).max() < 1e-3
+        assert np.abs(places[:, 2] - RADIUS).max() < 2e-3
+    client.disconnect()

@@ -381,7 +381,13 @@ class Filters:
         starts = np.cumsum([0, *(len(one.solver.state) - 1 for one in filters)])
         self._parts = [slice(a, b) for a, b in pairwise(starts.tolist())]
         self._filters = list(filters)
-        self._calls = np.concatenate([one.call().block for one in filters])
+        blocks = [one.call().block for one in filters]
+        if (
+            len({block.dtype for block in blocks}) > 1
+        ):  # of two kernels, which cannot stand in a row
+            self._run = self._run_one_by_one
+            return
+        self._calls = np.concatenate(blocks)
         fixed = (
             self._calls,
             starts,
@@ -391,6 +397,13 @@ class Filters:
         )
         with announce_compilation(run_filters):
             self._run = StoredCall(run_filters, fixed, ()).call
+
+    def _run_one_by_one(self, nothing: tuple[()]) -> int:
+        """What the compiled call does, in Python; how many failed."""
+        for n, one in enumerate(self._filters):
+            numbers = self._numbers[self._parts[n]]
+            self._failures[n] = one.run(numbers, *self._orders[n].tolist())
+        return int(np.count_nonzero(self._failures != DONE))
 
     def are(self, filters: Sequence[Filter]) -> bool:
         """Whether they are those of these filters, as they are now."""
