@@ -60,10 +60,9 @@ class Shift(NamedTuple):
 
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
-    from scipy.spatial.transform import Rotation
-
     x, y, z, w = unit(before[1])
-    R = Rotation.from_quat(quat_product(unit(after[1]), (-x, -y, -z, w))).as_matrix()
+    turn = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
+    R = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))
     return Shift(R, np.asarray(after[0]) - R @ before[0])
 
 
