@@ -1,5 +1,6 @@
 """Loop joints: two frames, one on each of two links, and what they may still do to each other."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -183,13 +184,17 @@ class Distance:
     erp: float = SOFTNESS
 
 
+HIGHEST_POWER = 4
+"""Of a joint's position in a coupling."""
+
+
 @dataclass(frozen=True)
 class Coupling:
-    """Affine coupling of joint positions: sum of coefficient * position = offset.
+    """Coupling of joint positions: sum of coefficient * position = offset.
 
-    A gear, a mimic joint, or any other linear relation between revolute and prismatic joints.
-    With a single joint and a ``motion`` it is a driven joint; the motion's z translation is
-    added to the offset.
+    A gear, a mimic joint, or any other relation between revolute and prismatic joints that is
+    linear, or a sum of polynomials. With a single joint and a ``motion`` it is a driven joint; the
+    motion's z translation is added to the offset.
 
     Attributes:
         name: What reports and errors call it.
@@ -197,6 +202,8 @@ class Coupling:
         offset: [rad or m]
         motion: Prescribed change of the offset.
         max_force, erp: As of ``LoopJoint``.
+        higher: Factors of the square, the cube and the fourth power of a joint's position, as many
+            as are wanted, by joint name; of joints that ``coefficients`` names too.
     """
 
     name: str
@@ -205,3 +212,18 @@ class Coupling:
     motion: Motion | None = None
     max_force: float | None = None
     erp: float = SOFTNESS
+    higher: dict[str, tuple[float, ...]] = field(default_factory=lambda: {})
+
+    def polynomial(self, joint: str) -> tuple[float, ...]:
+        """Factors of a joint's position, its square, its cube, ..."""
+        return (self.coefficients[joint], *self.higher.get(joint, ()))
+
+    def value(self, positions: Mapping[str, float]) -> float:
+        """What the sum amounts to with joints at these positions [rad or m], by name."""
+        return float(
+            sum(
+                factor * positions[joint] ** power
+                for joint in self.coefficients
+                for power, factor in enumerate(self.polynomial(joint), 1)
+            )
+        )

@@ -227,12 +227,12 @@ class JoinedBodies:
         for number, gear in self.models.items():
             if isinstance(gear, Coupling):
                 loop = self.loops[number]
-                offset = loop.target if loop.erp > 0.0 else self._offset(gear, q)
+                offset = loop.target if loop.erp > 0.0 else self._value(gear, q)
                 self.system.set_offset(gear.name, offset)
 
-    def _offset(self, gear: Coupling, q: Array) -> float:
+    def _value(self, gear: Coupling, q: Array) -> float:
         joints = self.system.mechanism.joints
-        return float(sum(c * q[joints[name].q.start] for name, c in gear.coefficients.items()))
+        return gear.value({name: float(q[joints[name].q.start]) for name in gear.coefficients})
 
     @property
     def must_be_driven(self) -> bool:

@@ -205,7 +205,7 @@ class SolverArrays:
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
         bias(self.bodies, beams, stations, self.efforts_at(targets), poses, axes, gravity, v, h)
-        drift(e.loops, e.couplings, poses, targets, rows)
+        drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)
