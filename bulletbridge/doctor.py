@@ -24,6 +24,7 @@ FEATURES = {
     "docs": "make docs: the site of the documentation",
     "mjcf": "robots in MJCF, read and written",
     "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
+    "viewer": "bulletbridge view, bb.view: models in a browser",
     "video": "videos as mp4 (gif needs nothing)",
 }
 """What each extra of the package is for."""
