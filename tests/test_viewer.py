@@ -1,6 +1,8 @@
 """The viewer shows what Bullet has, and what is dragged keeps its loops and limits."""
 
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pybullet
@@ -11,7 +13,7 @@ from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, take
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.viewer.dragging import drag
 from bulletbridge.viewer.view import TIME, Viewer
-from bulletbridge.viewer.visuals import link_poses, visuals_of
+from bulletbridge.viewer.visuals import bones_of, link_poses, visuals_of
 
 PORT = 8770
 SIZE = (640, 480)
@@ -151,6 +153,22 @@ def test_the_page_follows_what_is_asked_for():
             assert np.abs(system.v - run.v[50]).max() < 1e-9
         finally:
             viewer.close()
+
+
+def test_bodies_without_shapes_are_drawn_as_lines_between_their_joints(tmp_path):
+    text = (Path(bb.models_folder()) / "four_bar.urdf").read_text()
+    (tmp_path / "bare.urdf").write_text(re.sub(r"<visual>.*?</visual>", "", text, flags=re.DOTALL))
+    with bb.load(tmp_path / "bare.urdf", "new", fixed_base=True) as model:
+        links = bones_of(model.client, ())
+        lengths = [
+            float(np.linalg.norm(np.subtract(*(p for p, _ in link_poses(model.client, bone)))))
+            for bone in links
+        ]
+        assert lengths == pytest.approx([0.0, 0.4, 0.9], abs=1e-12)
+        assert bones_of(model.client, [links[0][0]]) == []
+        viewer = bb.view(model.system, port=PORT + 9, wait=False)
+        assert 0.9 < viewer.scene.size < 1.4 and not viewer.scene.links
+        viewer.close()
 
 
 def test_what_cannot_be_viewed_is_refused(monkeypatch):

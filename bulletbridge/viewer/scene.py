@@ -7,9 +7,10 @@ import numpy as np
 from bulletbridge.comparison.window.overlay import NEGLIGIBLE, marks_of, weight_of
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
-from bulletbridge.viewer.visuals import Link, Visual, link_poses, visuals_of
+from bulletbridge.viewer.visuals import Link, Visual, bones_of, link_poses, visuals_of
 
 FORCE, MOMENT, LOOP = (214, 98, 20), (92, 45, 180), (200, 30, 60)
+BONE = (70, 84, 96)
 LIGHT, DARK = (232, 238, 242), (205, 212, 218)
 WEIGHT_LENGTH, LONGEST = 0.6, 1.0
 """Length of an arrow for the weight of the mechanism, and of any arrow, in sizes of the robot."""
@@ -41,8 +42,10 @@ class Scene:
         boxes = {id(v): _box(v, *poses[v.link]) for v in visuals}
         floors = _floors(boxes)
         shown = [v for v in visuals if id(v) not in floors]
-        corners = np.array([boxes[id(v)] for v in shown] or [[[-0.5] * 3, [0.5] * 3]])
-        lower, upper = corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)
+        self._bones = bones_of(client, places)
+        corners = [boxes[id(v)] for v in shown] + self._bone_ends()
+        around = np.reshape(corners or [[-0.5] * 3, [0.5] * 3], (-1, 3))
+        lower, upper = around.min(axis=0), around.max(axis=0)
         self.size = max(float(np.linalg.norm(upper - lower)), 1e-3)
         self.middle: Array = 0.5 * (lower + upper)
         self.links: dict[Link, Any] = {}
@@ -62,7 +65,18 @@ class Scene:
             for link, (p, turn) in zip(links, link_poses(self._client, links), strict=True):
                 handle = self.links[link]
                 handle.position, handle.wxyz = p, np.roll(turn, 1)
+            if self._bones:
+                ends = np.array(self._bone_ends(), np.float32)
+                self._server.scene.add_line_segments(
+                    "/bones", ends, BONE, thickness=0.012 * self.size
+                )
             self._show_loops()
+
+    def _bone_ends(self) -> list[Array]:
+        """Origins (2, 3) of the two links of each bone [m]."""
+        ends = link_poses(self._client, [link for bone in self._bones for link in bone])
+        places = np.reshape([p for p, _ in ends], (-1, 2, 3))
+        return list(places)
 
     def _add(self, n: int, visual: Visual) -> None:
         """A piece of a link."""

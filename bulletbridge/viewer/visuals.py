@@ -1,6 +1,6 @@
 """What bodies in Bullet look like, and where their links are, in double precision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,8 @@ from bulletbridge.numerics.records import Array, Ints
 BASE = -1
 SHARP = 0.6
 """Angle [rad] between faces from which on their edge is seen as one."""
+MOST_SMOOTHED = 3000
+"""Faces of a mesh whose edges are looked for; more take seconds."""
 Link = tuple[int, int]
 """Bullet's body id and link index."""
 
@@ -57,6 +59,19 @@ def visuals_of(client: int) -> list[Visual]:
     return found
 
 
+def bones_of(client: int, seen: Collection[Link]) -> list[tuple[Link, Link]]:
+    """Pairs of links that joints join, of bodies of which nothing is seen."""
+    found: list[tuple[Link, Link]] = []
+    for n in range(pybullet.getNumBodies(physicsClientId=client)):
+        body = pybullet.getBodyUniqueId(n, physicsClientId=client)
+        if any(link[0] == body for link in seen):
+            continue
+        for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
+            parent = int(pybullet.getJointInfo(body, joint, physicsClientId=client)[16])
+            found.append(((body, parent), (body, joint)))
+    return found
+
+
 def link_poses(client: int, links: Sequence[Link]) -> list[tuple[Array, Array]]:
     """Where link frames are in the world: position (3,) [m] and quaternion xyzw (4,) of each."""
     found: list[tuple[Array, Array]] = []
@@ -89,7 +104,9 @@ def _mesh(
     }
     if kind == pybullet.GEOM_MESH:
         try:
-            mesh: Any = trimesh.load(file, force="mesh")
+            mesh: Any = trimesh.load(file, force="mesh", process=False)
+            if len(mesh.faces) <= MOST_SMOOTHED:
+                mesh.merge_vertices(merge_norm=True, merge_tex=True)
             mesh.apply_scale(size)
         except Exception:  # readers of meshes raise what they like
             lost.append(Path(file).name)
@@ -99,5 +116,8 @@ def _mesh(
         mesh.apply_translation(-mesh.bounds.mean(axis=0))
     else:
         return None
-    smooth = cast(Any, trimesh.graph.smooth_shade(mesh, SHARP))
+    if len(mesh.faces) > MOST_SMOOTHED:  # with the normals of its file, by which vertices are apart
+        return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+    plain: Any = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)  # no copies of textures
+    smooth = cast(Any, trimesh.graph.smooth_shade(plain, SHARP))
     return np.asarray(smooth.vertices, float), np.asarray(smooth.faces, np.int64)
