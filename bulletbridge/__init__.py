@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from bulletbridge.studies.journal import read_study
     from bulletbridge.studies.measures import ModelRun
     from bulletbridge.studies.run import sweep
+    from bulletbridge.viewer.view import view
 
 __version__ = "0.1.0"
 
@@ -94,6 +95,7 @@ __all__ = [
     "rollout",
     "sliding",
     "sweep",
+    "view",
 ]
 
 NEEDING_PYBULLET = {
@@ -107,6 +109,7 @@ NEEDING_PYBULLET = {
     "record": "comparison.film",
     "read_study": "studies.journal",
     "sweep": "studies.run",
+    "view": "viewer.view",
 }
 """Modules of the names that need PyBullet, which greets on stderr when it is imported."""
 

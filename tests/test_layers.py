@@ -22,6 +22,7 @@ ROOMS = [
     "models",
     "studies",
     "comparison",
+    "viewer",
     "bench",
     "drop_in",
 ]
@@ -31,7 +32,7 @@ BELOW = "errors", "console"
 WITHOUT_BULLET = ROOMS[: ROOMS.index("models")]
 """Rooms that know no Bullet, but for ``bullet`` itself."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LAZY = {"matplotlib", "trimesh", "jinja2"}
+LAZY = {"matplotlib", "trimesh", "jinja2", "viser"}
 
 
 def imports(path: Path, top_level: bool = False) -> set[str]:

@@ -41,7 +41,8 @@ class ModelRun:
         dt: Step [s], unless it is a parameter.
         every: Steps from one look at the state to the next.
         integrator: As in ``System``, its default unless given.
-        fixed_base, repair_inertia: As of ``bulletbridge.load``.
+        fixed_base: As of ``bulletbridge.load``.
+        repair_inertia: As of ``bulletbridge.load``.
     """
 
     model: str

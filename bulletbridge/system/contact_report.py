@@ -25,8 +25,9 @@ class Contact:
     """A contact that collision detection found in the last step.
 
     Attributes:
-        a, b: Links in contact, each the first one of its rigid body; ``world`` for what is not part
-            of the system.
+        a: One link in contact, the first one of its rigid body; ``world`` for what is not part of
+            the system.
+        b: The other, likewise.
         point: (3,) on b [m], world axes, at the configuration that was predicted.
         normal: (3,) unit vector from a to b.
         gap: Distance of b from a at the end of the step, to first order in the step [m].

@@ -134,13 +134,14 @@ class Status:
     """How the last step went.
 
     Attributes:
-        rows, rank: Rows in use and how many are independent now.
+        rows: Rows in use.
+        rank: How many of them are independent now.
         margin: Weakest independent row over the strongest; small near a singular position.
         passes: Correction passes.
         guarded: Whether the correction fell back to full Newton.
         gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
-        sub_steps, rejected: Sub-steps of the last call under error control, and those tried in
-            vain.
+        sub_steps: Sub-steps of the last call under error control.
+        rejected: Those of them that were tried in vain.
     """
 
     rows: int

@@ -108,10 +108,10 @@ class System:
             with motors, joint friction, limits, contacts or force limits of constraints, and with
             springs and strong dampers that act at the end of a step, which are those of
             ``semi_implicit_euler``.
-        rtol, atol: What ``dop853`` and ``radau`` may err by in a sub-step, rtol in radians or
-            lengths of the mechanism, for rates times its pace [1/s]; they divide dt into as many
-            sub-steps as that takes, so that dt is but the time between outputs. None: fixed steps
-            of dt.
+        rtol: What ``dop853`` and ``radau`` may err by in a sub-step, in radians or lengths of the
+            mechanism, for rates times its pace [1/s]; they divide dt into as many sub-steps as
+            that takes, so that dt is but the time between outputs. None: fixed steps of dt.
+        atol: What they may err by besides, as an absolute number.
         correction: Directions of the configuration correction: those at the ``start`` of the step,
             guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
         passes: Fixed number of correction passes; None for as many as round-off takes.
