@@ -83,9 +83,7 @@ def test_formulations_agree(path):
         accelerations = [system.acceleration()]
         state = system.q, system.v
         for name in ("modular", "multipliers"):
-            other = bb.System(
-                system.mechanism, list(system.constraints), formulation=name
-            )
+            other = bb.System(system.mechanism, list(system.constraints), formulation=name)
             other.set_state(*state)
             accelerations.append(other.acceleration())
         assert_allclose(accelerations[1:], [accelerations[0]] * 2, rtol=1e-10, atol=1e-10)
