@@ -62,6 +62,9 @@ SETTINGS = (
 )  # fmt: skip
 """Fields of the control that hold settings."""
 
+OF_BODIES, OF_AXES = ("mass", "J"), ("armature", "damping", "stiffness", "torque")
+"""Fields of bodies and of axes that may be revised, besides places."""
+
 
 class CompiledStepper(Protocol):
     """Steps of a system part by part: island by island, or link by link.
@@ -90,7 +93,7 @@ class CompiledStepper(Protocol):
         ...
 
     def rebase(self) -> None:
-        """Take over where the links that stand still, and loops on them, are in the whole."""
+        """Take over places, masses, and what acts at joints and between frames, from the whole."""
         ...
 
 
@@ -158,6 +161,16 @@ class Solver(SolverArrays):
         c["factored"] = 0
         if self.stepper is not None:
             self.stepper.rebase()
+
+    def revise(self, mechanism: Mechanism) -> None:
+        """Go on with the same tree with other masses, places and forces of joints, as encoded."""
+        for name in OF_BODIES:
+            self.bodies[name] = mechanism.bodies[name]
+        for name in OF_AXES:
+            self.axes[name] = mechanism.axes[name]
+        self.efforts[len(mechanism.efforts) :] = self.encoded.elements
+        self.put_guard_floor()
+        self.rebase(mechanism)
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.
