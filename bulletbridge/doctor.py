@@ -21,6 +21,7 @@ FEATURES = {
     "compile": "kernels compiled here, where a wheel brings none that fit",
     "cluster": "sweep --cluster: parameter studies on a Dask cluster",
     "conic": 'impulse_solver="clarabel": a reference for contacts',
+    "gym": "bulletbridge.gym: environments to learn in",
     "mjcf": "robots in MJCF, read and written",
     "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
     "video": "videos as mp4 (gif needs nothing)",

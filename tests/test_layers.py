@@ -22,6 +22,7 @@ ROOMS = [
     "models",
     "studies",
     "comparison",
+    "gym",
     "bench",
     "drop_in",
 ]

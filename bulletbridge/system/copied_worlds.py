@@ -9,7 +9,7 @@ import numpy as np
 from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.numerics.records import Array, Ints, Mask
 from bulletbridge.system.by_joint import by_joint
-from bulletbridge.system.rollout_input import Worlds
+from bulletbridge.system.rollout_input import Starts
 from bulletbridge.system.system import System
 from bulletbridge.system.world_settings import MotorTable
 
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 class Course(NamedTuple):
     """What happens to worlds."""
 
-    worlds: Worlds
+    worlds: Starts
     steps: int
     every: int  # steps of which one is kept
     motors: MotorTable

@@ -19,7 +19,7 @@ from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.copied_worlds import Condition, Course, Found, restarts_of, run_copy
 from bulletbridge.system.options import CONTROLLED, check_counts
 from bulletbridge.system.recording import Recording, from_table
-from bulletbridge.system.rollout_input import run_world, worlds_of
+from bulletbridge.system.rollout_input import run_world, starts_of
 from bulletbridge.system.rollout_workers import Worker, borrow, give_back, pool, takers, threads_of
 from bulletbridge.system.system import System
 from bulletbridge.system.world_settings import (
@@ -153,7 +153,7 @@ def rollout(
     """
     check_counts(steps, every)
     source, decision = system.compiled()
-    worlds = worlds_of(source, q, v, tau, steps, t)
+    worlds = starts_of(source, q, v, tau, steps, t)
     n = len(worlds.q)
     if worlds.tau.ndim == 3 and system.integrator in CONTROLLED and source.is_prescribed:
         raise ModelError(
