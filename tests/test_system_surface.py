@@ -23,7 +23,7 @@ METHODS = {
     "exchange": "(self, constraints)",
     "filter": "(self, sticking=None, open=(), assemble=False, found=None, write=True)",
     "forget": "(self)",
-    "fork": "(self, number)",
+    "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None)",
     "kinematics": "(self)",
     "link_pose": "(self, name)",

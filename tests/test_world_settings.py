@@ -227,3 +227,36 @@ def test_an_interrupt_ends_all_threads_and_leaves_the_system(motors):
                progress=lambda *counts: told.append(counts))  # fmt: skip
     assert told[-1] == (8, 8)
     assert told == sorted(told)
+
+
+def test_rollouts_follow_what_has_changed_since_the_last_one():
+    """Copies that are used again have the settings, the motors and the parameters of now."""
+    system = assembled(four_bar(times=2))
+    q = [system.q] * 2
+    changes = (
+        lambda: None,
+        lambda: system.motors.set("j0", force=1.0, velocity=2.0),
+        lambda: setattr(system, "gravity", (0.0, 0.0, -1.0)),
+        lambda: setattr(system, "dt", 1e-3),
+        lambda: system.tau.__setitem__("j1", 0.3),
+        lambda: system.set_parameters({"l1.mass": 3.0}),
+        lambda: system.motors.off("j0"),
+        lambda: system.disconnect("again"),
+    )
+    seen = []
+    for change in changes:
+        change()
+        for varied in ({}, {"l2.mass": [1.0, 2.0]}):  # the second takes copies in any case
+            found = bb.rollout(system, q, steps=20, parameters=varied, threads=2,
+                               restart=lambda q, v, t: False).check()  # fmt: skip
+            before = system.parameters["l2.mass"]
+            for n in range(2):
+                system.set_parameters({name: values[n] for name, values in varied.items()})
+                system.set_state(q[n], np.zeros(3), 0.0)
+                alone = system.rollout(20)  # in one call, whose times round otherwise
+                assert_array_equal(found.q[n], alone.q)
+                assert_array_equal(found.v[n], alone.v)
+            system.set_parameters({"l2.mass": before})
+            system.set_state(q[0], np.zeros(3), 0.0)
+        seen.append(found.q[0, -1, 0])
+    assert len(set(seen)) == len(seen) - 1  # a loop that was there twice had no part in it

@@ -6,6 +6,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Event
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,6 +35,10 @@ Progress = Callable[[int, int], None]
 """Called with the worlds that are done, and all."""
 MOST_NAMED = 5
 """Worlds that an error tells about."""
+
+
+_spare: WeakKeyDictionary[System, Sequence[System]] = WeakKeyDictionary()
+"""Copies of systems for their next rollout."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +260,7 @@ def roll_copies(
     """
     stop, left, n = Event(), iter(numbers), len(found.table)
     done = [n - len(numbers)]
-    copies = system.fork(threads)
+    copies = system.fork(threads, _spare.pop(system, ()))
 
     def work(own: System) -> None:
         """Run worlds until none is left."""
@@ -267,6 +272,7 @@ def roll_copies(
 
     try:
         on_threads(work, copies, stop)
+        _spare[system] = copies
     finally:
         if system.finds_contacts:  # Bullet may have been shown other states
             system.write()

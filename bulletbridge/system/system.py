@@ -665,14 +665,24 @@ class System:
         """Whether contacts of the bodies, with each other and with the world, act."""
         return self._inequalities.finds_contacts
 
-    def fork(self, number: int) -> "Sequence[System]":
+    def fork(self, number: int, spare: "Sequence[System]" = ()) -> "Sequence[System]":
         """Copies for so many threads, which find contacts in this system's world as it stands.
+
+        Args:
+            number: How many.
+            spare: Copies from earlier on; those whose parameters are still the same are taken
+                first, as a copy costs as much as hundreds of steps.
 
         Raises:
             ModelError: A constraint, function or option cannot be copied.
             WorldError: Contacts act, and there is no world to find them in.
         """
-        copies = [copy.deepcopy(self) for _ in range(number)]
+        copies = [other for other in spare if self._is_origin_of(other)][:number]
+        if copies:
+            state = self.save(world=False)
+            for other in copies:
+                other.restore(state, write=False)
+        copies += [copy.deepcopy(self) for _ in range(number - len(copies))]
         for other in copies:
             other._active.remember_decision()
             other._as_made, other._changed = self._as_made, self._changed
@@ -681,6 +691,13 @@ class System:
             for other in copies:
                 other._shown.fork = world.fork()
         return copies
+
+    def _is_origin_of(self, other: "System") -> bool:
+        """Whether a copy of this system, from earlier on, is one still but for what it remembers.
+
+        What it cannot be given by ``restore`` is the mechanism.
+        """
+        return other._as_made is self._as_made and other._changed == self._changed
 
     def start_from(
         self, start: tuple[Array, Array, float], parameters: Mapping[str, float]
