@@ -11,7 +11,7 @@ from test_rolls_with_inequalities import client as client
 from test_rolls_with_inequalities import minitaur, states, worlds_above
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import AssemblyError, ModelError
 
 DT = 1 / 240
 STEPS, EVERY = 60, 20
@@ -109,6 +109,21 @@ def test_lengths_differ_from_world_to_world(name, lengths):
     assert other.evaluate(found.q[1, 0]).largest("metres") < 1e-13
     assert np.abs(found.q[1] - found.q[0]).max() > 1e-3
     assert system.constraints[0].a.xyz[0] == 0.7
+
+
+def test_lengths_that_no_position_closes_are_refused_and_change_nothing():
+    """Across the plane of a linkage nothing can move."""
+    with bb.load("four_bar", "new") as model:
+        system = model.system
+        before, q = system.parameters, system.q
+        with pytest.raises(AssemblyError, match=r"with coupler.origin.z = 0.001 the loops cannot"):
+            system.set_parameters({"coupler.origin.z": 1e-3})
+        assert system.parameters == before
+        assert_array_equal(system.q, q)
+        system.step()
+        failed = bb.rollout(system, [q] * 2, steps=3, parameters={"coupler.origin.z": [0.0, 1e-3]})
+        assert list(failed.failures) == [1]
+        assert "coupler.origin.z = 0.001" in failed.failures[1]
 
 
 def test_parameters_know_what_is_there_now():

@@ -374,17 +374,23 @@ class System:
             values: By name, of ``parameters``.
 
         Raises:
-            ModelError: There is no such parameter, or a number that is not possible; nothing was
-                done.
-            AssemblyError: The loops cannot be closed with these lengths.
+            ModelError: There is no such parameter, or a number that is not possible.
+            AssemblyError: The loops cannot be closed with these lengths. Nothing was done in either
+                case.
         """
         known = self.parameters
         for name in values:
             require_known("parameter", name, known)
         require_numbers(values)
         self._trim()
+        start, before = self.snapshot(), {name: known[name] for name in values}
         self._vary(values)
-        self._settle(values, self._active.q, self._active.v)
+        try:
+            self._settle(values, self._active.q, self._active.v)
+        except AssemblyError:
+            self._vary(before)
+            self.take_back(start)
+            raise
 
     def _vary(self, values: Mapping[str, float]) -> None:
         """Put in parameters that exist; the state may not fit them.
@@ -416,7 +422,14 @@ class System:
         active = self._active
         if moves_frames(self.constraints, values):
             free = active.nothing_held()
-            active.assemble(q, free, v, free)
+            try:
+                active.assemble(q, free, v, free)
+            except AssemblyError as error:
+                said = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+                raise AssemblyError(
+                    f"with {said} the loops cannot be closed; where directions are redundant, as"
+                    f" across the plane of a linkage, lengths must leave them closed ({error})"
+                ) from None
             self.forget()
             self._shown.accept()
         else:
