@@ -162,15 +162,26 @@ class Solver(SolverArrays):
         if self.stepper is not None:
             self.stepper.rebase()
 
-    def revise(self, mechanism: Mechanism) -> None:
-        """Go on with the same tree with other masses, places and forces of joints, as encoded."""
+    def revise(self, mechanism: Mechanism, moved: bool) -> None:
+        """Go on with the same tree with other masses, places and forces of joints, as encoded.
+
+        Args:
+            mechanism: The tree.
+            moved: Whether joints or loops are elsewhere, or may be.
+        """
         for name in OF_BODIES:
             self.bodies[name] = mechanism.bodies[name]
         for name in OF_AXES:
             self.axes[name] = mechanism.axes[name]
         self.efforts[len(mechanism.efforts) :] = self.encoded.elements
         self.put_guard_floor()
-        self.rebase(mechanism)
+        if moved:
+            self.rebase(mechanism)
+            return
+        self.mechanism = mechanism
+        self.control[0]["factored"] = 0
+        if self.stepper is not None:
+            self.stepper.rebase()
 
     def run(self, task: int, steps: int = 0, record: Array = NO_RECORD) -> int:
         """Run a task of ``step_kernel.run``; return the failure that stopped it, or DONE.

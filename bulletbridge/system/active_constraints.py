@@ -356,6 +356,7 @@ class ActiveConstraints:
         """
         pairs = zip(constraints, self.constraints, strict=True)
         changed = [new.name for new, old in pairs if new is not old]
+        places = mechanism.bodies["p"] != self.mechanism.bodies["p"]
         self.remembered = ()
         self.mechanism, self.constraints = mechanism, constraints
         if changed:
@@ -363,7 +364,7 @@ class ActiveConstraints:
             for solver in self.solvers:
                 solver.encoded.revise(fresh, changed)
         for solver in self.solvers:
-            solver.revise(mechanism)
+            solver.revise(mechanism, bool(changed) or bool(places.any()))
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

@@ -683,14 +683,14 @@ class System:
 
         Args:
             number: How many.
-            spare: Copies from earlier on; those whose parameters are still the same are taken
-                first, as a copy costs as much as hundreds of steps.
+            spare: Copies from earlier on, which are taken first where they can be: a new one costs
+                as much as hundreds of steps.
 
         Raises:
             ModelError: A constraint, function or option cannot be copied.
             WorldError: Contacts act, and there is no world to find them in.
         """
-        copies = [other for other in spare if self._is_origin_of(other)][:number]
+        copies = [other for other in spare if self._takes_back(other)][:number]
         if copies:
             state = self.save(world=False)
             for other in copies:
@@ -705,12 +705,18 @@ class System:
                 other._shown.fork = world.fork()
         return copies
 
-    def _is_origin_of(self, other: "System") -> bool:
-        """Whether a copy of this system, from earlier on, is one still but for what it remembers.
+    def _takes_back(self, other: "System") -> bool:
+        """Give a copy from earlier on the parameters of this system, which ``restore`` does not.
 
-        What it cannot be given by ``restore`` is the mechanism.
+        Returns:
+            Whether it could be done.
         """
-        return other._as_made is self._as_made and other._changed == self._changed
+        known = self.parameters
+        if other._as_made is not self._as_made or not {*other._changed} <= {*known}:
+            return False
+        if other._changed != self._changed:
+            other._vary({name: known[name] for name in {**other._changed, **self._changed}})
+        return True
 
     def start_from(
         self, start: tuple[Array, Array, float], parameters: Mapping[str, float]
