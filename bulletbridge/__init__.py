@@ -26,6 +26,7 @@ from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.system.many_worlds import Worlds
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.saved import SavedState
@@ -80,6 +81,7 @@ __all__ = [
     "TorsionSpring",
     "Tracking",
     "UserConstraint",
+    "Worlds",
     "attach",
     "forward_kinematics",
     "inverse_dynamics",

@@ -22,6 +22,7 @@ FEATURES = {
     "cluster": "sweep --cluster: parameter studies on a Dask cluster",
     "conic": 'impulse_solver="clarabel": a reference for contacts',
     "docs": "make docs: the site of the documentation",
+    "gym": "bulletbridge.gym: environments to learn in",
     "mjcf": "robots in MJCF, read and written",
     "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
     "viewer": "bulletbridge view, bb.view: models in a browser",

@@ -23,6 +23,7 @@ ROOMS = [
     "studies",
     "comparison",
     "viewer",
+    "gym",
     "bench",
     "drop_in",
 ]
