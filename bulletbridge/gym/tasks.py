@@ -32,9 +32,11 @@ class Action:
         joint: Its name, or that of a loop's free motion.
         kind: ``position`` [rad or m] or ``velocity`` [rad/s or m/s] of its motor, or ``torque``
             [N m or N].
-        low, high: The range.
+        low: What an action of -1 asks for.
+        high: What an action of 1 asks for.
         force: Largest of the motor [N m or N].
-        position_gain, velocity_gain: Of the motor, shares of the errors that a step takes away.
+        position_gain: Share of the error of position that a step of the motor takes away.
+        velocity_gain: Share of the error of rate, likewise.
     """
 
     joint: str
@@ -51,7 +53,9 @@ class View:
 
     Attributes:
         mechanism: Names the coordinates.
-        q, v, t: Configurations (n, nq), velocities (n, nv), times (n,) [s].
+        q: Configurations (n, nq).
+        v: Velocities (n, nv).
+        t: Times (n,) [s].
         kept: What tasks have kept of each world at its start, (n, ...) by name, such as a goal.
         actions: The last ones (n, actions), from -1 to 1; zero at the start.
     """
@@ -111,7 +115,8 @@ class Observation:
 
     Attributes:
         of: What is seen.
-        low, high: Its bounds, one or (several,): what is beyond is told as the bound.
+        low: Its lower bound, one or (several,): what is beyond is told as the bound.
+        high: Its upper bound, likewise.
     """
 
     of: Seen
