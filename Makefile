@@ -10,7 +10,7 @@ FIND_PYTHON = for p in $(PYTHON) $(CANDIDATES); do \
 
 DEMO_MODELS := four_bar stewart two_arms
 
-.PHONY: demo test test-portable test-plain lint format types wheel clean
+.PHONY: demo docs test test-portable test-plain lint format types wheel clean
 
 demo: $(VENV)/run
 	$(BIN)/bulletbridge compare $(DEMO_MODELS) --duration 4 --report report
@@ -18,6 +18,11 @@ demo: $(VENV)/run
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# the site of the documentation, with its links checked; from files, without network
+docs: $(VENV)/dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Open build/site/index.html"
 
 # the numeric tests as a processor without fused operations, as an older one, and as this one
 test-portable: $(VENV)/dev

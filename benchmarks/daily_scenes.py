@@ -508,10 +508,10 @@ def car(s: Stage) -> None:
         )
         more = {} if auxiliary < 0 else {"gearAuxLink": auxiliary}
         p.changeConstraint(gear, gearRatio=ratio, maxForce=10000, **more)
-    worst = 0.0
+    worst, astray = 0.0, 0.0
 
     def act(k: int) -> None:
-        nonlocal worst
+        nonlocal worst, astray
         for wheel in (8, 15):
             p.setJointMotorControl2(
                 body, wheel, pybullet.VELOCITY_CONTROL, targetVelocity=20.0, force=10.0
@@ -520,6 +520,8 @@ def car(s: Stage) -> None:
             p.setJointMotorControl2(
                 body, steer, pybullet.POSITION_CONTROL, targetPosition=-0.2 * (k > 120)
             )
+            if k > 200:
+                astray = max(astray, abs(p.getJointState(body, steer)[0] + 0.2))
         if k > 60:
             for first, second, ratio, auxiliary in CAR_GEARS:
                 rate = p.getJointState(body, first)[1] + ratio * p.getJointState(body, second)[1]
@@ -530,7 +532,8 @@ def car(s: Stage) -> None:
     s.steps(600, act)
     place, turn = p.getBasePositionAndOrientation(body)
     way = float(np.hypot(place[0], place[1]))
-    s.outcome.figures.update(way=way, yaw=p.getEulerFromQuaternion(turn)[2], gears=worst)
+    yaw = p.getEulerFromQuaternion(turn)[2]
+    s.outcome.figures.update(way=way, yaw=yaw, steering=astray, gears=worst)
 
 
 def husky(s: Stage) -> None:

@@ -26,6 +26,7 @@ from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.system.many_worlds import Worlds
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.saved import SavedState
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from bulletbridge.studies.journal import read_study
     from bulletbridge.studies.measures import ModelRun
     from bulletbridge.studies.run import sweep
+    from bulletbridge.viewer.view import view
 
 __version__ = "0.1.0"
 
@@ -79,6 +81,7 @@ __all__ = [
     "TorsionSpring",
     "Tracking",
     "UserConstraint",
+    "Worlds",
     "attach",
     "forward_kinematics",
     "inverse_dynamics",
@@ -94,6 +97,7 @@ __all__ = [
     "rollout",
     "sliding",
     "sweep",
+    "view",
 ]
 
 NEEDING_PYBULLET = {
@@ -107,6 +111,7 @@ NEEDING_PYBULLET = {
     "record": "comparison.film",
     "read_study": "studies.journal",
     "sweep": "studies.run",
+    "view": "viewer.view",
 }
 """Modules of the names that need PyBullet, which greets on stderr when it is imported."""
 

@@ -1,4 +1,4 @@
-"""The command line: compare, run, inspect, models, inertia, flexible, bench, sweep, doctor, demo.
+"""The command line: the commands that ``bulletbridge --help`` lists.
 
 Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 """
@@ -273,6 +273,25 @@ def inspect(
     spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
     found = inspect_model(spec)
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
+
+
+@app.command("view", short_help="A model in the browser, with sliders.")
+def view_in_browser(
+    model: Model,
+    duration: Annotated[
+        float, typer.Option("--duration", help="Of the run on the time line [s]; 0 for none.")
+    ] = 4.0,
+    port: Annotated[int, typer.Option(help="Of the page on this machine.")] = 8080,
+    fixed_base: FixedBase = None,
+    repair_inertia: RepairInertia = False,
+) -> None:
+    """Show a model in a browser: drag joints, loops stay closed; forces, a time line."""
+    from bulletbridge.models.formats.recognise import read_model
+    from bulletbridge.viewer.view import view_model
+
+    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    tell_notes(spec.path, spec.notes)
+    view_model(spec, duration, port)
 
 
 @app.command(short_help="List the bundled models.")

@@ -21,8 +21,11 @@ FEATURES = {
     "compile": "kernels compiled here, where a wheel brings none that fit",
     "cluster": "sweep --cluster: parameter studies on a Dask cluster",
     "conic": 'impulse_solver="clarabel": a reference for contacts',
+    "docs": "make docs: the site of the documentation",
+    "gym": "bulletbridge.gym: environments to learn in",
     "mjcf": "robots in MJCF, read and written",
     "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
+    "viewer": "bulletbridge view, bb.view: models in a browser",
     "video": "videos as mp4 (gif needs nothing)",
 }
 """What each extra of the package is for."""

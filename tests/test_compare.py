@@ -147,7 +147,14 @@ def test_command_line_writes_json_and_report(tmp_path, capsys):
     assert "projector" in shown and str(report / "index.html") in shown
     page = (report / "index.html").read_text()
     assert_self_contained(page)
-    for wanted in ("four_bar", "geared", "force z", "data:image/png", "data:image/svg+xml"):
+    for wanted in (
+        "four_bar",
+        "geared",
+        "force z",
+        "data:image/png",
+        "data:image/svg+xml",
+        "data:image/gif",
+    ):
         assert wanted in page
     assert list(report.iterdir()) == [report / "index.html"]
 

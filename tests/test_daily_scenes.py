@@ -15,7 +15,8 @@ EXPECTED = {
     "drag": (("z", 0.05, 1e-3), ("y", 0.55, 0.02), ("x", 0.18, 0.02)),
     "platform": (("z", 1.5, 1e-2), ("x", 1.0, 0.1)),  # it swings
     "panda": (("lifted", 0.1485, 2e-3), ("fingers", 0.0, 1e-8)),  # m, 0.25 rad at 0.6 m
-    "car": (("gears", 0.0, 1e-10),),  # rad/s, at rates of 40
+    # rad/s, at rates of 40; rad, of motors that wheels on the ground pull at
+    "car": (("gears", 0.0, 1e-10), ("steering", 0.0, 2e-2)),
     "husky": (("gears", 0.0, 1e-9), ("y", 0.0, 1e-3)),  # rad/s, also where not all is solved
     # g t²/2 of 60 Euler steps, less what Bullet's damping 0.04 v (1 + v) takes in that time
     "drop": (("fell", 0.31167 - 0.0023, 1e-3),),

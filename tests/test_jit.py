@@ -267,3 +267,18 @@ def test_what_is_out_of_line_is_not_inlined_whoever_calls_it():
     (text,) = caller.inspect_llvm().values()
     made = [line for line in text.splitlines() if line.startswith("define")]
     assert any("3far" in line for line in made) and not any("4near" in line for line in made)
+
+
+def test_what_was_edited_since_is_kept_under_no_name_of_today(tmp_path, monkeypatch):
+    """A process that runs on with old code may not leave it for those that import the new one."""
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("x = 1\n")
+    monkeypatch.setattr(cache, "AS_IMPORTED", dict(cache.written(str(tmp_path))))
+    digest = cache.digest_of.__wrapped__
+    assert digest(kernel) == digest(kernel)
+    before = digest(kernel)
+    kernel.write_text("x = 2\n")
+    os.utime(kernel, ns=(0, cache.AS_IMPORTED[str(kernel)] + 10**9))
+    assert len({before, digest(kernel), digest(kernel)}) == 3
+    monkeypatch.setattr(cache, "AS_IMPORTED", dict(cache.written(str(tmp_path))))
+    assert digest(kernel) == digest(kernel) != before

@@ -22,6 +22,8 @@ ROOMS = [
     "models",
     "studies",
     "comparison",
+    "viewer",
+    "gym",
     "bench",
     "drop_in",
 ]
@@ -31,7 +33,7 @@ BELOW = "errors", "console"
 WITHOUT_BULLET = ROOMS[: ROOMS.index("models")]
 """Rooms that know no Bullet, but for ``bullet`` itself."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LAZY = {"matplotlib", "trimesh", "jinja2"}
+LAZY = {"matplotlib", "trimesh", "jinja2", "viser"}
 
 
 def imports(path: Path, top_level: bool = False) -> set[str]:

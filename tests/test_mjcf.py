@@ -77,6 +77,8 @@ EQUALITIES = {
     "weld sites": '<weld site1="s1" site2="s2"/>',
     "weld without turns": '<weld body1="lower" torquescale="0"/>',
     "joint": '<joint joint1="elbow" joint2="shoulder" polycoef="0.1 -2 0 0 0"/>',
+    "joint by a polynomial": '<joint joint1="elbow" joint2="shoulder"'
+    ' polycoef="0.1 -0.5 0.3 0.2 -0.4"/>',
     "joint alone": '<joint joint1="elbow" polycoef="0.3 0 0 0 0"/>',
     "fixed tendon": '<tendon tendon1="sum"/>',
     "two fixed tendons": '<tendon tendon1="sum" tendon2="single" polycoef="0.2 0.5 0 0 0"/>',
@@ -237,11 +239,28 @@ def test_what_is_lost_is_said(more: str, tmp_path: Path) -> None:
     assert not spec.constraints or "polycoef" in more
 
 
-def test_a_polynomial_is_no_coupling(tmp_path: Path) -> None:
+def test_a_polynomial_counts_from_where_its_joints_start(tmp_path: Path) -> None:
+    """q1 - q1_0 by powers of q2 - q2_0, written out in powers of q2."""
     two = ARM.format(geom="") + ARM.format(geom="").replace('"arm"', '"two"').replace('"j"', '"k"')
-    more = '<equality><joint name="p" joint1="j" joint2="k" polycoef="0 1 2 0 0"/></equality>'
+    two = two.replace('name="k"', 'name="k" ref="20"').replace('name="j"', 'name="j" ref="-30"')
+    more = '<equality><joint name="p" joint1="j" joint2="k" polycoef="0.1 1 2 -3 4"/></equality>'
+    (gear,) = read_mjcf(write(tmp_path, two, more), tmp_path).constraints
+    assert isinstance(gear, bb.Coupling)
+    for x in (-0.7, 0.0, 0.3):
+        y = x - np.radians(20)
+        follows = np.radians(-30) + 0.1 + y + 2 * y**2 - 3 * y**3 + 4 * y**4
+        assert gear.value({"j": follows, "k": x}) == pytest.approx(gear.offset, abs=1e-14)
+
+
+def test_a_polynomial_of_tendons_is_left_out(tmp_path: Path) -> None:
+    two = ARM.format(geom="") + ARM.format(geom="").replace('"arm"', '"two"').replace('"j"', '"k"')
+    more = (
+        '<tendon><fixed name="a"><joint joint="j" coef="1"/></fixed><fixed name="b">'
+        '<joint joint="k" coef="1"/></fixed></tendon><equality>'
+        '<tendon name="p" tendon1="a" tendon2="b" polycoef="0 1 2 0 0"/></equality>'
+    )
     spec = read_mjcf(write(tmp_path, two, more), tmp_path)
-    assert not spec.constraints and said(spec, "'p' of 'k' and 'j' is a polynomial (0 1 2 0 0)")
+    assert not spec.constraints and said(spec, "'p' of tendons is a polynomial (0 1 2 0 0)")
 
 
 def test_files_that_mujoco_refuses_are_one_error(tmp_path: Path) -> None:

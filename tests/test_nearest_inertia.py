@@ -68,6 +68,33 @@ def test_impossible_inertias_are_errors_unless_they_are_repaired(tmp_path):
     assert "upper" in read_model(path, repair_inertia=True).notes[0]
 
 
+FRAME = """<robot name="dog"><link name="base"><inertial><mass value="0.001"/>
+<inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="1e-6" ixz="1e-6" iyz="1e-6"/></inertial></link>
+<link name="trunk"><inertial><origin xyz="0.1 0 0"/><mass value="5"/>
+<inertia ixx="{0}" iyy="{1}" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="fixed" type="fixed"><parent link="base"/><child link="trunk"/>
+<origin rpy="0.3 -0.2 0.5"/></joint></robot>"""
+
+
+def test_a_frame_fixed_to_a_body_may_have_any_tensor(tmp_path):
+    """Rigidly joined links have one inertia: Bullet's, which is off by that of the frame alone."""
+    path = tmp_path / "dog.urdf"
+    path.write_text(FRAME.format(0.08, 0.05))
+    with pytest.warns(BulletBridgeWarning, match=r"'base' from \[1e-06 .* to \[0 0 0 0 0 0\]"):
+        model = bb.load(path, fixed_base=False)
+    system = model.system
+    M = system._active.solver.terms(system.q, system.v, 0.0).M
+    R = Rotation.from_euler("xyz", [0.3, -0.2, 0.5]).as_matrix()
+    arm = R @ [0.1, 0.0, 0.0]  # of the trunk's centre from the base
+    own = R @ np.diag([0.08, 0.05, 0.1]) @ R.T
+    about_base = own + 5.0 * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    model.close()
+    assert np.abs(M[:3, :3] - about_base).max() < 1e-6 * 0.1  # Bullet's principal axes
+    path.write_text(FRAME.format(0.2, 0.05))  # a trunk that nobody can build, with the frame or not
+    with pytest.raises(ModelError, match="inertia of link 'base' zero"):
+        bb.load(path, fixed_base=False)
+
+
 def test_loaded_bodies_are_repaired_in_the_axes_that_bullet_has(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(ROBOT)

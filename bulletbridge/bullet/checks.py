@@ -1,19 +1,23 @@
 """Has Bullet what the user meant, and was it read right? No calls into Bullet."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 
-from bulletbridge.bullet.tree import RawBody, RawLink
+from bulletbridge.bullet.tree import RawBody, RawLink, grow
 from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.mechanism.dynamics import mass_matrix
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import FREE, POSE, PRISMATIC, SPHERICAL
 from bulletbridge.numerics.records import Array, Ints
+
+POINT = 1e-7
+"""Radius [m] up to which all of a link's mass may lie about its centre, to be a point of mass."""
 
 MASSLESS = 1e-13
 """Inertia about an axis over all inertia carried that counts as none; round-off is 1e-15."""
@@ -31,14 +35,19 @@ class FileInertia(NamedTuple):
     J: Array  # (3, 3) about the centre of mass, link axes
 
     def is_possible(self) -> bool:
-        """Whether a body can have it: finite, principal moments like sides of a triangle.
+        """Whether a body can have it, or it is that of a point.
 
         Bullet loads the others as zero, without a word.
         """
-        if not np.isfinite(self.J).all():
-            return False
-        a, b, c = np.linalg.eigvalsh(self.J)
-        return bool(a >= 0.0 and a + b >= c)
+        return can_be_had(self.J) or bool(np.abs(self.J).max() <= self.mass * POINT**2)
+
+
+def can_be_had(J: Array) -> bool:
+    """Whether a body can have a tensor: finite, principal moments like sides of a triangle."""
+    if not np.isfinite(J).all():
+        return False
+    a, b, c = np.linalg.eigvalsh(J)
+    return bool(a >= 0.0 and a + b >= c)
 
 
 def check_inertia(mechanism: Mechanism) -> None:
@@ -150,8 +159,12 @@ def span(part: slice) -> tuple[int, int]:
 def compare_with_file(robot: RawBody, path: Path) -> None:
     """Compare the inertia of every moving link with that in the file the body came from.
 
+    What links have that are fixed to each other matters in sum alone: a frame without a body of its
+    own, with some tensor that none can have, does no harm on one that is heavier.
+
     Raises:
-        ModelError: Bullet made a tensor zero because no body can have the one in the file.
+        ModelError: Bullet made a tensor zero because no body can have the one in the file, nor can
+            what is rigidly joined have them all together.
 
     Warns:
         BulletBridgeWarning: Bullet uses other inertias.
@@ -159,6 +172,7 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
     in_file = read_inertias(path)
     links = robot.links if robot.floating else robot.links[1:]
     changes: list[str] = []
+    summed = joined_inertias(robot, in_file)
     for link in links:
         found = in_file.get(link.name)
         if found is None:
@@ -171,7 +185,8 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         if link.mass == 0.0 or not np.isclose(link.mass, found.mass, rtol=1e-9):
             continue
         J = (link.R * link.moments) @ link.R.T
-        if not np.any(link.moments) and not found.is_possible():
+        impossible = not np.any(link.moments) and not found.is_possible()
+        if impossible and not can_be_had(summed[link.name]):
             raise ModelError(impossible_tensor(robot, link, found, path))
         size = max(np.abs(J).max(), np.abs(found.J).max())
         if np.abs(J - found.J).max() > FILE_RTOL * size:
@@ -182,6 +197,36 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
             f" ([ixx iyy izz ixy ixz iyz] in link axes, kg m²): {'; '.join(changes)}. Load it with"
             " flags=pybullet.URDF_USE_INERTIA_FROM_FILE, or ignore this if you changed it yourself"
         )
+
+
+def joined_inertias(robot: RawBody, in_file: Mapping[str, FileInertia | None]) -> dict[str, Array]:
+    """Tensor (3, 3) of all that is rigidly joined to each link, with those in the file.
+
+    About the common centre of mass, zero of what is fixed to the world.
+    """
+    mechanism = grow(
+        [robot],
+        np.zeros(3),
+        joint_damping=False,
+        joint_friction=False,
+        link_damping=0.0,
+    )
+    J: Array = mechanism.bodies["J"].copy()
+    names = names_of_links(mechanism, robot, "")
+    named = {link.name: name for link, name in zip(robot.links, names, strict=True)}
+    for link in robot.links:
+        found, placed = in_file.get(link.name), mechanism.links[named[link.name]]
+        if found is not None and placed.body > 0 and not np.any(link.moments):
+            J[placed.body] += placed.R @ found.J @ placed.R.T
+    return {name: J[mechanism.links[own].body] for name, own in named.items()}
+
+
+def names_of_links(mechanism: Mechanism, robot: RawBody, prefix: str) -> tuple[str, ...]:
+    """What the mechanism calls a robot's links, the base first."""
+    names = [prefix + link.name for link in robot.links]
+    # a link called world that is elsewhere goes by another name
+    elsewhere = f"{robot.name}/{WORLD}"
+    return tuple(elsewhere if n == WORLD and elsewhere in mechanism.links else n for n in names)
 
 
 def impossible_tensor(robot: RawBody, link: RawLink, found: FileInertia, path: Path) -> str:

@@ -4,7 +4,8 @@ Bullet's own detection is asked where they are not, and once for every two links
 they collide: it does not tell what flags of loadURDF and setCollisionFilterPair have said.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from bulletbridge.bullet.stamps import stamp
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
 from bulletbridge.collision.shapes import Owner, ShapeSpec, records_of
 from bulletbridge.errors import WorldError, warn_user
-from bulletbridge.mechanism.contact_detector import Detector
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.contact_detector import RUBBING, Detector, put_surfaces, surfaces_of
+from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
 from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.records import Array, Vector
@@ -27,8 +28,6 @@ Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 ContactPlace = tuple[Key, Vector]
 """Place of a contact: that, and the point on the first body in the world."""
-RUBBING = "friction", "restitution", "rolling", "spinning"
-"""Coefficients of a link, in Bullet's order."""
 Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
 ASKING = Lock()
@@ -48,12 +47,14 @@ class OwnBody(NamedTuple):
 
     Attributes:
         body: Bullet's id.
-        carriers: Bodies of the mechanism that carry the base and each link.
-        frames: Where the base and each link have their frames on these; called at need.
+        carriers: Bodies of the mechanism that carry the base and each link,
+        links: what the mechanism calls these,
+        frames: and where they have their frames on these bodies; called at need.
     """
 
     body: int
     carriers: tuple[int, ...]
+    links: tuple[str, ...]
     frames: Callable[[], Sequence[Pose]]
 
 
@@ -123,6 +124,7 @@ class ContactFinder:
         self._detector: Detector | None = None
         self._bodies = -1  # how many there were
         self._surfaces = False  # whether they are known
+        self._given: dict[str, float] = {}  # numbers of surfaces that are not Bullet's
         self._told = False  # whether it was said that they have changed
 
     def forget(self) -> None:
@@ -131,16 +133,30 @@ class ContactFinder:
 
     def fork(self) -> "ContactFork":
         """What finds contacts of other states for another thread, the world as it stands."""
-        return ContactFork(self, self.detector().copy())
+        return ContactFork(self, self.detector().copy(), self.names())
+
+    def names(self) -> list[str]:
+        """What the mechanism calls each of the detector's links; ``world`` if it is none of it."""
+        own = {(each.body, k): n for each in self._own for k, n in enumerate(each.links, -1)}
+        return [own.get(link, WORLD) for link in self._links]
+
+    def vary(self, bodies: np.ndarray, surfaces: Mapping[str, float]) -> None:
+        """Find contacts of these bodies (nb,) from now on, and with these numbers of surfaces."""
+        self._given |= surfaces
+        self._mechanism = replace(self._mechanism, bodies=bodies)
+        detector = self.detector()
+        put_surfaces(detector.links, self.names(), surfaces)
+        detector.bodies[:] = bodies
 
     def tell_changes(self) -> None:
         """Warn once if ``changeDynamics`` has changed how links rub since that was read."""
         if self._detector is None or not self._surfaces or self._told or not self._all_there():
             return
-        for (body, link), record in zip(self._links, self._detector.links, strict=True):
+        links = zip(self._links, self.names(), self._detector.links, strict=True)
+        for (body, link), name, record in links:
             info = pybullet.getDynamicsInfo(body, link, self.client)
-            now = info[1], info[5], info[6], info[7]
-            if now != tuple(float(record[name]) for name in RUBBING):
+            now = zip(RUBBING.items(), (info[1], *info[5:8]), strict=True)
+            if any(f"{name}.{n}" not in self._given and x != record[r] for (n, r), x in now):
                 self._told = True
                 warn_user(
                     f"changeDynamics has changed friction or restitution of body {body} since they"
@@ -346,7 +362,7 @@ class ContactFinder:
         for k, (body, link) in enumerate(self._links):
             info = pybullet.getDynamicsInfo(body, link, self.client)
             record = detector.links[k]
-            for name, value in zip(RUBBING, (info[1], *info[5:8]), strict=True):
+            for name, value in zip(RUBBING.values(), (info[1], *info[5:8]), strict=True):
                 record[name] = value
             scales = self.scales.get((body, link))
             record["scaled"] = scales is not None
@@ -355,6 +371,7 @@ class ContactFinder:
             if hulls and self._shapes[self._keys[k]].rounding != info[11]:
                 del self._shapes[self._keys[k]]
                 changed = True
+        put_surfaces(detector.links, self.names(), self._given)
         self._surfaces = True
         return self._read_surfaces(self._build(self._bodies)) if changed else detector
 
@@ -395,9 +412,18 @@ class ContactFork:
     anew in every world: what comes out does not depend on who asked first.
     """
 
-    def __init__(self, finder: ContactFinder, detector: Detector) -> None:
-        self._finder, self._detector = finder, detector
+    def __init__(self, finder: ContactFinder, detector: Detector, names: list[str]) -> None:
+        self._finder, self._detector, self._names = finder, detector, names
         self._known = detector.collide.copy()
+
+    def surfaces(self) -> dict[str, float]:
+        """How links rub and bounce, as of ``BulletBodies``."""
+        return surfaces_of(self._detector.links, self._names)
+
+    def vary(self, bodies: np.ndarray, surfaces: Mapping[str, float]) -> None:
+        """Find contacts of these bodies (nb,) from now on, and with these numbers of surfaces."""
+        put_surfaces(self._detector.links, self._names, surfaces)
+        self._detector.bodies[:] = bodies
 
     def begin(self) -> None:
         """Begin another world."""

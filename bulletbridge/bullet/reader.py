@@ -14,6 +14,7 @@ from bulletbridge.bullet.checks import (
     compare_with_file,
     link_names,
     mass_matrix_at,
+    names_of_links,
 )
 from bulletbridge.bullet.coordinates import Converter
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
@@ -28,7 +29,6 @@ from bulletbridge.bullet.tree import (
     grow,
 )
 from bulletbridge.errors import ModelError, WorldError, warn_user
-from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 from bulletbridge.numerics.records import Array, are_numbers
 
@@ -117,14 +117,6 @@ def read_bullet(
     M, _ = mass_matrix_at(mechanism, world.state()[0])
     check_mass_matrix(mechanism, M, live_mass_matrix(world, robots))
     return world
-
-
-def names_of_links(mechanism: Mechanism, robot: RawBody, prefix: str) -> tuple[str, ...]:
-    """What the mechanism calls a robot's links, the base first."""
-    names = [prefix + link.name for link in robot.links]
-    # a link called world that is elsewhere goes by another name
-    elsewhere = f"{robot.name}/{WORLD}"
-    return tuple(elsewhere if n == WORLD and elsewhere in mechanism.links else n for n in names)
 
 
 def name_bodies(bodies: int | Sequence[int] | Mapping[str, int], client: int) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
@@ -17,7 +17,7 @@ from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
-from bulletbridge.mechanism.contact_detector import Detector
+from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
 from bulletbridge.mechanism.model import Link, Mechanism
 from bulletbridge.numerics.records import Array, Vector
 
@@ -60,10 +60,9 @@ class Shift(NamedTuple):
 
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
-    from scipy.spatial.transform import Rotation
-
     x, y, z, w = unit(before[1])
-    R = Rotation.from_quat(quat_product(unit(after[1]), (-x, -y, -z, w))).as_matrix()
+    turn = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
+    R = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))
     return Shift(R, np.asarray(after[0]) - R @ before[0])
 
 
@@ -241,7 +240,8 @@ class BulletBodies:
         put(self, "_readers", tuple(port.reader() for port in self.ports))
         carriers = {port.body_id: port.carriers for port in self.ports}
         own = [
-            OwnBody(port.body_id, port.carriers, partial(self._frames, port)) for port in self.ports
+            OwnBody(port.body_id, port.carriers, port.links, partial(self._frames, port))
+            for port in self.ports
         ]
         put(self, "_contacts", ContactFinder(self.client, self.mechanism, own, self.write))
         put(self, "_sticking", StickingReader(self.client, carriers))
@@ -344,6 +344,23 @@ class BulletBodies:
             WorldError: A body is gone, or another body that may move takes part.
         """
         return self._contacts.find(q, v, dt)
+
+    def surfaces(self) -> dict[str, float]:
+        """How links rub and bounce: ``LINK.FIELD`` by name; ``world`` is all other bodies.
+
+        Raises:
+            WorldError: A body is gone.
+        """
+        return surfaces_of(self._contacts.detector().links, self._contacts.names())
+
+    def vary(self, bodies: np.ndarray, surfaces: Mapping[str, float]) -> None:
+        """Find contacts of these bodies (nb,) from now on, and with these numbers of surfaces.
+
+        Args:
+            bodies: As of the mechanism, whose joints may be elsewhere; shapes stay as they are.
+            surfaces: As of ``surfaces``, in the place of what Bullet has.
+        """
+        self._contacts.vary(bodies, surfaces)
 
     def fork(self) -> ContactFork:
         """What finds contacts of other states for another thread, while the world stays as it is.

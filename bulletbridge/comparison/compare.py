@@ -1,12 +1,13 @@
 """A model under several solvers, judged by one evaluator."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bulletbridge.comparison.describe import LoopReport, loop_reports
-from bulletbridge.comparison.film import Side, film
+from bulletbridge.comparison.film import FRAMES_PER_SECOND, Side, film
 from bulletbridge.comparison.plan import NATIVE, Plan, Progress, blank, no_progress, options
 from bulletbridge.comparison.plots import LABELS
 from bulletbridge.comparison.runs import Run, run_formulation, run_native, run_ours, run_reference
@@ -66,8 +67,16 @@ def compare_model(
         )
 
 
-def film_of(model: ModelRuns, path: Path) -> None:
+def film_of(
+    model: ModelRuns, path: Path, longest: float = math.inf, rate: float = FRAMES_PER_SECOND
+) -> None:
     """Write a film of the first run beside Bullet's own, or another one where there is none.
+
+    Args:
+        model: The runs.
+        path: A ``.gif`` or ``.mp4``.
+        longest: How much of them is shown at most [s].
+        rate: Pictures a second.
 
     Raises:
         ModelError: No run came far enough to be shown, or the file cannot be written.
@@ -83,7 +92,7 @@ def film_of(model: ModelRuns, path: Path) -> None:
         if run.trace is not None
     ]
     with load(model.spec, "new", limits=False) as loaded:
-        film(path, model.spec, loaded.system, sides)
+        film(path, model.spec, loaded.system, sides, longest, rate)
 
 
 def worst(runs: Sequence[ModelRuns]) -> Literal[0, 1]:

@@ -109,7 +109,13 @@ def kind_of(constraint: LoopJoint | Distance | Coupling) -> str:
 def ends_of(constraint: LoopJoint | Distance | Coupling) -> tuple[str, str]:
     """Links that a constraint joins; a coupling's terms stand in the first place."""
     if isinstance(constraint, Coupling):
-        return " ".join(f"{c:+g} {name}" for name, c in constraint.coefficients.items()), ""
+        parts = [
+            f"{c:+g} {name}" + (f"^{power}" if power > 1 else "")
+            for name in constraint.coefficients
+            for power, c in enumerate(constraint.polynomial(name), 1)
+            if c or power == 1
+        ]
+        return " ".join(parts), ""
     return constraint.a.link, constraint.b.link
 
 

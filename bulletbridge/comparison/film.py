@@ -70,7 +70,14 @@ def require_film(path: Path) -> None:
         _ffmpeg()
 
 
-def film(path: Path, spec: ModelSpec, system: System, sides: Sequence[Side]) -> None:
+def film(
+    path: Path,
+    spec: ModelSpec,
+    system: System,
+    sides: Sequence[Side],
+    longest: float = np.inf,
+    rate: float = FRAMES_PER_SECOND,
+) -> None:
     """Write a film of runs of a model, side by side, with gaps drawn.
 
     Args:
@@ -78,6 +85,8 @@ def film(path: Path, spec: ModelSpec, system: System, sides: Sequence[Side]) -> 
         spec: The model.
         system: Of that model; tells where its loops are. Its state is not touched.
         sides: The runs, all from the same start.
+        longest: How much of them is shown at most [s].
+        rate: Pictures a second.
 
     Raises:
         ModelError: The file cannot be written.
@@ -87,8 +96,8 @@ def film(path: Path, spec: ModelSpec, system: System, sides: Sequence[Side]) -> 
     client = connect_direct()
     try:
         bodies = read_world(spec, load_bodies(spec, client), client)
-        ends = min(float(side.t[-1]) for side in sides)
-        times = np.arange(0.0, ends + 1e-9, 1.0 / FRAMES_PER_SECOND)
+        ends = min(longest, *(float(side.t[-1]) for side in sides))
+        times = np.arange(0.0, ends + 1e-9, 1.0 / rate)
         states = [_at(side, times) for side in sides]
         finite = [q[np.isfinite(q).all(axis=1)] for q in states]
         view = view_of(bodies, list(finite[0]))
@@ -104,7 +113,7 @@ def film(path: Path, spec: ModelSpec, system: System, sides: Sequence[Side]) -> 
                     panels.append(_annotate(picture, here, side.title, float(t), g[n], scale))
                 yield np.concatenate(panels, axis=1)
 
-        _write(path, frames())
+        _write(path, frames(), rate)
     finally:
         disconnect(client)
 

@@ -45,6 +45,8 @@ def _missing_twin(constraint: LoopJoint | Distance | Coupling) -> str:
         used = {name: c for name, c in constraint.coefficients.items() if c != 0.0}
         if len(used) != 2 or len(constraint.coefficients) != 2:
             return f"JOINT_GEAR couples two joints, not {len(used)}"
+        if constraint.higher:
+            return "JOINT_GEAR has one ratio"
         return ""
     return NO_TWIN.get(constraint.model, "")
 

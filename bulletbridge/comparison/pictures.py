@@ -184,7 +184,9 @@ def _visible(
     return points.min(axis=0), points.max(axis=0)
 
 
-def take(camera: Camera, client: int, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+def take(
+    camera: Camera, client: int, size: tuple[int, int], shadows: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """One picture (height, width, 3), and the body seen in each pixel, -1 for none."""
     eye = camera.target + camera.distance * camera.direction
     view = pybullet.computeViewMatrix(eye.tolist(), camera.target.tolist(), camera.up.tolist())
@@ -199,7 +201,7 @@ def take(camera: Camera, client: int, size: tuple[int, int]) -> tuple[np.ndarray
         view,
         lens,
         lightDirection=light.tolist(),
-        shadow=0,
+        shadow=int(shadows),
         renderer=pybullet.ER_TINY_RENDERER,
         physicsClientId=client,
     )

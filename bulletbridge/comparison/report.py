@@ -2,6 +2,7 @@
 
 import base64
 import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bulletbridge.comparison.compare import ModelRuns
+from bulletbridge.comparison.compare import ModelRuns, film_of
 from bulletbridge.comparison.describe import LoopReport
 from bulletbridge.comparison.pictures import photograph
 from bulletbridge.comparison.plan import NATIVE, Plan
@@ -29,6 +30,8 @@ from bulletbridge.models.model_spec import ModelSpec
 
 PICTURES = 4
 """Times at which a mechanism is shown."""
+MOVING, RATE = 2.5, 12.5
+"""Seconds of the moving picture, and its pictures a second: half a megabyte."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Section:
     loops: tuple[LoopReport, ...]
     figures: tuple[tuple[str, str], ...]  # caption, data URI
     rows: tuple[tuple[str, tuple[Shot, ...]], ...]  # solver, its pictures
+    animation: str  # data URI; empty where nothing came far enough
     notes: tuple[str, ...]
 
 
@@ -109,7 +113,7 @@ def section(model: ModelRuns) -> Section:
     """What the page shows of one model."""
     spec, mechanism = model.spec, model.mechanism
     results = tuple(run.result for run in model.runs)
-    facts, figures, rows = "", [], []
+    facts, figures, rows, animation = "", [], [], ""
     if mechanism is not None:
         facts = (
             f"{plural(len(mechanism.joints), 'joint')} with {plural(mechanism.nv, 'rate')}, "
@@ -124,6 +128,7 @@ def section(model: ModelRuns) -> Section:
             ("Time per step", time_figure(model.runs)),
         ]
         rows = picture_rows(model)
+        animation = moving_picture(model) if rows else ""
     notes = tuple(dict.fromkeys(f"{note}." for result in results for note in result.notes))
     return Section(
         spec.name,
@@ -133,6 +138,7 @@ def section(model: ModelRuns) -> Section:
         model.loops,
         tuple((caption, uri(svg.encode(), "image/svg+xml")) for caption, svg in figures),
         tuple(rows),
+        animation,
         notes,
     )
 
@@ -166,6 +172,14 @@ def picture_rows(model: ModelRuns) -> list[tuple[str, tuple[Shot, ...]]]:
         ]
         found.append((run.result.solver, tuple(shots)))
     return found
+
+
+def moving_picture(model: ModelRuns) -> str:
+    """The start of Bullet's run beside ours, gaps drawn, as a data URI."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "moving.gif"
+        film_of(model, path, MOVING, RATE)
+        return uri(path.read_bytes(), "image/gif")
 
 
 def _spread(run: Run, count: int) -> np.ndarray:

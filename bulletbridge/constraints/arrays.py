@@ -1,5 +1,6 @@
 """Constraints as the arrays that kernels read."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -123,6 +124,25 @@ class Encoded:
         """Give a coupling another offset, in place."""
         start = self.rows[name].start
         self.couplings["offset"][self.couplings["row"] == start] = offset
+
+    def revise(self, fresh: "Encoded", names: Collection[str]) -> None:
+        """Take over numbers of constraints and springs that were encoded again, in place.
+
+        Args:
+            fresh: All rows of the same constraints, as written.
+            names: Those that have changed.
+        """
+        for name in names:
+            if name in self._index:
+                mine, new = self._index[name], fresh._index[name]
+                for number in ("p_a", "p_b", "length"):
+                    self.loops[number][mine] = fresh.loops[number][new]
+            elif name in self.rows:
+                row = fresh.couplings["row"] == fresh.rows[name].start
+                self.set_offset(name, float(fresh.couplings["offset"][row][0]))
+            elif name in self.element_names:
+                at = self.element_names.index(name)
+                self.elements[at] = fresh.elements[at]
 
     def _driven(self, target: int) -> str:
         """Name of what a prescribed motion drives."""

@@ -11,6 +11,7 @@ from bulletbridge.constraints.records import (
     Coupling,
     Loop,
     Target,
+    Term,
 )
 from bulletbridge.constraints.relative_pose import (
     Z,
@@ -20,9 +21,10 @@ from bulletbridge.constraints.relative_pose import (
     position_in,
     variable_direction,
 )
+from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import pose_twist
-from bulletbridge.mechanism.records import Pose
+from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Records
 from bulletbridge.numerics.spatial import (
@@ -44,21 +46,28 @@ from bulletbridge.numerics.spatial import (
 def drift(
     loops: Records[Loop],
     couplings: Records[Coupling],
+    terms: Records[Term],
     poses: Records[Pose],
+    axes: Records[Axis],
     targets: Records[Target],
     rows: Records[Row],
 ) -> None:
     """Acceleration of every constraint at zero joint accelerations, into rows .gamma.
 
-    Takes twists and accelerations of the bodies from ``bias``; gravity cancels between a and b.
+    Takes twists and accelerations of the bodies and rates of the joints from ``bias``; gravity
+    cancels between a and b.
     """
     for i in range(len(loops)):
         put_loop_drift(loops[i], poses, targets, rows)
     for i in range(len(couplings)):
         coupling = couplings[i]
-        rows[coupling.row].gamma = 0.0
+        total = 0.0
         if coupling.target >= 0:
-            rows[coupling.row].gamma = -targets[coupling.target].a[2]
+            total -= targets[coupling.target].a[2]
+        for k in range(coupling.first, coupling.first + coupling.count):
+            axis = axes[terms[k].axis]
+            total += curvature(terms[k], axis.position) * axis.rate**2
+        rows[coupling.row].gamma = total
 
 
 @helper

@@ -18,6 +18,7 @@ from bulletbridge.constraints.joint_models import (
     turns_on_the_way,
 )
 from bulletbridge.constraints.joints import (
+    HIGHEST_POWER,
     Coupling,
     Distance,
     Frame,
@@ -87,8 +88,11 @@ def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
         kinds = [mechanism.joint(name).kind for name in gear.coefficients]
         in_metres.append("prismatic" in kinds)
         sizes = [
-            abs(c) * (length if kind == "prismatic" else 1.0)
-            for c, kind in zip(gear.coefficients.values(), kinds, strict=True)
+            sum(
+                abs(c) * (length if kind == "prismatic" else 1.0) ** power
+                for power, c in enumerate(gear.polynomial(name), 1)
+            )
+            for name, kind in zip(gear.coefficients, kinds, strict=True)
         ]
         scale.append(1.0 / max(sizes))
     for user in users:
@@ -250,7 +254,18 @@ def _encode_motion(motions: list[tuple[Motion, Array]], motion: Motion | None, R
 
 def _terms(mechanism: Mechanism, gear: Coupling) -> np.ndarray:
     terms = np.zeros(len(gear.coefficients), TERM)
-    if not any(gear.coefficients.values()):
+    for name, factors in gear.higher.items():
+        if name not in gear.coefficients:
+            raise ModelError(
+                f"coupling '{gear.name}' has powers of '{name}' and no coefficient of it; give it"
+                " one, 0 if it has none"
+            )
+        if not len(factors) <= HIGHEST_POWER - 1 or not are_numbers(factors, (len(factors),)):
+            raise ModelError(
+                f"coupling '{gear.name}' has powers {factors} of '{name}'; give finite numbers, of"
+                " its square, cube and fourth power at most"
+            )
+    if not any(any(gear.polynomial(name)) for name in gear.coefficients):
         raise ModelError(f"coupling '{gear.name}' has no coefficient that is not zero")
     if not are_numbers([*gear.coefficients.values(), gear.offset], (len(terms) + 1,)):
         raise ModelError(
@@ -265,4 +280,6 @@ def _terms(mechanism: Mechanism, gear: Coupling) -> np.ndarray:
                 f"only revolute and prismatic joints can be coupled"
             )
         term["axis"], term["coefficient"] = joint.v.start, coefficient
+        powers = gear.higher.get(name, ())
+        term["higher"][: len(powers)] = powers
     return terms

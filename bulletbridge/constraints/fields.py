@@ -45,6 +45,14 @@ def is_table(given: object) -> bool:
     return all(isinstance(name, str) and is_real(value) for name, value in table.items())
 
 
+def is_table_of_lists(given: object) -> bool:
+    """Whether something is lists of numbers by name."""
+    if not isinstance(given, Mapping):
+        return False
+    table = cast(Mapping[object, object], given)
+    return all(isinstance(name, str) and is_list(value) for name, value in table.items())
+
+
 def is_list_of_lists(given: object) -> bool:
     """Whether something is a list of lists of numbers."""
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
@@ -78,6 +86,7 @@ EXPECTED: dict[str, Check] = {
     **dict.fromkeys(("turn", "travel"), FREEDOM),
     "free": ("twists of six numbers", is_list_of_lists),
     "coefficients": ("numbers by joint", is_table),
+    "higher": ("lists of numbers by joint", is_table_of_lists),
 }
 """Kind of each field, by name, whatever the description."""
 OF_BUSHING = dict.fromkeys(("stiffness", "damping", "turning_stiffness", "turning_damping"), TRIPLE)

@@ -17,7 +17,8 @@ class Spring:
 
     Attributes:
         name: What reports and errors call it.
-        a, b: The frames.
+        a: Its frame on one link.
+        b: Its frame on the other.
         stiffness: [N/m]
         damping: [N s/m]
         length: Free length [m].
@@ -43,7 +44,8 @@ class TorsionSpring:
 
     Attributes:
         name: What reports and errors call it.
-        a, b: The frames; their origins do not matter.
+        a: Frame on one link; its origin does not matter.
+        b: Frame on the other; its origin does not matter either.
         axis: In frame a.
         axis_b: The same in frame b; ``axis`` unless given.
         stiffness: [N m/rad]
@@ -69,9 +71,12 @@ class Bushing:
 
     Attributes:
         name: What reports and errors call it.
-        a, b: The frames.
-        stiffness, damping: Along the axes of a [N/m, N s/m].
-        turning_stiffness, turning_damping: On the rotation vector of b in a [N m/rad, N m s/rad].
+        a: Its frame on one link.
+        b: Its frame on the other.
+        stiffness: Along the axes of a [N/m].
+        damping: Along the axes of a [N s/m].
+        turning_stiffness: On the rotation vector of b in a [N m/rad].
+        turning_damping: On its rate [N m s/rad].
     """
 
     name: str

@@ -1,5 +1,6 @@
 """Loop joints: two frames, one on each of two links, and what they may still do to each other."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -69,7 +70,8 @@ class Motor:
         force: Largest force [N] or torque [N m].
         velocity: Rate [m/s or rad/s].
         position: Position [m or rad]; None for the rate alone.
-        velocity_gain, position_gain: Shares of the errors that a step takes away.
+        velocity_gain: Share of the velocity error that a step takes away.
+        position_gain: Share of the position error that a step takes away.
     """
 
     force: float
@@ -131,7 +133,8 @@ class LoopJoint:
             stays, and b does not spin about the axis. ``ROLLING``: a ball on b rolls on the plane
             of a without slip; ``PURE_ROLLING``: nor does it spin about the normal. Rows that
             forbid slip and spin hold velocities: they have no gap.
-        a, b: The frames.
+        a: Its frame on one link.
+        b: Its frame on the other.
         axis: Free axis, or the plane's normal, in frame a; z unless given.
         axis_b: The same in frame b; ``axis`` unless given. For ``UNIVERSAL`` the second axis,
             which stays at right angles to the first, and must be given.
@@ -147,7 +150,8 @@ class LoopJoint:
         max_force: Largest force [N] or torque [N m] of each of its rows, along the axes of the
             world where they hold a point; None for a joint that does not give way.
         erp: Share of the gap that one step closes after it has given way.
-        turn, travel: What acts along a free turn about the axis and a free travel along it.
+        turn: What acts along a free turn about the axis.
+        travel: What acts along a free travel along it.
     """
 
     name: str
@@ -170,8 +174,14 @@ class LoopJoint:
 class Distance:
     """A massless rod: the origins of frames a and b stay ``length`` [m] apart.
 
-    ``motion`` changes the length: its z translation is added to it. ``max_force`` and ``erp`` are
-    those of ``LoopJoint``.
+    Attributes:
+        name: What reports and errors call it.
+        a: On one link.
+        b: On the other.
+        length: [m]
+        motion: Changes the length: its z translation is added to it.
+        max_force: Largest force [N], as of ``LoopJoint``.
+        erp: As of ``LoopJoint``.
     """
 
     name: str
@@ -183,20 +193,27 @@ class Distance:
     erp: float = SOFTNESS
 
 
+HIGHEST_POWER = 4
+"""Of a joint's position in a coupling."""
+
+
 @dataclass(frozen=True)
 class Coupling:
-    """Affine coupling of joint positions: sum of coefficient * position = offset.
+    """Coupling of joint positions: sum of coefficient * position = offset.
 
-    A gear, a mimic joint, or any other linear relation between revolute and prismatic joints.
-    With a single joint and a ``motion`` it is a driven joint; the motion's z translation is
-    added to the offset.
+    A gear, a mimic joint, or any other relation between revolute and prismatic joints that is
+    linear, or a sum of polynomials. With a single joint and a ``motion`` it is a driven joint; the
+    motion's z translation is added to the offset.
 
     Attributes:
         name: What reports and errors call it.
         coefficients: Factor of each joint's position by joint name.
         offset: [rad or m]
         motion: Prescribed change of the offset.
-        max_force, erp: As of ``LoopJoint``.
+        max_force: Largest force, as of ``LoopJoint``.
+        erp: As of ``LoopJoint``.
+        higher: Factors of the square, the cube and the fourth power of a joint's position, as many
+            as are wanted, by joint name; of joints that ``coefficients`` names too.
     """
 
     name: str
@@ -205,3 +222,18 @@ class Coupling:
     motion: Motion | None = None
     max_force: float | None = None
     erp: float = SOFTNESS
+    higher: dict[str, tuple[float, ...]] = field(default_factory=lambda: {})
+
+    def polynomial(self, joint: str) -> tuple[float, ...]:
+        """Factors of a joint's position, its square, its cube, ..."""
+        return (self.coefficients[joint], *self.higher.get(joint, ()))
+
+    def value(self, positions: Mapping[str, float]) -> float:
+        """What the sum amounts to with joints at these positions [rad or m], by name."""
+        return float(
+            sum(
+                factor * positions[joint] ** power
+                for joint in self.coefficients
+                for power, factor in enumerate(self.polynomial(joint), 1)
+            )
+        )

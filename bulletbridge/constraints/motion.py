@@ -143,7 +143,9 @@ class Motion:
     """Motion of frame a relative to its link: translations along its axes, then a turn.
 
     Attributes:
-        x, y, z: Translations along the axes of frame a [m]; z also drives distances and couplings.
+        x: Translation along the x axis of frame a [m].
+        y: Along its y axis [m].
+        z: Along its z axis [m]; also drives distances and couplings.
         angle: Turn [rad] about ``axis``.
         axis: Unit vector in frame a; the loop joint's own axis unless given.
     """

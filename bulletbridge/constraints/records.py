@@ -52,7 +52,7 @@ class Loop:
 
 
 class Coupling:
-    """One affine relation between joint positions."""
+    """One relation between joint positions."""
 
     row: Int
     first: Int  # of its terms
@@ -62,10 +62,11 @@ class Coupling:
 
 
 class Term:
-    """One joint of a coupling."""
+    """One joint of a coupling: a polynomial of its position."""
 
     axis: Int
     coefficient: Real
+    higher: Vec3  # of its square, cube and fourth power
 
 
 class Target:

@@ -40,6 +40,27 @@ from bulletbridge.numerics.spatial import (
 )
 
 
+@helper
+def polynomial(term: Term, x: float) -> float:
+    """Part of a coupling that a joint at x supplies."""
+    c = term.higher
+    return x * (term.coefficient + x * (c[0] + x * (c[1] + x * c[2])))
+
+
+@helper
+def slope(term: Term, x: float) -> float:
+    """First derivative of ``polynomial``."""
+    c = term.higher
+    return term.coefficient + x * (2.0 * c[0] + x * (3.0 * c[1] + x * 4.0 * c[2]))
+
+
+@helper
+def curvature(term: Term, x: float) -> float:
+    """Second derivative of ``polynomial``."""
+    c = term.higher
+    return 2.0 * c[0] + x * (6.0 * c[1] + x * 12.0 * c[2])
+
+
 @kernel
 def residuals(
     loops: Records[Loop],
@@ -77,7 +98,7 @@ def residuals(
         if coupling.target >= 0:
             total -= targets[coupling.target].p[2]
         for k in range(coupling.first, coupling.first + coupling.count):
-            total += terms[k].coefficient * q[axes[terms[k].axis].q]
+            total += polynomial(terms[k], q[axes[terms[k].axis].q])
         rows[coupling.row].g = total
     return beyond
 
@@ -105,7 +126,7 @@ def jacobian(
     for i in range(len(couplings)):
         coupling = couplings[i]
         for k in range(coupling.first, coupling.first + coupling.count):
-            J[coupling.row, terms[k].axis] = terms[k].coefficient
+            J[coupling.row, terms[k].axis] = slope(terms[k], axes[terms[k].axis].position)
     prescribed_rates(loops, couplings, poses, targets, rows)
 
 

@@ -37,7 +37,12 @@ class Kinematics:
     """The mechanism at one state, as a user's constraint sees it.
 
     Attributes:
-        q, v, t: Configuration (nq,), velocity (nv,), time [s].
+        mechanism: Its bodies and joints.
+        poses: (nb,) where the bodies are, of ``mechanism.records``.
+        axes: (nv,) where the axes of the rates are, of ``mechanism.records``.
+        q: Configuration (nq,).
+        v: Velocity (nv,).
+        t: Time [s].
     """
 
     mechanism: Mechanism

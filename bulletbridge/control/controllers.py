@@ -99,7 +99,8 @@ class PartTracking:
         plant: What it acts on.
         followed: (nv,) rates that follow; joints of one rate each.
         desired: Wanted motion by time, of which the other rates do not count.
-        K_p, K_d: Rates of the errors [1/s].
+        K_p: Rate of the position errors [1/s].
+        K_d: Rate of the velocity errors [1/s].
         forces: Wanted multipliers by time; None for the least joint forces.
     """
 

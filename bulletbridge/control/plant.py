@@ -18,7 +18,13 @@ from bulletbridge.system.system import System
 
 
 class Desired(NamedTuple):
-    """Wanted configuration (nq,), velocity (nv,) and acceleration (nv,) at a time."""
+    """Wanted configuration, velocity and acceleration at a time.
+
+    Attributes:
+        q: (nq,).
+        v: (nv,).
+        vdot: (nv,).
+    """
 
     q: Array
     v: Array

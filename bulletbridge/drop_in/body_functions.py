@@ -19,12 +19,12 @@ from bulletbridge.drop_in.function import (
     follows,
     replaces,
 )
-from bulletbridge.drop_in.registry import LoadedRobot
 from bulletbridge.drop_in.session import (
     EXACT,
     REAL_TIME,
     SENSOR,
     SESSIONS,
+    LoadedRobot,
     Session,
     session_of,
 )

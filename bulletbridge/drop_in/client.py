@@ -21,7 +21,9 @@ class BulletClient(bullet_client.BulletClient):
     itself holds alone, and why, are in ``getBridgeLoops()``.
 
     Args:
-        connection_mode, hostName, options: PyBullet's.
+        connection_mode: PyBullet's ``DIRECT``, ``GUI`` and the like.
+        hostName: PyBullet's, of a server.
+        options: PyBullet's.
         mode: Who advances bodies that constraints join; see ``setBridgeMode``.
 
     Raises:

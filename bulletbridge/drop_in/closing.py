@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from bulletbridge.drop_in.filtered import FilteredGroup
 from bulletbridge.drop_in.group import ALONE, Group
 from bulletbridge.inequalities.filter import Filters
 
@@ -20,10 +21,10 @@ class Closing:
         """
         found: list[float] = []
         counts: list[int] = []
-        taking: list[Group] = []
+        taking: list[FilteredGroup] = []
         for group in groups:
             count = group.after_step(found)
-            if count != ALONE:
+            if count != ALONE and isinstance(group, FilteredGroup):
                 taking.append(group)
                 counts.append(count)
         if not taking:
@@ -32,7 +33,7 @@ class Closing:
         for group, filtered in zip(taking, filters(found, counts), strict=True):
             group.take(filtered)
 
-    def _of(self, groups: list[Group]) -> Filters:
+    def _of(self, groups: list[FilteredGroup]) -> Filters:
         """Their filters in a row: those of the last step, unless others are taking part."""
         wanted = [group.filter for group in groups if group.filter is not None]
         if self._filters is None or not self._filters.are(wanted):

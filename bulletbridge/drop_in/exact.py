@@ -15,7 +15,8 @@ from bulletbridge.comparison.window.overlay import Mark, marks_of
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
-from bulletbridge.drop_in.group import ALONE, Group, GroupMemory, named
+from bulletbridge.drop_in.group import ALONE
+from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
 from bulletbridge.drop_in.loops import Loop, frame_on
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.inequalities.motors import ALONG, DRIVEN
@@ -51,7 +52,67 @@ class BulletsOwnError(StepError):
     """Bodies cannot be stepped exactly: something acts on them that only Bullet has."""
 
 
-class ExactGroup(Group):
+class FullReading:
+    """Everything that acts on bodies, with what the program has said of it.
+
+    Args:
+        actions: What the program does to bodies.
+        client: Physics client.
+    """
+
+    exact = True
+
+    def __init__(self, actions: Actions, client: int) -> None:
+        self._actions, self._client = actions, client
+
+    def bodies(
+        self, names: Mapping[str, int], joints: Mapping[Place, str]
+    ) -> tuple[BulletBodies, Mechanism]:
+        """Read bodies with the damping that Bullet applies to them."""
+        world = read_bullet(readable(dict(names)), self._client, link_damping=1.0)
+        mechanism, places = world.mechanism, link_ids(dict(names), self._client)
+        owner = {mechanism.links[name].body: body for name, (body, _) in places.items()}
+        efforts, axes = mechanism.efforts.copy(), mechanism.axes.copy()
+        for effort in efforts:
+            body = owner[int(effort["body"])]
+            damping = self._actions.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
+            effort["linear"], effort["angular"] = damping
+        moving = dict(mechanism.joints)  # fixed ones are not among them
+        for place, damping in self._actions.joint_damping.items():
+            name = joints.get(place, "")
+            if name in moving:
+                axes["damping"][moving[name].v] = damping
+        for place, (lower, upper) in self._actions.limits.items():
+            name = joints.get(place, "")
+            if name in moving:
+                moving[name] = replace(moving[name], lower=lower, upper=upper)
+        return world, replace(mechanism, efforts=efforts, axes=axes, joints=moving)
+
+    def constraint(self, loop: Loop, model: Model) -> Model:
+        """With its force limit; with one it is pulled where its frame is now.
+
+        Gears without an erp then hold the rate; with one Bullet takes the share of that share.
+        """
+        if loop.max_force is None:
+            return model
+        if isinstance(model, Coupling):
+            return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
+        return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
+
+
+class ExactMemory(NamedTuple):
+    """What the next steps of an exact group go by."""
+
+    joined: JoinedMemory
+    erp: float
+
+    @property
+    def bodies(self) -> frozenset[int]:
+        """Bullet's ids."""
+        return self.joined.bodies
+
+
+class ExactGroup:
     """A group that Bullet does not move: everything that acts on it is part of our step.
 
     Motors, limits, contacts and constraints with force limits are solved together where the other
@@ -64,11 +125,15 @@ class ExactGroup(Group):
         actions: What the program does to bodies.
         client: Physics client.
 
+    Attributes:
+        joined: Bodies and constraints.
+        system: Their system.
+
     Raises:
         BulletBridgeError: The bodies or constraints cannot be modelled.
     """
 
-    whole = True
+    exact = True
 
     def __init__(
         self,
@@ -78,16 +143,16 @@ class ExactGroup(Group):
         actions: Actions,
         client: int,
     ) -> None:
-
-        self._actions, self._others = actions, others
-        self._commands: dict[tuple[int, int], Motor] = {}  # that the motors have
+        self._client, self._actions, self._others = client, actions, others
+        self._commands: dict[Place, Motor] = {}  # that the motors have
         self._commanded = -1  # when they were given them
-        self._aimed: dict[tuple[int, int], Motor] = {}  # of spherical joints, which are on
-        super().__init__(bodies, loops, client)
+        self._aimed: dict[Place, Motor] = {}  # of spherical joints, which are on
+        self.joined = JoinedBodies(bodies, loops, client, FullReading(actions, client))
+        self.system, self._joints = self.joined.system, self.joined.joints
         self.system.gravity = gravity(client)
         self._scale_friction()
-        self._frames: dict[tuple[int, int], Frame] = {}  # inertial frames of links
-        self._axes: dict[tuple[int, int], Rotation] = {}  # their axes
+        self._frames: dict[Place, Frame] = {}  # inertial frames of links
+        self._axes: dict[Place, Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
         self._told: list[ContactTold] | None = []  # contacts, likewise
@@ -96,15 +161,24 @@ class ExactGroup(Group):
             dict[int, dict[int, tuple[float, ...]]] | None
         ) = {}  # of the last step, once asked for
 
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
+        self.joined.disturb()
+        self._reactions = {}
+
+    def move_base(self, body: int) -> None:
+        """Note that somebody has put a base elsewhere that does not move by itself."""
+        self.joined.move_base(body)
+
     def forget_friction(self) -> None:
         """Note that something may rub otherwise than it did."""
-        super().forget_friction()
+        self.joined.world.forget_friction()
         self._scale_friction()
 
     def change(self, loop: Loop, moved: bool) -> bool:
         """Note that a loop was changed; whether the bodies must be read again."""
-        old = self._loops.get(loop.number)
-        super().change(loop, moved)
+        old = self.joined.loops.get(loop.number)
+        self.joined.change(loop, moved)
         if old is None or old.max_force == loop.max_force:
             return False
         if old.max_force is None or loop.max_force is None:
@@ -112,19 +186,22 @@ class ExactGroup(Group):
         self.system.set_max_force(loop.name, loop.max_force)
         return False
 
-    def recall(self, memory: GroupMemory) -> bool:
+    def memory(self) -> ExactMemory:
+        """What its next steps go by."""
+        return ExactMemory(self.joined.memory(), self._actions.erp)
+
+    def recall(self, memory: object) -> bool:
         """Go on from a memory; False where it is that of other bodies, constraints or frames."""
-        if not super().recall(memory):
+        if not isinstance(memory, ExactMemory) or memory.erp != self._actions.erp:
             return False
+        if not self.joined.recall(memory.joined):
+            return False
+        self._reactions = {}
         self._commands.clear()
         self._commanded = -1  # the motors go by their last commands, as Bullet's do
-        for _, name, limit in self._limited:
+        for _, name, limit in self.joined.limited:
             self.system.set_max_force(name, limit)
         return True
-
-    def _settings(self) -> tuple[Any, ...]:
-        """What the program may have changed since, which restoring a state does not put back."""
-        return *super()._settings(), self._actions.erp
 
     def before_step(self, may_undo: bool) -> None:
         """Make the step, unseen.
@@ -141,14 +218,14 @@ class ExactGroup(Group):
         for place, motor in self._aimed.items():
             self._aim(place, motor)
         system = self.system
-        if self._disturbed:
-            self._follow_bases()
-            self._rebase_gears()
+        if self.joined.disturbed:
+            self.joined.follow_bases()
+            self.joined.rebase_gears()
             system.filter(assemble=True)
             system.forget()
-            self._disturbed = False
-        if self._moved or self._moving or self._bases_due:
-            self._drive()
+            self.joined.disturbed = False
+        if self.joined.must_be_driven:
+            self.joined.drive()
         self._before = system.snapshot() if may_undo else None
         if self._actions.pushing or self._pushed:
             self._pushed = self._actions.pushing
@@ -159,12 +236,13 @@ class ExactGroup(Group):
         except StrangerError:
             raise
         except BulletBridgeError as error:
-            self._disturbed = True
-            raise StepError(f"exact mode of {named(self.bodies)}: {error}") from None
+            self.joined.disturbed = True
+            raise StepError(f"exact mode of {named(self.joined.bodies)}: {error}") from None
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
-        self._forget_states()
+        self.joined.states.clear()
+        self._reactions = {}
         self.system.write()
         return ALONE
 
@@ -173,16 +251,18 @@ class ExactGroup(Group):
         assert self._before is not None
         self.system.take_back(self._before)
 
-    def _forget_states(self) -> None:
-        super()._forget_states()
-        self._reactions = {}
+    def state_of(self, loop: Loop) -> State:
+        """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
+        found = self.joined.states.get(loop.number)
+        if found is None:
+            found = self.joined.states[loop.number] = self._find_state(loop)
+        return found
 
     def _find_state(self, loop: Loop) -> State:
-        """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
-        if loop.number not in self._models:
-            return super()._find_state(loop)
+        if loop.number not in self.joined.models:
+            return self.joined.native(loop).state
         self._reactions = self._reactions or self.system.reactions()
-        reaction, model = self._reactions[loop.name], self._models[loop.number]
+        reaction, model = self._reactions[loop.name], self.joined.models[loop.number]
         if not isinstance(model, LoopJoint):
             return tuple(reaction.multipliers.tolist())
         R = self.system.kinematics().point(model.b).R_W @ frame_with_z(model.axis)
@@ -216,7 +296,7 @@ class ExactGroup(Group):
         if self._told is None:
             self._told = []
             contacts = self.system.contacts()
-            places = self._world.contact_places(self.system.contact_points)
+            places = self.joined.world.contact_places(self.system.contact_points)
             for contact, ((body, other, link, other_link), at) in zip(
                 contacts, places, strict=True
             ):
@@ -234,43 +314,10 @@ class ExactGroup(Group):
         """What a window shows of the loops: gaps and reactions."""
         return marks_of(self.system)
 
-    def _read(self, names: Mapping[str, int]) -> tuple[BulletBodies, Mechanism]:
-        """The bodies with the damping that Bullet applies to them."""
-        world = read_bullet(readable(dict(names)), self.client, link_damping=1.0)
-        mechanism, places = world.mechanism, link_ids(dict(names), self.client)
-        owner = {mechanism.links[name].body: body for name, (body, _) in places.items()}
-        efforts, axes = mechanism.efforts.copy(), mechanism.axes.copy()
-        for effort in efforts:
-            body = owner[int(effort["body"])]
-            damping = self._actions.damping.get(body, (DEFAULT_DAMPING, DEFAULT_DAMPING))
-            effort["linear"], effort["angular"] = damping
-        joints = dict(mechanism.joints)  # fixed ones are not among them
-        for place, damping in self._actions.joint_damping.items():
-            name = self._joints.get(place, "")
-            if name in joints:
-                axes["damping"][joints[name].v] = damping
-        for place, (lower, upper) in self._actions.limits.items():
-            name = self._joints.get(place, "")
-            if name in joints:
-                joints[name] = replace(joints[name], lower=lower, upper=upper)
-        return world, replace(mechanism, efforts=efforts, axes=axes, joints=joints)
-
-    def _model(self, loop: Loop) -> LoopJoint | Coupling:
-        """A constraint of Bullet as ours; with a force limit it is pulled where its frame is now.
-
-        Gears without an erp then hold the rate; with one Bullet takes the share of that share.
-        """
-        model = super()._model(loop)
-        if loop.max_force is None:
-            return model
-        if isinstance(model, Coupling):
-            return replace(model, max_force=loop.max_force, erp=loop.erp * self._actions.erp)
-        return replace(model, max_force=loop.max_force, erp=self._actions.erp, motion=None)
-
     def _scale_friction(self) -> None:
         """Let friction differ by direction where the program said so."""
         for (body, link), factors in self._actions.anisotropy.items():
-            self._world.scale_friction(body, link, factors)
+            self.joined.world.scale_friction(body, link, factors)
 
     def _forces(self) -> Array:
         """Joint forces (nv,) of this step's torques and external forces."""
@@ -289,7 +336,7 @@ class ExactGroup(Group):
             if joint is not None and joint.kind in DRIVEN:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
-        pushes = [push for push in self._actions.pushes if push.body in self.bodies]
+        pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]
         kinematics = system.kinematics() if pushes else None
         for push in pushes:
             assert kinematics is not None
@@ -306,7 +353,8 @@ class ExactGroup(Group):
     def _inertial_frame(self, body: int, link: int) -> Frame:
         place = body, link
         if place not in self._frames:
-            self._frames[place] = frame_on(body, link, CENTRE, UNTURNED, self._links, self.client)
+            links = self.joined.links
+            self._frames[place] = frame_on(body, link, CENTRE, UNTURNED, links, self._client)
         return self._frames[place]
 
     def _inertial_axes(self, place: tuple[int, int]) -> "Rotation":
@@ -314,7 +362,7 @@ class ExactGroup(Group):
         from scipy.spatial.transform import Rotation
 
         if place not in self._axes:
-            info = pybullet.getDynamicsInfo(*place, physicsClientId=self.client)
+            info = pybullet.getDynamicsInfo(*place, physicsClientId=self._client)
             self._axes[place] = Rotation.from_quat(info[4])
         return self._axes[place]
 
@@ -365,7 +413,7 @@ class ExactGroup(Group):
         child's inertial axes (btMultiBodySphericalJointMotor): neither its velocity nor its
         velocity gain counts.
         """
-        here = pybullet.getJointStateMultiDof(*place, physicsClientId=self.client)[0]
+        here = pybullet.getJointStateMultiDof(*place, physicsClientId=self._client)[0]
         x, y, z, w = here
         way = pybullet.getEulerFromQuaternion(quat_product((-x, -y, -z, w), motor.orientation))
         dt = self.system.dt

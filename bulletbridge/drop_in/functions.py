@@ -74,7 +74,7 @@ def removeConstraint(session: Session, given: Given) -> Any:
 def getConstraintInfo(session: Session, given: Given) -> Any:
     """Bullet's."""
     answer = session.native("getConstraintInfo", given)
-    return session.shown(given["constraintUniqueId"], answer)
+    return session.constraints.shown(given["constraintUniqueId"], answer)
 
 
 @replaces("constraintUniqueId")
@@ -87,15 +87,15 @@ def getConstraintState(session: Session, given: Given) -> Any:
 @replaces()
 def getNumConstraints(session: Session, given: Given) -> Any:
     """Bullet's."""
-    return session.native("getNumConstraints", given) - len(session.twins())
+    return session.native("getNumConstraints", given) - len(session.constraints.twins())
 
 
 @replaces("serialIndex")
 def getConstraintUniqueId(session: Session, given: Given) -> Any:
     """Bullet's."""
-    if not session.twins() or "serialIndex" not in given:
+    if not session.constraints.twins() or "serialIndex" not in given:
         return session.native("getConstraintUniqueId", given)
-    numbers, place = session.numbers(), int(given["serialIndex"])
+    numbers, place = session.constraints.numbers(), int(given["serialIndex"])
     return numbers[place] if 0 <= place < len(numbers) else -1
 
 

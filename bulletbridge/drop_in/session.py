@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
 import pybullet
 
@@ -13,9 +14,11 @@ from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import Actions
 from bulletbridge.drop_in.closing import Closing
 from bulletbridge.drop_in.exact import BulletsOwnError, ContactTold, ExactGroup
-from bulletbridge.drop_in.group import Group, GroupMemory, named
+from bulletbridge.drop_in.filtered import FilteredGroup
+from bulletbridge.drop_in.group import Group, GroupMemory
+from bulletbridge.drop_in.joined_bodies import named
 from bulletbridge.drop_in.loops import Loop
-from bulletbridge.drop_in.registry import Ledger
+from bulletbridge.drop_in.registry import Registry
 from bulletbridge.drop_in.settings import HOOKS, Mode
 from bulletbridge.errors import AssemblyError, BulletBridgeError, CallError, warn_user
 
@@ -37,15 +40,36 @@ READ = {
 """What changeDynamics may change of a body that has been read."""
 
 
-class Session(Ledger):
+class LoadedRobot(NamedTuple):
+    """What ``loadURDF`` was told of a body: its file, and the factor on its lengths."""
+
+    path: Path
+    scale: float
+
+
+class Session:
     """Watches constraints come and go, and closes those that can be.
 
     Bodies that constraints join, directly or through others, make up one group, which is read at
     the first step after something has changed.
+
+    Attributes:
+        client: Physics client.
+        constraints: Its constraints.
+        robots: Files of bodies that ``loadURDF`` has loaded since the client is known.
+        search_path: Where Bullet looks for files besides the working directory.
     """
 
     def __init__(self, client: int) -> None:
-        super().__init__(client)
+        self.client = client
+        self.constraints = Registry(client)
+        self.robots: dict[int, LoadedRobot] = {}
+        self.search_path = Path()
+        # bodies to be read again
+        self._stale = {b for loop in self.constraints.loops.values() for b in loop.bodies}
+        # whether Bullet has constraints that it has not made a step with: asked for the force of a
+        # gear before one, it ends the process
+        self._unseen = bool(self.constraints.loops)
         self.mode: Mode = HOOKS.mode
         self.models_of_removed = False  # whether Bullet keeps dynamics models of removed bodies
         self.modelled: set[int] = set()  # bodies that Bullet has made a dynamics model of
@@ -68,14 +92,45 @@ class Session(Ledger):
         self._dt = 0.0  # at least so much real time makes a step
         self._started = 0.0  # of real-time simulation, by the hooks' clock
 
+    def native(self, name: str, given: dict[str, Any]) -> Any:
+        """Call PyBullet's own function for this client."""
+        return getattr(pybullet, name)(**given, physicsClientId=self.client)
+
+    # constraints
+
+    def create(self, given: dict[str, Any]) -> int:
+        """Create a constraint."""
+        loop = self.constraints.create(given)
+        self._stale.update(loop.bodies)
+        self._unseen = True
+        return loop.number
+
+    def change(self, given: dict[str, Any]) -> Any:
+        """Change a constraint."""
+        answer, loop, moved, anew = self.constraints.change(given)
+        if loop is None:
+            return answer
+        if anew:
+            self._stale.update(loop.bodies)
+        group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
+        if group is not None and group.change(loop, moved):
+            self._stale |= group.joined.bodies
+        return answer
+
+    def remove(self, given: dict[str, Any]) -> None:
+        """Remove a constraint."""
+        loop = self.constraints.remove(given)
+        if loop is not None:
+            self._stale.update(loop.bodies)
+
     def loops(self) -> dict[int, Loop]:
         """What became of each constraint, by its id."""
         self._regroup()
-        return dict(self._loops)
+        return dict(self.constraints.loops)
 
     def filtered(self, number: int, state: tuple[float, ...]) -> tuple[float, ...]:
         """Bullet's constraint forces with what the filter added in the last step."""
-        loop = self._loops.get(number)
+        loop = self.constraints.loops.get(number)
         if loop is not None and loop.exact and not self._stale & set(loop.bodies):
             for bodies, group in self.groups.items():
                 if bodies & set(loop.bodies):
@@ -85,7 +140,7 @@ class Session(Ledger):
     def motor_forces(self, body: int) -> Mapping[int, tuple[float, ...]]:
         """What motors of a body exerted in our last step [N m or N], by joint; else none."""
         group = self._group_of.get(body)
-        if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.bodies):
+        if not isinstance(group, ExactGroup) or not self._stale.isdisjoint(group.joined.bodies):
             return {}
         return group.motor_forces(body)
 
@@ -96,18 +151,13 @@ class Session(Ledger):
         return [
             told
             for group in self.groups.values()
-            if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.bodies)
+            if isinstance(group, ExactGroup) and self._stale.isdisjoint(group.joined.bodies)
             for told in group.contact_points()
         ]
 
     def note_detection(self) -> None:
         """Note that Bullet has detected collisions."""
         self._tells_contacts = False
-
-    def _changed(self, loop: Loop, moved: bool) -> None:
-        group = self._group_of.get(loop.bodies[0]) if loop.bodies else None
-        if group is not None and group.change(loop, moved):
-            self._stale |= group.bodies
 
     # bodies
 
@@ -124,13 +174,13 @@ class Session(Ledger):
     def move_base(self, body: int) -> None:
         """Note that a base was put elsewhere; frames on one that is fixed move from now on."""
         group = next((group for bodies, group in self.groups.items() if body in bodies), None)
-        if group is None or body not in group.standing:
+        if group is None or body not in group.joined.standing:
             self.disturb(body)
             return
-        for loop in [loop for loop in self._loops.values() if body in loop.bodies]:
+        for loop in [loop for loop in self.constraints.loops.values() if body in loop.bodies]:
             if loop.exact and not loop.moving and loop.kind != pybullet.JOINT_GEAR:
-                self._loops[loop.number] = replace(loop, moving=True)
-                self._stale |= group.bodies
+                self.constraints.loops[loop.number] = replace(loop, moving=True)
+                self._stale |= group.joined.bodies
         group.move_base(body)
 
     def save(self, number: int) -> None:
@@ -163,8 +213,8 @@ class Session(Ledger):
 
     def remove_body(self, body: int) -> None:
         """Forget a body and its constraints, as Bullet does."""
-        for number in [n for n, loop in self._loops.items() if body in loop.bodies]:
-            self._forget(number)
+        for number in [n for n, loop in self.constraints.loops.items() if body in loop.bodies]:
+            self._stale.update(self.constraints.loops.pop(number).bodies)
         self._stale.add(body)
         self._counted = -1
         self.models_of_removed |= body in self.modelled
@@ -187,7 +237,7 @@ class Session(Ledger):
     def forget_filters(self) -> None:
         """Note that other links may collide than did."""
         for group in self.groups.values():
-            group.forget_filters()
+            group.joined.world.forget_filters()
 
     def set_erp(self, erp: float) -> None:
         """Take over how fast constraints with force limits are closed again."""
@@ -202,7 +252,7 @@ class Session(Ledger):
 
     def clear(self) -> None:
         """Forget bodies and constraints, as resetSimulation does."""
-        self._loops.clear()
+        self.constraints.loops.clear()
         self.groups.clear()
         self._group_of.clear()
         self.observers = {one for one in self.observers if one[0] != SENSOR}
@@ -266,7 +316,7 @@ class Session(Ledger):
         if count != self._counted:
             self._counted = count
             groups = self.groups.values()
-            self._alone = self in EXACT and all(group.whole for group in groups)
+            self._alone = self in EXACT and all(group.exact for group in groups)
             for place in range(count if self._alone else 0):
                 body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
                 if body not in self._group_of and can_move(body, self.client):
@@ -297,8 +347,8 @@ class Session(Ledger):
                 group.undo()
             if isinstance(error, BulletsOwnError):
                 failing = [*self.groups.values()][len(ready)]
-                self._leave_to_bullet(failing.bodies, str(error))
-                self._stale |= failing.bodies
+                self._leave_to_bullet(failing.joined.bodies, str(error))
+                self._stale |= failing.joined.bodies
                 return False
             if not isinstance(error, StrangerError):
                 raise
@@ -354,7 +404,7 @@ class Session(Ledger):
             self.mode = mode
             self._modes.clear()
             self.read_all_again()
-            self._stale |= {b for loop in self._loops.values() for b in loop.bodies}
+            self._stale |= {b for loop in self.constraints.loops.values() for b in loop.bodies}
             return
         self._regroup()
         island = next((bodies for bodies in self.groups if body in bodies), {body})
@@ -376,19 +426,19 @@ class Session(Ledger):
         for bodies in [bodies for bodies in self.groups if bodies & self._stale]:
             del self.groups[bodies]
         self._stale.clear()
-        exact = [loop for loop in self._loops.values() if loop.exact]
+        exact = [loop for loop in self.constraints.loops.values() if loop.exact]
         alone = [(body,) for body, mode in self._modes.items() if mode == "exact"]
         for bodies in islands([*(loop.bodies for loop in exact), *alone, *self._met]):
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
         self._counted = -1
         self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
-        if any(group.whole for group in self.groups.values()):
+        if any(group.exact for group in self.groups.values()):
             EXACT.add(self)
         else:
             EXACT.discard(self)
         ours = frozenset[int]().union(*self.groups)
-        for loop in [loop for loop in self._loops.values() if loop.slides]:
+        for loop in [loop for loop in self.constraints.loops.values() if loop.slides]:
             self._predict(loop, not (loop.exact and set(loop.bodies) <= ours))
 
     def _leave_to_bullet(self, bodies: frozenset[int], reason: str) -> None:
@@ -409,7 +459,7 @@ class Session(Ledger):
         by_bullet = by_bullet or loop.max_force is not None
         if by_bullet != loop.unpredicted:
             return
-        self._loops[loop.number] = replace(loop, unpredicted=not by_bullet)
+        self.constraints.loops[loop.number] = replace(loop, unpredicted=not by_bullet)
         if loop.max_force is None:
             force = FIRST_IMPULSE / self._time_step() if by_bullet else 0.0
             pybullet.changeConstraint(loop.number, maxForce=force, physicsClientId=self.client)
@@ -425,7 +475,8 @@ class Session(Ledger):
             AssemblyError: They are to be exact, and their loops cannot be closed.
         """
         if self._mode_of(bodies) == "exact":
-            others = [n for n in self._loops.values() if not n.exact and bodies & set(n.bodies)]
+            loops_here = self.constraints.loops.values()
+            others = [n for n in loops_here if not n.exact and bodies & set(n.bodies)]
             try:
                 self.groups[bodies] = ExactGroup(bodies, loops, others, self.actions, self.client)
             except AssemblyError:
@@ -436,10 +487,10 @@ class Session(Ledger):
             else:
                 return
         try:
-            self.groups[bodies] = Group(bodies, loops, self.client)
+            self.groups[bodies] = FilteredGroup(bodies, loops, self.client)
         except BulletBridgeError as error:
             for loop in loops:
-                self._loops[loop.number] = replace(loop, exact=False, reason=str(error))
+                self.constraints.loops[loop.number] = replace(loop, exact=False, reason=str(error))
             warn_user(f"constraints {[loop.number for loop in loops]} stay Bullet's own: {error}")
 
 

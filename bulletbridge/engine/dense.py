@@ -159,7 +159,7 @@ def accelerate(
     control = a.control
     y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION]
     project_force(a, f, q, v, tau, vdot)
-    drift(a.loops, a.couplings, a.poses, instant.targets, f.rows)
+    drift(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.rows)
     if control.user_rows > 0:
         ask_user(a, DRIFT_PHASE, instant.t, q, v)
         first = f.Y.shape[0] - control.user_rows

@@ -13,10 +13,10 @@ from bulletbridge.engine.islands_kernel import ISLAND, run_islands
 from bulletbridge.engine.records import CONTROL, DENSE_REQUIRED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import stepping_kernel
-from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.engine.stepper import NO_RECORD, OF_AXES, OF_BODIES, Solver
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.records import Array, Ints, Mask
 
 
 class IslandMembers(NamedTuple):
@@ -135,6 +135,12 @@ def in_a_row(whole: Solver, members: list[IslandMembers]) -> SharedArrays:
     )
 
 
+def elements_of(encoded: Encoded, island: IslandMembers) -> Mask:
+    """Which force elements (n,) act on an island."""
+    ends = (np.isin(encoded.elements[f"axis_{end}"], island.v) for end in "ab")
+    return np.logical_or(*ends)
+
+
 def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: SharedArrays) -> Solver:
     """The solver of an island alone, on its part of what kernels take of all at once."""
     mechanism, encoded = whole.mechanism, whole.encoded
@@ -185,10 +191,7 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Shared
     couplings["row"] = row_at[couplings["row"]]
     all_terms = np.concatenate([encoded.terms[:0], *terms])
     all_terms["axis"] = axis_at[all_terms["axis"]]
-    elements = encoded.elements[
-        np.isin(encoded.elements["axis_a"], island.v)
-        | np.isin(encoded.elements["axis_b"], island.v)
-    ].copy()
+    elements = encoded.elements[elements_of(encoded, island)].copy()
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
         elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]
@@ -256,14 +259,22 @@ class IslandStepper:
         self._kernel: Any = None
 
     def rebase(self) -> None:
-        """Take over where the links that stand still, and loops on them, are in the whole."""
+        """Take over places, masses, and what acts at joints and between frames, from the whole."""
+        whole, encoded = self._whole, self._whole.encoded
         for island, solver in zip(self._members, self._solvers, strict=True):
-            for name in ("R", "p"):
-                solver.bodies[name] = self._whole.bodies[name][island.bodies]
-            for name in ("R_a", "p_a", "R_b", "p_b"):
-                solver.encoded.loops[name] = self._whole.encoded.loops[name][island.loops]
+            for name in ("R", "p", *OF_BODIES):
+                solver.bodies[name] = whole.bodies[name][island.bodies]
+            for name in OF_AXES:
+                solver.axes[name] = whole.axes[name][island.v]
+            for name in ("R_a", "p_a", "R_b", "p_b", "length"):
+                solver.encoded.loops[name] = encoded.loops[name][island.loops]
+            solver.encoded.couplings["offset"] = encoded.couplings["offset"][island.couplings]
+            elements = solver.efforts[len(solver.mechanism.efforts) :]
+            for name in ("stiffness", "damping", "rest", "force"):
+                elements[name] = encoded.elements[name][elements_of(encoded, island)]
             for name in ("round_off", "lever"):
-                solver.control[0][name] = self._whole.control[0][name]
+                solver.control[0][name] = whole.control[0][name]
+            solver.put_guard_floor()
 
     def _stored(self) -> StoredCall:
         """The kernel of all islands, with that of the present integrator for each."""

@@ -107,7 +107,7 @@ def accelerate(
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
     force, b = a.vectors[FORCE, : len(v)], a.vectors[RIGHT_SIDE]
     applied_forces(a, q, v, tau, force)
-    drift(a.loops, a.couplings, a.poses, instant.targets, f.rows)
+    drift(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.rows)
     for i in range(len(f.rows)):
         b[i] = -f.rows[i].scale * f.rows[i].gamma
     note_targets(f.border, b)

@@ -62,6 +62,9 @@ SETTINGS = (
 )  # fmt: skip
 """Fields of the control that hold settings."""
 
+OF_BODIES, OF_AXES = ("mass", "J"), ("armature", "damping", "stiffness", "torque")
+"""Fields of bodies and of axes that may be revised, besides places."""
+
 
 class CompiledStepper(Protocol):
     """Steps of a system part by part: island by island, or link by link.
@@ -90,7 +93,7 @@ class CompiledStepper(Protocol):
         ...
 
     def rebase(self) -> None:
-        """Take over where the links that stand still, and loops on them, are in the whole."""
+        """Take over places, masses, and what acts at joints and between frames, from the whole."""
         ...
 
 
@@ -156,6 +159,27 @@ class Solver(SolverArrays):
         c = self.control[0]
         c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
         c["factored"] = 0
+        if self.stepper is not None:
+            self.stepper.rebase()
+
+    def revise(self, mechanism: Mechanism, moved: bool) -> None:
+        """Go on with the same tree with other masses, places and forces of joints, as encoded.
+
+        Args:
+            mechanism: The tree.
+            moved: Whether joints or loops are elsewhere, or may be.
+        """
+        for name in OF_BODIES:
+            self.bodies[name] = mechanism.bodies[name]
+        for name in OF_AXES:
+            self.axes[name] = mechanism.axes[name]
+        self.efforts[len(mechanism.efforts) :] = self.encoded.elements
+        self.put_guard_floor()
+        if moved:
+            self.rebase(mechanism)
+            return
+        self.mechanism = mechanism
+        self.control[0]["factored"] = 0
         if self.stepper is not None:
             self.stepper.rebase()
 

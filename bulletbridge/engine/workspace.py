@@ -125,8 +125,7 @@ class SolverArrays:
         c["gap_tolerance"] = tolerances.gap
         c["round_off"], c["lever"] = accuracy_of(mechanism, encoded)
         c["singular_rtol"], c["filter_rtol"] = tolerances.singular, tolerances.filter
-        mass = float(self.bodies["mass"].sum() + self.stations["mass"].sum())
-        c["guard_floor"] = 1e-6 * encoded.length * np.sqrt(mass)
+        self.put_guard_floor()
         c["mismatch"], c["recovery"] = np.inf, RECOVERY
         c["user_rows"] = self.user_size
         c["callback"] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
@@ -153,6 +152,11 @@ class SolverArrays:
         self.vectors[ONE_OVER_UNITS, :nv] = 1.0 / self._units_of_rates()
         self._now: np.ndarray = self.still  # what a kernel has asked for
         self._pushed: Array = self.tau  # likewise
+
+    def put_guard_floor(self) -> None:
+        """Below what correction the guard does not ask, by the mass of all bodies."""
+        mass = float(self.bodies["mass"].sum() + self.stations["mass"].sum())
+        self.control[0]["guard_floor"] = 1e-6 * self.encoded.length * np.sqrt(mass)
 
     def _units_of_rates(self) -> Array:
         """What rates (nv,) are measured by: a radian, or the mechanism's length."""
@@ -205,7 +209,7 @@ class SolverArrays:
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
         bias(self.bodies, beams, stations, self.efforts_at(targets), poses, axes, gravity, v, h)
-        drift(e.loops, e.couplings, poses, targets, rows)
+        drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)

@@ -18,7 +18,13 @@ from bulletbridge.numerics.records import Array
 
 
 class State(NamedTuple):
-    """Configuration, velocity, time [s]."""
+    """Configuration, velocity and time.
+
+    Attributes:
+        q: (nq,).
+        v: (nv,).
+        t: [s]
+    """
 
     q: Array
     v: Array

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bulletbridge.constraints.drift import drift
-from bulletbridge.constraints.rows import block_jacobian, residuals
+from bulletbridge.constraints.rows import block_jacobian, jacobian, residuals
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.formulations.modular import (
@@ -72,7 +72,7 @@ class Modules:
         block_jacobian(e.loops, e.couplings, poses, axes, targets, self.first, J[0], J[1], rows)
         efforts, gravity = s.efforts_at(targets), s.control[0]["gravity"]
         bias(s.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
-        drift(e.loops, e.couplings, poses, targets, rows)
+        drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         joint_forces(axes, q, v, s.tau[0], forces)
         others = self._other_rows(Kinematics(s.mechanism, poses, axes, q, v, t), rows)
         blocks: list[Block] = []
@@ -94,19 +94,15 @@ class Modules:
     def _other_rows(self, kinematics: Kinematics, rows: np.ndarray) -> Array:
         """Rows (n, nv) that are not those of loops; users write theirs."""
         s = self.solver
-        J = np.zeros((s.encoded.nc - self.rows, s.mechanism.nv))
-        put_couplings(s, self.rows, J)
+        e = s.encoded
+        every = np.zeros((e.nc, s.mechanism.nv))
+        poses, axes = kinematics.poses, kinematics.axes
+        targets = e.targets(np.array([kinematics.t]))[0]
+        jacobian(e.loops[:0], e.couplings, e.terms, poses, axes, targets, every, rows)
+        J = every[self.rows :]
         if s.user_size:
             s.evaluate_users(kinematics, rows[self.rows :], J)
         return J
-
-
-def put_couplings(solver: Solver, first: int, J: Array) -> None:
-    """Write the rows of couplings, which follow the row ``first``."""
-    for coupling in solver.encoded.couplings:
-        start = int(coupling["first"])
-        for term in solver.encoded.terms[start : start + int(coupling["count"])]:
-            J[int(coupling["row"]) - first, int(term["axis"])] = term["coefficient"]
 
 
 def modules(solver: Solver) -> Modules:
@@ -125,7 +121,9 @@ def modules(solver: Solver) -> Modules:
     touched = np.zeros((e.nc, len(columns)), bool) if e.nc > count else np.zeros((0, 0), bool)
     if e.nc > count:
         J = np.zeros((e.nc - count, nv))
-        put_couplings(solver, count, J)
+        for coupling in e.couplings:
+            part = slice(int(coupling["first"]), int(coupling["first"] + coupling["count"]))
+            J[int(coupling["row"]) - count, e.terms["axis"][part]] = 1.0
         J[e.nc - count - solver.user_size :] = 1.0  # a user's row may reach anything
         for k, part in enumerate(columns):
             touched[count:, k] = J[:, part].any(axis=1)

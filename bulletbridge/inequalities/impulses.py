@@ -69,6 +69,9 @@ UNYIELDING = 1e-9
 """Share of the largest velocity up to which motors have given way to nothing."""
 HOLDING_SWEEPS = 200
 """Gauss-Seidel sweeps over constraints with force limits alone, which are few."""
+LESSER_EVIL = 0.01
+"""Residual of the rigid problem, as a share of what motors would give way by, up to which it is
+taken where these would be flung about faster than anything was asked to move."""
 PAUSE = 32.0
 """Steps until motors that are blocked, and could not push with all they have, try that again."""
 GENTLE = 10.0
@@ -262,11 +265,13 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         most = max(most, math.fabs(p.b[i]))
     yields = outcome.residual < math.inf and left > UNYIELDING * most
     h.complied[0] = max(h.complied[0] - 1.0, 1.0) if yields else 0.0
-    if h.complied[0] == 1.0 and are_blocked(h, rows.motors):
-        pushed = push_with_all(h, rows, tolerance)
+    flung = yields and left > max(most, AT_REST)
+    if flung or (h.complied[0] == 1.0 and are_blocked(h, rows.motors)):
+        enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
+        pushed = push_rigidly(h, rows, tolerance, enough)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
         h.complied[0] = 1.0 + PAUSE
-        if pushed.residual <= JUST_AS_WELL * tolerance:
+        if pushed.residual <= enough:
             h.complied[0] = 0.0
             outcome = Outcome(pushed.residual, outcome.sweeps, outcome.newton)
     if outcome.residual == math.inf:
@@ -293,23 +298,29 @@ def are_blocked(h: InequalityProblem, motors: int) -> bool:
 
 
 @outlined
-def push_with_all(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+def push_rigidly(h: InequalityProblem, rows: RowCounts, tolerance: float, enough: float) -> Outcome:
     """Try the rigid problem once more, where motors that are blocked push with all they have.
 
     What stands between a gripper's fingers does not contradict them by round-off: they do not get
-    where they are to be, and a motor then pushes as hard as it can. If that is no solution, x stays
-    what it was.
+    where they are to be, and a motor then pushes as hard as it can. Where less than a solution is
+    ``enough``, it is looked for from elsewhere too. If there is none, x stays what it was.
     """
-    p, n = h.problem, rows.all
+    p, n, kept = h.problem, rows.all, h.sharing.strength
     for i in range(n):
-        h.rest.found[i], h.sharing.start[i], p.centre[i] = p.x[i], p.centre[i], 0.0
+        kept[i], h.sharing.start[i], p.centre[i] = p.x[i], p.centre[i], 0.0
     for i in range(rows.motors):
         if is_blocked(h, i):
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
     outcome = solve_complementarity(p, n, tolerance, 0)
-    if not outcome.residual <= JUST_AS_WELL * tolerance:
+    if outcome.residual > JUST_AS_WELL * tolerance and enough > JUST_AS_WELL * tolerance:
         for i in range(n):
-            p.x[i], p.centre[i] = h.rest.found[i], h.sharing.start[i]
+            p.x[i] = h.rest.warm[i]
+        first = outcome.newton
+        outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
+        outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + first)
+    if not outcome.residual <= enough:
+        for i in range(n):
+            p.x[i], p.centre[i] = kept[i], h.sharing.start[i]
         velocities(p, p.x, p.w, n)
     return outcome
 

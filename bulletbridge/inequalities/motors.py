@@ -119,6 +119,26 @@ class Motors:
         self.records[i] = self._axes[i], self.records[i]["row"], *numbers
         self._note(i, force)
 
+    def settings(self, joint: str) -> dict[str, float]:
+        """Arguments of ``set`` that a motor has now, as far as it was set; no force is off.
+
+        Raises:
+            ModelError: No such joint.
+        """
+        record = self.records[self._find(joint)]
+        if record["fastest"] == 0.0:  # it was never set
+            return {"force": 0.0}
+        found = {
+            "force": float(record["force"]),
+            "velocity": float(record["velocity"]),
+            "velocity_gain": float(record["velocity_gain"]),
+            "max_velocity": float(record["fastest"]),
+        }
+        if record["position_gain"] != 0.0:
+            found["position"] = float(record["position"])
+            found["position_gain"] = float(record["position_gain"])
+        return found
+
     def set_friction(self, joint: str, force: float) -> None:
         """Give a joint Coulomb friction, which sticks and slides.
 

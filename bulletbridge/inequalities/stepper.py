@@ -162,8 +162,6 @@ class InequalityStepper:
         self.report, self.tau = np.zeros(REPORT), solver.tau[0].copy()
         self.contact_points = NO_CONTACTS
         self._exerted = np.zeros(solver.mechanism.nv)
-        mass = solver.mechanism.bodies["mass"]
-        self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
         self._end = np.full(len(solver.state), np.nan)
         self._known = 0.0, b""  # step and state that the energy budget belongs to
         self.dt = float(solver.control[0]["dt"])
@@ -191,6 +189,8 @@ class InequalityStepper:
     def forget(self) -> None:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
         self.report[:] = 0.0
+        mass = self.solver.bodies["mass"]  # which may have been changed
+        self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
         self._forget_impulses()
         self._end[:], self._known = np.nan, (0.0, b"")
         for row, freedom in zip(self.positions, self.inequalities.loop_axes.acting, strict=True):

@@ -1,5 +1,7 @@
 """Collision detection of one mechanism, with the room that it takes."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from bulletbridge.collision.records import PLACED, UNDECIDED, Room
@@ -19,6 +21,14 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT, POSE
 from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.records import Array, Ints
+
+RUBBING = {
+    "lateral_friction": "friction",
+    "restitution": "restitution",
+    "rolling_friction": "rolling",
+    "spinning_friction": "spinning",
+}
+"""How a link rubs and bounces: URDF's names, and fields of ``SURFACE_LINK``, in Bullet's order."""
 
 
 class Detector:
@@ -131,3 +141,22 @@ class Detector:
         """Two links in contact of which one may move and is no part of the mechanism."""
         pair = int(self.counts[STRANGER]) - 1
         return None if pair < 0 else divmod(pair, len(self.links))
+
+
+def surfaces_of(links: np.ndarray, names: Sequence[str]) -> dict[str, float]:
+    """How links (n,) of a detector rub and bounce: ``NAME.FIELD`` by name, the first of a name."""
+    found: dict[str, float] = {}
+    for name, link in zip(names, links, strict=True):
+        for field, own in RUBBING.items():
+            found.setdefault(f"{name}.{field}", float(link[own]))
+    return found
+
+
+def put_surfaces(links: np.ndarray, names: Sequence[str], surfaces: Mapping[str, float]) -> None:
+    """Write numbers of ``surfaces_of`` into links (n,) of a detector, all of a name alike."""
+    for given, value in surfaces.items():
+        name, _, field = given.rpartition(".")
+        own = RUBBING[field]
+        for k, known in enumerate(names):
+            if known == name:
+                links[k][own] = value

@@ -141,8 +141,10 @@ def bias(
 
     They oppose gravity, drag and force elements too. Takes poses with inertias and axes from
     ``mass_matrix``; leaves every body's spatial velocity in poses .w, .v and its acceleration at
-    zero joint accelerations, less gravity, in .aw, .av.
+    zero joint accelerations, less gravity, in .aw, .av, and v in axes .rate.
     """
+    for k in range(len(axes)):
+        axes[k].rate = v[k]
     world = poses[0]
     put(world.w, ZERO)
     put(world.v, ZERO)

@@ -74,7 +74,7 @@ def kinematics(
 ) -> None:
     """Pose of every body and unit twist of every axis at the configuration q (nq,).
 
-    Writes poses (nb) .R, .p and axes (nv) .w, .v, and where the beams are.
+    Writes poses (nb) .R, .p and axes (nv) .w, .v, .position, and where the beams are.
     """
     for i in range(1, len(bodies)):
         body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
@@ -85,11 +85,13 @@ def kinematics(
         if body.joint == REVOLUTE:
             put_turning_axis(axes[k], transpose(R)[2], p)
             R = turn_z(R, q[body.q])
+            axes[k].position = q[body.q]
         elif body.joint == PRISMATIC:
             z = transpose(R)[2]
             p = add(p, scale(q[body.q], z))
             put(axes[k].w, ZERO)
             put(axes[k].v, z)
+            axes[k].position = q[body.q]
         elif body.joint == SPHERICAL:
             R = mul(R, rotation(q[body.q], q[body.q + 1], q[body.q + 2], q[body.q + 3]))
             columns = transpose(R)

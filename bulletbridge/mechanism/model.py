@@ -25,15 +25,25 @@ class Link:
 
 @dataclass(frozen=True)
 class Joint:
-    """A named tree joint and where its coordinates are in q and v."""
+    """A named tree joint and where its coordinates are in q and v.
+
+    Attributes:
+        name: As in the URDF; ``body/joint`` when there are several robots.
+        kind: ``revolute``, ``prismatic``, ``spherical``, ``free`` or ``beam``.
+        q: Its part of a configuration.
+        v: Its part of a velocity.
+        lower: Limit [rad or m].
+        upper: Limit [rad or m].
+        friction: Largest Coulomb friction [N m or N].
+    """
 
     name: str
-    kind: str  # "revolute", "prismatic", "spherical", "free", "beam"
+    kind: str
     q: slice
     v: slice
-    lower: float = -np.inf  # [rad or m]
+    lower: float = -np.inf
     upper: float = np.inf
-    friction: float = 0.0  # largest Coulomb friction [N m or N]
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,8 @@ class Axis:
     limited: Int  # whether free steps end at these limits of the position
     lower: Real
     upper: Real
+    position: Real  # of a revolute or prismatic joint
+    rate: Real
 
 
 class Effort:

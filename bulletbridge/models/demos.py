@@ -10,10 +10,14 @@ from bulletbridge.models.bundled import PACKAGE, bundled
 
 def demos() -> dict[str, Path]:
     """Scripts of the demos that have no bundled model of their own, by name."""
-    folders = (PACKAGE / "demos", PACKAGE.parent / "demos")  # installed, or in a checkout
-    folder = next((place for place in folders if place.is_dir()), folders[0])
-    scripts = {path.stem: path for path in sorted(folder.glob("[!_]*.py"))}
+    scripts = {path.stem: path for path in sorted(demos_folder().glob("[!_]*.py"))}
     return {name: path for name, path in scripts.items() if name not in bundled()}
+
+
+def demos_folder() -> Path:
+    """Where the demos and the files that they load are."""
+    folders = (PACKAGE / "demos", PACKAGE.parent / "demos")  # installed, or in a checkout
+    return next((place for place in folders if place.is_dir()), folders[0])
 
 
 def run_demo(script: Path, gui: bool) -> int:

@@ -87,6 +87,7 @@ class LoadedModel:
         bodies: Reader and writer of the bodies.
         system: The constrained mechanism, assembled at the start of the model.
         assembly: What assembling moved.
+        gravity_before: Of the client that ``load`` was given [m/s²]; None in one of its own.
     """
 
     spec: ModelSpec
@@ -95,7 +96,7 @@ class LoadedModel:
     bodies: BulletBodies
     system: System
     assembly: Assembly
-    gravity_before: tuple[float, float, float] | None = None  # of a client that is not ours
+    gravity_before: tuple[float, float, float] | None = None
 
     def __repr__(self) -> str:
         """What it is, and in whose world."""

@@ -7,6 +7,7 @@ from typing import Literal
 from bulletbridge.constraints.joint_models import TRAVEL, TURN
 from bulletbridge.constraints.joints import (
     ELSEWHERE,
+    HIGHEST_POWER,
     SOFTNESS,
     Coupling,
     Distance,
@@ -111,13 +112,28 @@ def _coupling(keys: Keys) -> Coupling:
     joints = keys["joints"].table()
     if not joints:
         keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
+    factors = {name: _factors(node) for name, node in joints.items()}
     return Coupling(
         keys["name"].text(),
-        {name: factor.nonzero() for name, factor in joints.items()},
+        {name: first for name, (first, *_) in factors.items()},
         keys["offset"].number() if "offset" in keys else 0.0,
         TYPES["coupling"].motion(keys),
         *_force_limit(keys),
+        {name: tuple(higher) for name, (_, *higher) in factors.items() if higher},
     )
+
+
+def _factors(node: Node) -> tuple[float, ...]:
+    """Factors of a position, its square, cube and fourth power: a number, or a list of them."""
+    if not node.is_list():
+        return (node.nonzero(),)
+    factors = node.numbers()
+    if not 0 < len(factors) <= HIGHEST_POWER or not any(factors):
+        node.fail(
+            f"must have one to {HIGHEST_POWER} factors: of position, square, cube and fourth"
+            " power, not all zero"
+        )
+    return factors
 
 
 def _force_limit(keys: Keys) -> tuple[float | None, float]:

@@ -109,7 +109,12 @@ def _say_body(body: BodySpec, path: Path) -> dict[str, Any]:
 def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
     said: dict[str, Any] = {"name": constraint.name}
     if isinstance(constraint, Coupling):
-        said |= {"type": "gear", "joints": dict(constraint.coefficients)}
+        higher = constraint.higher
+        factors: dict[str, Any] = {
+            name: list(constraint.polynomial(name)) if any(higher.get(name, ())) else factor
+            for name, factor in constraint.coefficients.items()
+        }
+        said |= {"type": "gear", "joints": factors}
         said |= _unless("offset", constraint.offset, 0.0)
     else:
         kind = constraint.model.value if isinstance(constraint, LoopJoint) else "distance"

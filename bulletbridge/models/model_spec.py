@@ -29,7 +29,8 @@ class BodySpec:
         name: What its links and joints are prefixed with when there are several.
         urdf: File.
         fixed_base: Whether its base is part of the world.
-        xyz, rpy: Pose of the base link in the world [m, rad].
+        xyz: Position of the base link in the world [m].
+        rpy: Its roll, pitch and yaw there [rad].
         scale: Factor on its lengths; masses and inertias stay.
     """
 
@@ -97,7 +98,8 @@ class ModelSpec:
         constraints: Loops.
         actuated: Joints with a drive; all others are passive.
         gravity: [m/s²]; None where the file says nothing.
-        start_q, start_v: Coordinates held at the start by joint name; others are assembled.
+        start_q: Positions held at the start by joint name; others are assembled.
+        start_v: Rates held at the start by joint name.
         start_guess: Positions from which the others are assembled.
         forces: What acts on joints.
         beams: Chains of segments that stand for beams.

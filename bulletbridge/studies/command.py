@@ -16,8 +16,9 @@ def sweep(
         typer.Option(
             "--set",
             metavar="NAME=VALUES",
-            help="LINK.mass, JOINT.armature, .damping, .stiffness, .torque, ELEMENT.FIELD of a "
-            "spring, start.JOINT, rate.JOINT, gravity.x, .y, .z, or dt; values as LOW:HIGH:COUNT, "
+            help="LINK.mass, JOINT.armature, .damping, .stiffness, .torque, .friction, .origin.x, "
+            "ELEMENT.FIELD of a spring, LOOP.a.x to .b.z, ROD.length, COUPLING.offset, "
+            "start.JOINT, rate.JOINT, gravity.x, .y, .z, or dt; values as LOW:HIGH:COUNT, "
             "VALUE,VALUE,..., or LOW:HIGH with --random; :log after them for equal factors. "
             "Repeat for several.",
         ),
@@ -75,10 +76,10 @@ def sweep(
     from bulletbridge.studies import run
     from bulletbridge.studies.figures import plot_study, require_figure
     from bulletbridge.studies.measures import ModelRun
-    from bulletbridge.studies.parameters import require_known
     from bulletbridge.studies.study import grid as combined
     from bulletbridge.studies.study import grid_values, read_setting, sample
     from bulletbridge.system.options import INTEGRATORS
+    from bulletbridge.system.parameters import require_known
 
     if grid and random is not None:
         raise ModelError("--grid and --random exclude each other; leave one out")

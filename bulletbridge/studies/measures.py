@@ -12,14 +12,9 @@ from bulletbridge.models.bundled import ENDING
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
-from bulletbridge.studies.parameters import (
-    changed_mechanism,
-    changed_spec,
-    is_single,
-    names_of,
-    require_known,
-)
+from bulletbridge.studies.parameters import changed_spec, names_of
 from bulletbridge.system.options import Integrator
+from bulletbridge.system.parameters import changed_mechanism, is_single, require_known
 from bulletbridge.system.system import System
 
 OF_JOINTS = ("final", "min", "max", "speed")
@@ -41,7 +36,8 @@ class ModelRun:
         dt: Step [s], unless it is a parameter.
         every: Steps from one look at the state to the next.
         integrator: As in ``System``, its default unless given.
-        fixed_base, repair_inertia: As of ``bulletbridge.load``.
+        fixed_base: As of ``bulletbridge.load``.
+        repair_inertia: As of ``bulletbridge.load``.
     """
 
     model: str
@@ -109,7 +105,7 @@ class ModelRun:
             model = load(
                 spec,
                 "new",
-                adjust=lambda mechanism: changed_mechanism(mechanism, spec, parameters),
+                adjust=lambda mechanism: changed_mechanism(mechanism, spec.elements, parameters),
                 dt=parameters.get("dt", self.dt),
                 integrator=self.integrator,
             )

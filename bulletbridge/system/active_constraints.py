@@ -93,6 +93,7 @@ class ActiveConstraints:
         self.solver = self.full
         self.decision: Decision | None = None
         self.remembered: tuple[ActiveSet, ...] = ()
+        self._first = self.solver, self.decision
         for joint in mechanism.joints.values():
             if joint.kind in ("spherical", "free"):
                 self.full.q[joint.q.stop - 1] = 1.0
@@ -331,6 +332,39 @@ class ActiveConstraints:
         for solver in self.solvers:
             encode_places(solver.encoded, mechanism, self.constraints)
             solver.rebase(mechanism)
+
+    def remember_decision(self) -> None:
+        """Note how redundancy was decided, for ``go_back``."""
+        self._first = self.solver, self.decision
+
+    def go_back(self) -> None:
+        """Step by the rows again that were kept when that was noted, whatever opened since."""
+        if self.decision is not self._first[1]:
+            first = self._first[0]
+            first.apply_settings(self.solver)
+            first.put(self.q, self.v, self.t)
+            self.solver, self.decision = self._first
+
+    def revise(self, mechanism: Mechanism, constraints: tuple[Constraint, ...]) -> None:
+        """Go on with other numbers of the same tree and of the same constraints.
+
+        The state is not touched, and what was decided about redundancy stays.
+
+        Args:
+            mechanism: The tree.
+            constraints: In the order of those that act.
+        """
+        pairs = zip(constraints, self.constraints, strict=True)
+        changed = [new.name for new, old in pairs if new is not old]
+        places = mechanism.bodies["p"] != self.mechanism.bodies["p"]
+        self.remembered = ()
+        self.mechanism, self.constraints = mechanism, constraints
+        if changed:
+            fresh = encode_closed(mechanism, constraints)
+            for solver in self.solvers:
+                solver.encoded.revise(fresh, changed)
+        for solver in self.solvers:
+            solver.revise(mechanism, bool(changed) or bool(places.any()))
 
     def set_offset(self, name: str, offset: float) -> None:
         """Give a coupling another offset [rad or m]; the state is not touched."""

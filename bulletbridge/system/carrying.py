@@ -104,9 +104,8 @@ def where_it_is(
     t, motion = kinematics.t, getattr(constraint, "motion", None)
     x, y, z, angle = motion.over(np.array([t]))[0, :, 0] if motion is not None else np.zeros(4)
     if isinstance(constraint, Coupling):
-        total = -z
-        for name, factor in constraint.coefficients.items():
-            total += factor * float(kinematics.q[kinematics.mechanism.joint(name).q.start])
+        at = {n: kinematics.mechanism.joint(n).q.start for n in constraint.coefficients}
+        total = constraint.value({name: float(kinematics.q[k]) for name, k in at.items()}) - z
         return replace(constraint, offset=float(total))
     if not isinstance(constraint, LoopJoint | Distance):
         raise ModelError(

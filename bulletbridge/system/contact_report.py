@@ -16,7 +16,7 @@ from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import APART, MOVING, ROWS, WITH_FRICTION, X
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.model import WORLD, Mechanism
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.evaluation import Reaction, reactions
 
 
@@ -25,8 +25,9 @@ class Contact:
     """A contact that collision detection found in the last step.
 
     Attributes:
-        a, b: Links in contact, each the first one of its rigid body; ``world`` for what is not part
-            of the system.
+        a: One link in contact, the first one of its rigid body; ``world`` for what is not part of
+            the system.
+        b: The other, likewise.
         point: (3,) on b [m], world axes, at the configuration that was predicted.
         normal: (3,) unit vector from a to b.
         gap: Distance of b from a at the end of the step, to first order in the step [m].
@@ -78,19 +79,13 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
     if step.report[APART]:
         moving = step.impulses[MOVING, : len(moving)]
     for point, own in zip(step.contact_points, step.contact_rows, strict=False):
-        n, k, spin, roll = (int(own[name]) for name in ("normal", "tangents", "spin", "roll"))
+        n, k = int(own["normal"]), int(own["tangents"])
         normal = point["normal"].copy()
-        t1, t2 = map(np.array, tangents(tuple(normal), tuple(point["direction"])))
-        force, moment, used = x[n] / dt * normal, np.zeros(3), 0.0
+        force, moment, used = *_loads(point, own, x, dt), 0.0
         if k >= 0:
             semi = np.array([point["friction"], point["friction_across"]])
-            force = force + (x[k] * t1 + x[k + 1] * t2) / dt
             part = x[k : k + 2][semi > 0.0] / semi[semi > 0.0]
             used = float(np.linalg.norm(part))
-        if spin >= 0:
-            moment = moment + x[spin] / dt * normal
-        if roll >= 0:
-            moment = moment + (x[roll] * t1 + x[roll + 1] * t2) / dt
         slides = used >= STICKING * x[n]
         gained = step.gained(int(n), moving)
         state: Literal["open", "sticking", "sliding", "held"] = "open"
@@ -112,6 +107,41 @@ def contacts_of(step: InequalityStepper, mechanism: Mechanism) -> tuple[Contact,
             )
         )
     return tuple(found)
+
+
+def _loads(point: np.void, own: np.void, x: Array, dt: float) -> tuple[Array, Array]:
+    """Force (3,) [N] and moment (3,) [N m] on link b of a contact, world axes.
+
+    Args:
+        point: Of ``CONTACT_POINT``.
+        own: Its rows.
+        x: Impulses of all rows,
+        dt: in a step of this length [s].
+    """
+    n, k, spin, roll = (int(own[name]) for name in ("normal", "tangents", "spin", "roll"))
+    normal, moment = point["normal"], np.zeros(3)
+    force = x[n] / dt * normal
+    if k < 0 and spin < 0 and roll < 0:
+        return force, moment
+    t1, t2 = map(np.array, tangents(tuple(normal), tuple(point["direction"])))
+    if k >= 0:
+        force = force + (x[k] * t1 + x[k + 1] * t2) / dt
+    if spin >= 0:
+        moment = moment + x[spin] / dt * normal
+    if roll >= 0:
+        moment = moment + (x[roll] * t1 + x[roll + 1] * t2) / dt
+    return force, moment
+
+
+def net_contact_forces(step: InequalityStepper, bodies: Ints) -> Array:
+    """Sum of the contact forces (n, 3) [N] on bodies (n,) in the last step, world axes."""
+    total, x = np.zeros((len(bodies), 3)), step.impulses[X]
+    for point, own in zip(step.contact_points, step.contact_rows, strict=False):
+        if x[int(own["normal"])] != 0.0:
+            force, _ = _loads(point, own, x, step.dt)
+            total[bodies == point["body_b"]] += force
+            total[bodies == point["body_a"]] -= force
+    return total
 
 
 def joint_loads(step: InequalityStepper, motors: Motors) -> dict[str, JointLoad]:

@@ -25,13 +25,25 @@ Where a row enters with less, what is left of the others would be nearly depende
 
 @dataclass(frozen=True)
 class Gap:
-    """How far one constraint is open, over all its rows as written and over the kept ones."""
+    """How far one constraint is open, over all its rows as written and over the kept ones.
+
+    Attributes:
+        name: The constraint.
+        metres: Length of its residuals that are lengths, over all rows as written [m].
+        radians: Of those that are angles [rad].
+        rate_metres: Length of their rates [m/s].
+        rate_radians: [rad/s]
+        kept_metres: As ``metres``, over the kept rows alone.
+        kept_radians: [rad]
+        kept_rate_metres: [m/s]
+        kept_rate_radians: [rad/s]
+    """
 
     name: str
     metres: float
     radians: float
-    rate_metres: float  # [m/s]
-    rate_radians: float  # [rad/s]
+    rate_metres: float
+    rate_radians: float
     kept_metres: float
     kept_radians: float
     kept_rate_metres: float
@@ -44,7 +56,8 @@ class Evaluation:
 
     Attributes:
         gaps: One for each constraint.
-        kinetic, potential: Energies [J]; potential has gravity and springs.
+        kinetic: Energy of motion [J].
+        potential: Energy of gravity and springs [J].
         momentum: (6,) angular about the world origin [kg m²/s], linear [kg m/s].
         rates: Rates of all rows as written [m/s or rad/s].
         in_metres: Which of them are in metres.
@@ -99,7 +112,8 @@ class SpringForce:
         position: Length [m], turn [rad] or travel [m]; (6,) turns, then ways, of a bushing.
         rate: [m/s or rad/s]
         force: Along the position [N or N m]: pushes the ends of a spring apart.
-        point_a, point_b: (3,) origins of its frames in the world [m].
+        point_a: (3,) origin of its frame a in the world [m].
+        point_b: (3,) origin of its frame b [m].
     """
 
     name: str

@@ -240,7 +240,9 @@ class Holding:
         first, count = int(coupling["first"]), int(coupling["count"])
         terms = limited.terms[first : first + count]
         places = self._active.solver.axes["q"][terms["axis"]]
-        return float(terms["coefficient"] @ self._active.solver.q[places])
+        q = self._active.solver.q[places]
+        powers = q[:, None] ** np.arange(2, 5)
+        return float(terms["coefficient"] @ q + np.sum(terms["higher"] * powers))
 
     def memory(self, step: InequalityStepper | None) -> HoldingMemory | None:
         """What decides which constraints hold after a step; None without force limits."""

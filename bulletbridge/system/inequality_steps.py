@@ -180,6 +180,15 @@ class InequalitySteps:
         for part in (self._constraints.force_limited, self._constraints.loop_axes.encoded):
             encode_places(part, mechanism, self._active.constraints)
 
+    def revise(self, mechanism: Mechanism) -> None:
+        """Follow other masses, places and friction of the same tree; what holds is found anew."""
+        before = self._active.mechanism.joints
+        for name, joint in mechanism.joints.items():
+            if joint.friction != before[name].friction:
+                self.motors.set_friction(name, joint.friction)
+        self.forget()
+        self.holding.rigid = None
+
     def set_offset(self, name: str, offset: float) -> bool:
         """Follow a coupling that was given another offset; whether it has a force limit."""
         self.holding.set_offset(name, offset)

@@ -1,6 +1,6 @@
 """Options of a system, their validation, and the status of its last step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, Protocol, get_args
@@ -62,7 +62,22 @@ Limits = bool | Literal["always"]
 ImpulseSolver = Literal["compiled", "clarabel"]
 
 
-class Fork(Protocol):
+class Varied(Protocol):
+    """What finds contacts, of bodies and surfaces that may be others than those that were read."""
+
+    def surfaces(self) -> dict[str, float]:
+        """How links rub and bounce: ``LINK.FIELD``, of ``contact_detector.RUBBING``, by name.
+
+        ``world`` is all that is not part of the system.
+        """
+        ...
+
+    def vary(self, bodies: np.ndarray, surfaces: Mapping[str, float]) -> None:
+        """Find contacts of these bodies (nb,) from now on, and with these numbers of surfaces."""
+        ...
+
+
+class Fork(Varied, Protocol):
     """Contacts of states of the same bodies in one thread of several."""
 
     def begin(self) -> None:
@@ -78,7 +93,7 @@ class Fork(Protocol):
         ...
 
 
-class World(Protocol):
+class World(Varied, Protocol):
     """Where states are shown: the bodies of a Bullet world."""
 
     def state(self) -> tuple[Array, Array]:
@@ -134,13 +149,14 @@ class Status:
     """How the last step went.
 
     Attributes:
-        rows, rank: Rows in use and how many are independent now.
+        rows: Rows in use.
+        rank: How many of them are independent now.
         margin: Weakest independent row over the strongest; small near a singular position.
         passes: Correction passes.
         guarded: Whether the correction fell back to full Newton.
         gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
-        sub_steps, rejected: Sub-steps of the last call under error control, and those tried in
-            vain.
+        sub_steps: Sub-steps of the last call under error control.
+        rejected: Those of them that were tried in vain.
     """
 
     rows: int

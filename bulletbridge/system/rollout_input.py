@@ -13,7 +13,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, array_of
 
 
-class Worlds(NamedTuple):
+class Starts(NamedTuple):
     """What a rollout starts from and is driven by."""
 
     q: Array  # (n, nq)
@@ -22,14 +22,14 @@ class Worlds(NamedTuple):
     tau: Array  # (n, nv) or (n, steps, nv)
 
 
-def worlds_of(
+def starts_of(
     source: Solver,
     q: Array | Sequence[Sequence[float]],
     v: Array | Sequence[Sequence[float]] | None,
     tau: Array | None,
     steps: int,
     t: Array | float | None,
-) -> Worlds:
+) -> Starts:
     """Arrays of the shapes that they should have.
 
     Raises:
@@ -63,7 +63,7 @@ def worlds_of(
             part /= np.linalg.norm(part, axis=1, keepdims=True)
     if forces.ndim < 3:
         forces = np.broadcast_to(forces, (n, nv))
-    return Worlds(start, speed, times, forces)
+    return Starts(start, speed, times, forces)
 
 
 def require_finite_worlds(name: str, given: Array) -> None:
@@ -82,7 +82,7 @@ def require_finite_worlds(name: str, given: Array) -> None:
 
 
 def run_world(
-    solver: Solver, worlds: Worlds, n: int, allowed: float, steps: int, every: int, table: Array
+    solver: Solver, worlds: Starts, n: int, allowed: float, steps: int, every: int, table: Array
 ) -> str:
     """Trajectory of world n into its table; why it failed, or nothing."""
     c, tau = solver.control[0], worlds.tau[n]

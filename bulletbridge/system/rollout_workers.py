@@ -20,7 +20,7 @@ from bulletbridge.engine.tasks import PROJECT, STEP
 from bulletbridge.errors import ModelError
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.options import is_count
-from bulletbridge.system.rollout_input import Worlds
+from bulletbridge.system.rollout_input import Starts
 
 MOST_THREADS = 64
 MOST_STEPS = 20_000
@@ -46,7 +46,7 @@ class Worker:
 
 
 def takers(
-    workers: list[Worker], worlds: Worlds, table: Array, done: Ints, rest: tuple[float, int, int]
+    workers: list[Worker], worlds: Starts, table: Array, done: Ints, rest: tuple[float, int, int]
 ) -> dict[Worker, Callable[[], int]]:
     """What each worker calls for the number of the next world that Python is to do.
 

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,16 +16,29 @@ from bulletbridge.engine.rollout_kernel import MANY_DONE, NONE_LEFT
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import BulletBridgeError, ModelError, StepError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.records import Array, Mask
+from bulletbridge.system.copied_worlds import Condition, Course, Found, restarts_of, run_copy
 from bulletbridge.system.options import CONTROLLED, check_counts
 from bulletbridge.system.recording import Recording, from_table
-from bulletbridge.system.rollout_input import Worlds, run_world, worlds_of
+from bulletbridge.system.rollout_input import run_world, starts_of
 from bulletbridge.system.rollout_workers import Worker, borrow, give_back, pool, takers, threads_of
 from bulletbridge.system.system import System
+from bulletbridge.system.world_settings import (
+    MotorNumbers,
+    MotorTable,
+    ParameterNumbers,
+    parameter_table,
+)
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
+"""Called with the worlds that are done, and all."""
 MOST_NAMED = 5
 """Worlds that an error tells about."""
+
+
+_spare: WeakKeyDictionary[System, Sequence[System]] = WeakKeyDictionary()
+"""Copies of systems for their next rollout."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +50,18 @@ class Rollout:
         table: (n, records, nq + nv + 4) q, v, t, rank, margin, passes.
         done: (n,) steps that each world finished.
         failures: Why worlds failed, by number; empty if none has.
+        restarted: (n, records) whether a world has started again since the record before.
+        contact_forces: (n, records, 3) [N] by link that was asked for: the sum of all contact
+            forces on it in the step that led to a record, world axes. What is rigidly joined to a
+            link counts with it.
     """
 
     mechanism: Mechanism
     table: Array
     done: np.ndarray
     failures: dict[int, str]
+    restarted: Mask
+    contact_forces: dict[str, Array]
 
     @property
     def q(self) -> Array:
@@ -91,12 +111,18 @@ def rollout(
     every: int = 1,
     threads: int | None = None,
     t: Array | float | None = None,
+    motors: MotorNumbers | None = None,
+    parameters: ParameterNumbers | None = None,
+    restart: Array | Condition | None = None,
+    contact_forces: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Rollout:
     """Integrate many initial states through the compiled step on all cores.
 
     Compiled code, which does not hold Python's lock, takes world after world, and what comes out
-    does not depend on the number of threads. The rank of the system, its step, gravity, scripted
-    forces and motions are those of all worlds. The state of the system stays as it is.
+    does not depend on the number of threads. The rank of the system, its step, scripted forces and
+    motions are those of all worlds. The state of the system stays as it is, also where Ctrl-C
+    interrupts.
 
     A world that fails does not stop the others: ``failures`` says why, and what it did not reach is
     NaN. States that are open by up to what ``System.set_state`` takes are closed first; wider open
@@ -115,56 +141,83 @@ def rollout(
         threads: How many; all cores unless given, but one for users' constraints. Functions of time
             are called from all of them.
         t: Times at the start [s], one or (n,); that of the system unless given.
+        motors: By joint, what ``system.motors.set`` takes: ``{"crank": {"position": x}}``, x one
+            number, (n,), or (n, steps). What is not given is as it was set.
+        parameters: By name of ``system.parameters``, one number or (n,), as ``set_parameters``
+            takes them. Where lengths differ, the configuration nearest to q that is closed is
+            where a world starts.
+        restart: Where worlds start again from their start: booleans (n, steps), before a step; or
+            a function of q, v and t, called at every record, from all threads.
+        contact_forces: Links whose contact forces are told.
+        progress: Called in this thread, now and then, with the worlds that are done, and all.
 
     Raises:
-        ModelError: Shapes do not fit, a number is not finite, or the system does not step compiled.
+        ModelError: Shapes do not fit, a number is not finite, a name does not exist, or the system
+            does not step compiled.
         AssemblyError: The loops of the system itself are open; call ``assemble`` first.
     """
     check_counts(steps, every)
     source, decision = system.compiled()
-    worlds = worlds_of(source, q, v, tau, steps, t)
+    worlds = starts_of(source, q, v, tau, steps, t)
+    n = len(worlds.q)
     if worlds.tau.ndim == 3 and system.integrator in CONTROLLED and source.is_prescribed:
         raise ModelError(
             f"forces (n, steps, nv) and functions of time do not go together with"
             f" {system.integrator}; use rk4, or give constant forces"
         )
-    table = np.empty((len(worlds.q), steps // every, len(source.state) + 3))
-    found = Found(table, np.zeros(len(worlds.q), np.int64), {})
-    threads = threads_of(source, threads, len(table))
-    counts, left = (steps, every), list(range(len(table)))
-    if not system.has_inequalities:
-        left = roll_solvers(system, worlds, (source, decision), threads, counts, found)
+    bodies = np.array([system.mechanism.link(name).body for name in contact_forces], np.int64)
+    course = Course(
+        worlds,
+        steps,
+        every,
+        MotorTable(system.motors, motors or {}, n, steps),
+        parameter_table(system, parameters or {}, n),
+        *restarts_of(restart, n, steps),
+        bodies,
+    )
+    records = steps // every
+    found = Found(
+        np.empty((n, records, len(source.state) + 3)),
+        np.zeros(n, np.int64),
+        {},
+        np.zeros((n, records), bool),
+        np.zeros((n, records, len(bodies), 3)),
+    )
+    threads, left = threads_of(source, threads, n), list(range(n))
+    tell = progress or _nothing
+    if not (system.has_inequalities or course.needs_copies):
+        left = roll_solvers(system, course, (source, decision), threads, found, tell)
     if left:
-        roll_copies(system, worlds, left, min(threads, len(left)), counts, found)
-    return Rollout(system.mechanism, table, found.done, dict(sorted(found.failures.items())))
+        roll_copies(system, course, left, min(threads, len(left)), found, tell)
+    tell(n, n)
+    forces = {name: found.contact_forces[:, :, k] for k, name in enumerate(contact_forces)}
+    failures = dict(sorted(found.failures.items()))
+    return Rollout(system.mechanism, found.table, found.done, failures, found.restarted, forces)
 
 
-class Found(NamedTuple):
-    """What has come of worlds."""
-
-    table: Array  # (n, records, nq + nv + 4)
-    done: Ints  # (n,) steps
-    failures: dict[int, str]
+def _nothing(_done: int, _all: int) -> None:
+    """Show nothing."""
 
 
 def roll_solvers(
     system: System,
-    worlds: Worlds,
+    course: Course,
     source: tuple[Solver, Decision],
     threads: int,
-    counts: tuple[int, int],
     found: Found,
+    tell: Progress,
 ) -> list[int]:
     """Run all worlds by copies of a solver; the numbers of those that have reached a joint limit.
 
     Args:
         system: What moves.
-        worlds: Where they start.
-        source: Its solver, and what that was decided by.
+        course: Where worlds start, and what happens to them.
+        source: The system's solver, and what that was decided by.
         threads: How many.
-        counts: Steps, and of how many one is kept.
         found: Receives what comes of them.
+        tell: Called with how many are done, in this thread.
     """
+    worlds, counts = course.worlds, (course.steps, course.every)
     table, allowed, at_limit = found.table, system.closing_allowance, list[int]()
     workers, stop = borrow(*source, threads), Event()
     take = takers(workers, worlds, table, found.done, (allowed, *counts))
@@ -173,6 +226,8 @@ def roll_solvers(
         """Run worlds until none is left; in Python those that compiled code cannot finish."""
         solver = worker.solver
         while not stop.is_set() and (n := take[worker]()) != NONE_LEFT:
+            if worker is workers[0]:
+                tell(int(np.count_nonzero(found.done)), len(table))
             if n == MANY_DONE:
                 continue
             table[n] = np.nan
@@ -193,31 +248,31 @@ def roll_solvers(
 
 def roll_copies(
     system: System,
-    worlds: Worlds,
+    course: Course,
     numbers: Sequence[int],
     threads: int,
-    counts: tuple[int, int],
     found: Found,
+    tell: Progress,
 ) -> None:
     """Run worlds by copies of the whole system, with motors, limits and contacts.
 
     Arguments are those of ``roll_solvers``; ``numbers`` are those of the worlds.
     """
-    stop, left = Event(), iter(numbers)
+    stop, left, n = Event(), iter(numbers), len(found.table)
+    done = [n - len(numbers)]
+    copies = system.fork(threads, _spare.pop(system, ()))
 
     def work(own: System) -> None:
         """Run worlds until none is left."""
-        while not stop.is_set() and (n := next(left, None)) is not None:
-            found.table[n] = np.nan
-            start = worlds.q[n], worlds.v[n], float(worlds.t[n])
-            try:
-                own.roll_from(start, worlds.tau[n], counts, found.table[n])
-            except BulletBridgeError as error:
-                found.failures[n] = str(error)
-            found.done[n] = max(round((own.t - start[2]) / system.dt), 0)
+        while not stop.is_set() and (world := next(left, None)) is not None:
+            run_copy(own, world, course, found, stop)
+            done[0] += 1
+            if own is copies[0]:
+                tell(done[0], n)
 
     try:
-        on_threads(work, system.fork(threads), stop)
+        on_threads(work, copies, stop)
+        _spare[system] = copies
     finally:
         if system.finds_contacts:  # Bullet may have been shown other states
             system.write()
@@ -234,11 +289,14 @@ def on_threads(work: Callable[[T], None], workers: Sequence[T], stop: Event) -> 
             raise
 
     others = [pool(os.getpid()).submit(do, worker) for worker in workers[1:]]
+    late = list[Future[None]]()
     try:
         do(workers[0])
-    finally:
-        stop.set()  # there are no worlds left, or an error
-        late = [other for other in others if not other.cancel()]
+        late = [other for other in others if not other.cancel()]  # there are no worlds left
         wait(late)
+    except BaseException:
+        stop.set()
+        wait([other for other in others if not other.cancel()])
+        raise
     for other in late:
         other.result()

@@ -54,7 +54,9 @@ class SavedState:
     what a world remembers of contacts is not compared.
 
     Attributes:
-        q, v, t: Configuration (nq,), velocity (nv,) and time [s].
+        q: Configuration (nq,).
+        v: Velocity (nv,).
+        t: Time [s].
         mechanism: Names and a digest of what is simulated.
         options: How, by the arguments of ``System``.
         sets: Constraints in force, then those that are remembered, with their solvers' memories.

@@ -5,7 +5,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.inequalities.filter import Filter
 from bulletbridge.inequalities.stepper import Surroundings
-from bulletbridge.system.options import Fork, World
+from bulletbridge.system.options import Fork, Varied, World
 
 
 class ShownWorld:
@@ -82,6 +82,11 @@ class ShownWorld:
         """Begin another run, of which nothing is known."""
         if self.fork is not None:
             self.fork.begin()
+
+    @property
+    def varied(self) -> Varied | None:
+        """What finds contacts, if there is a world."""
+        return self.world if self.fork is None else self.fork
 
     def surroundings(self) -> Surroundings:
         """What finds contacts there.

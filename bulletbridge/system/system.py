@@ -29,9 +29,10 @@ from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import NO_CONTACTS
 from bulletbridge.mechanism.contact_detection import find_contacts
+from bulletbridge.mechanism.contact_detector import RUBBING
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask, are_numbers
+from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.system.assembly import Assembly, Values, put_values
@@ -51,6 +52,7 @@ from bulletbridge.system.contact_report import (
     contacts_of,
     joint_loads,
     loaded_reactions,
+    net_contact_forces,
 )
 from bulletbridge.system.evaluation import (
     Evaluation,
@@ -83,6 +85,15 @@ from bulletbridge.system.options import (
     check_switch,
     how_to_set,
 )
+from bulletbridge.system.parameters import (
+    changed_constraints,
+    changed_mechanism,
+    moves_frames,
+    parameters_of,
+    require_known,
+    require_numbers,
+    require_possible,
+)
 from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
@@ -108,10 +119,10 @@ class System:
             with motors, joint friction, limits, contacts or force limits of constraints, and with
             springs and strong dampers that act at the end of a step, which are those of
             ``semi_implicit_euler``.
-        rtol, atol: What ``dop853`` and ``radau`` may err by in a sub-step, rtol in radians or
-            lengths of the mechanism, for rates times its pace [1/s]; they divide dt into as many
-            sub-steps as that takes, so that dt is but the time between outputs. None: fixed steps
-            of dt.
+        rtol: What ``dop853`` and ``radau`` may err by in a sub-step, in radians or lengths of the
+            mechanism, for rates times its pace [1/s]; they divide dt into as many sub-steps as
+            that takes, so that dt is but the time between outputs. None: fixed steps of dt.
+        atol: What they may err by besides, as an absolute number.
         correction: Directions of the configuration correction: those at the ``start`` of the step,
             guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
         passes: Fixed number of correction passes; None for as many as round-off takes.
@@ -210,6 +221,7 @@ class System:
         )
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
+        self._as_made, self._changed = mechanism, dict[str, float]()  # by set_parameters
         self._active = ActiveConstraints(mechanism, tuple(constraints), allow_structure, tolerances)
         full = self._active.full
         full.script, full.backend = script(mechanism, forces or {}), solver
@@ -338,6 +350,92 @@ class System:
     def integrator(self) -> Integrator:
         """That of the next step: the one given, or the default for what acts now."""
         return self._integration.name
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Numbers that ``set_parameters`` changes, by name, as they are now.
+
+        Those of ``parameters.parameters_of``: ``crank.mass``, ``crank_pin.damping``, ``gravity.z``
+        and the like; and where contacts act ``LINK.lateral_friction``, ``.restitution``,
+        ``.rolling_friction`` and ``.spinning_friction``, ``world`` for all other bodies.
+        """
+        found = parameters_of(self.mechanism, self.constraints)
+        found |= {f"gravity.{x}": float(g) for x, g in zip("xyz", self.gravity, strict=True)}
+        varied = self._shown.varied
+        return found | varied.surfaces() if self.finds_contacts and varied else found
+
+    def set_parameters(self, values: Mapping[str, float]) -> None:
+        """Go on with other masses, places, friction and forces; the state stays, where it can.
+
+        Rank and redundancy stay as they were decided. Loops that other lengths open are closed with
+        as little motion as possible. Bullet keeps its own numbers. What earlier steps have left
+        behind is forgotten, as by ``set_state``.
+
+        Args:
+            values: By name, of ``parameters``.
+
+        Raises:
+            ModelError: There is no such parameter, or a number that is not possible.
+            AssemblyError: The loops cannot be closed with these lengths. Nothing was done in either
+                case.
+        """
+        known = self.parameters
+        for name in values:
+            require_known("parameter", name, known)
+        require_numbers(values)
+        self._trim()
+        start, before = self.snapshot(), {name: known[name] for name in values}
+        self._vary(values)
+        try:
+            self._settle(values, self._active.q, self._active.v)
+        except AssemblyError:
+            self._vary(before)
+            self.take_back(start)
+            raise
+
+    def _vary(self, values: Mapping[str, float]) -> None:
+        """Put in parameters that exist; the state may not fit them.
+
+        Raises:
+            ModelError: A number is not possible; nothing was done.
+        """
+        active = self._active
+        # from the original: rounding must not depend on what was set before
+        changed = {**self._changed, **values}
+        mechanism = changed_mechanism(self._as_made, active.constraints, changed)
+        constraints = changed_constraints(active.constraints, values)
+        surfaces = {name: x for name, x in values.items() if name.rpartition(".")[2] in RUBBING}
+        require_possible(mechanism, constraints, surfaces)
+        self._changed = changed
+        self._inequalities.revise(mechanism)
+        active.revise(mechanism, constraints)
+        self._digest, varied = None, self._shown.varied
+        gravity = self.gravity
+        for name, value in values.items():
+            if name.startswith("gravity."):
+                gravity["xyz".index(name[-1])] = value
+        self.gravity = gravity
+        if self.finds_contacts and varied is not None:
+            varied.vary(mechanism.bodies, surfaces)
+
+    def _settle(self, values: Mapping[str, float], q: Array, v: Array) -> None:
+        """Take a state (nq,), (nv,) after parameters have changed, closed where these open it."""
+        active = self._active
+        if moves_frames(self.constraints, values):
+            free = active.nothing_held()
+            try:
+                active.assemble(q, free, v, free)
+            except AssemblyError as error:
+                said = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+                raise AssemblyError(
+                    f"with {said} the loops cannot be closed; where directions are redundant, as"
+                    f" across the plane of a linkage, lengths must leave them closed ({error})"
+                ) from None
+            self.forget()
+            self._shown.accept()
+        else:
+            self.set_state(q, v)
+        self._integration.take_dampers()
 
     @property
     def motors(self) -> Motors:
@@ -581,47 +679,100 @@ class System:
         """Whether contacts of the bodies, with each other and with the world, act."""
         return self._inequalities.finds_contacts
 
-    def fork(self, number: int) -> "Sequence[System]":
+    def fork(self, number: int, spare: "Sequence[System]" = ()) -> "Sequence[System]":
         """Copies for so many threads, which find contacts in this system's world as it stands.
+
+        Args:
+            number: How many.
+            spare: Copies from earlier on, which are taken first where they can be: a new one costs
+                as much as hundreds of steps.
 
         Raises:
             ModelError: A constraint, function or option cannot be copied.
             WorldError: Contacts act, and there is no world to find them in.
         """
-        copies = [copy.deepcopy(self) for _ in range(number)]
+        copies = [other for other in spare if self._takes_back(other)][:number]
+        if copies:
+            state = self.save(world=False)
+            for other in copies:
+                other.restore(state, write=False)
+        copies += [copy.deepcopy(self) for _ in range(number - len(copies))]
+        for other in copies:
+            other._active.remember_decision()
+            other._as_made, other._changed = self._as_made, self._changed
         if self._inequalities.finds_contacts:
             world = self._shown.require_surroundings()
             for other in copies:
                 other._shown.fork = world.fork()
         return copies
 
-    def roll_from(
-        self, start: tuple[Array, Array, float], tau: Array, counts: tuple[int, int], table: Array
+    def _takes_back(self, other: "System") -> bool:
+        """Give a copy from earlier on the parameters of this system, which ``restore`` does not.
+
+        Returns:
+            Whether it could be done.
+        """
+        known = self.parameters
+        if other._as_made is not self._as_made or not {*other._changed} <= {*known}:
+            return False
+        if other._changed != self._changed:
+            other._vary({name: known[name] for name in {**other._changed, **self._changed}})
+        return True
+
+    def start_from(
+        self, start: tuple[Array, Array, float], parameters: Mapping[str, float]
     ) -> None:
-        """Advance from a state, forgetting all before, and keep states; ``set_state`` and steps.
+        """Take a state, forgetting all before, as ``set_parameters`` and ``set_state`` do.
+
+        For copies that ``fork`` has made.
 
         Args:
             start: q (nq,), v (nv,), t [s].
+            parameters: That exist; all that earlier calls have changed.
+
+        Raises:
+            ModelError: A number is not possible.
+            AssemblyError: The loops are open there.
+        """
+        self._shown.begin()
+        self._active.go_back()
+        self._active.solver.state[-1] = start[2]
+        if parameters:
+            self._vary(parameters)
+            self._settle(parameters, start[0], start[1])
+        else:
+            self._inequalities.revise(self.mechanism)
+            self.set_state(*start)
+
+    def roll(self, tau: Array, counts: tuple[int, int], table: Array) -> None:
+        """Advance by steps, and keep one state in so many; the world is not shown.
+
+        Args:
             tau: (nv,) forces on the rates, or (steps, nv) to be held over each step.
             counts: Steps, and of how many one is kept.
             table: (records, nq + nv + 4) receives them, as far as steps come.
 
         Raises:
-            AssemblyError: The loops are open there.
             StepError: A step could not be finished; the state before it was restored.
         """
         solver = self._active.solver
-        self._shown.begin()
-        solver.state[-1] = start[2]
-        self.set_state(*start)
         try:
             if tau.ndim == 2:
-                solver.held = Held(tau, start[2], self.dt)
+                solver.held = Held(tau, self.t, self.dt)
             else:
                 solver.tau[0] = tau
             self._roll(*counts, table)
         finally:
             solver.held = None
+
+    def contact_forces(self, bodies: Ints) -> Array:
+        """Sum of the contact forces (n, 3) [N] on bodies in the last step, world axes.
+
+        Args:
+            bodies: (n,) of the mechanism, as ``mechanism.link(name).body``.
+        """
+        step = self._inequalities.last
+        return np.zeros((len(bodies), 3)) if step is None else net_contact_forces(step, bodies)
 
     def run(self, duration: float, every: int = 1) -> Recording:
         """Advance by ``duration`` [s], then show the state in the world.
@@ -735,6 +886,7 @@ class System:
 
         Frames of loops are where their constraints say, on those links; the state is not touched.
         """
+        self._as_made, self._changed = mechanism, {}
         self._active.rebase(mechanism)
         self._inequalities.rebase(mechanism)
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bulletbridge.drop_in.group import Group
+from bulletbridge.drop_in.filtered import RigidReading
+from bulletbridge.drop_in.joined_bodies import JoinedBodies
 from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.session import Session, islands
 from bulletbridge.errors import BulletBridgeError
@@ -16,16 +17,16 @@ class KeptGaps:
     def __init__(self) -> None:
         self._loops: frozenset[Loop] = frozenset()
         self._actions: object = None  # a new one with each reset of the world
-        self._groups: list[Group] = []
+        self._groups: list[JoinedBodies] = []
 
     def of(self, session: Session, loops: Iterable[Loop]) -> dict[str, Gap]:
         """Gaps by the names of the loops, of those that can be modelled."""
-        groups = session.groups.values()
+        groups = [group.joined for group in session.groups.values()]
         if session.mode == "native":
             groups = self._watched(session, loops)
         return {gap.name: gap for group in groups for gap in group.gaps()}
 
-    def _watched(self, session: Session, loops: Iterable[Loop]) -> list[Group]:
+    def _watched(self, session: Session, loops: Iterable[Loop]) -> list[JoinedBodies]:
         # frames that move would have to be followed; force limits do not matter here
         still = [replace(n, max_force=None) for n in loops if n.exact and not n.moving]
         if self._loops == frozenset(still) and self._actions is session.actions:
@@ -35,7 +36,8 @@ class KeptGaps:
         for bodies in islands(loop.bodies for loop in still):
             among = [loop for loop in still if bodies & set(loop.bodies)]
             try:
-                self._groups.append(Group(bodies, among, session.client))
+                reading = RigidReading(session.client)
+                self._groups.append(JoinedBodies(bodies, among, session.client, reading))
             except BulletBridgeError:
                 continue
         return self._groups

@@ -9,8 +9,7 @@ from bulletbridge.bullet.reader import BulletBodies, name_bodies, read_body, rea
 from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.loops import MODELS, Loop, info_of, modelled
-from bulletbridge.drop_in.registry import LoadedRobot
-from bulletbridge.drop_in.session import Session
+from bulletbridge.drop_in.session import LoadedRobot, Session
 from bulletbridge.errors import BulletBridgeError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import ENDING

@@ -153,7 +153,9 @@ def _add_mimic(tree: UrdfTree, coupling: Coupling, followed: set[str], notes: li
     """Let one joint of a coupling mimic the other."""
     pair = list(coupling.coefficients.items())
     following = {n for n, joint in tree.joints.items() if joint.find("mimic") is not None}
-    for (name, own), (other, factor) in (pair, pair[::-1]) if len(pair) == 2 else ():
+    for (name, own), (other, factor) in (
+        (pair, pair[::-1]) if len(pair) == 2 and not coupling.higher else ()
+    ):
         if name in following or name in followed or other in following or own == 0.0:
             continue
         Xml.SubElement(

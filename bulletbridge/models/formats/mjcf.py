@@ -73,6 +73,7 @@ def _grow(model: Any, places: Places) -> None:
     """Links and joints of all bodies."""
     scene = places.scene
     moved: list[str] = []
+    joint_names, body_names = set(places.joint_names), set(places.body_names)
     for body in range(1, model.nbody):
         parent = int(model.body_parentid[body])
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
@@ -100,13 +101,15 @@ def _grow(model: Any, places: Places) -> None:
                     f"mocap body '{name}' stands still; move what it holds with a `motion`"
                 )
             if not count:
-                joint = Joint(free_name(name, robot.joints), "fixed", link, name, frame)
+                taken = joint_names.union(robot.joints)
+                joint = Joint(free_name(name, taken), "fixed", link, name, frame)
                 robot.links[name] = Link(name)
                 robot.joints[joint.name] = joint
                 frame = Pose()
             for k in range(first, first + count):
                 last = k == first + count - 1
-                child = name if last else free_name(f"{places.joint_names[k]}_link", robot.links)
+                between = f"{places.joint_names[k]}_link"
+                child = name if last else free_name(between, body_names.union(robot.links))
                 joint, frame = _joint(model, k, places, link, child, frame)
                 robot.links[child] = Link(child)
                 robot.joints[joint.name] = joint

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
@@ -112,12 +113,11 @@ def _couple_joints(model: Any, places: Places, k: int, name: str) -> None:
         )
         return
     names = places.full_joint(one), places.full_joint(two)
-    if poly[HIGHER].any():
-        places.scene.notes.append(_not_linear(name, poly, f"of '{names[1]}' and '{names[0]}'"))
-        return
-    factors = {names[0]: 1.0} | ({names[1]: -float(poly[1])} if poly[1] else {})
-    offset = at[0] + float(poly[0]) - float(poly[1]) * at[1]
-    places.scene.loops.append(Coupling(name, factors, offset))
+    of_q2 = Polynomial(poly)(Polynomial((-at[1], 1.0)))  # of q2, not of its way from q2_0
+    constant, first, *higher = [*map(float, of_q2.coef), *[0.0] * len(poly)][: len(poly)]
+    factors = {names[0]: 1.0} | ({names[1]: -first} if poly[1:].any() else {})
+    powers = {names[1]: tuple(-x for x in higher)} if any(higher) else {}
+    places.scene.loops.append(Coupling(name, factors, at[0] + constant, higher=powers))
 
 
 def _not_linear(name: str, poly: Array, between: str) -> str:

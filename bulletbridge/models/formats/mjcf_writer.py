@@ -279,13 +279,19 @@ class _Writer:
     def _coupling(self, coupling: Coupling) -> None:
         """One or two joints by ``<joint>``, more by a tendon of constant length."""
         name, pairs = coupling.name, list(coupling.coefficients.items())
+        pairs.sort(key=lambda pair: bool(coupling.higher.get(pair[0])))  # the first is linear
         (first, c), *others = pairs
-        if len(pairs) <= 2:
-            factor = -others[0][1] / c if others else 0.0
+        if len(pairs) <= 2 and not coupling.higher.get(first):
+            factors = [-x / c for other, _ in others for x in coupling.polynomial(other)]
             said = {"name": name, "joint1": first}
             said |= {"joint2": others[0][0]} if others else {}
-            poly = exact((coupling.offset / c, factor, 0.0, 0.0, 0.0))
+            poly = exact((coupling.offset / c, *factors, *[0.0] * (4 - len(factors))))
             Xml.SubElement(self.equality, "joint", said | {"polycoef": poly})
+            return
+        if coupling.higher:
+            self.scene.notes.append(
+                f"coupling '{name}' is LEFT OUT: MuJoCo has one polynomial of one joint"
+            )
             return
         tendon = Xml.SubElement(self.tendons, "fixed", name=name)
         for joint, factor in pairs:

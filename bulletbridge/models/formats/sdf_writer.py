@@ -103,7 +103,11 @@ def _name_apart(scene: Scene) -> None:
             robot.joints[name].name = new
         robot.joints = {joint.name: joint for joint in robot.joints.values()}
     scene.loops = [
-        replace(loop, coefficients={renamed.get(n, n): c for n, c in loop.coefficients.items()})
+        replace(
+            loop,
+            coefficients={renamed.get(n, n): c for n, c in loop.coefficients.items()},
+            higher={renamed.get(n, n): c for n, c in loop.higher.items()},
+        )
         if isinstance(loop, Coupling)
         else loop
         for loop in scene.loops
@@ -171,7 +175,9 @@ def _counted(
         return loop
     known = scene.joints()
     at = {name: float(q[joints[name].q][0]) for name in loop.coefficients if name in known}
-    shift = sum(c * at[name] for name, c in loop.coefficients.items() if abs(at[name]) > REST)
+    if loop.higher:
+        return loop  # which is left out
+    shift = loop.value({name: x if abs(x) > REST else 0.0 for name, x in at.items()})
     return replace(loop, offset=loop.offset - shift)
 
 
@@ -352,7 +358,9 @@ def _mimic(holder: Xml.Element, coupling: Coupling, scene: Scene) -> None:
     """A coupling of two joints as SDF's mimic, on the one that follows."""
     pairs = list(coupling.coefficients.items())
     joints = {joint.get("name"): joint for joint in holder.iter("joint")}
-    for (own, c), (leader, factor) in (pairs, pairs[::-1]) if len(pairs) == 2 else ():
+    for (own, c), (leader, factor) in (
+        (pairs, pairs[::-1]) if len(pairs) == 2 and not coupling.higher else ()
+    ):
         axis = joints[own].find("axis") if own in joints else None
         if axis is None or axis.find("mimic") is not None or leader not in joints:
             continue

@@ -1,0 +1,391 @@
+"""Groups whose loops are closed after Bullet's own step."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.bullet.reader import BulletBodies, read_bullet
+from bulletbridge.bullet.worlds import readable
+from bulletbridge.comparison.window.overlay import Mark
+from bulletbridge.drop_in.forces import Native, State, constraint_state, exceeds, on_parent
+from bulletbridge.drop_in.group import ALONE
+from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place
+from bulletbridge.drop_in.loops import Loop
+from bulletbridge.engine.step_kernel import run
+from bulletbridge.errors import AssemblyError, BulletBridgeError, warn_user
+from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses, require_done
+from bulletbridge.inequalities.filter_kernel import run_filter
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.ahead import compile_ahead
+
+SATURATED = 0.999
+"""Share of its force limit from which on a constraint is taken to give way."""
+OPEN = 1e-9
+"""Gap [m or rad] at which loops are closed before Bullet steps, after somebody moved the bodies;
+what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
+
+UNKNOWN = -1
+NO_NAMES: Set[str] = frozenset()
+
+
+class RigidReading:
+    """What closing loops takes: masses and frames. Everything else is Bullet's step."""
+
+    exact = False
+
+    def __init__(self, client: int) -> None:
+        self._client = client
+
+    def bodies(
+        self, names: Mapping[str, int], joints: Mapping[Place, str]
+    ) -> tuple[BulletBodies, Mechanism]:
+        """Read bodies without what acts on them."""
+        world = read_bullet(readable(dict(names)), self._client, joint_damping=False)
+        return world, world.mechanism
+
+    def constraint(self, loop: Loop, model: Model) -> Model:
+        """The constraint as it is: one with a force limit is rigid, or left out of a step."""
+        return model
+
+
+class FilteredMemory(NamedTuple):
+    """What the next steps of a filtered group go by."""
+
+    joined: JoinedMemory
+    given_way: frozenset[str]
+    impulses: Impulses | None
+
+    @property
+    def bodies(self) -> frozenset[int]:
+        """Bullet's ids."""
+        return self.joined.bodies
+
+
+class FilteredGroup:
+    """Joined bodies that Bullet moves, and whose loops are closed afterwards.
+
+    Args:
+        bodies: Bullet's ids.
+        loops: The exact constraints among them.
+        client: Physics client.
+
+    Attributes:
+        joined: Bodies and constraints.
+        system: Their system.
+        filter: What closed the loops of the last step.
+
+    Raises:
+        BulletBridgeError: The bodies or constraints cannot be modelled.
+    """
+
+    exact = False
+
+    def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
+        compile_ahead(run, run_filter)
+        self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
+        self.system, self._world = self.joined.system, self.joined.world
+        self.filter: Filter | None = None
+        self._failed = 0  # attempts to close the loops that failed since one did not
+        self._pause = 0  # steps until the next one
+        self._given_way: Set[str] = NO_NAMES  # loops that their force limits let open
+        self._impulses: Impulses | None = None  # of the last step, once asked for
+        self._sticking_count = UNKNOWN  # points that stuck then
+        self._found: list[float] = []  # q and v after Bullet's last step
+        self._prescribed: Filter | None = None  # which knows where moving frames will be
+        self._sticking = NO_STICKING_POINTS  # by its contacts
+        self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
+
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
+        self.joined.disturb()
+        self._pause = 0
+
+    def move_base(self, body: int) -> None:
+        """Note that somebody has put a base elsewhere that does not move by itself."""
+        self.joined.move_base(body)
+        self._pause = 0
+
+    def forget_friction(self) -> None:
+        """Note that something may rub otherwise than it did."""
+        self._world.forget_friction()
+
+    def change(self, loop: Loop, moved: bool) -> bool:
+        """Note that the force limit of a loop was changed, or its child frame moved.
+
+        Returns:
+            Whether the bodies must be read again.
+        """
+        self.joined.change(loop, moved)
+        return False
+
+    def memory(self) -> FilteredMemory:
+        """What its next steps go by."""
+        return FilteredMemory(self.joined.memory(), frozenset(self._given_way), self.impulses)
+
+    def recall(self, memory: object) -> bool:
+        """Go on from a memory; False where it is that of other bodies, constraints or frames."""
+        if not isinstance(memory, FilteredMemory) or not self.joined.recall(memory.joined):
+            return False
+        self._given_way = set(memory.given_way)
+        self._impulses, self._sticking_count = memory.impulses, UNKNOWN
+        self._prescribed = None
+        return True
+
+    def before_step(self, may_undo: bool) -> None:
+        """Close what somebody opened since the last step, and set moving frames going.
+
+        Args:
+            may_undo: Whether ``undo`` may be called before ``after_step``.
+
+        Warns:
+            BulletBridgeWarning: The loops cannot be closed; Bullet's state stays.
+        """
+        if self.joined.disturbed:
+            self._impulses, self._sticking_count = self.impulses, UNKNOWN  # those of the last step
+            self.joined.follow_bases()
+            self._prescribed = None
+            self.joined.disturbed = False
+            self.joined.rebase_gears()
+            self._attempt(self._reopen)
+        if self.joined.must_be_driven:
+            self.joined.drive()
+            self._prescribed = None
+
+    def after_step(self, found: list[float]) -> int:
+        """Look where Bullet's step has left the bodies, and close their loops or let that be done.
+
+        Args:
+            found: Receives q and v as they are to be filtered.
+
+        Returns:
+            How many points stick meanwhile, for ``take`` to be called with what comes out; or
+            ``ALONE``: nothing is to be done any more.
+
+        Warns:
+            BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
+        """
+        self.joined.states.clear()
+        if self._pause > 0:
+            self._pause -= 1
+            return ALONE
+        self._impulses, self._sticking_count = None, UNKNOWN
+        world = self._world
+        self.filter = known = self.system.known_filter
+        try:
+            world.check()
+            world.check_bases()
+            numbers = world.numbers()
+            sticking = self._sticking_points() if self.joined.has_shapes else NO_STICKING_POINTS
+            pulled = self._pulled() if self.joined.limited else None
+            if known is None or pulled:
+                self._close(numbers, sticking, pulled or NO_NAMES)
+                self._failed = 0
+                return ALONE
+        except BulletBridgeError as error:
+            self._give_up(error)
+            return ALONE
+        found += numbers
+        if sticking is not NO_STICKING_POINTS:
+            known.take_points(sticking)
+        if self._prescribed is not known:
+            self._prescribed = known
+            if self.joined.frames:
+                known.take_targets([frame.target for frame in self.joined.frames.values()])
+        self._found, self._sticking = numbers, sticking
+        return len(sticking)
+
+    def take(self, filtered: list[float] | int) -> None:
+        """Show q and v as they were filtered, unless that failed or force limits forbid it.
+
+        Args:
+            filtered: What ``Filters`` gave.
+
+        Warns:
+            BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
+        """
+        was_open = self._given_way
+        try:
+            if isinstance(filtered, int):
+                if not was_open:
+                    self._world.require_finite(*self._split(self._found))
+                    require_done(filtered)
+                self._close(self._found, self._sticking, was_open)
+            else:
+                self._sticking_count = len(self._sticking)
+                self._given_way = NO_NAMES
+                over = self._over(was_open) if self.joined.limited else NO_NAMES
+                if over:
+                    self._filter_without(over, self._sticking, self._split(self._found))
+                else:
+                    self._world.put_numbers(filtered)
+        except BulletBridgeError as error:
+            self._give_up(error)
+        else:
+            self._failed = 0
+
+    @property
+    def impulses(self) -> Impulses | None:
+        """Impulses that closed the loops in the last step; None if they were not closed."""
+        if self._sticking_count >= 0 and self.filter is not None:
+            self._impulses, self._sticking_count = (
+                self.filter.impulses(self._sticking_count),
+                UNKNOWN,
+            )
+        return self._impulses
+
+    def undo(self) -> None:
+        """Take back ``before_step``: nothing that Bullet's step would not mend."""
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Close loops; say once when that starts failing, and try again ever more rarely then."""
+        if self._pause > 0:
+            self._pause -= 1
+            return
+        try:
+            action()
+        except BulletBridgeError as error:
+            self._give_up(error)
+        else:
+            self._failed = 0
+
+    def _give_up(self, error: BulletBridgeError) -> None:
+        """Leave Bullet's state as it is for some steps, and say so the first time."""
+        self._failed += 1
+        self._pause = 2**self._failed
+        if self._failed == 1:
+            what = str(error).split(";")[0]  # the remedy there is for our own API
+            warn_user(
+                f"Bullet's own state stays until the loops can be closed again: {what};"
+                " create constraints where they are nearly closed, and not more of them than"
+                " the bodies can follow"
+            )
+
+    def marks(self) -> list[Mark]:
+        """What a window shows of the loops: gaps, and what they do to their parents."""
+        found: list[Mark] = []
+        places = self.system.gap_vectors()
+        for loop in self.joined.loops.values():
+            if loop.name not in places:
+                continue
+            point, gap = places[loop.name]
+            pull = None
+            if self.impulses is not None and loop.name not in self._given_way:
+                pull = on_parent(loop, self.joined.native(loop), self.impulses, corrected=False)
+            force, moment = (np.zeros(3), np.zeros(3)) if pull is None else pull[:2]
+            found.append(Mark(loop.name, point - gap, point, force, moment))
+        return found
+
+    def _reopen(self) -> None:
+        """See which loops are open where Bullet has the bodies now, and close those that are rigid.
+
+        A loop with a force limit that is open has given way; Bullet pulls it shut again.
+        """
+        system = self.system
+        if not self.joined.limited:
+            found = self._world.state()
+            system.filter(assemble=True, found=found, write=False)
+            after = system.q, system.v
+            if any(np.abs(x - y).max() > OPEN for x, y in zip(found, after, strict=True)):
+                system.write()
+            return
+        open_now = {
+            gap.name for gap in self.joined.gaps() if max(gap.kept_metres, gap.kept_radians) > OPEN
+        }
+        limited = {name for _, name, _ in self.joined.limited}
+        self._given_way = open_now & limited
+        if open_now - limited:
+            system.filter(open=self._given_way, assemble=not self._given_way)
+
+    def _close(self, numbers: list[float], sticking: np.ndarray, pulled: Set[str]) -> None:
+        """Close all loops but those that Bullet pulls with all of their force limits."""
+        q, v = found = self._split(numbers)
+        self._world.require_finite(q, v)
+        was_open = self._given_way
+        try:
+            self._filter_without(pulled, sticking, found)
+        except AssemblyError:
+            if not was_open:
+                raise
+            self._filter_without(pulled | was_open, sticking, found)
+        over = self._over(was_open) if self.joined.limited else NO_NAMES
+        if over:
+            self._world.put_numbers(numbers)
+            self._filter_without(self._given_way | over, sticking, found)
+
+    def _pulled(self) -> set[str]:
+        """Loops that Bullet pulls with all that their force limits allow; keeps its forces."""
+        joined = self.joined
+        natives = {bound.name: joined.native(bound.loop) for bound in joined.limited}
+        self._natives = natives
+        return {
+            bound.name
+            for bound in joined.limited
+            if max(map(abs, natives[bound.name].state)) >= SATURATED * bound.limit
+        }
+
+    def _over(self, was_open: Set[str]) -> set[str]:
+        """Loops whose closing took more than their force limits.
+
+        What moved the bodies counts where they were apart; what changed velocities always.
+        """
+        known, natives = self.filter, self._natives
+        if known is not None and self._sticking_count >= 0 and known.is_unique:
+            velocity, position = known.multipliers.tolist()
+            dt = self.system.dt
+            most = (math.hypot(*velocity) + math.hypot(*position) / dt) / dt  # [N, N m]
+            limited = self.joined.limited
+            if all(largest(natives[name]) + most <= limit for _, name, limit in limited):
+                return set()  # cheap, and nearly always so
+        impulses = self.impulses
+        if impulses is None:
+            return set()
+        return {
+            name
+            for loop, name, limit in self.joined.limited
+            if name not in self._given_way
+            and any(
+                exceeds(limit, loop, natives[name], impulses, corrected)
+                for corrected in ((False, True) if name in was_open else (False,))
+            )
+        }
+
+    def _split(self, numbers: list[float]) -> tuple[Array, Array]:
+        """q and v."""
+        array = np.array(numbers)
+        return array[: self.system.mechanism.nq], array[self.system.mechanism.nq :]
+
+    def _sticking_points(self) -> np.ndarray:
+        """Points that stick in contacts."""
+        sticking = self._world.sticking_points()
+        return sticking if len(sticking) else NO_STICKING_POINTS
+
+    def _filter_without(
+        self, names: Set[str], sticking: np.ndarray, found: tuple[Array, Array]
+    ) -> None:
+        """Close the loops but the named ones, which give way, where they were found."""
+        self._impulses, self._sticking_count = None, UNKNOWN
+        if len(names) < len(self.joined.loops):
+            self._impulses = self.system.filter(sticking, sorted(names), found=found)
+        self._given_way = set(names)
+
+    def state_of(self, loop: Loop) -> State:
+        """Bullet's forces of a constraint with what the filter added in the last step."""
+        found = self.joined.states.get(loop.number)
+        if found is None:
+            found = self.joined.states[loop.number] = self._find_state(loop)
+        return found
+
+    def _find_state(self, loop: Loop) -> State:
+        native = self.joined.native(loop)
+        given_way = loop.name in self._given_way or loop.number not in self.joined.models
+        if self.impulses is None or given_way or self._pause > 0:
+            return native.state
+        return constraint_state(loop, native, self.impulses)
+
+
+def largest(native: Native) -> float:
+    """The largest of Bullet's forces [N] and moments [N m]."""
+    return max(map(abs, native.state + native.twin), default=0.0)

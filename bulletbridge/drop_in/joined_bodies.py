@@ -1,0 +1,331 @@
+"""Bodies that constraints join: read as one system, and followed where the program puts them."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import pybullet
+
+from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.state import Shift
+from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
+from bulletbridge.constraints.joints import Coupling, LoopJoint
+from bulletbridge.drop_in.forces import Native, State
+from bulletbridge.drop_in.loops import NOBODY, Loop, info_of, modelled
+from bulletbridge.drop_in.moving_frame import NOTHING_SHIFTED, FrameMemory, MovingFrame
+from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.evaluation import Gap
+from bulletbridge.system.options import WITH_INEQUALITIES
+from bulletbridge.system.saved import SavedState
+from bulletbridge.system.system import System
+
+ONE_DOF = "revolute", "prismatic"
+
+Place = tuple[int, int]
+"""A body and a link or joint of it, by Bullet's numbers."""
+Model = LoopJoint | Coupling
+
+
+class Reading(Protocol):
+    """What a mode of stepping takes from bodies and constraints.
+
+    Attributes:
+        exact: Whether motors, limits and contacts are part of the system, not loops alone.
+    """
+
+    exact: bool
+
+    def bodies(
+        self, names: Mapping[str, int], joints: Mapping[Place, str]
+    ) -> tuple[BulletBodies, Mechanism]:
+        """Read bodies by names; joints are named too."""
+        ...
+
+    def constraint(self, loop: Loop, model: Model) -> Model:
+        """The model of a rigid constraint, with its force limit where that is ours."""
+        ...
+
+
+class Limited(NamedTuple):
+    """A loop with a force limit."""
+
+    loop: Loop
+    name: str
+    limit: float
+
+
+class JoinedMemory(NamedTuple):
+    """A state of joined bodies to go on from."""
+
+    bodies: frozenset[int]
+    settings: tuple[Any, ...]
+    frames: dict[int, FrameMemory]
+    system: System
+    state: SavedState
+    disturbed: bool
+    moved: frozenset[int]
+    moving: frozenset[int]
+
+
+class JoinedBodies:
+    """One system for the bodies of an island of constraints.
+
+    Args:
+        bodies: Bullet's ids.
+        loops: The exact constraints among them.
+        client: Physics client.
+        reading: What is read of them.
+
+    Attributes:
+        bodies: Bullet's ids.
+        links, joints: Names in the mechanism, by body and number.
+        world: The bodies in Bullet.
+        system: The system.
+        loops: The constraints by number.
+        limited: Those with a force limit.
+        models: The constraints as the system has them; without those that hold nothing.
+        frames: Child frames that the program moves, by the number of their constraint.
+        standing: Bodies whose base is fixed.
+        has_shapes: Whether anything of them can be in contact.
+        disturbed: Whether somebody has put the bodies elsewhere since the last step.
+        states: Forces of constraints since the last step, as far as they were asked for.
+
+    Raises:
+        BulletBridgeError: The bodies or constraints cannot be modelled.
+    """
+
+    def __init__(
+        self, bodies: Iterable[int], loops: list[Loop], client: int, reading: Reading
+    ) -> None:
+        self._client = client
+        names = {f"body{body}": body for body in sorted(bodies)}
+        self.bodies = frozenset(names.values())
+        self.links = {place: name for name, place in link_ids(names, client).items()}
+        self.joints = {place: name for name, place in joint_ids(names, client).items()}
+        with warnings.catch_warnings():
+            # inertias are Bullet's, whatever the file says
+            warnings.simplefilter("ignore", BulletBridgeWarning)
+            self.world, mechanism = reading.bodies(names, self.joints)
+        self._read_first = mechanism  # with fixed bases where they were when they were read
+        self.standing = {port.body_id for port in self.world.ports if port.base is not None}
+        self.loops = {loop.number: loop for loop in loops}
+        self.limited = with_limits(loops)
+        self.has_shapes = any(has_shapes(body, client) for body in self.bodies)
+        self.frames: dict[int, MovingFrame] = {}
+        self.models = {
+            loop.number: reading.constraint(loop, self._model(loop))
+            for loop in loops
+            if not self._is_idle(loop, mechanism)
+        }
+        dt: float = pybullet.getPhysicsEngineParameters(physicsClientId=client)["fixedTimeStep"]
+        self.system = System(
+            mechanism,
+            list(self.models.values()),
+            world=self.world,
+            dt=dt,
+            integrator=WITH_INEQUALITIES,  # Bullet's
+            allow_structure=True,
+            contacts=reading.exact and self.has_shapes,
+            limits="always" if reading.exact else False,
+        )
+        self.disturbed = True
+        self.states: dict[int, State] = {}
+        self._bases_due = False  # whether fixed bases may have been moved
+        self._moved: set[int] = set()  # loops whose child frame was moved since the last step
+        self._moving: set[int] = set()  # loops whose frame has a rate
+
+    def disturb(self) -> None:
+        """Note that somebody has put the bodies elsewhere."""
+        self.states.clear()
+        self.disturbed, self._bases_due = True, bool(self.standing)
+
+    def move_base(self, body: int) -> None:
+        """Note that somebody has put a base elsewhere that does not move by itself.
+
+        What hangs on it gets the velocity that brings it along in one step.
+        """
+        self._bases_due = True
+        self._moved |= {n for n in self.frames if body in self.loops[n].bodies}
+
+    def change(self, loop: Loop, moved: bool) -> None:
+        """Take over the force limit or the target of a loop, or that its child frame was moved."""
+        known = self.loops.get(loop.number)
+        if known is None:
+            return
+        if known is not loop:
+            self.loops[loop.number] = loop
+            self.limited = with_limits(self.loops.values())
+        if moved:
+            self._moved.add(loop.number)
+        if loop.erp > 0.0 and loop.target != known.target:
+            self.system.set_offset(loop.name, loop.target)
+
+    def memory(self) -> JoinedMemory:
+        """What the next steps go by."""
+        return JoinedMemory(
+            self.bodies,
+            self._settings(),
+            {number: frame.memory() for number, frame in self.frames.items()},
+            self.system,
+            self.system.save(world=False),
+            self.disturbed,
+            frozenset(self._moved),
+            frozenset(self._moving),
+        )
+
+    def recall(self, memory: JoinedMemory) -> bool:
+        """Go on from a memory; False where it is that of other bodies, constraints or frames."""
+        frames = {number: frame.memory() for number, frame in self.frames.items()}
+        if self._settings() != memory.settings:
+            return False
+        self._bases_due = self.disturbed = True
+        self.follow_bases()
+        if frames and (self.system is not memory.system or any_moved(frames, memory.frames)):
+            return False
+        try:
+            self.system.restore(memory.state, write=False)
+        except ModelError:
+            return False
+        self.system.gravity = gravity(self._client)
+        for number, frame in self.frames.items():
+            frame.recall(memory.frames[number])
+        self.disturbed = memory.disturbed
+        self._moved, self._moving = set(memory.moved), set(memory.moving)
+        self.states.clear()
+        return True
+
+    def _settings(self) -> tuple[Any, ...]:
+        """What the program may have changed since, which restoring a state does not put back."""
+        rigid = {
+            number: (replace(loop, max_force=None), loop.max_force is None)
+            for number, loop in self.loops.items()
+        }
+        return self.system.dt, rigid
+
+    def native(self, loop: Loop) -> Native:
+        """Bullet's own forces of a constraint."""
+        state = pybullet.getConstraintState(loop.number, self._client)
+        if loop.twin < 0:
+            return Native(state)
+        return Native(state, pybullet.getConstraintState(loop.twin, self._client))
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """How far the loops are open where Bullet has the bodies now."""
+        return self.system.evaluate(*self.world.state()).gaps
+
+    def rebase_gears(self) -> None:
+        """Gears hold rates: after a reset they hold from the new positions on, as Bullet's do.
+
+        Those with an erp go back to where they are to be.
+        """
+        if not any(isinstance(gear, Coupling) for gear in self.models.values()):
+            return
+        q, _ = self.world.state()
+        for number, gear in self.models.items():
+            if isinstance(gear, Coupling):
+                loop = self.loops[number]
+                offset = loop.target if loop.erp > 0.0 else self._value(gear, q)
+                self.system.set_offset(gear.name, offset)
+
+    def _value(self, gear: Coupling, q: Array) -> float:
+        joints = self.system.mechanism.joints
+        return gear.value({name: float(q[joints[name].q.start]) for name in gear.coefficients})
+
+    @property
+    def must_be_driven(self) -> bool:
+        """Whether frames or bases were moved, or have a rate that may end."""
+        return bool(self._moved or self._moving or self._bases_due)
+
+    def drive(self) -> None:
+        """Put moved frames where they are now, and stop those that were not moved again."""
+        shifts = self.follow_bases()
+        for number in self._moved | self._moving:
+            self.frames[number].drive(self.system, shifts)
+        self._moved, self._moving = set(), self._moved
+
+    def follow_bases(self) -> Mapping[int, Shift]:
+        """Put fixed bases where Bullet has them now; how they were moved as the others look on.
+
+        If other bodies were put elsewhere too, all starts anew where it is, without velocity.
+        """
+        if not self._bases_due:
+            return NOTHING_SHIFTED
+        self._bases_due = False
+        mechanism, shifts = self.world.follow_bases(self._read_first)
+        if not shifts:
+            return shifts
+        self.system.rebase(mechanism)
+        driven = set[int]() if self.disturbed else self._moved | self._moving
+        for number in self.frames.keys() - driven:
+            self.frames[number].stop(self.system)
+        return NOTHING_SHIFTED if self.disturbed else shifts
+
+    def _is_idle(self, loop: Loop, mechanism: Mechanism) -> bool:
+        """Whether a constraint joins what is one rigid body anyway, or what stands still."""
+        if loop.kind == pybullet.JOINT_GEAR:
+            return False
+        info = info_of(loop.number, self._client)
+        ends = [
+            0 if end[0] < 0 else mechanism.link(self.links[end]).body
+            for end in (info[:2], info[2:4])
+        ]
+        return ends[0] == ends[1]
+
+    def _model(self, loop: Loop) -> Model:
+        """A constraint of Bullet as ours, rigid."""
+        if loop.kind == pybullet.JOINT_GEAR:
+            return self._gear(loop)
+        motion = None
+        if loop.moving:
+            self.frames[loop.number] = MovingFrame(loop, self.links, self._client)
+            motion = self.frames[loop.number].motion
+        return modelled(loop, self.links, motion, self._client)
+
+    def _gear(self, loop: Loop) -> Coupling:
+        """A gear of Bullet as ours; its auxiliary joint feels it too, or energy would come of it.
+
+        Raises:
+            ModelError: One of its joints does not move by one coordinate.
+        """
+        info = info_of(loop.number, self._client)
+        parts = [(info[0], info[1], 1.0), (info[2], info[3], loop.ratio)]
+        if loop.auxiliary != NOBODY:
+            parts.append((info[0], loop.auxiliary, -1.0))
+        coefficients: dict[str, float] = {}
+        for body, joint, factor in parts:
+            name = self.joints.get((body, joint), "")
+            joints = self.world.mechanism.joints
+            if name not in joints or joints[name].kind not in ONE_DOF:
+                raise ModelError(
+                    f"{loop.name} is a gear of joint {joint} of body {body}, which neither turns"
+                    " nor slides"
+                )
+            coefficients[name] = coefficients.get(name, 0.0) + factor
+        return Coupling(loop.name, coefficients, offset=loop.target if loop.erp > 0.0 else 0.0)
+
+
+def any_moved(now: dict[int, FrameMemory], then: dict[int, FrameMemory]) -> bool:
+    """Whether Bullet has any frame elsewhere."""
+    return now.keys() != then.keys() or any(now[n].place != then[n].place for n in now)
+
+
+def with_limits(loops: Iterable[Loop]) -> list[Limited]:
+    """Those that have a force limit."""
+    return [
+        Limited(loop, loop.name, loop.max_force) for loop in loops if loop.max_force is not None
+    ]
+
+
+def has_shapes(body: int, client: int) -> bool:
+    """Whether anything of the body can be in contact."""
+    links = range(-1, pybullet.getNumJoints(body, physicsClientId=client))
+    return any(pybullet.getCollisionShapeData(body, k, physicsClientId=client) for k in links)
+
+
+def named(bodies: frozenset[int]) -> str:
+    """Bodies by their numbers."""
+    numbers = sorted(bodies)
+    return f"body {numbers[0]}" if len(numbers) == 1 else f"bodies {numbers}"

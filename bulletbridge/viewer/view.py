@@ -1,0 +1,356 @@
+"""A system in a browser: sliders that keep its loops closed, a time line, forces in the loops."""
+
+import io
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.comparison.pictures import FROM_CORNER
+from bulletbridge.errors import MissingExtraError, ModelError, WorldError
+from bulletbridge.models.load import load
+from bulletbridge.models.model_spec import ModelSpec
+from bulletbridge.system.recording import Recording
+from bulletbridge.system.system import System
+from bulletbridge.viewer.dragging import can_be_dragged, drag, range_of
+from bulletbridge.viewer.scene import Scene
+
+FRAMES_PER_SECOND = 30.0
+MOST_SLIDERS = 40
+STEP = 1e-3
+"""Of sliders [rad or mechanism lengths], and of the time line, in lengths of the recording."""
+PORT = 8080
+BRAND = (16, 110, 116)
+
+
+class Viewer:
+    """A system that is shown in a browser; made by ``bulletbridge.view``.
+
+    What is asked for in the browser is done in ``show`` and ``serve``, in the thread that calls
+    them, so that nothing happens to the system while a program of yours computes with it.
+
+    Args:
+        system: With a Bullet world; its state is changed from the browser.
+        recording: A run of it, for a time line.
+        actuated: Joints whose sliders come first, and which stay while another one is moved; all
+            unless given.
+        port: Of the page, the next one that is free.
+
+    Attributes:
+        server: Viser's, to which objects of your own may be added.
+        scene: The objects of the world.
+        said: What was in the way of the last slider; empty where nothing was.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        recording: Recording | None = None,
+        actuated: Sequence[str] = (),
+        port: int = PORT,
+    ) -> None:
+        if not isinstance(system.world, BulletBodies):
+            raise ModelError("a view shows Bullet's world; make the system by load or attach")
+        _require_same(system, recording)
+        self._system, self._recording = system, recording
+        self._still = tuple(name for name in actuated if _is_single(system, name))
+        self.said = ""
+        self._asked: deque[tuple[str, float]] = deque()
+        self._played_at: tuple[float, float] | None = None  # wall time, time of the recording
+        system.write()
+        self.server: Any = _server(port)
+        try:
+            self.scene = Scene(self.server, system, system.world.client)
+            self._put_camera()
+            self._add_panel()
+            self.show()
+        except BaseException:
+            self.server.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Where a browser on this machine finds it."""
+        return f"http://{self.server.get_host()}:{self.server.get_port()}"
+
+    def ask(self, name: str, value: float) -> None:
+        """Ask for what a slider asks for; it is done by the next ``show``, or by ``serve``.
+
+        Args:
+            name: A joint, or ``time [s]`` of a recording.
+            value: [rad or m, or s from the start of the recording]
+        """
+        self._asked.append((name, value))
+
+    def show(self) -> None:
+        """Do what was asked for in the browser, and show the system as it is then.
+
+        Raises:
+            WorldError: The bodies are not in the world any more.
+        """
+        self._answer()
+        self.scene.show()
+        self._tell()
+
+    def serve(self) -> None:
+        """Answer the browser until Control-C, or until ``close`` is called from elsewhere.
+
+        Raises:
+            WorldError: The bodies are not in the world any more.
+        """
+        try:
+            while self.server is not None:
+                begun = time.perf_counter()
+                if self._asked or self._play():
+                    self.show()
+                left = 1.0 / FRAMES_PER_SECOND - (time.perf_counter() - begun)
+                time.sleep(max(0.0, left))
+        except KeyboardInterrupt:
+            return
+
+    def close(self) -> None:
+        """Take the page away; the system stays as it is."""
+        if self.server is not None:
+            server, self.server = self.server, None
+            with redirect_stdout(io.StringIO()):
+                server.stop()
+
+    def _answer(self) -> None:
+        """Do what was asked for last of each slider."""
+        latest: dict[str, float] = {}
+        while self._asked:
+            name, value = self._asked.popleft()
+            latest.pop(name, None)
+            latest[name] = value
+        for name, value in latest.items():
+            if name == TIME:
+                self._go_to(value)
+            elif name == PLAY:
+                self._start_or_stop()
+            else:
+                self._played_at = None
+                self.said = drag(self._system, name, value, self._still)
+
+    def _go_to(self, t: float) -> None:
+        """Show the state of the recording that is nearest to a time [s]."""
+        run = self._recording
+        assert run is not None
+        k = int(np.abs(run.t - run.t[0] - t).argmin())
+        self._system.set_state(run.q[k], run.v[k], float(run.t[k]))
+        self._system.write()
+        self.said = ""
+        if self._played_at is not None:
+            self._played_at = time.perf_counter(), t
+
+    def _press(self, _event: object) -> None:
+        self.ask(PLAY, 0.0)
+
+    def _start_or_stop(self) -> None:
+        if self._played_at is not None:
+            self._played_at = None
+            return
+        now = float(self._time.value)
+        self._played_at = time.perf_counter(), now if now < self._time.max else 0.0
+
+    def _play(self) -> bool:
+        """Go on with the recording, from its start again after its end; whether it plays."""
+        if self._played_at is None:
+            return False
+        begun, at = self._played_at
+        t = at + time.perf_counter() - begun
+        if t > self._time.max:
+            t = 0.0
+            self._played_at = time.perf_counter(), t
+        kept = self._played_at
+        self._go_to(t)
+        self._played_at = kept
+        self._time.value = t
+        return True
+
+    def _put_camera(self) -> None:
+        camera = self.server.initial_camera
+        direction = FROM_CORNER / np.linalg.norm(FROM_CORNER)
+        camera.look_at = tuple(self.scene.middle)
+        camera.position = tuple(self.scene.middle + 0.95 * self.scene.size * direction)
+        camera.up = (0.0, 0.0, 1.0)
+        camera.near = 0.01 * self.scene.size
+
+    def _add_panel(self) -> None:
+        """Time line, state, sliders."""
+        gui, system = self.server.gui, self._system
+        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=BRAND)
+        gui.set_panel_label("bulletbridge")
+        if self._recording is not None:
+            end = max(float(self._recording.t[-1] - self._recording.t[0]), 1e-9)
+            with gui.add_folder("Recording"):
+                self._time = gui.add_slider(TIME, 0.0, end, STEP * end, 0.0)
+                self._listen(self._time, TIME)
+                button = gui.add_button("Play / stop")
+                button.on_click(self._press)
+        self._state = gui.add_markdown("")
+        self._sliders: dict[str, Any] = {}
+        single = [n for n in system.mechanism.joints if _is_single(system, n)]
+        others = [n for n in single if n not in self._still]
+        for title, names in (("Drives", self._still), ("Joints", others)):
+            if not names:
+                continue
+            with gui.add_folder(title, expand_by_default=names is self._still or not self._still):
+                for name in names[: MOST_SLIDERS - len(self._sliders)]:
+                    self._add_slider(name)
+
+    def _add_slider(self, name: str) -> None:
+        joint, length = self._system.mechanism.joint(name), self._system.encoded.length
+        at = float(self._system.q[joint.q][0])
+        turns = joint.kind == "revolute"
+        step = STEP if turns else STEP * 10.0 ** np.floor(np.log10(length))
+        lower, upper = range_of(joint, at, length)
+        lower, upper = step * np.floor(lower / step), step * np.ceil(upper / step + 1e-9)
+        label = f"{name} [{'rad' if turns else 'm'}]"
+        slider = self.server.gui.add_slider(label, float(lower), float(upper), float(step), at)
+        self._sliders[name] = slider
+        self._listen(slider, name)
+
+    def _listen(self, slider: Any, name: str) -> None:
+        """Note what a person sets a slider to; not what is set from here."""
+
+        def note(event: Any) -> None:
+            if event.client is not None:
+                self.ask(name, float(slider.value))
+
+        slider.on_update(note)
+
+    def _tell(self) -> None:
+        """Sliders where the joints are, and what the loops carry, in words."""
+        system = self._system
+        for name, slider in self._sliders.items():
+            at = float(system.q[system.mechanism.joint(name).q][0])
+            slider.value = min(max(at, slider.min), slider.max)
+        evaluation, reactions = system.evaluate(), system.reactions()
+        lines = [f"**{self.said}**", ""] if self.said else []
+        lines += [f"t = {system.t:.3f} s, {system.dof} freedoms", ""]
+        if evaluation.gaps:
+            lines += ["| loop | gap | force |", "|---|---|---|"]
+        for gap in evaluation.gaps:
+            wide = f"{gap.metres:.0e} m" if gap.metres >= gap.radians else f"{gap.radians:.0e} rad"
+            force = float(np.linalg.norm(reactions[gap.name].force))
+            lines.append(f"| {gap.name} | {wide} | {force:.3g} N |")
+        text = "\n".join(lines)
+        if text != self._state.content:
+            self._state.content = text
+
+
+TIME, PLAY = "time [s]", "\0play"
+"""What is asked for besides joints; no joint of a URDF can be called so."""
+
+
+def view(
+    system: System,
+    recording: Recording | None = None,
+    *,
+    actuated: Sequence[str] = (),
+    port: int = PORT,
+    wait: bool = True,
+) -> Viewer:
+    """Show a system in a browser, with a slider for each joint that keeps its loops closed.
+
+    Robots with their meshes and colours and all else in the world; points of loops, forces (orange)
+    and moments (violet) that they carry; gaps and forces in words. A slider moves its joint as far
+    as loops and limits let it, and says what stopped it. The page needs no network.
+
+    Args:
+        system: With a Bullet world, as from ``load`` or ``attach``. Sliders change its state.
+        recording: A run of it, for a time line that plays.
+        actuated: Joints whose sliders come first, and that stay while another one is moved.
+        port: Of the page on this machine, the next one that is free.
+        wait: Whether to answer the browser until Control-C. Otherwise call ``show`` after your own
+            steps, or ``serve`` later.
+
+    Returns:
+        The viewer; closed already if it has waited.
+
+    Raises:
+        ModelError: The system has no Bullet world, or the recording is of another mechanism.
+        MissingExtraError: viser is not installed.
+    """
+    viewer = Viewer(system, recording, actuated, port)
+    if wait:
+        print(f"{viewer.url}  (Control-C ends it)", flush=True)
+        try:
+            viewer.serve()
+        finally:
+            viewer.close()
+    return viewer
+
+
+def view_model(model: str | Path | ModelSpec, duration: float, port: int) -> None:
+    """Load a model in a world of its own, run it, and show it with its run from the start.
+
+    Raises:
+        BulletBridgeError: The model cannot be loaded, or its run fails.
+    """
+    if not (math.isfinite(duration) and duration >= 0.0):
+        raise ModelError(f"a run of {duration!r} s is not possible; give zero or more")
+    _viser()
+    with load(model, "new") as loaded:
+        system = loaded.system
+        run, start = None, (system.q, system.v, system.t)
+        if duration:
+            run = system.rollout(max(1, round(duration / system.dt)))
+            system.set_state(*start)
+        single = [n for n in loaded.spec.actuated if _is_single(system, n)]
+        view(system, run, actuated=single, port=port)
+
+
+def _is_single(system: System, name: str) -> bool:
+    return can_be_dragged(system.mechanism.joint(name))
+
+
+def _require_same(system: System, recording: Recording | None) -> None:
+    """Raise unless a recording is of the mechanism of a system.
+
+    Raises:
+        ModelError: It is not, or it is empty.
+    """
+    if recording is None:
+        return
+    if list(recording.mechanism.joints) != list(system.mechanism.joints):
+        raise ModelError("the recording is of another mechanism than the system")
+    if not len(recording.t):
+        raise ModelError("the recording is empty; there is nothing to show")
+
+
+def _server(port: int) -> Any:
+    """Viser's server, on this machine alone.
+
+    Raises:
+        WorldError: No port is free.
+    """
+    viser = _viser()
+    try:
+        with redirect_stdout(io.StringIO()):  # the address is told by us
+            return viser.ViserServer(
+                host="127.0.0.1", port=port, label="bulletbridge", verbose=False
+            )
+    except OSError as error:
+        raise WorldError(f"no page can be opened at port {port}: {error}") from None
+
+
+def _viser() -> Any:
+    """viser.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import viser
+    except ImportError:
+        raise MissingExtraError(
+            "the viewer needs viser; install it with: pip install 'bulletbridge[viewer]'"
+        ) from None
+    return viser

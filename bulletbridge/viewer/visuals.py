@@ -1,0 +1,123 @@
+"""What bodies in Bullet look like, and where their links are, in double precision."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pybullet
+from scipy.spatial.transform import Rotation
+
+from bulletbridge.errors import warn_user
+from bulletbridge.numerics.records import Array, Ints
+
+BASE = -1
+SHARP = 0.6
+"""Angle [rad] between faces from which on their edge is seen as one."""
+MOST_SMOOTHED = 3000
+"""Faces of a mesh whose edges are looked for; more take seconds."""
+Link = tuple[int, int]
+"""Bullet's body id and link index."""
+
+
+@dataclass(frozen=True)
+class Visual:
+    """One piece of what is seen of a link.
+
+    Attributes:
+        link: On which it is.
+        vertices: (n, 3) in the frame of the link [m].
+        faces: (k, 3) numbers of vertices.
+        colour: Red, green, blue, opacity, from 0 to 1.
+    """
+
+    link: Link
+    vertices: Array
+    faces: Ints
+    colour: tuple[float, float, float, float]
+
+
+def visuals_of(client: int) -> list[Visual]:
+    """All that is seen in a Bullet world but endless planes, piece by piece.
+
+    Meshes that cannot be read here are left out, and named in a warning.
+    """
+    found, lost = list[Visual](), list[str]()
+    for n in range(pybullet.getNumBodies(physicsClientId=client)):
+        body = pybullet.getBodyUniqueId(n, physicsClientId=client)
+        for shape in pybullet.getVisualShapeData(body, physicsClientId=client) or ():
+            index, kind, size, file, position, turn, colour = shape[1:8]
+            mesh = _mesh(kind, size, file.decode(), lost)
+            if mesh is None:
+                continue
+            vertices, faces = mesh
+            placed = Rotation.from_quat(turn).apply(vertices) + np.array(position)
+            found.append(Visual((body, index), placed, faces, tuple(colour)))
+    if lost:
+        warn_user(f"not shown, since they cannot be read: {', '.join(sorted(set(lost)))}")
+    return found
+
+
+def bones_of(client: int, seen: Collection[Link]) -> list[tuple[Link, Link]]:
+    """Pairs of links that joints join, of bodies of which nothing is seen."""
+    found: list[tuple[Link, Link]] = []
+    for n in range(pybullet.getNumBodies(physicsClientId=client)):
+        body = pybullet.getBodyUniqueId(n, physicsClientId=client)
+        if any(link[0] == body for link in seen):
+            continue
+        for joint in range(pybullet.getNumJoints(body, physicsClientId=client)):
+            parent = int(pybullet.getJointInfo(body, joint, physicsClientId=client)[16])
+            found.append(((body, parent), (body, joint)))
+    return found
+
+
+def link_poses(client: int, links: Sequence[Link]) -> list[tuple[Array, Array]]:
+    """Where link frames are in the world: position (3,) [m] and quaternion xyzw (4,) of each."""
+    found: list[tuple[Array, Array]] = []
+    for body, index in links:
+        if index == BASE:
+            p, turn = pybullet.getBasePositionAndOrientation(body, physicsClientId=client)
+            inner = pybullet.getDynamicsInfo(body, BASE, physicsClientId=client)[3:5]
+        else:
+            # the frame that Bullet tells itself has single precision
+            state = pybullet.getLinkState(
+                body, index, computeForwardKinematics=1, physicsClientId=client
+            )
+            (p, turn), inner = state[:2], state[2:4]
+        R = Rotation.from_quat(turn) * Rotation.from_quat(inner[1]).inv()
+        found.append((np.array(p) - R.apply(inner[0]), R.as_quat()))
+    return found
+
+
+def _mesh(
+    kind: int, size: Sequence[float], file: str, lost: list[str]
+) -> tuple[Array, Ints] | None:
+    """Vertices (n, 3) and faces (k, 3) of a shape of Bullet's, edges kept sharp."""
+    import trimesh
+
+    make: dict[int, Callable[[], Any]] = {
+        pybullet.GEOM_BOX: lambda: trimesh.creation.box(size),
+        pybullet.GEOM_SPHERE: lambda: trimesh.creation.icosphere(3, size[0]),
+        pybullet.GEOM_CYLINDER: lambda: trimesh.creation.cylinder(size[1], size[0], 48),
+        pybullet.GEOM_CAPSULE: lambda: trimesh.creation.capsule(size[0], size[1]),
+    }
+    if kind == pybullet.GEOM_MESH:
+        try:
+            mesh: Any = trimesh.load(file, force="mesh", process=False)
+            if len(mesh.faces) <= MOST_SMOOTHED:
+                mesh.merge_vertices(merge_norm=True, merge_tex=True)
+            mesh.apply_scale(size)
+        except Exception:  # readers of meshes raise what they like
+            lost.append(Path(file).name)
+            return None
+    elif kind in make:
+        mesh = make[kind]()
+        mesh.apply_translation(-mesh.bounds.mean(axis=0))
+    else:
+        return None
+    if len(mesh.faces) > MOST_SMOOTHED:  # with the normals of its file, by which vertices are apart
+        return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+    plain: Any = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)  # no copies of textures
+    smooth = cast(Any, trimesh.graph.smooth_shade(plain, SHARP))
+    return np.asarray(smooth.vertices, float), np.asarray(smooth.faces, np.int64)

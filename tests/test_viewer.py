@@ -1,0 +1,181 @@
+"""The viewer shows what Bullet has, and what is dragged keeps its loops and limits."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pybullet
+import pytest
+
+import bulletbridge as bb
+from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, take
+from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.viewer.dragging import drag
+from bulletbridge.viewer.view import TIME, Viewer
+from bulletbridge.viewer.visuals import bones_of, link_poses, visuals_of
+
+PORT = 8770
+SIZE = (640, 480)
+SINGLE = 2e-6
+"""Round-off of the link frames that Bullet tells, in metres at most two away."""
+
+
+def moved(name):
+    """A model after some motion, with a base that is turned where it floats."""
+    model = bb.load(name, "new")
+    model.system.set_state(v=0.3 * np.sin(np.arange(model.system.mechanism.nv)))
+    model.system.run(0.2)
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+@pytest.mark.parametrize("name", ["minitaur", "stewart", "leaf_leg"])
+def test_links_are_where_bullet_has_them(name):
+    with moved(name) as model:
+        bodies = model.system.world
+        links = [
+            (body, k)
+            for body in bodies.body_ids.values()
+            for k in range(pybullet.getNumJoints(body, physicsClientId=model.client))
+        ]
+        for (body, k), (p, turn) in zip(links, link_poses(model.client, links), strict=True):
+            state = pybullet.getLinkState(body, k, 0, 1, physicsClientId=model.client)
+            assert np.abs(p - state[4]).max() < SINGLE
+            assert 1.0 - abs(turn @ state[5]) < SINGLE
+            name = pybullet.getJointInfo(body, k, physicsClientId=model.client)[12].decode()
+            R, own = model.system.link_pose(name)
+            assert np.abs(p - own).max() < 1e-12, name
+            assert (
+                np.abs(np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3)) - R).max() < 1e-12
+            )
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+@pytest.mark.parametrize("name", ["minitaur", "delta", "leaf_leg"])
+def test_what_is_seen_fills_bullets_own_picture(name):
+    """Corners of all pieces, projected, are the edges of what Bullet's renderer draws."""
+    with moved(name) as model:
+        visuals = visuals_of(model.client)
+        poses = link_poses(model.client, [v.link for v in visuals])
+        points = np.concatenate(
+            [
+                v.vertices @ np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3)).T + p
+                for v, (p, turn) in zip(visuals, poses, strict=True)
+            ]
+        )
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        spread = float(np.linalg.norm(points - middle, axis=1).max())
+        for direction in ((1.0, 0.2, 0.1), (0.3, -1.0, 0.4), (0.2, 0.1, 1.0)):
+            unit = np.array(direction) / np.linalg.norm(direction)
+            camera = Camera(middle, unit, 3.5 * spread)
+            rows, columns = np.nonzero(take(camera, model.client, SIZE)[1] >= 0)
+            away = points - camera.target
+            depth = HALF * (camera.distance - away @ unit)
+            x = 0.5 * SIZE[0] * (1.0 + away @ camera.right / (depth * ASPECT))
+            y = 0.5 * SIZE[1] * (1.0 - away @ camera.up / depth)
+            # half a pixel at each edge, and one for round shapes that are cut into other facets
+            for seen, drawn in ((x, columns), (y, rows)):
+                assert abs(seen.min() - drawn.min()) < 2.0, direction
+                assert abs(seen.max() - drawn.max() - 1) < 2.0, direction
+
+
+def test_a_joint_is_dragged_with_its_loops_closed():
+    with bb.load("four_bar", "new") as model:
+        system = model.system
+        for target in (1.5, 2.5, 4.5, 0.2):
+            assert drag(system, "crank", target) == ""
+            assert system.q["crank"] == pytest.approx(target, abs=1e-12)
+            assert system.evaluate().largest("metres") < 1e-12
+        # the rocker of a crank-rocker turns back where crank and coupler are in line: by cosines
+        before = system.q["rocker"]
+        said = drag(system, "rocker", before + 3.0)
+        assert "loops" in said and "rocker" in said
+        assert before < system.q["rocker"] < before + 3.0
+        assert system.evaluate().largest("metres") < 1e-12
+        shown = pybullet.getJointState(model.ids["robot"], 0, physicsClientId=model.client)[0]
+        assert shown == system.q["crank"]
+
+
+def test_limits_stop_what_is_dragged():
+    properties = {"rocker": bb.JointProperties(limits=(-0.2, 0.1))}
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        path = f"{bb.models_folder()}/four_bar.urdf"
+        robot = pybullet.loadURDF(path, useFixedBase=True, flags=flags, physicsClientId=client)
+        a, b = bb.Frame("rocker", (0.7, 0, 0)), bb.Frame("ground", (1, 0, 0))
+        pin = bb.LoopJoint("pin", bb.JointModel.BALL, a, b)
+        system = bb.attach(robot, [pin], client, joints=properties, limits=True)
+        system.assemble({"crank": 1.0})
+        said = drag(system, "crank", 3.0)
+        assert "that of 'rocker'" in said
+        assert -0.2 - 1e-9 <= system.q["rocker"] <= 0.1 + 1e-9 and system.q["crank"] > 1.0
+        assert drag(system, "rocker", 0.05) == ""
+        assert "own" in drag(system, "rocker", 0.5) and system.q["rocker"] <= 0.1 + 1e-9
+    finally:
+        pybullet.disconnect(client)
+
+
+def test_drives_stay_while_another_one_is_moved():
+    with bb.load("stewart", "new") as model:
+        system, drives = model.system, model.spec.actuated
+        before = {name: system.q[name] for name in drives}
+        assert drag(system, drives[0], before[drives[0]] + 0.03, drives) == ""
+        assert system.q[drives[0]] == pytest.approx(before[drives[0]] + 0.03, abs=1e-12)
+        assert all(abs(system.q[n] - before[n]) < 1e-12 for n in drives[1:])
+        assert system.evaluate().largest("metres") < 1e-12
+
+
+def test_the_page_follows_what_is_asked_for():
+    with bb.load("four_bar", "new") as model:
+        system = model.system
+        start = system.q, system.v, system.t
+        run = system.rollout(100)
+        system.set_state(*start)
+        viewer = Viewer(system, run, model.spec.actuated, PORT)
+        try:
+            assert viewer.url.startswith("http://127.0.0.1:")
+            viewer.ask("crank", 1.4)
+            viewer.ask("crank", 1.5)
+            viewer.show()
+            assert system.q["crank"] == pytest.approx(1.5, abs=1e-12) and viewer.said == ""
+            link = (model.ids["robot"], 0)
+            (p, turn), handle = link_poses(model.client, [link])[0], viewer.scene.links[link]
+            assert np.allclose(handle.position, p, atol=1e-6)
+            assert np.allclose(handle.wxyz, np.roll(turn, 1), atol=1e-6)
+            viewer.ask("rocker", 9.0)
+            viewer.show()
+            assert "loops" in viewer.said
+            viewer.ask(TIME, run.t[50] - run.t[0])
+            viewer.show()
+            assert np.array_equal(system.q, run.q[50]) and system.t == run.t[50]
+            assert np.abs(system.v - run.v[50]).max() < 1e-9
+        finally:
+            viewer.close()
+
+
+def test_bodies_without_shapes_are_drawn_as_lines_between_their_joints(tmp_path):
+    text = (Path(bb.models_folder()) / "four_bar.urdf").read_text()
+    (tmp_path / "bare.urdf").write_text(re.sub(r"<visual>.*?</visual>", "", text, flags=re.DOTALL))
+    with bb.load(tmp_path / "bare.urdf", "new", fixed_base=True) as model:
+        links = bones_of(model.client, ())
+        lengths = [
+            float(np.linalg.norm(np.subtract(*(p for p, _ in link_poses(model.client, bone)))))
+            for bone in links
+        ]
+        assert lengths == pytest.approx([0.0, 0.4, 0.9], abs=1e-12)
+        assert bones_of(model.client, [links[0][0]]) == []
+        viewer = bb.view(model.system, port=PORT + 9, wait=False)
+        assert 0.9 < viewer.scene.size < 1.4 and not viewer.scene.links
+        viewer.close()
+
+
+def test_what_cannot_be_viewed_is_refused(monkeypatch):
+    with bb.load("four_bar", "new") as model, bb.load("delta", "new") as other:
+        run = other.system.rollout(2)
+        with pytest.raises(ModelError, match="another mechanism"):
+            bb.view(model.system, run, wait=False)
+        monkeypatch.setitem(sys.modules, "viser", None)
+        with pytest.raises(MissingExtraError, match=r"bulletbridge\[viewer\]"):
+            bb.view(model.system, wait=False)
