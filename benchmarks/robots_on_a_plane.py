@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bulletbridge as bb
+from bulletbridge.drop_in.settings import Mode
 from bulletbridge.errors import BulletBridgeError
 
 DATA = Path(pybullet_data.getDataPath())
@@ -26,6 +27,7 @@ ROBOTS = (
     "biped/biped2d_pybullet", "r2d2", "cartpole", "humanoid/humanoid", "bicycle/bike",
     "pr2_gripper", "domino/domino", "duck_vhacd", "teddy_vhacd", "soccerball", "lego/lego",
 )  # fmt: skip
+MODES: tuple[Mode, ...] = ("native", "exact")
 DT, FORCE = 1 / 240, 100.0
 """Step [s], and what each motor can do [N m or N]."""
 ABOVE = 0.02
@@ -41,7 +43,7 @@ class Outcome(NamedTuple):
     us: float
 
 
-def hold(urdf: Path, mode: str, steps: int) -> Outcome:
+def hold(urdf: Path, mode: Mode, steps: int) -> Outcome:
     """Put a robot on a plane and hold its joints where they begin.
 
     Raises:
@@ -87,7 +89,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = Table("robot", "mode", "joint", "base", "z", "us", "error")
     for urdf in given.urdfs or [DATA / f"{name}.urdf" for name in ROBOTS]:
-        for mode in ("native", "exact"):
+        for mode in MODES:
             try:
                 found = hold(urdf, mode, given.steps)
             except BulletBridgeError as error:
