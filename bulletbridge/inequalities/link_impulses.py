@@ -140,7 +140,6 @@ def put_free_rows(p: Any, regularisation: float) -> bool:
                 wide = bound.count
             if p.kinds[i] == STICKS or (slides and wide == 2):
                 place = first + count
-                links.source[place] = i
                 put_free_row(p, place, i, slides, regularisation)
                 count += 1
             i += wide
