@@ -151,6 +151,7 @@ class Solver(SolverArrays):
         self._step = None
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
+        self.control[0]["biased"] = 0
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with the same tree whose links that stand still are elsewhere, as encoded."""

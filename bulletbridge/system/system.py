@@ -312,7 +312,7 @@ class System:
         if not are_numbers(value, (3,)):
             raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
         for solver in self._integration.solvers:
-            solver.control[0]["gravity"] = value
+            solver.put_gravity(np.array(value))
 
     @property
     def tau(self) -> ByJoint:

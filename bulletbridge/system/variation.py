@@ -61,10 +61,12 @@ class Variation:
         self._changed = changed
         self._inequalities.revise(mechanism)
         active.revise(mechanism, constraints)
+        gravity = active.solver.control[0]["gravity"].copy()
         for name, value in values.items():
             if name.startswith("gravity."):
-                for solver in self._integration.solvers:
-                    solver.control[0]["gravity"]["xyz".index(name[-1])] = value
+                gravity["xyz".index(name[-1])] = value
+        for solver in self._integration.solvers:
+            solver.put_gravity(gravity)
         varied = self._shown.varied
         if self._inequalities.finds_contacts and varied is not None:
             varied.vary(mechanism.bodies, surfaces)
