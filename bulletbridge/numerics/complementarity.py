@@ -49,6 +49,9 @@ SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
+LOST = 1e6
+"""Residual, in largest velocities that are asked for, from which Newton's method does not come
+back: rows that nearly depend on others were taken to hold, against each other."""
 MOST_PASSES = 20
 """Most passes of the sequence that takes the softness of the weights away."""
 
@@ -368,12 +371,12 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         ``again``: which factors may serve in the first.
         """
         velocities(p, p.x, p.w, n)
-        residual = residual_at(p, p.x, p.w, n)
+        residual, asked = residual_at(p, p.x, p.w, n), 0.0
         if residual == math.inf:
             return residual, 0
         for i in range(n):
-            p.best[i] = p.x[i]
-        regularisation = 0.0
+            p.best[i], asked = p.x[i], max(asked, math.fabs(p.b[i]))
+        regularisation, taken = 0.0, most
         if least == 0:
             for i in range(n):
                 regularisation = max(regularisation, LIGHTEST * p.D[i, i])
@@ -390,10 +393,13 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
                 residual = new
                 for i in range(n):
                     p.best[i] = p.x[i]
+            if not new <= LOST * max(asked, residual):
+                taken = count + 1
+                break
         for i in range(n):
             p.x[i] = p.best[i]
         velocities(p, p.x, p.w, n)
-        return residual, most
+        return residual, taken
 
     @helper
     def release(p: Any, n: int) -> float:
