@@ -58,7 +58,7 @@ class Stages(NamedTuple):
     """The methods of several stages that a kernel knows.
 
     Attributes:
-        explicit: (accelerate_at, a, stage, t, w, q, v, targets, tau, first), see
+        explicit: (accelerate_at, a, s, t, w, q, v, targets, tau, first), see
             ``explicit.explicit_stages``.
         implicit: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
     """

@@ -89,14 +89,11 @@ def script_elements(a: Arrays, instant: Instant) -> None:
 
 
 @helper
-def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
-    """Split velocity space at the configuration that ``update_positions`` saw last."""
-    control = a.control
-    control.biased = 0
-    mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
+def scaled_jacobian(a: Arrays, f: Factors, instant: Instant) -> None:
+    """Rows of velocities, scaled, into f.Y at the configuration that was seen last; their g_t."""
     jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.Y, f.rows)
-    first = f.Y.shape[0] - control.user_rows
-    for i in range(control.user_rows):
+    first = f.Y.shape[0] - a.control.user_rows
+    for i in range(a.control.user_rows):
         f.rows[first + i].g_t = a.user_rows[i].g_t
         for k in range(f.Y.shape[1]):
             f.Y[first + i, k] = a.user_jacobian[i, k]
@@ -104,6 +101,15 @@ def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
         scale = f.rows[i].scale
         for k in range(f.Y.shape[1]):
             f.Y[i, k] *= scale
+
+
+@helper
+def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
+    """Split velocity space at the configuration that ``update_positions`` saw last."""
+    control = a.control
+    control.biased = 0
+    mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
+    scaled_jacobian(a, f, instant)
     damper_dt, spring_dt = control.damper_dt, control.spring_dt
     if damper_dt > 0.0:
         row = a.vectors[CHART, : len(a.axes)]

@@ -67,7 +67,7 @@ def semi_implicit_euler(
 def explicit_stages(
     accelerate_at: Callable[..., None],
     a: Arrays,
-    stage: Any,
+    s: Any,
     t: float,
     w: float,
     q: Array,
@@ -80,7 +80,7 @@ def explicit_stages(
 
     Targets of the start, the middle and the end stand from line ``first`` on, or in the last line;
     forces in the lines of tau, or in the last. Accelerations are those of
-    ``dense.accelerate_at``, by factors of the kind of ``stage``.
+    ``dense.accelerate_at``, by factors of the kind of the pair's, into those of a stage.
 
     Returns:
         Error over what is tolerated, 0 without control, and the smallest margin of the stages.
@@ -91,19 +91,19 @@ def explicit_stages(
     q0 = a.vectors[START_Q, :nq]
     qs, vs = a.vectors[STAGE_Q, :nq], a.vectors[STAGE_V, :nv]
     u, vdot = a.vectors[CHART, :nv], a.vectors[ACCELERATION, :nv]
-    for s in range(1, count):
-        combine(a, A[s], s, dt, u, vs)
+    for n in range(1, count):
+        combine(a, A[n], n, dt, u, vs)
         displace(a.bodies, q0, u, 1.0, qs)
-        time, line = t + C[s] * dt, int(2.0 * C[s])
+        time, line = t + C[n] * dt, int(2.0 * C[n])
         prescribe(a, time)
         instant = Instant(time, targets[min(first + line, len(targets) - 1)])
-        accelerate_at(a, stage, instant, qs, vs, tau[min(line, len(tau) - 1)], vdot)
+        accelerate_at(a, s.stage, instant, qs, vs, tau[min(line, len(tau) - 1)], vdot)
         if c.failure != DONE:
             return math.inf, weakest
         weakest = min(weakest, distance(c))
-        chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + s, :nv])
+        chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + n, :nv])
         for k in range(nv):
-            a.vectors[STAGE_VDOTS + s, k] = vdot[k]
+            a.vectors[STAGE_VDOTS + n, k] = vdot[k]
     combine(a, A[count], count, dt, u, v)
     displace(a.bodies, q0, u, 1.0, q)
     return error8(a, nv, w) if c.controlled else 0.0, weakest

@@ -21,6 +21,7 @@ from bulletbridge.engine.radau_system import (
     TI,
     TRANSFORMED,
     VALUES,
+    WAYS,
     C,
     T,
     factor,
@@ -77,6 +78,9 @@ def radau_stages(
     while iterations == 0:
         if c.slope == 0:
             prescribe(a, t)
+            for j in range(nv):
+                for k in range(nv):
+                    L[WAYS, j, k] = 1.0 if j == k else 0.0
             differentiate(a, stage, L, Instant(t, targets[0]), w, tau[0], len(q), nv)
             c.slope, new = 1, True
         factor(a, L, nv)
@@ -126,25 +130,24 @@ def derivative(
 def differentiate(
     a: Arrays, stage: Factors, L: Array, instant: Instant, w: float, tau: Array, nq: int, nv: int
 ) -> None:
-    """A_q and A_v at the start by forward differences."""
+    """A_q and A_v at the start by forward differences along the ways that are in L."""
     q0, qs = a.vectors[START_Q, :nq], a.vectors[STAGE_Q, :nq]
     vs, u, vdot = a.vectors[STAGE_V, :nv], a.vectors[CHART, :nv], a.vectors[ACCELERATION, :nv]
     factor_at(a, stage, instant, q0, a.vectors[START_V, :nv])
-    for k in range(nv):
-        u[k] = 0.0
-        vs[k] = a.vectors[START_V, k]
     for j in range(nv):
         step = FD_STEP * unit_of(a, j) * max(w, 1.0)
-        vs[j] += step
+        for k in range(nv):
+            vs[k] = a.vectors[START_V, k] + step * L[WAYS, j, k]
         accelerate(a, stage, instant, q0, vs, tau, vdot)
-        vs[j] = a.vectors[START_V, j]
         for k in range(nv):
             L[A_V, k, j] = (vdot[k] - a.vectors[STAGE_VDOTS, k]) / step
+    for k in range(nv):
+        vs[k] = a.vectors[START_V, k]
     for j in range(nv):
         step = FD_STEP * unit_of(a, j)
-        u[j] = step
+        for k in range(nv):
+            u[k] = step * L[WAYS, j, k]
         displace(a.bodies, q0, u, 1.0, qs)
-        u[j] = 0.0
         accelerate_at(a, stage, instant, qs, vs, tau, vdot)
         for k in range(nv):
             L[A_Q, k, j] = (vdot[k] - a.vectors[STAGE_VDOTS, k]) / step

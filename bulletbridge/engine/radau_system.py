@@ -48,7 +48,7 @@ def diagonalised() -> tuple[float, complex, Array, Array]:
 
 M_REAL, _COMPLEX, T, TI = diagonalised()
 M_RE, M_IM = _COMPLEX.real, _COMPLEX.imag
-A_Q, A_V, REAL, RE, IM, MATRICES = 2, 3, 4, 5, 6, 7
+A_Q, A_V, REAL, RE, IM, WAYS, MATRICES = 2, 3, 4, 5, 6, 7, 8
 """Matrices of an implicit method in the array of factors."""
 VALUES, TRANSFORMED, STAGES, SIDE, TURNS = 1, 4, 7, 10, 11
 """From the rows of stages on: 3 right sides, 3 of w, 3 of Z, a right side, and pivots."""

@@ -175,7 +175,7 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
                         if method == RADAU or (parts and c.dt < 1.5 * NEAREST * whole):
                             c.integrator = RK4  # the shortest parts
                         error, weakest = explicit_stages(
-                            accelerate_at, a, s.stage, t, w, q, v, targets, force, line
+                            accelerate_at, a, s, t, w, q, v, targets, force, line
                         )
                         c.integrator = method
                     if c.failure != DONE:

@@ -27,7 +27,9 @@ from bulletbridge.numerics.spatial import (
     apply,
     copy_into,
     cross,
+    dexp,
     dexp_inverse,
+    dexp_inverse_drift,
     dot,
     mat,
     mul,
@@ -35,6 +37,7 @@ from bulletbridge.numerics.spatial import (
     put_mat,
     put_quat,
     quat_exp,
+    quat_log,
     quat_mul,
     rotation,
     scale,
@@ -194,3 +197,52 @@ def chart_rate(bodies: Records[Body], u: Array, v: Array, rate: Array) -> None:
             put(rate[k:], dexp_inverse(vec(u[k:]), vec(v[k:]), 1.0))
         elif bodies[i].joint == SPHERICAL:
             put(rate[k:], dexp_inverse(vec(u[k:]), vec(v[k:]), -1.0))
+
+
+@helper
+def chart_velocity(bodies: Records[Body], u: Array, rate: Array, v: Array) -> None:
+    """Velocities at which u has a rate: the inverse of ``chart_rate``; all (nv,)."""
+    copy_into(v, rate)
+    for i in range(1, len(bodies)):
+        k = bodies[i].v
+        if bodies[i].joint == FREE:
+            put(v[k:], dexp(vec(u[k:]), vec(rate[k:]), 1.0))
+        elif bodies[i].joint == SPHERICAL:
+            put(v[k:], dexp(vec(u[k:]), vec(rate[k:]), -1.0))
+
+
+@helper
+def chart_acceleration(
+    bodies: Records[Body], u: Array, rate: Array, v: Array, vdot: Array, second: Array
+) -> None:
+    """Second rate of u, whose rate is that of ``chart_rate``, at accelerations vdot; all (nv,)."""
+    chart_rate(bodies, u, vdot, second)
+    for i in range(1, len(bodies)):
+        k, joint = bodies[i].v, bodies[i].joint
+        if joint == FREE or joint == SPHERICAL:
+            side = 1.0 if joint == FREE else -1.0
+            turned = dexp_inverse_drift(vec(u[k:]), vec(rate[k:]), vec(v[k:]), side)
+            put(second[k:], add(vec(second[k:]), turned))
+
+
+@helper
+def chart_coordinates(bodies: Records[Body], start: Array, q: Array, u: Array) -> None:
+    """The u (nv,), rotation vectors no longer than pi, by which ``start`` is displaced into q."""
+    for i in range(1, len(bodies)):
+        body = bodies[i]
+        j, k = body.q, body.v
+        if body.joint == REVOLUTE or body.joint == PRISMATIC:
+            u[k] = q[j] - start[j]
+            continue
+        if body.joint == BEAM:
+            for c in range(body.axis - k + 1):
+                u[k + c] = q[j + c] - start[j + c]
+            continue
+        if body.joint == FREE:
+            for c in range(3):
+                u[k + 3 + c] = q[j + c] - start[j + c]
+            j += 3
+        new = (q[j], q[j + 1], q[j + 2], q[j + 3])
+        back = (-start[j], -start[j + 1], -start[j + 2], start[j + 3])
+        free = body.joint == FREE
+        put(u[k:], quat_log(quat_mul(new, back) if free else quat_mul(back, new)))

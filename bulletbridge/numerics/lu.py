@@ -9,8 +9,8 @@ from bulletbridge.numerics.records import Array
 
 @helper
 def lu_real(A: Array, turns: Array) -> None:
-    """Factor A (n, n); turns (n,) receives the row that each row was exchanged with."""
-    n = A.shape[0]
+    """Factor the first n rows and columns of A; turns (n,) receives whom rows changed with."""
+    n = len(turns)
     for k in range(n):
         best, most = k, abs(A[k, k])
         for i in range(k + 1, n):
@@ -31,7 +31,7 @@ def lu_real(A: Array, turns: Array) -> None:
 @helper
 def back_real(A: Array, turns: Array, b: Array) -> None:
     """Solve with the factors for b (n,), in place."""
-    n = A.shape[0]
+    n = len(turns)
     for k in range(n):
         i = int(turns[k])
         b[k], b[i] = b[i], b[k]

@@ -196,12 +196,7 @@ def rotation_vector(R: Matrix) -> Vector:
         z = 0.5 * math.sqrt(1.0 + zz - xx - yy)
         w = 0.25 * skew[2] / z
         v = (0.25 * (R[0][2] + R[2][0]) / z, 0.25 * (R[1][2] + R[2][1]) / z, z)
-    if w < 0.0:
-        w, v = -w, scale(-1.0, v)
-    sine = norm(v)
-    if sine < 1e-8:  # angle/sine is 2 to round-off
-        return scale(2.0, v)
-    return scale(2.0 * math.atan2(sine, w) / sine, v)
+    return quat_log((v[0], v[1], v[2], w))
 
 
 @helper
@@ -225,14 +220,63 @@ def dexp_inverse(u: Vector, w: Vector, side: float) -> Vector:
     w is in the axes outside the factor exp(u): world axes for side 1, body axes for side -1.
     Source: Hairer, Lubich, Wanner, Geometric Numerical Integration, III.4.
     """
+    uw = cross(u, w)
+    c = dexp_inverse_factor(dot(u, u))
+    return add(add(w, scale(-0.5 * side, uw)), scale(c, cross(u, uw)))
+
+
+@helper
+def dexp_inverse_factor(angle2: float) -> float:
+    """(1 - h cot h) / (4 h²) of half the angle h, whose square is given times four."""
+    if angle2 < 1e-4:
+        return 1.0 / 12.0 + angle2 / 720.0 + angle2 * angle2 / 30240.0
+    half = 0.5 * math.sqrt(angle2)
+    return (1.0 - half / math.tan(half)) / angle2
+
+
+@helper
+def dexp_inverse_drift(u: Vector, rate: Vector, w: Vector, side: float) -> Vector:
+    """What ``dexp_inverse`` of a constant w changes by as u moves at its rate."""
+    x, c = dot(u, u), dexp_inverse_factor(dot(u, u))
+    if x < 0.1:  # the quotient below would lose digits
+        slope = 1.0 / 720.0 + x * (1.0 / 15120.0 + x * (1.0 / 403200.0 + x / 11975040.0))
+    else:
+        half = 0.5 * math.sqrt(x)
+        sine = math.sin(half)
+        turned = (math.cos(half) / sine - half / (sine * sine)) / (8.0 * half)
+        slope = -(turned + c) / x
+    uw, rw = cross(u, w), cross(rate, w)
+    bent = add(cross(rate, uw), cross(u, rw))
+    grown = scale(2.0 * slope * dot(u, rate), cross(u, uw))
+    return add(scale(-0.5 * side, rw), add(scale(c, bent), grown))
+
+
+@helper
+def dexp(u: Vector, rate: Vector, side: float) -> Vector:
+    """Angular velocity w at which u has a rate: the inverse of ``dexp_inverse``."""
     angle2 = dot(u, u)
     if angle2 < 1e-4:
-        c = 1.0 / 12.0 + angle2 / 720.0 + angle2 * angle2 / 30240.0
+        a = 0.5 - angle2 / 24.0 + angle2 * angle2 / 720.0
+        b = 1.0 / 6.0 - angle2 / 120.0 + angle2 * angle2 / 5040.0
     else:
-        half = 0.5 * math.sqrt(angle2)
-        c = (1.0 - half / math.tan(half)) / angle2
-    uw = cross(u, w)
-    return add(add(w, scale(-0.5 * side, uw)), scale(c, cross(u, uw)))
+        angle = math.sqrt(angle2)
+        half = math.sin(0.5 * angle)
+        a = 2.0 * half * half / angle2
+        b = (angle - math.sin(angle)) / (angle * angle2)
+    ur = cross(u, rate)
+    return add(add(rate, scale(side * a, ur)), scale(b, cross(u, ur)))
+
+
+@helper
+def quat_log(a: Quaternion) -> Vector:
+    """Rotation vector, no longer than pi, of a unit quaternion xyzw."""
+    v, w = (a[0], a[1], a[2]), a[3]
+    if w < 0.0:
+        v, w = scale(-1.0, v), -w
+    sine = norm(v)
+    if sine < 1e-8:  # angle/sine is 2 to round-off
+        return scale(2.0, v)
+    return scale(2.0 * math.atan2(sine, w) / sine, v)
 
 
 @helper
