@@ -44,6 +44,8 @@ class IntegratorName(str, Enum):
     rk4 = "rk4"
     dop853 = "dop853"
     radau = "radau"
+    charts = "charts"
+    charts_trapezoidal = "charts_trapezoidal"
     euler = "euler"
     heun = "heun"
     nystrom4 = "nystrom4"

@@ -39,7 +39,7 @@ def four_bar(**options: object) -> bb.System:
 def integrators() -> None:
     """Every compiled integrator, dense, sparse and by islands, and rollouts of them."""
     for solver in ("dense", "sparse", "islands"):
-        for integrator in ("semi_implicit_euler", "verlet", "rk4", "dop853", "radau"):
+        for integrator in ("semi_implicit_euler", "verlet", "rk4", "dop853", "radau", "charts"):
             system = four_bar(solver=solver, integrator=integrator)
             for _ in range(STEPS):
                 system.step()

@@ -252,7 +252,7 @@ WAYS = {
     "clarabel": plain(impulse_solver="clarabel"),
     **{
         name: plain(limits=False, integrator=name)
-        for name in ("verlet", "rk4", "dop853", "radau", "heun")
+        for name in ("verlet", "rk4", "dop853", "radau", "charts", "charts_trapezoidal", "heun")
     },
     "elimination": plain(limits=False, formulation="elimination"),
     "adaptive": plain(limits=False, formulation="multipliers", integrator="dop853"),

@@ -49,7 +49,7 @@ def advance(name, steps, **options):
         bb.rollout(system, *start, steps=2000, every=2000, threads=1)
         rolled = f", in rollouts {(time.perf_counter() - begun) / 2000 * 1e6:7.2f} us"
     print(f"  {name:10} {str(options):40} {each * 1e6:8.2f} us a step{rolled}", flush=True)
-for integrator in ("semi_implicit_euler", "verlet", "rk4", "dop853", "radau"):
+for integrator in ("semi_implicit_euler", "verlet", "rk4", "dop853", "radau", "charts"):
     advance("four_bar", 50, integrator=integrator)
 advance("four_bar", 50, solver="sparse")
 for name in ("stewart", "two_arms", "minitaur"):

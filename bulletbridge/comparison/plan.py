@@ -15,6 +15,7 @@ from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
     INTEGRATORS,
+    ON_CHARTS,
     WITH_INEQUALITIES,
     Integrator,
     chosen,
@@ -94,7 +95,7 @@ def options(plan: Plan, solver: str) -> SystemOptions:
     options["formulation"] = solver
     if not plan.limits:
         options["limits"] = False
-    if solver in BASELINES and plan.integrator not in CONTROLLED:
+    if solver in BASELINES and plan.integrator not in CONTROLLED + ON_CHARTS:
         options["passes"], options["velocity_filter"] = 0, False
     return options
 
@@ -110,7 +111,7 @@ def blank(
             f"stepSimulation, {s.iterations} iterations, erp {s.erp:g}, "
             f"residual threshold {s.residual:g}, gear erp {s.gear_erp:g}, no contacts"
         )
-    elif solver in BASELINES and plan.integrator not in CONTROLLED:
+    elif solver in BASELINES and plan.integrator not in CONTROLLED + ON_CHARTS:
         mode, integrator = "formulation", chosen(plan.integrator, False)
         settings = "no correction, no filter, in Python"
     else:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bulletbridge.engine.islands import IslandStepper, find_islands, work
-from bulletbridge.engine.records import DOP8, RK4
+from bulletbridge.engine.records import CHARTS, DOP8, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
 from bulletbridge.engine.sparse_plan import (
     EliminationOrder,
@@ -33,8 +33,14 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     several stages, from some twelve and from sixteen on.
 
     Raises:
-        ModelError: Sparse steps were asked for, and there is something that they do not know.
+        ModelError: Sparse steps were asked for, and there is something that they do not know; or
+            charts, and there are rows that hold velocities alone.
     """
+    if whole.control[0]["integrator"] >= CHARTS and not whole.encoded.has_position.all():
+        raise ModelError(
+            "charts are of loops that hold positions, and a rolling contact or another constraint"
+            " holds a velocity alone; give another integrator, as 'rk4'"
+        )
     if whole.backend == "dense":
         return None
     obstacle = obstacle_to_sparse(whole, decision)
@@ -54,7 +60,7 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     stepper = None
     if several and at_once - one_by_one > LEAST_GAIN * len(islands):
         stepper = IslandStepper(whole, decision, islands)
-    if obstacle:
+    if obstacle or whole.control[0]["integrator"] >= CHARTS:  # charts have full matrices
         return stepper
     dense = PER_BODY * len(whole.bodies) + PER_OPERATION * (one_by_one if stepper else at_once)
     plan = minimum_degree_order(whole.mechanism, whole.encoded)

@@ -132,7 +132,7 @@ def take_settings(c: Control, given: Control) -> None:
     c.directions, c.passes = given.directions, given.passes
     c.controlled, c.rtol, c.atol = given.controlled, given.rtol, given.atol
     if given.factored != BY_ISLANDS:
-        c.factored = 0
+        c.factored = c.charted = c.charts = 0
 
 
 @helper
@@ -185,7 +185,7 @@ def scatter(
 def report(controls: Records[Control], count: int, c: Control) -> None:
     """What the whole reports of a step, from what its islands do."""
     c.rank, c.filter_rank, c.correction_passes, c.guarded = 0, 0, 0, 0
-    c.margin, c.gap, c.taken, c.rejected = 1.0, 0.0, 0, 0
+    c.margin, c.gap, c.taken, c.rejected, c.charts = 1.0, 0.0, 0, 0, 0
     for i in range(count):
         one = controls[i]
         c.rank += one.rank
@@ -194,5 +194,6 @@ def report(controls: Records[Control], count: int, c: Control) -> None:
         c.gap = max(c.gap, one.gap)
         c.correction_passes = max(c.correction_passes, one.correction_passes)
         c.guarded = max(c.guarded, one.guarded)
+        c.charts += one.charts
         c.taken = max(c.taken, one.taken)
         c.rejected = max(c.rejected, one.rejected)

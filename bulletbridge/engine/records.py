@@ -74,17 +74,20 @@ class Control:
     slope: Int  # whether an implicit method has derivatives that may do
     taken: Int  # sub-steps of the last call
     rejected: Int  # and those tried in vain
+    charted: Int  # whether there is a chart of the loops
+    chart_rank: Int  # how many rows it has
+    charts: Int  # charts begun so far
 
 
 CONTROL = dtype_of(Control)
 RECOVERY = 0.2
 """Share of a penetration or of a crossed limit that one step takes back, as Bullet's contactERP."""
 
-EULER, RK4, DOP8, RADAU, VERLET = range(5)
-FORCES_PER_STEP = 1, 3, 1, 1, 3
+EULER, RK4, DOP8, RADAU, VERLET, CHARTS, CHARTS_TRAPEZOIDAL = range(7)
+FORCES_PER_STEP = 1, 3, 1, 1, 3, 3, 3
 """Times of a step at which each integrator takes given forces, its end among them; if more than one
 line of them is given."""
-TARGETS_PER_STEP = 1, 2, 2, 2, 2
+TARGETS_PER_STEP = 1, 2, 2, 2, 2, 2, 2
 """Times of a step, its end left out, at which each takes prescribed motions."""
 START, CURRENT = 0, 1
 Directions = Literal["start", "current"]
@@ -102,8 +105,13 @@ NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE = range(4)
     STAGE_Q, STAGE_V, CHART, RATE, SEEN_Q, SEEN_V, CORRECTION, BEFORE_Q, BEFORE_V, STAGE_RATES,
 ) = range(18)  # fmt: skip
 STAGE_VDOTS = STAGE_RATES + 12
-ONE_OVER_UNITS, LEAST, MEAN, STILL, VECTORS = range(STAGE_RATES + 24, STAGE_RATES + 29)
-"""Rows of Arrays.vectors, and their number; what rates are divided by to compare them stays."""
+(
+    ONE_OVER_UNITS, LEAST, MEAN, STILL, CHART_ORIGIN, CHART_SEEN, CHART_ROWS, CHART_TURNS, VECTORS,
+) = range(STAGE_RATES + 24, STAGE_RATES + 33)  # fmt: skip
+"""Rows of Arrays.vectors, and their number.
+
+What rates are divided by to compare them stays, and so do the four of the chart: its origin, the
+coordinates at which its tilt was seen last, its rows, and pivots."""
 
 
 class Arrays(NamedTuple):
@@ -171,7 +179,7 @@ class FactorPair(NamedTuple):
 
     f: Factors
     stage: Factors
-    L: Array  # (matrices, nv, nv): what the factors have, and those of an implicit method
+    L: Array  # (matrices, nv, nv): those of the factors, of an implicit method and of a chart
 
 
 class Instant(NamedTuple):

@@ -82,4 +82,4 @@ def roll_worlds(
 def forget(c: Control) -> None:
     """What ``Solver.put`` does besides taking the state."""
     c.factored, c.next_dt, c.reach, c.clear, c.slope, c.opened = 0, 0.0, 0.0, 0.0, 0, 0.0
-    c.kinetic = 0.0
+    c.kinetic, c.charted, c.charts = 0.0, 0, 0

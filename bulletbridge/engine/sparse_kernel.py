@@ -7,7 +7,7 @@ import numpy as np
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.engine.backend import Stages
 from bulletbridge.engine.explicit import explicit_stages
-from bulletbridge.engine.records import DENSE_REQUIRED, DOP8, RADAU, Arrays, SystemArrays
+from bulletbridge.engine.records import CHARTS, DENSE_REQUIRED, DOP8, RADAU, Arrays, SystemArrays
 from bulletbridge.engine.sparse import SparseFactors
 from bulletbridge.engine.sparse_backend import SPARSE, SPARSE_END
 from bulletbridge.engine.sparse_border import Border
@@ -88,10 +88,10 @@ def run_sparse(
 ) -> int:
     """Do a task of ``step_kernel.run``, or steps ``first`` to ``steps``; DONE, or a failure.
 
-    Implicit methods, whose matrices are full, are DENSE_REQUIRED.
+    Implicit methods and charts, whose matrices are full, are DENSE_REQUIRED.
     """
     c = arrays.control[0]
-    if task == STEP and c.integrator == RADAU:
+    if task == STEP and (c.integrator == RADAU or c.integrator >= CHARTS):
         c.done, c.taken, c.rejected = first, 0, 0
         return DENSE_REQUIRED
     a = Arrays(

@@ -3,7 +3,7 @@
 One factorisation serves a step: the factors made for the filter that ends a step give the
 acceleration of the next one, and its correction uses them as a chord method.
 
-There are three kernels, which differ in the integrators that they know: each is compiled when it is
+There are four kernels, which differ in the integrators that they know: each is compiled when it is
 first needed, and most users never need the larger ones.
 """
 
@@ -12,10 +12,13 @@ from typing import Any
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.engine.backend import Stages
+from bulletbridge.engine.chart_methods import chart_stages
 from bulletbridge.engine.dense_backend import DENSE, DENSE_END
 from bulletbridge.engine.explicit import explicit_stages
 from bulletbridge.engine.radau import radau_stages
 from bulletbridge.engine.records import (
+    CHARTS,
+    CHARTS_TRAPEZOIDAL,
     DOP8,
     RADAU,
     RK4,
@@ -39,6 +42,7 @@ STAGED = DENSE._replace(admissible_acceleration=no_response)
 advance, evaluate = stepping(DENSE, DENSE_END), evaluating(DENSE, DENSE_END)
 advance_by_stages = stepping(STAGED, DENSE_END, Stages(explicit_stages, no_stages))
 advance_implicitly = stepping(STAGED, DENSE_END, Stages(explicit_stages, radau_stages))
+advance_on_charts = stepping(STAGED, DENSE_END, Stages(chart_stages, no_stages))
 
 
 @helper
@@ -125,6 +129,23 @@ def run_implicitly(
     return bundled(advance_implicitly, arrays, targets, tau, record, 0, steps)
 
 
+@kernel
+def run_on_charts(
+    arrays: SystemArrays, targets: Array, tau: Array, record: Array, task: int, steps: int
+) -> int:
+    """Advance by ``CHARTS`` and ``CHARTS_TRAPEZOIDAL``; see ``run``. The task is ``STEP``."""
+    return bundled(advance_on_charts, arrays, targets, tau, record, 0, steps)
+
+
+KERNELS = {
+    RK4: run_by_stages,
+    DOP8: run_by_stages,
+    RADAU: run_implicitly,
+    CHARTS: run_on_charts,
+    CHARTS_TRAPEZOIDAL: run_on_charts,
+}
+
+
 def stepping_kernel(integrator: int) -> Any:
     """The kernel that steps by a compiled integrator."""
-    return {RK4: run_by_stages, DOP8: run_by_stages, RADAU: run_implicitly}.get(integrator, run)
+    return KERNELS.get(integrator, run)

@@ -160,7 +160,7 @@ class Solver(SolverArrays):
             self.bodies[name] = mechanism.bodies[name]
         c = self.control[0]
         c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
-        c["factored"] = 0
+        c["factored"] = c["charted"] = 0
         if self.stepper is not None:
             self.stepper.rebase()
 
@@ -181,7 +181,7 @@ class Solver(SolverArrays):
             self.rebase(mechanism)
             return
         self.mechanism = mechanism
-        self.control[0]["factored"] = 0
+        self.control[0]["factored"] = self.control[0]["charted"] = 0
         if self.stepper is not None:
             self.stepper.rebase()
 

@@ -13,9 +13,9 @@ from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.constraints.user import Kinematics, checked_rows
+from bulletbridge.engine.chart import ALL_MATRICES
 from bulletbridge.engine.force_signals import Held, Script
 from bulletbridge.engine.plausible import EXCESS
-from bulletbridge.engine.radau_system import MATRICES
 from bulletbridge.engine.records import (
     CONTROL,
     DRIFT_PHASE,
@@ -110,7 +110,11 @@ class SolverArrays:
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
         self.rows["level"] = ~encoded.has_position
-        self.factors = np.zeros((MATRICES, nv, nv)), np.zeros((2, nc, nv)), np.zeros((2, nc, nc))
+        self.factors = (
+            np.zeros((ALL_MATRICES, nv, nv)),
+            np.zeros((2, nc, nv)),
+            np.zeros((2, nc, nc)),
+        )
         self.vectors = np.zeros((VECTORS, max(nq, nv, nc, 3)))
         self.user_size = sum(len(user.units) for user in encoded.users)
         self.user_jacobian = np.zeros((self.user_size, nv))
@@ -195,6 +199,7 @@ class SolverArrays:
         c = self.control[0]
         self.q[:], self.v[:], self.state[-1] = q, v, t
         c["factored"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
+        c["charted"] = c["charts"] = 0
         c["kinetic"] = 0.0
 
     def put_gravity(self, gravity: Array) -> None:

@@ -7,7 +7,9 @@ S J, S their scale. u follows from g = 0 by a chord iteration with B ≈ (A U)�
 and Schulz; both start from where the evaluation before left them, which is what makes them cheap.
 With D = (I - U B A) V the motion is q̇ = D v̇ - U B g_t, q̈ = D v̈ - U B gamma, and
 (Dᵀ M D) v̈ = Dᵀ (f + M U B gamma): no multipliers, and M need only be positive definite on the
-tangent space.
+tangent space. That, the Euclidean metric and tolerances to choose are what the paper's examples
+take (Euler parameters, M of rank 6 of 7); mechanisms in joint coordinates have the compiled charts
+of ``engine.chart``, in the metric of M, on quaternions too.
 
 Source: Haug and Pavesic 2023, signs restored (docs/errata.md); prescribed motion (g_t) added.
 """

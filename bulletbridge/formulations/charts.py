@@ -1,4 +1,4 @@
-"""Motion on charts of the constraint manifold: Nyström's method, and when to change charts.
+"""The paper's charts in motion, on systems of one's own; mechanisms have ``integrator="charts"``.
 
 The norm of v says how far the chart's coordinates went, not how far the manifold has turned away:
 Euler parameters enter directions with gain 2, and falling tops blow up inside |v| <= 0.75. The tilt
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bulletbridge.engine.chart import MOST_TURN
 from bulletbridge.errors import ChartError, StepError
 from bulletbridge.formulations.chart import ITERATIONS, Chart, Iterations, Point
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics
@@ -26,7 +27,7 @@ Rule = Callable[[Chart, Array, Point], bool]
 class Norm:
     """|v| above a limit [mixed units of q]: the source's rule, not safe."""
 
-    limit: float = 0.75
+    limit: float = MOST_TURN
 
     def __call__(self, chart: Chart, v: Array, point: Point) -> bool:
         """Whether to change charts."""

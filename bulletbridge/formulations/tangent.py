@@ -1,7 +1,7 @@
 """Accelerations on the tangent space of the constraints, in a Euclidean basis of it.
 
-What the tangent-space charts of ``chart`` solve at their origin; it needs the mass matrix on the
-free directions only. Source: Haug and Pavesic 2023.
+No charts: ``integrator="charts"`` has those. It is what they solve at their origin, and needs the
+mass matrix on the free directions only. Source: Haug and Pavesic 2023.
 """
 
 from dataclasses import dataclass

@@ -16,12 +16,16 @@ from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
     EXPLICIT,
+    ON_CHARTS,
     WITH_INEQUALITIES,
     Integrator,
     chosen,
 )
 
-NEED_PROJECTOR = "radau, and dop853 at fixed steps, take the projector formulation alone"
+NEED_PROJECTOR = (
+    "radau, charts, charts_trapezoidal, and dop853 at fixed steps, take the projector formulation"
+    " alone; leave formulation out"
+)
 
 
 def python_method(
@@ -34,8 +38,8 @@ def python_method(
     """
     integrator, filtered = options["integrator"], options["velocity_filter"]
     projector = options["formulation"] == "projector"
-    if integrator in CONTROLLED and not projector:
-        if integrator == "radau" or options["rtol"] is None:
+    if integrator in CONTROLLED + ON_CHARTS and not projector:
+        if integrator != "dop853" or options["rtol"] is None:
             raise ModelError(NEED_PROJECTOR)
         return Adaptive(options["rtol"], options["atol"], make)
     if projector and filtered and (integrator or WITH_INEQUALITIES) in COMPILED:

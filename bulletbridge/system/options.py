@@ -8,7 +8,16 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.records import DOP8, EULER, RADAU, RK4, VERLET, Directions
+from bulletbridge.engine.records import (
+    CHARTS,
+    CHARTS_TRAPEZOIDAL,
+    DOP8,
+    EULER,
+    RADAU,
+    RK4,
+    VERLET,
+    Directions,
+)
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.numerics.records import Array, are_numbers
@@ -19,6 +28,8 @@ Integrator = Literal[
     "rk4",
     "dop853",
     "radau",
+    "charts",
+    "charts_trapezoidal",
     "euler",
     "heun",
     "nystrom4",
@@ -31,13 +42,17 @@ COMPILED = {
     "rk4": RK4,
     "dop853": DOP8,
     "radau": RADAU,
+    "charts": CHARTS,
+    "charts_trapezoidal": CHARTS_TRAPEZOIDAL,
 }
 """Integrators that are compiled with the projector."""
 WITH_INEQUALITIES: Integrator = "semi_implicit_euler"
 """The one that acts by inequalities, and by springs and dampers at the end of a step."""
 CONTROLLED = ("dop853", "radau")
 """Those with error control."""
-EXPLICIT = ("verlet", "rk4", "dop853", "euler", "heun", "nystrom4")
+ON_CHARTS = ("charts", "charts_trapezoidal")
+"""Those whose stages are on the loops, so that there is nothing to correct or to filter."""
+EXPLICIT = ("verlet", "rk4", "dop853", "charts", "euler", "heun", "nystrom4")
 """Those that take dampers where they are."""
 CHOSEN = (
     "integrator",
@@ -159,6 +174,8 @@ class Status:
         rejected: Those of them that were tried in vain.
         handed_over: Steps so far that elimination body by body did not come to the end of, so that
             they were made densely.
+        charts: Charts of the loops that ``charts`` and ``charts_trapezoidal`` have begun since the
+            state was set; of all islands together.
     """
 
     rows: int
@@ -170,6 +187,7 @@ class Status:
     sub_steps: int
     rejected: int
     handed_over: int
+    charts: int
 
 
 def chosen(given: Integrator | None, with_inequalities: bool) -> Integrator:
@@ -222,7 +240,7 @@ def check_options(
         )
     if passes is not None and not (is_count(passes) and passes >= 0):
         raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")
-    if integrator in CONTROLLED and not (passes is None and velocity_filter):
+    if integrator in CONTROLLED + ON_CHARTS and not (passes is None and velocity_filter):
         raise ModelError(
             f"{integrator} always corrects and filters; leave passes and velocity_filter out"
         )

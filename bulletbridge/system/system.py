@@ -71,6 +71,7 @@ from bulletbridge.system.loop_axes import LoopAxisMotion, loop_axis_motion
 from bulletbridge.system.options import (
     COMPILED,
     CONTROLLED,
+    ON_CHARTS,
     ImpulseSolver,
     Integrator,
     Limits,
@@ -110,9 +111,11 @@ class System:
         dt: Step [s].
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
             ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
-            for stiff forces); and in Python those of ``formulations.integrators``: ``euler``,
-            ``heun``, ``nystrom4``, ``trapezoidal``, ``symmetric``. None: ``verlet``, but for steps
-            with motors, joint friction, limits, contacts or force limits of constraints, and with
+            for stiff forces); ``charts`` (order 4, Nyström's method) and ``charts_trapezoidal``
+            (order 2, implicit) on charts of the loops; and in Python those of
+            ``formulations.integrators``: ``euler``, ``heun``, ``nystrom4``, ``trapezoidal``,
+            ``symmetric``. None: ``verlet``, but for steps with motors, joint friction, limits,
+            contacts or force limits of constraints, and with
             springs and strong dampers that act at the end of a step, which are those of
             ``semi_implicit_euler``.
         rtol: What ``dop853`` and ``radau`` may err by in a sub-step, in radians or lengths of the
@@ -255,9 +258,12 @@ class System:
         """What it is made of, how it steps and when it is."""
         acting = [name for name in ("contacts", "limits") if self._options[name]]
         acting += ["motors"] if self.motors.on else []
+        method: str = self.integrator
+        if method in ON_CHARTS:
+            method += f" ({self.status.charts} charts)"
         return (
             f"<System: {self.mechanism.nv} rates, {len(self.constraints)} constraints,"
-            f" {self.integrator} at {self.dt:g} s, {' and '.join(acting) or 'no limits, contacts'}"
+            f" {method} at {self.dt:g} s, {' and '.join(acting) or 'no limits, contacts'}"
             f"{'' if acting else ' or motors'}, t = {self.t:.6g} s>"
         )
 
@@ -466,6 +472,7 @@ class System:
             int(c["taken"]),
             int(c["rejected"]),
             solver.handed_over,
+            int(c["charts"]),
         )
 
     def assemble(
