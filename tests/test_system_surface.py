@@ -13,6 +13,8 @@ METHODS = {
         "solver='auto', springs=None, allow_structure=False, tolerances=None)"
     ),
     "acceleration": "(self)",
+    "applied_power": "(self, q=None, v=None, t=None)",
+    "applied_wrenches": "(self, q=None, v=None, t=None)",
     "assemble": "(self, q=None, v=None, guess=None)",
     "compiled": "(self)",
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",

@@ -20,10 +20,11 @@ from bulletbridge.bullet.worlds import (
     remove_bodies,
     require_client,
 )
+from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.force_signals import ForceSignal
+from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError, warn_user
 from bulletbridge.formulations.equations import Dynamics, Formulation
@@ -55,7 +56,7 @@ class SystemOptions(TypedDict, total=False):
     Its ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
     """
 
-    forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
+    forces: Mapping[str, JointFunctions | Wrench] | None
     dt: float
     integrator: Integrator | None
     rtol: float | None
@@ -308,7 +309,7 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
     return replace(mechanism, axes=axes, joints=joints)
 
 
-def scripted(forces: Sequence[JointForce]) -> dict[str, ForceSignal | Sequence[ForceSignal]]:
+def scripted(forces: Sequence[JointForce]) -> dict[str, JointFunctions | Wrench]:
     """Torques that are functions of time, by joint; several of one joint add up."""
     found: dict[str, list[Signal]] = {}
     for force in forces:

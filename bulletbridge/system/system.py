@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.failures import check_finite, raise_failure, require_closed
-from bulletbridge.engine.force_signals import ForceSignal, Held, script
+from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import run, stepping_kernel
@@ -28,6 +29,7 @@ from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulse
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import NO_CONTACTS
+from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.contact_detector import RUBBING
 from bulletbridge.mechanism.dynamics import bias
@@ -35,8 +37,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import Assembly, Values, put_values
-from bulletbridge.system.by_joint import ByJoint, by_joint, forces_of
+from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
     Connection,
@@ -55,9 +56,12 @@ from bulletbridge.system.contact_report import (
     net_contact_forces,
 )
 from bulletbridge.system.evaluation import (
+    AppliedWrench,
     Evaluation,
     Reaction,
     SpringForce,
+    applied_power,
+    applied_wrenches,
     evaluate,
     gap_vectors,
     kinematics_at,
@@ -108,9 +112,11 @@ class System:
         mechanism: The tree, usually from ``read_bullet``.
         constraints: What closes its loops.
         world: Where states are read from at the start and written to after each step.
-        forces: Forces of joints as functions of time, by name [N m or N], besides ``tau``: taken
-            at the time of each stage, so integrators keep their order. One function, or one for
-            each rate of a joint that has several.
+        forces: By name, besides ``tau``, taken at each stage, so that integrators keep their order.
+            Of joints [N m or N]: a function of time, or of (t, q, v), where q and v also go by
+            joint; one for each rate of a joint that has several, or one that gives as many numbers.
+            On links: a ``Wrench``, under a name of its own. Functions under ``numba.njit`` are
+            called from compiled code.
         dt: Step [s].
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
             ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
@@ -166,7 +172,7 @@ class System:
         constraints: Sequence[Constraint] = (),
         *,
         world: World | None = None,
-        forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
+        forces: Mapping[str, JointFunctions | Wrench] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator | None = None,
         rtol: float | None = 1e-10,
@@ -222,9 +228,12 @@ class System:
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
         self._as_made, self._changed = mechanism, dict[str, float]()  # by set_parameters
-        self._active = ActiveConstraints(mechanism, tuple(constraints), allow_structure, tolerances)
+        of_joints, wrenches = split_forces(self._forces, constraints)
+        joining = (*constraints, *wrenches)
+        self._active = ActiveConstraints(mechanism, joining, allow_structure, tolerances)
         full = self._active.full
-        full.script, full.backend = script(mechanism, forces or {}), solver
+        full.backend = solver
+        full.take_script(script(mechanism, of_joints))
         self._shown = ShownWorld(world)
         self._inequalities = InequalitySteps(
             self._active, self._shown, contacts, limits, impulse_solver
@@ -282,7 +291,7 @@ class System:
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         """What closes its loops now; see ``connect`` and ``disconnect``."""
-        return self._active.constraints
+        return tuple(c for c in self._active.constraints if not isinstance(c, Wrench))
 
     @property
     def tolerances(self) -> Tolerances:
@@ -851,7 +860,8 @@ class System:
             AssemblyError: A gap is too wide, or cannot be closed.
         """
         active = self._active
-        if same(active.constraints, tuple(constraints)) and active.decision is not None:
+        constraints = *constraints, *(c for c in active.constraints if isinstance(c, Wrench))
+        if same(active.constraints, constraints) and active.decision is not None:
             return
         for constraint in constraints:
             require_rigid(constraint)
@@ -912,6 +922,29 @@ class System:
         """Length or turn, rate and force of each force element at the state, by name."""
         return spring_forces(self._active.full, *self._active.now)
 
+    def applied_wrenches(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> dict[str, AppliedWrench]:
+        """Point, force, torque and power of each ``Wrench`` by name; at the state unless given."""
+        return applied_wrenches(self._active.full, *self._state_or(q, v, t))
+
+    def applied_power(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> float:
+        """Power [W] of tau and of all that ``forces`` names; at the state unless given.
+
+        The energy changes by it, less what dampers take, plus what driven constraints give.
+        """
+        return applied_power(self._active.full, *self._state_or(q, v, t))
+
+    def _state_or(
+        self, q: Array | None, v: Array | None, t: float | None
+    ) -> tuple[Array, Array, float]:
+        """What is given of a state, the rest of it as it is now."""
+        here_q, here_v, here_t = self._active.now
+        q, v = here_q if q is None else q, here_v if v is None else v
+        return np.asarray(q, float), np.asarray(v, float), here_t if t is None else float(t)
+
     @property
     def dynamics(self) -> Dynamics:
         """The equations of motion at any state, for formulations and integrators."""
@@ -929,10 +962,7 @@ class System:
 
         The state may come from any simulator; gaps are those of the rows as written.
         """
-        here_q, here_v, here_t = self._active.now
-        q, v = here_q if q is None else q, here_v if v is None else v
-        t = here_t if t is None else t
-        return evaluate(self._active.full, self._active.solver, q, v, t)
+        return evaluate(self._active.full, self._active.solver, *self._state_or(q, v, t))
 
     def gap_vectors(
         self, q: Array | None = None, t: float | None = None
