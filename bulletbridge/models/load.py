@@ -28,6 +28,7 @@ from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError, warn_user
 from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.modified import Weighting
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
@@ -71,6 +72,7 @@ class SystemOptions(TypedDict, total=False):
     impulse_solver: ImpulseSolver
     energy_budget: bool
     solver: SolverName
+    weighting: Weighting | None
     tolerances: Tolerances | None
 
 
@@ -279,6 +281,8 @@ def _assemble(system: System, spec: ModelSpec) -> Assembly:
 def knows_limits(options: SystemOptions) -> bool:
     """Whether steps with these options can stop at joint limits: those that are compiled."""
     compiled = (options.get("integrator") or WITH_INEQUALITIES) in COMPILED
+    if options.get("weighting") is not None:
+        return False
     filtered = options.get("velocity_filter", True)
     return compiled and filtered and options.get("formulation", "projector") == "projector"
 

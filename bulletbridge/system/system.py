@@ -22,6 +22,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.modified import Weighting, weighting_of
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
@@ -87,6 +88,7 @@ from bulletbridge.system.options import (
     check_solver,
     check_step,
     check_switch,
+    check_weighting,
     how_to_set,
 )
 from bulletbridge.system.parameters import (
@@ -157,6 +159,11 @@ class System:
             elimination body by body, whose cost grows linearly with the number of loops; or
             ``auto``, the cheapest by an estimate. Steps with inequalities (motors, limits,
             contacts) are dense, and so is ``radau``.
+        weighting: The metric of a modified integration (Eun and others 2004), which corrects each
+            velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
+            ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
+            in Python, by ``euler``, ``heun``, ``rk4`` (the default then) or ``nystrom4``. Loops
+            open by the error of the integrator; velocities satisfy them to round-off.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -187,6 +194,7 @@ class System:
         energy_budget: bool = True,
         solver: SolverName = "auto",
         springs: Springs | None = None,
+        weighting: Weighting | None = None,
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
@@ -200,6 +208,12 @@ class System:
             impulse_solver,
             (rtol, atol),
         )
+        kept_weighting = None
+        if weighting is not None:
+            integrator = integrator or "rk4"
+            acting = contacts or limits is not False
+            check_weighting(integrator, passes, velocity_filter, acting)
+            kept_weighting = weighting_of(weighting, mechanism)
         check_switch("energy_budget", energy_budget)
         if limits != "always":
             check_switch("limits", limits)
@@ -223,6 +237,7 @@ class System:
             energy_budget=energy_budget,
             solver=solver,
             springs=springs,
+            weighting=kept_weighting,
             tolerances=tolerances,
         )
         self._forces = dict(forces or {})
