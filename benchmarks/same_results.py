@@ -92,6 +92,8 @@ def difference(before: np.ndarray, now: np.ndarray) -> str:
         return f"{before} became {now}" if before.dtype.kind == "U" else f"{now}"
     if before.dtype.kind == "U":
         return "" if before == now else f"{before} became {now}"
+    if before.shape != now.shape:
+        return f"{before.shape} became {now.shape}"
     if before.tobytes() == now.tobytes():
         return ""
     return f"{np.abs(now - before).max() / np.abs(before).max():.1e}"

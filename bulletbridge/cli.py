@@ -160,9 +160,8 @@ def compare(
         if len(specs) > 1:
             raise ModelError("a film shows one model; give one, or leave --video out")
     if gui:
-        from bulletbridge.comparison.window.viewer import require_display, view
+        from bulletbridge.comparison.window.playback import view
 
-        require_display()
         for spec in specs:
             view(spec, plan)
     runs: list[ModelRuns] = []
@@ -364,16 +363,12 @@ def demo(
 
     Demos without a model of their own, such as lift, have steps and duration of their own.
     """
-    from bulletbridge.comparison.window.viewer import require_display
-    from bulletbridge.errors import WorldError
+    from bulletbridge.bullet.worlds import has_display
     from bulletbridge.models.demos import demos, run_demo
 
-    try:
-        require_display()
-        gui = True
-    except WorldError:
+    gui = has_display()
+    if not gui:
         print("no display: the numbers only", file=sys.stderr)
-        gui = False
     script = demos().get(name)
     if script is not None:
         return lambda: run_demo(script, gui)

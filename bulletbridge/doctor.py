@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 
 import bulletbridge
+from bulletbridge.bullet.worlds import has_display
 from bulletbridge.compilation.announce import at_hand
 from bulletbridge.compilation.condition import Condition, condition
 from bulletbridge.engine.step_kernel import run
@@ -128,14 +129,14 @@ def extras() -> tuple[Extra, ...]:
 
 def display() -> str:
     """Whether there is a display for Bullet's window; it is not opened."""
-    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+    if not has_display():
         return "none (DISPLAY is not set): no windows; pictures and videos need none"
     return "there is one; 'bulletbridge doctor --window' tries a window"
 
 
 def try_window() -> str:
     """Open Bullet's window in a process of its own, which OpenGL may end, and close it again."""
-    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+    if not has_display():
         return display()
     command = [sys.executable, "-c", TRY_WINDOW]
     try:

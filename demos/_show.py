@@ -1,8 +1,6 @@
 """What the demos share: loading a model to compute or to watch, and running them by hand."""
 
 import argparse
-import os
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -13,10 +11,12 @@ from typing_extensions import Unpack
 
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
+from bulletbridge.bullet.worlds import connect_direct, connect_window
 from bulletbridge.comparison.pictures import find_camera, link_centres
 from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
+from bulletbridge.comparison.window.playback import look
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
-from bulletbridge.comparison.window.viewer import look
+from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.system.recording import Recording
@@ -89,9 +89,12 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
         SystemExit: There is no display to put a window on; the window was closed; or a slider was
             moved, after which the demo's number means nothing.
     """
-    if gui and sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
-        raise SystemExit("--gui needs a display; run without it to compute only")
-    client = pybullet.connect(pybullet.GUI if gui else pybullet.DIRECT)
+    try:
+        client = (
+            connect_window("--gui", "run without it to compute only") if gui else connect_direct()
+        )
+    except WorldError as error:
+        raise SystemExit(str(error)) from None
     try:
         if gui:
             WATCHED[client] = model, None

@@ -100,11 +100,6 @@ class Tied:
         return system
 
 
-def latest(system):
-    """What the last step was made by."""
-    return system._inequalities.latest
-
-
 @settings(max_examples=6, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
@@ -137,11 +132,11 @@ def test_a_long_rope_comes_to_rest_by_links():
         weight += 9.81 * pybullet.getDynamicsInfo(body, -1, physicsClientId=tied.client)[0]
     for _ in range(30):
         system.step()
-    before = latest(system).handed_over
+    before = system.status.handed_over
     for _ in range(5):
         system.step()
     pybullet.disconnect(tied.client)
-    assert latest(system).handed_over == before and system.complementarity.residual < 1e-10
+    assert system.status.handed_over == before and system.complementarity.residual < 1e-10
     carried = sum(contact.force for contact in system.contacts())
     assert np.abs(carried - [0, 0, weight]).max() < 1e-6 * weight
 

@@ -7,9 +7,9 @@ import pytest
 from support.small_models import four_bar
 
 from bulletbridge.comparison.describe import direction, plainly
-from bulletbridge.comparison.pictures import SIZE, find_camera, photograph, take, view_of
+from bulletbridge.comparison.pictures import SIZE, find_camera, framing_of, photograph, take
 from bulletbridge.comparison.plan import Plan
-from bulletbridge.comparison.window.viewer import preview
+from bulletbridge.comparison.window.playback import preview
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
@@ -44,7 +44,7 @@ def test_what_falls_stays_in_the_picture():
     with load(spec, "new") as loaded:
         q = np.tile(loaded.system.q, (40, 1))
         q[:, 2] -= np.linspace(0.0, 490.0, 40)
-        view = view_of(loaded.bodies, q)
+        view = framing_of(loaded.bodies, q)
         sizes = []
         for state in q:
             rows, _ = np.nonzero(take(view.show(loaded.bodies, state), loaded.client, SIZE)[1] >= 0)

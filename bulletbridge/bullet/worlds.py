@@ -1,5 +1,8 @@
 """Bullet worlds in which nothing acts on bodies unasked."""
 
+import os
+import sys
+
 import pybullet
 
 from bulletbridge.errors import WorldError
@@ -12,6 +15,38 @@ BASE = -1
 MOST_CLIENTS = 1024
 """Of one process, in PyBullet's source."""
 _ours: set[int] = set()  # clients without a window that connect_direct has opened
+
+
+def has_display() -> bool:
+    """Whether Bullet can open its window; only X tells beforehand."""
+    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY"))
+
+
+def require_display(asked: str, remedy: str) -> None:
+    """Raise where Bullet's window cannot open; trying would end the process.
+
+    Raises:
+        WorldError: There is no display for what was asked for; the remedy is told.
+    """
+    if not has_display():
+        raise WorldError(f"{asked} needs a display and DISPLAY is not set; {remedy}")
+
+
+def connect_window(asked: str, remedy: str) -> int:
+    """A new client with Bullet's window.
+
+    Raises:
+        WorldError: There is no display for what was asked for, or Bullet opens no window; the
+            remedy is told.
+    """
+    require_display(asked, remedy)
+    try:
+        client: int = pybullet.connect(pybullet.GUI)
+    except pybullet.error as error:
+        raise WorldError(f"Bullet cannot open its window ({error}); {remedy}") from None
+    if client < 0:
+        raise WorldError(f"Bullet cannot open its window; close the one that is open, or {remedy}")
+    return client
 
 
 def connect_direct() -> int:

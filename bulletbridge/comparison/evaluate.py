@@ -115,7 +115,7 @@ def is_conservative(loaded: LoadedModel, q: Array) -> bool:
     taken |= np.any(mechanism.axes["damping"])
     for joint in mechanism.joints.values():
         taken |= joint.friction > 0.0
-        if joint.kind in ("revolute", "prismatic"):
+        if joint.is_single:
             x = q[:, joint.q.start]
             taken |= x.min() < joint.lower + LIMIT_ATOL or x.max() > joint.upper - LIMIT_ATOL
     return bool(is_passive(loaded) and not taken)
@@ -142,7 +142,7 @@ def notes_of(loaded: LoadedModel, trace: Trace, solver: str) -> tuple[str, ...]:
     notes: list[str] = []
     limited = np.any(loaded.system.mechanism.axes["limited"])
     for name, joint in loaded.system.mechanism.joints.items():
-        if joint.kind not in ("revolute", "prismatic"):
+        if not joint.is_single:
             continue
         q = trace.q[:, joint.q.start]
         if q.min() < joint.lower - 1e-9 or q.max() > joint.upper + 1e-9:

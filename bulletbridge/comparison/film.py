@@ -15,9 +15,9 @@ from bulletbridge.comparison.pictures import (
     SIZE,
     Camera,
     find_camera,
+    framing_of,
     link_centres,
     take,
-    view_of,
 )
 from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.models.bodies import load_bodies
@@ -100,15 +100,15 @@ def film(
         times = np.arange(0.0, ends + 1e-9, 1.0 / rate)
         states = [_at(side, times) for side in sides]
         finite = [q[np.isfinite(q).all(axis=1)] for q in states]
-        view = view_of(bodies, list(finite[0]))
+        framing = framing_of(bodies, list(finite[0]))
         gaps = [_gaps(system, q, times) for q in states]
-        scale = _magnification(gaps, view.camera)
+        scale = _magnification(gaps, framing.camera)
 
         def frames() -> Generator[np.ndarray]:
             for n, t in enumerate(times):
                 panels = list[np.ndarray]()
                 for side, q, g in zip(sides, states, gaps, strict=True):
-                    here = view.show(bodies, q[n])
+                    here = framing.show(bodies, q[n])
                     picture = take(here, bodies.client, SIZE)[0]
                     panels.append(_annotate(picture, here, side.title, float(t), g[n], scale))
                 yield np.concatenate(panels, axis=1)

@@ -60,25 +60,25 @@ class Camera:
         return np.cross(self.direction, self.right)
 
 
-def photograph(spec: ModelSpec, states: Sequence[Array], framing: Sequence[Array]) -> list[bytes]:
+def photograph(spec: ModelSpec, states: Sequence[Array], in_view: Sequence[Array]) -> list[bytes]:
     """PNG pictures of configurations, one camera for all; it goes along with what travels far.
 
     Args:
         spec: The model.
         states: Configurations (nq,) to show.
-        framing: Configurations that the camera has to have in view.
+        in_view: Configurations that the camera has to have in view.
     """
     client = connect_direct()
     try:
         bodies = read_world(spec, load_bodies(spec, client), client)
-        view = view_of(bodies, framing)
-        return [png(take(view.show(bodies, q), client, SIZE)[0]) for q in states]
+        framing = framing_of(bodies, in_view)
+        return [png(take(framing.show(bodies, q), client, SIZE)[0]) for q in states]
     finally:
         disconnect(client)
 
 
 @dataclass(frozen=True)
-class View:
+class Framing:
     """A camera, and whether it goes along with a mechanism.
 
     Attributes:
@@ -99,16 +99,16 @@ class View:
         return replace(self.camera, target=self.camera.target + now - self.centre)
 
 
-def view_of(bodies: BulletBodies, states: Sequence[Array]) -> View:
+def framing_of(bodies: BulletBodies, states: Sequence[Array]) -> Framing:
     """A view of a run (n, nq): all in view, or near by and going along where it travels far."""
     shown = [states[int(k)] for k in np.linspace(0, len(states) - 1, min(12, len(states)))]
     clouds = [link_centres(bodies, q) for q in shown]
     middles = np.array([cloud.mean(axis=0) for cloud in clouds])
     size = float(np.linalg.norm(clouds[0] - middles[0], axis=1).max())
     if float(np.ptp(middles, axis=0).max()) < FAR * max(size, 0.05):
-        return View(find_camera(bodies, shown))
+        return Framing(find_camera(bodies, shown))
     near = find_camera(bodies, shown[:1])
-    return View(replace(near, distance=ROOM * near.distance), middles[0])
+    return Framing(replace(near, distance=ROOM * near.distance), middles[0])
 
 
 def find_camera(bodies: BulletBodies, states: Sequence[Array]) -> Camera:

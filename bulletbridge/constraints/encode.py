@@ -275,7 +275,7 @@ def _terms(mechanism: Mechanism, gear: Coupling) -> np.ndarray:
         )
     for term, (name, coefficient) in zip(terms, gear.coefficients.items(), strict=True):
         joint = mechanism.joint(name)
-        if joint.kind not in ("revolute", "prismatic"):
+        if not joint.is_single:
             raise ModelError(
                 f"coupling '{gear.name}' names the {joint.kind} joint '{name}'; "
                 f"only revolute and prismatic joints can be coupled"

@@ -19,7 +19,7 @@ from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place, named
 from bulletbridge.drop_in.loops import Loop, frame_on
 from bulletbridge.errors import BulletBridgeError, StepError
-from bulletbridge.inequalities.motors import ALONG, DRIVEN
+from bulletbridge.inequalities.motors import ALONG
 from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -241,7 +241,7 @@ class ExactGroup:
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
-        self.joined.states.clear()
+        self.joined.forget_states()
         self._reactions = {}
         self.system.write()
         return ALONE
@@ -253,10 +253,7 @@ class ExactGroup:
 
     def state_of(self, loop: Loop) -> State:
         """Reactions at the state, in Bullet's axes and signs; multipliers where it has none."""
-        found = self.joined.states.get(loop.number)
-        if found is None:
-            found = self.joined.states[loop.number] = self._find_state(loop)
-        return found
+        return self.joined.state_of(loop, self._find_state)
 
     def _find_state(self, loop: Loop) -> State:
         if loop.number not in self.joined.models:
@@ -333,7 +330,7 @@ class ExactGroup:
             tau[part] += torque
         for place, spring in self._actions.springs.items():
             joint = mechanism.joints.get(self._joints.get(place, ""))
-            if joint is not None and joint.kind in DRIVEN:
+            if joint is not None and joint.is_single:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]

@@ -167,7 +167,7 @@ class FilteredGroup:
         Warns:
             BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
         """
-        self.joined.states.clear()
+        self.joined.forget_states()
         if self._pause > 0:
             self._pause -= 1
             return ALONE
@@ -373,10 +373,7 @@ class FilteredGroup:
 
     def state_of(self, loop: Loop) -> State:
         """Bullet's forces of a constraint with what the filter added in the last step."""
-        found = self.joined.states.get(loop.number)
-        if found is None:
-            found = self.joined.states[loop.number] = self._find_state(loop)
-        return found
+        return self.joined.state_of(loop, self._find_state)
 
     def _find_state(self, loop: Loop) -> State:
         native = self.joined.native(loop)

@@ -1,12 +1,10 @@
 """PyBullet's functions that are not passed through untouched."""
 
-import os
-import sys
 from typing import Any
 
 import pybullet
 
-from bulletbridge.bullet.worlds import joint_ids
+from bulletbridge.bullet.worlds import joint_ids, require_display
 from bulletbridge.comparison.window.overlay import has_window
 from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.drop_in import body_functions, guards
@@ -23,7 +21,6 @@ from bulletbridge.drop_in.function import (
 from bulletbridge.drop_in.loops import Loop
 from bulletbridge.drop_in.session import EXACT, REAL_TIME, SESSIONS, Session, session_of
 from bulletbridge.drop_in.settings import HOOKS
-from bulletbridge.errors import WorldError
 from bulletbridge.models.loaded_mimics import mimics_of_body
 
 __all__ = ["FUNCTIONS", "Noted", "body_functions", "lookup"]
@@ -247,8 +244,8 @@ class Connect(Function):
         method = args[0] if args else kwargs.get("method")
         if HOOKS.headless and method is not None and method != pybullet.DIRECT:
             args, kwargs = (pybullet.DIRECT,), {}
-        elif method in (pybullet.GUI, pybullet.GUI_SERVER) and not has_display():
-            raise WorldError("there is no display for p.GUI; use p.DIRECT, or set DISPLAY")
+        elif method in (pybullet.GUI, pybullet.GUI_SERVER):
+            require_display("p.GUI", "use p.DIRECT")
         client: int = pybullet.connect(*args, **kwargs)
         SESSIONS.pop(client, None)
         return client
@@ -268,8 +265,3 @@ def connect(_session: Session, _given: Given) -> None:
 
 
 FUNCTIONS["connect"] = Connect("connect", (), connect)
-
-
-def has_display() -> bool:
-    """Whether a window can be opened; only X tells beforehand."""
-    return not sys.platform.startswith("linux") or bool(os.environ.get("DISPLAY"))

@@ -1,7 +1,7 @@
 """Bodies that constraints join: read as one system, and followed where the program puts them."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -21,8 +21,6 @@ from bulletbridge.system.evaluation import Gap
 from bulletbridge.system.options import WITH_INEQUALITIES
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
-
-ONE_DOF = "revolute", "prismatic"
 
 Place = tuple[int, int]
 """A body and a link or joint of it, by Bullet's numbers."""
@@ -91,7 +89,6 @@ class JoinedBodies:
         standing: Bodies whose base is fixed.
         has_shapes: Whether anything of them can be in contact.
         disturbed: Whether somebody has put the bodies elsewhere since the last step.
-        states: Forces of constraints since the last step, as far as they were asked for.
 
     Raises:
         BulletBridgeError: The bodies or constraints cannot be modelled.
@@ -132,15 +129,26 @@ class JoinedBodies:
             limits="always" if reading.exact else False,
         )
         self.disturbed = True
-        self.states: dict[int, State] = {}
+        self._states: dict[int, State] = {}
         self._bases_due = False  # whether fixed bases may have been moved
         self._moved: set[int] = set()  # loops whose child frame was moved since the last step
         self._moving: set[int] = set()  # loops whose frame has a rate
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
-        self.states.clear()
+        self._states.clear()
         self.disturbed, self._bases_due = True, bool(self.standing)
+
+    def forget_states(self) -> None:
+        """Note that a step has changed the forces of constraints."""
+        self._states.clear()
+
+    def state_of(self, loop: Loop, find: Callable[[Loop], State]) -> State:
+        """Forces of a constraint since the last step, found when they are first asked for."""
+        found = self._states.get(loop.number)
+        if found is None:
+            found = self._states[loop.number] = find(loop)
+        return found
 
     def move_base(self, body: int) -> None:
         """Note that somebody has put a base elsewhere that does not move by itself.
@@ -194,7 +202,7 @@ class JoinedBodies:
             frame.recall(memory.frames[number])
         self.disturbed = memory.disturbed
         self._moved, self._moving = set(memory.moved), set(memory.moving)
-        self.states.clear()
+        self._states.clear()
         return True
 
     def _settings(self) -> tuple[Any, ...]:
@@ -298,7 +306,7 @@ class JoinedBodies:
         for body, joint, factor in parts:
             name = self.joints.get((body, joint), "")
             joints = self.world.mechanism.joints
-            if name not in joints or joints[name].kind not in ONE_DOF:
+            if name not in joints or not joints[name].is_single:
                 raise ModelError(
                     f"{loop.name} is a gear of joint {joint} of body {body}, which neither turns"
                     " nor slides"

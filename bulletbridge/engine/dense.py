@@ -102,6 +102,7 @@ def script_elements(a: Arrays, instant: Instant) -> None:
 def factorise(a: Arrays, f: Factors, instant: Instant) -> None:
     """Split velocity space at the configuration that ``update_positions`` saw last."""
     control = a.control
+    control.biased = 0
     mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, f.L)
     jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.Y, f.rows)
     first = f.Y.shape[0] - control.user_rows
@@ -140,12 +141,25 @@ def set_implicit_horizon(a: Arrays, ahead: float) -> None:
         c.damper_dt, c.spring_dt, c.factored = damper_dt, spring_dt, 0
 
 
+@outlined
+def put_bias(a: Arrays, v: Array) -> None:
+    """Bias forces h (nv,) at the rates v into vectors[BIAS], and twists into the poses."""
+    h = a.vectors[BIAS]
+    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
+
+
 @helper
 def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
     """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
-    h = a.vectors[BIAS]
     ask_forces(a, q, v)
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, a.control.gravity, v, h)
+    put_bias(a, v)
+    forces_less_bias(a, q, v, tau, forces)
+
+
+@helper
+def forces_less_bias(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
+    """``applied_forces`` by the bias forces at hand, and what was asked for them."""
+    h = a.vectors[BIAS]
     joint_forces(a.axes, q, v, tau, forces)
     if a.control.spring_dt > 0.0:
         look_ahead(a.axes, a.control.spring_dt, v, forces)
@@ -158,8 +172,14 @@ def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> 
 def project_force(a: Arrays, f: Factors, q: Array, v: Array, tau: Array, vdot: Array) -> None:
     """What applied and bias forces do to the admissible velocities, whitened: L P M⁻¹ (tau - h)."""
     applied_forces(a, q, v, tau, vdot)
-    whiten_force(f.L, vdot)
-    project_out(f.Y, a.control.rank, vdot)
+    admit_force(a, f, vdot)
+
+
+@helper
+def admit_force(a: Arrays, f: Factors, force: Array) -> None:
+    """Forces on the rates (nv,) into what they do to the admissible velocities, whitened."""
+    whiten_force(f.L, force)
+    project_out(f.Y, a.control.rank, force)
 
 
 @helper

@@ -50,6 +50,7 @@ class Control:
     damper_dt: Real  # [s] how far ahead the factors take dampers: the step, or 0
     spring_dt: Real  # [s] likewise springs
     factored: Int  # which factors belong to the present configuration
+    biased: Int  # whether vectors[BIAS] are the bias forces of the present state
     rank: Int
     filter_rank: Int
     margin: Real  # weakest kept row over the strongest

@@ -115,6 +115,7 @@ class Solver(SolverArrays):
         super().__init__(mechanism, encoded, tolerances, state, control)
         self._by_call = False  # whether the last call had it ask
         self.backend: SolverName = "auto"  # as asked for
+        self.handed_over = 0  # steps that another backend did not come to the end of
         self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
@@ -159,6 +160,7 @@ class Solver(SolverArrays):
             self.take_script(other.script)
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
+        self.control[0]["biased"] = 0
 
     def rebase(self, mechanism: Mechanism) -> None:
         """Go on with the same tree whose links that stand still are elsewhere, as encoded."""
@@ -238,7 +240,8 @@ class Solver(SolverArrays):
         return step(()) and self.advance(1)
 
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
-        """Advance by steps by the dense backend."""
+        """Advance by steps by the dense backend, which the other could not come to the end of."""
+        self.handed_over += steps
         return self.stored_call(STEP).call((targets, forces, record, STEP, steps))
 
     def _prescribe_by_call(self) -> bool:

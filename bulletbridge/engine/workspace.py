@@ -222,6 +222,12 @@ class SolverArrays:
         c["factored"] = c["next_dt"] = c["reach"] = c["clear"] = c["judged"] = c["slope"] = 0
         c["kinetic"] = 0.0
 
+    def put_gravity(self, gravity: Array) -> None:
+        """Take other gravity (3,) [m/s²]."""
+        c = self.control[0]
+        if not np.array_equal(c["gravity"], gravity):
+            c["gravity"], c["biased"] = gravity, 0
+
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
         nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded

@@ -1,7 +1,5 @@
 """Environments on Gymnasium's API: one mechanism, or many of them in compiled calls."""
 
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -15,6 +13,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from bulletbridge.bullet.worlds import has_display
 from bulletbridge.errors import ModelError
 from bulletbridge.gym.simulation import Simulation, Singles, names_of
 from bulletbridge.gym.tasks import Task, task_of
@@ -24,8 +23,7 @@ from bulletbridge.system.many_worlds import Worlds
 
 Given = Task | str | Path | ModelSpec
 Seen = dict[str, Singles] | Singles
-HAS_DISPLAY = sys.platform != "linux" or bool(os.environ.get("DISPLAY"))
-RENDER_MODES = ["human", "rgb_array"] if HAS_DISPLAY else ["rgb_array"]
+RENDER_MODES = ["human", "rgb_array"] if has_display() else ["rgb_array"]
 FRAMES_A_SECOND = 60
 
 
@@ -36,7 +34,7 @@ def check_mode(mode: str | None) -> None:
         ModelError: It says which there are here.
     """
     if mode not in (None, *RENDER_MODES):
-        hint = "" if HAS_DISPLAY or mode != "human" else "; there is no display for a window"
+        hint = "" if has_display() or mode != "human" else "; there is no display for a window"
         raise ModelError(f"render_mode is {mode!r}; give {' or '.join(RENDER_MODES)}{hint}")
 
 

@@ -10,9 +10,9 @@ import pybullet
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bulletbridge.bullet.worlds import connect_direct, disconnect
+from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import Camera, find_camera, take
-from bulletbridge.errors import AssemblyError, BulletBridgeWarning, WorldError
+from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.gym.tasks import (
     Action,
     Start,
@@ -58,7 +58,9 @@ class Simulation:
         self, task: Task, number: int, threads: int | None = None, window: bool = False
     ) -> None:
         self.task, self._window = task, window
-        self.client = _window() if window else connect_direct()
+        self.client = (
+            connect_window("render_mode='human'", "use 'rgb_array'") if window else connect_direct()
+        )
         try:
             self.model = _load(task, self.client)
             system = self.model.system
@@ -185,18 +187,6 @@ def _load(task: Task, client: int) -> LoadedModel:
         if isinstance(task.model, ModelSpec):
             warnings.simplefilter("ignore", BulletBridgeWarning)
         return load(spec, client, dt=task.dt, contacts=task.contacts)
-
-
-def _window() -> int:
-    """A client with Bullet's window.
-
-    Raises:
-        WorldError: There is none to be had.
-    """
-    client = pybullet.connect(pybullet.GUI)
-    if client < 0:
-        raise WorldError("Bullet cannot open its window; use render_mode='rgb_array'")
-    return client
 
 
 def names_of(actions: Sequence[Action]) -> tuple[str, ...]:

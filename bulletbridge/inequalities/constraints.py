@@ -78,7 +78,7 @@ def joint_limits_of(mechanism: Mechanism, loop_axes: LoopAxes, joints: bool) -> 
     found = [
         (joint.v.start, joint.lower, joint.upper)
         for joint in mechanism.joints.values()
-        if joints and joint.kind in ("revolute", "prismatic")
+        if joints and joint.is_single
     ]
     found += [
         (-1 - n, *freedom.limits)
@@ -99,9 +99,7 @@ def with_watched_limits(mechanism: Mechanism) -> Mechanism:
     """The mechanism with joint limits at which free steps end."""
     axes = mechanism.axes.copy()
     for joint in mechanism.joints.values():
-        if joint.kind in ("revolute", "prismatic") and np.any(
-            np.isfinite([joint.lower, joint.upper])
-        ):
+        if joint.is_single and np.any(np.isfinite([joint.lower, joint.upper])):
             axis = axes[joint.v.start]
             axis["limited"], axis["lower"], axis["upper"] = 1, joint.lower, joint.upper
     return replace(mechanism, axes=axes)
@@ -111,7 +109,7 @@ def beyond_limits(mechanism: Mechanism, q: Array) -> tuple[str, ...]:
     """What to say of joints that a configuration has beyond their limits."""
     found: list[str] = []
     for name, joint in mechanism.joints.items():
-        if joint.kind not in ("revolute", "prismatic"):
+        if not joint.is_single:
             continue
         x = float(q[joint.q.start])
         by = max(joint.lower - x, x - joint.upper)

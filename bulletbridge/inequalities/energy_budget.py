@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.engine.dense import put_bias
 from bulletbridge.engine.records import BIAS, Arrays
-from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.records import Array
@@ -115,7 +115,7 @@ def budgeting(kinetic_energy: Callable[..., float]) -> Budget:
         """K [J] at the rates v, at the poses and factors of this configuration."""
         c, h = a.control, a.vectors[BIAS]
         g = vec(c.gravity)
-        bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, c.gravity, v, h)
+        put_bias(a, v)
         potential = inertial = 0.0
         for i in range(1, len(a.bodies)):
             body, pose = a.bodies[i], a.poses[i]

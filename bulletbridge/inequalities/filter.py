@@ -295,10 +295,11 @@ class Filter:
         self.sticking_points = np.zeros(count, STICKING_POINT)
         self._room = self.sticking_points.view(OPAQUE)
         self._points = np.zeros((2, rows))
+        point_rows = np.zeros((2, rows), ROW)
         arrays = (
             *solver.arrays,
             self.sticking_points,
-            np.zeros((2, rows), ROW),
+            point_rows,
             np.zeros((rows, nv)),
             np.zeros((rows, nc)),
             np.zeros((rows, rows)),
@@ -318,7 +319,7 @@ class Filter:
                 solver.arrays,
                 link_arrays(solver, count),
                 self.sticking_points,
-                arrays[len(solver.arrays) + 1],
+                point_rows,
                 self._points,
                 self.multipliers,
                 self.targets,

@@ -3,7 +3,7 @@
 import math
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import project_force
+from bulletbridge.engine.dense import admit_force, ask_forces, forces_less_bias, put_bias
 from bulletbridge.engine.records import (
     ACCELERATION,
     SOLUTION,
@@ -52,9 +52,16 @@ def largest_work(h: InequalityProblem, first_unilateral: int, before: Array, aft
 
 @outlined
 def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> None:
-    """Velocities that forces and constraints alone would give at the end of the step."""
+    """Velocities that forces and constraints alone would give at the end of the step.
+
+    Bias forces at the state may be at hand, from the end of the step before or a prediction.
+    """
     vdot = a.vectors[ACCELERATION, : len(v)]
-    project_force(a, f, q, v, tau, vdot)
+    if a.control.biased == 0:
+        ask_forces(a, q, v)
+        put_bias(a, v)
+    forces_less_bias(a, q, v, tau, vdot)
+    admit_force(a, f, vdot)
     unwhiten(f.L, vdot)
     for k in range(len(v)):
         v[k] += a.control.dt * vdot[k]

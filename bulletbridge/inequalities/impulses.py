@@ -268,7 +268,7 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     flung = yields and left > max(most, AT_REST)
     if flung or (h.complied[0] == 1.0 and are_blocked(h, rows.motors)):
         enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
-        pushed = push_rigidly(h, rows, tolerance, enough)
+        pushed = push_rigidly(h, rows, tolerance, enough, flung)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
         h.complied[0] = 1.0 + PAUSE
         if pushed.residual <= enough:
@@ -298,12 +298,14 @@ def are_blocked(h: InequalityProblem, motors: int) -> bool:
 
 
 @outlined
-def push_rigidly(h: InequalityProblem, rows: RowCounts, tolerance: float, enough: float) -> Outcome:
+def push_rigidly(
+    h: InequalityProblem, rows: RowCounts, tolerance: float, enough: float, search: bool
+) -> Outcome:
     """Try the rigid problem once more, where motors that are blocked push with all they have.
 
     What stands between a gripper's fingers does not contradict them by round-off: they do not get
-    where they are to be, and a motor then pushes as hard as it can. Where less than a solution is
-    ``enough``, it is looked for from elsewhere too. If there is none, x stays what it was.
+    where they are to be, and a motor then pushes as hard as it can. ``search``: look for a solution
+    from elsewhere too. Where the residual is not ``enough``, x stays what it was.
     """
     p, n, kept = h.problem, rows.all, h.sharing.strength
     for i in range(n):
@@ -312,12 +314,8 @@ def push_rigidly(h: InequalityProblem, rows: RowCounts, tolerance: float, enough
         if is_blocked(h, i):
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
     outcome = solve_complementarity(p, n, tolerance, 0)
-    if outcome.residual > JUST_AS_WELL * tolerance and enough > JUST_AS_WELL * tolerance:
-        for i in range(n):
-            p.x[i] = h.rest.warm[i]
-        first = outcome.newton
-        outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
-        outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + first)
+    if search and outcome.residual > JUST_AS_WELL * tolerance:
+        outcome = select_solution(p, h.rest, n, tolerance, outcome)
     if not outcome.residual <= enough:
         for i in range(n):
             p.x[i], p.centre[i] = kept[i], h.sharing.start[i]

@@ -34,11 +34,13 @@ from bulletbridge.inequalities.link_rows import (
 from bulletbridge.inequalities.motor_limit_rows import RowTargets
 from bulletbridge.inequalities.restitution import is_usable
 from bulletbridge.numerics.complementarity import (
+    ANEW,
     AT_BOUND,
     NEWTON_STEPS,
     SLIDES,
     STICKS,
     classify,
+    rim_of,
     settling,
 )
 from bulletbridge.numerics.complementarity_rows import RowBounds, cone_scale, scaled
@@ -86,14 +88,14 @@ def link_velocities(p: Any, x: Array, w: Array, n: int) -> None:
 
 
 @outlined
-def link_direction(p: Any, n: int, regularisation: float, again: bool) -> bool:
+def link_direction(p: Any, n: int, regularisation: float, again: int) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x.
 
     Friction that slides is in proportion to its normal, which makes the matrix unsymmetric. It is
     made to follow in rounds: the normal with this friction, friction of this normal, with the same
     factors.
     """
-    sliding, same = classify(p, n), again
+    sliding, same = classify(p, n, rim_of(again)), again != ANEW
     for i in range(n):
         same = same and p.line[i] == p.kinds[i]
         p.kinds[i] = p.line[i]
@@ -140,7 +142,6 @@ def put_free_rows(p: Any, regularisation: float) -> bool:
                 wide = bound.count
             if p.kinds[i] == STICKS or (slides and wide == 2):
                 place = first + count
-                links.source[place] = i
                 put_free_row(p, place, i, slides, regularisation)
                 count += 1
             i += wide
@@ -298,7 +299,7 @@ def find_by_links(
     Returns:
         Residual, and steps.
     """
-    residual, newtons = newton_by_links(p, n, tolerance, 0, NEWTON_STEPS, False)
+    residual, newtons = newton_by_links(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
     if not residual <= tolerance:
         return residual, newtons
     for i in range(n):

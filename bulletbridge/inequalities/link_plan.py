@@ -56,7 +56,6 @@ def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
         front_of,
         np.zeros(len(fronts), np.int64),
         np.array([slots.joins]),
-        np.zeros(rows, np.int64),
         np.zeros(rows),
         np.zeros((len(fronts), inverted, inverted)),
         np.zeros(max(inverted, 1), np.int64),

@@ -33,9 +33,6 @@ class LinkRows(NamedTuple):
     front_of: Ints  # (nb,) that eliminates each body
     used: Ints  # (nb,) joins of each front that are taken
     slots: int  # joins that there is room for at a front
-    source: (
-        Ints  # (rows,) the row that takes part in this place, or the first of a cone that slides
-    )
     size: Array  # (rows,) what it was multiplied by
     inverse: Array  # (fronts, n, n) of the loops' elimination
     places: Ints
@@ -73,7 +70,6 @@ class LinkArrays(NamedTuple):
     front_of: Ints
     used: Ints
     slots: Ints  # (1,)
-    source: Ints
     size: Array
     inverse: Array
     inverse_places: Ints
@@ -91,7 +87,7 @@ def link_rows_of(s: LinkArrays, f: SparseFactors, points: int) -> LinkRows:
         s.factors, s.W, s.column, s.y, f.e.push, f.e.twist, s.right,
     )  # fmt: skip
     return LinkRows(
-        e, s.bodies[points], s.on[points], s.front_of, s.used, int(s.slots[0]), s.source, s.size,
+        e, s.bodies[points], s.on[points], s.front_of, s.used, int(s.slots[0]), s.size,
         s.inverse, s.inverse_places, s.none, s.u, s.sides[0], s.sides[1],
     )  # fmt: skip
 

@@ -9,10 +9,9 @@ import numpy as np
 from bulletbridge.constraints.records import MOTOR_ROW
 from bulletbridge.errors import ModelError
 from bulletbridge.inequalities.encode import LoopAxes
-from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.model import SINGLE, Mechanism
 from bulletbridge.numerics.records import Array
 
-DRIVEN = ("revolute", "prismatic")
 PYBULLETS_FORCE = 1e5
 """Largest force [N or N m] of motors that ``setJointMotorControl2`` is told nothing else of."""
 ALONG = "x", "y", "z"
@@ -42,7 +41,7 @@ class Motors:
 
     def __init__(self, mechanism: Mechanism, loop_axes: LoopAxes) -> None:
         self._mechanism = mechanism
-        joints = {name: joint for name, joint in mechanism.joints.items() if joint.kind in DRIVEN}
+        joints = {name: joint for name, joint in mechanism.joints.items() if joint.is_single}
         axes = {name: joint.v.start for name, joint in joints.items()}
         for name, joint in mechanism.joints.items():
             if joint.kind == "spherical":
@@ -224,7 +223,7 @@ class Motors:
         if joint not in self._index:
             found = self._mechanism.joint(joint)
             raise ModelError(
-                f"joint '{joint}' is {found.kind}; motors drive {', '.join(DRIVEN)}, and spherical"
+                f"joint '{joint}' is {found.kind}; motors drive {', '.join(SINGLE)}, and spherical"
                 f" joints by their axes, as in 'joint/x'"
             )
         return self._index[joint]

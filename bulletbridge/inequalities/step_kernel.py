@@ -264,7 +264,7 @@ def run_inequalities(
         predict_velocity(a, f, q, vectors[START_V, :nv], tau[0])
         displace(bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
         copy_into(moving, vectors[START_V, :nv])
-        c.factored = BY_DENSE
+        c.factored, c.biased = BY_DENSE, int(accountable(a))
         return c.failure
     for n in range(steps):
         c.t = t = state[nq + nv]
@@ -281,6 +281,7 @@ def run_inequalities(
         if holding:
             supply_against_forces(a, f, q, v, force, multipliers[SUPPLIED])
         predict_velocity(a, f, q, v, force)
+        c.biased = 0
         if c.driven > 0 and c.user_rows == 0:  # prescribed motions may start at once
             prescribed_rates(a.loops, a.couplings, a.poses, end.targets, f.rows)
             filter_velocity(a, f, v)
@@ -345,6 +346,7 @@ def run_inequalities(
             report[BUDGET] += given + work_of_dampers(a, before, v)
             report[LARGEST] = max(report[LARGEST], kinetic_energy_of_masses(a, f, v))
             report[TAKEN] = keep_budget(a, f, v, report[BUDGET], report[LARGEST])
+            c.biased = int(report[TAKEN] == 0.0)
         report[BY_LINKS] = 0.0
         state[nq + nv] = end.t
         c.done = n + 1

@@ -141,7 +141,6 @@ class InequalityStepper:
     Attributes:
         gave_way: Which of these did not hold, where a step ended by ``GAVE_WAY``.
         report: (REPORT,) of the last step.
-        handed_over: Steps that elimination of links did not come to the end of.
         tau: (nv,) forces on the rates in the last step.
         contact_points: (n,) of the last step, of dtype ``CONTACT_POINT``.
         contact_rows: (n,) and more, the rows of each of them.
@@ -182,7 +181,6 @@ class InequalityStepper:
         self._made: dict[bool, Calls] = {}
         self._predict: dict[bool, Callable[[tuple[Any, ...]], int]] = {}
         self._links = self._may_take_links()
-        self.handed_over = 0
         self._allocate(4)
         self.forget()
 
@@ -306,7 +304,7 @@ class InequalityStepper:
         rest = *given[:4], contact_points, self.report, self._address, STEP, 1
         failure = self._ways[self._links].call(rest)
         if failure == DENSE_REQUIRED:
-            self.handed_over += 1
+            self.solver.handed_over += 1
             failure = self._ways[False].call(rest)
         return self._end_of(begun, failure, contact_points)
 
@@ -428,7 +426,7 @@ class InequalityStepper:
             contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
             done = int(calls.arrays.counts[STEPS])
             if failure == DENSE_REQUIRED and done == 0:
-                self.handed_over += 1
+                self.solver.handed_over += 1
                 calls = self._calls(detector, False)
                 failure = calls.step((given, *numbers, trace, 1))
                 contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
@@ -621,16 +619,18 @@ class InequalityStepper:
         shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
         self.impulses[:, :shared] = before[:, :shared]
         self.impulses[MOVING, :nv] = before[MOVING, :nv]
+        points, point_rows = np.zeros(contacts, STICKING_POINT), np.zeros((2, sticking), ROW)
+        point_impulses = np.zeros((2, sticking))
         arrays = (
             *solver.arrays,
-            np.zeros(contacts, STICKING_POINT),
-            np.zeros((2, sticking), ROW),
+            points,
+            point_rows,
             np.zeros((sticking, nv)),
             np.zeros((sticking, nc)),
             np.zeros((sticking, sticking)),
             np.zeros((2, max(sticking, nv))),
             self._multipliers,
-            np.zeros((2, sticking)),
+            point_impulses,
             self.motor_rows,
             self.joint_limits,
             axis_rows.loops,
@@ -659,18 +659,20 @@ class InequalityStepper:
         kept = [array for array in call.arrays if id(array) not in owned]
         if self._links:
             self._link = link_arrays(solver, contacts)
-            self._ways[True] = self._contacts_by_links(arrays[len(solver.arrays) :], rest)
+            self._ways[True] = self._contacts_by_links(points, point_rows, point_impulses, rest)
             kept += [self._link.bodies, self._link.on]
         self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])
 
-    def _contacts_by_links(self, arrays: tuple[Any, ...], rest: tuple[Any, ...]) -> StoredCall:
+    def _contacts_by_links(
+        self, points: np.ndarray, point_rows: np.ndarray, impulses: Array, rest: tuple[Any, ...]
+    ) -> StoredCall:
         """The kernel of steps by elimination of links, on arrays of the dense one."""
         assert isinstance(self.solver.stepper, SparseStepper)
         own = ContactArrays(
-            arrays[0],
-            arrays[1],
+            points,
+            point_rows,
             self._multipliers,
-            arrays[7],
+            impulses,
             self.contact_rows,
             self.contact_impulses,
             self.D[0],

@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields, replace
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Joint, Mechanism
 
-SINGLE = ("revolute", "prismatic")
-
 
 @dataclass(frozen=True)
 class JointProperties:
@@ -75,7 +73,7 @@ def with_joint_properties(
 
 
 def _require_possible(joint: Joint, given: JointProperties) -> None:
-    if joint.kind in SINGLE:
+    if joint.is_single:
         return
     possible = ("armature", "damping") if joint.kind == "spherical" else ()
     for name in PROPERTIES:

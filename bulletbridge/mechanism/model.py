@@ -23,6 +23,10 @@ class Link:
     p: Array  # (3,) [m]
 
 
+SINGLE = ("revolute", "prismatic")
+"""Kinds of joints with one coordinate, whose rate is its derivative."""
+
+
 @dataclass(frozen=True)
 class Joint:
     """A named tree joint and where its coordinates are in q and v.
@@ -44,6 +48,11 @@ class Joint:
     lower: float = -np.inf
     upper: float = np.inf
     friction: float = 0.0
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is a revolute or prismatic joint: one coordinate, one rate."""
+        return self.kind in SINGLE
 
 
 @dataclass(frozen=True)

@@ -296,7 +296,7 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
     axes, joints = mechanism.axes.copy(), dict(mechanism.joints)
     for force in forces:
         joint = mechanism.joint(force.joint)
-        if joint.kind not in ("revolute", "prismatic"):
+        if not joint.is_single:
             raise ModelError(
                 f"forces name the {joint.kind} joint '{force.joint}'; "
                 f"only revolute and prismatic joints take them"

@@ -49,6 +49,9 @@ SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
+LOST = 1e6
+"""Residual, in largest velocities that are asked for, from which Newton's method does not come
+back: rows that nearly depend on others were taken to hold, against each other."""
 MOST_PASSES = 20
 """Most passes of the sequence that takes the softness of the weights away."""
 
@@ -61,13 +64,18 @@ class Outcome(NamedTuple):
     newton: int
 
 
-AT_BOUND, STICKS, SLIDES = range(3)
-"""Kinds of rows in a step of Newton's method: x is known; w goes to zero; on the rim of a cone."""
+AT_BOUND, STICKS, SLIDES, UNKNOWN = range(4)
+"""Kinds of rows in a step of Newton's method: x is known; w goes to zero; on the rim of a cone; as
+nothing was factorised for."""
+SYMMETRIC = -1.0
+"""In the place of pivots."""
 
 
 @outlined
-def classify(p: Any, n: int) -> int:
+def classify(p: Any, n: int, rim: float) -> int:
     """Write of what kind each row is at x and w into p.line, and how far those at bounds go.
+
+    What is within the share ``rim`` of its cone's rim slides.
 
     Returns:
         How many rows slide.
@@ -86,7 +94,7 @@ def classify(p: Any, n: int) -> int:
         d = cone_scale(p, i)
         length = scaled(p, i, d, p.x, p.w)[2] if d > 0.0 else 0.0
         radius = max(0.0, p.x[bound.owner])
-        slides = length > radius
+        slides = length > (1.0 - rim) * radius
         for k in range(i, i + bound.count):
             if d > 0.0 and p.bounds[k].mu > 0.0 and (radius > 0.0 or not slides):
                 p.line[k] = SLIDES if slides else STICKS
@@ -97,17 +105,45 @@ def classify(p: Any, n: int) -> int:
     return sliding
 
 
+class Slide(NamedTuple):
+    """The rim of a cone next to x and w, for one of its rows: z = r p/|p|.
+
+    z = x/mu, p = z - mu w/d.
+
+    Attributes:
+        start: First row of the cone.
+        d: Its scale.
+        length: |p|.
+        radius: r.
+        direction: p/|p|.
+        own: That of the row.
+    """
+
+    start: int
+    d: float
+    length: float
+    radius: float
+    direction: tuple[float, float]
+    own: float
+
+
 @helper
-def put_sliding_row(p: ComplementarityProblem, r: int, n: int) -> float:
-    """Newton row of a cone's rim, z = r p/|p| for z = x/mu, p = z - mu w/d; its right side."""
-    i = int(p.free[r])
+def slide_of(p: ComplementarityProblem, i: int) -> Slide:
+    """Where a row slides."""
     start = i if p.bounds[i].first == 1 else i - 1
-    bound, mu = p.bounds[start], p.bounds[i].mu
     d = cone_scale(p, start)
     first, second, length = scaled(p, start, d, p.x, p.w)
-    radius = p.x[bound.owner]
     direction = (first / length, second / length)
     own = direction[0] if i == start else direction[1]
+    return Slide(start, d, length, p.x[p.bounds[start].owner], direction, own)
+
+
+@helper
+def put_sliding_row(p: ComplementarityProblem, r: int, n: int) -> float:
+    """Newton row of a cone's rim in A; its right side."""
+    i = int(p.free[r])
+    start, d, length, radius, direction, own = slide_of(p, i)
+    bound, mu = p.bounds[start], p.bounds[i].mu
     p.A[r, i] = 1.0 / mu
     p.A[r, bound.owner] -= own
     for m in range(bound.count):
@@ -148,14 +184,13 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -
 
 @outlined
 def put_right_sides(p: ComplementarityProblem, n: int, m: int) -> None:
-    """Right sides of Newton rows of which none slides."""
+    """Right sides alone of the m of n Newton rows that are free; of those at bounds none moves."""
     for r in range(m):
         i = int(p.free[r])
-        right = -p.w[i]
-        for j in range(n):
-            if p.kinds[j] == AT_BOUND:
-                right -= p.D[i, j] * p.step[j]
-        p.line[r] = right
+        p.line[r] = -p.w[i]
+        if p.kinds[i] == SLIDES:
+            slide = slide_of(p, i)
+            p.line[r] = slide.radius * slide.own - p.x[i] / p.bounds[i].mu
 
 
 @outlined
@@ -187,8 +222,8 @@ def solve_symmetric(A: Array, b: Array, n: int) -> None:
 
 
 @outlined
-def solve_dense(A: Array, b: Array, n: int) -> bool:
-    """b <- A⁻¹ b by elimination with partial pivoting; A is lost. False for a singular matrix."""
+def factorise_dense(A: Array, pivots: Array, n: int) -> bool:
+    """Eliminate in A with partial pivoting, what was taken away in its place; False if singular."""
     for k in range(n):
         best, most = k, math.fabs(A[k, k])
         for i in range(k + 1, n):
@@ -196,63 +231,95 @@ def solve_dense(A: Array, b: Array, n: int) -> bool:
                 best, most = i, math.fabs(A[i, k])
         if not most > 0.0:
             return False
+        pivots[k] = best
         if best != k:
-            for j in range(k, n):
+            for j in range(n):
                 A[k, j], A[best, j] = A[best, j], A[k, j]
-            b[k], b[best] = b[best], b[k]
         for i in range(k + 1, n):
             s = A[i, k] / A[k, k]
+            A[i, k] = s
             if s != 0.0:
                 for j in range(k + 1, n):
                     A[i, j] -= s * A[k, j]
-                b[i] -= s * b[k]
+    return True
+
+
+@outlined
+def solve_dense(A: Array, pivots: Array, b: Array, n: int) -> None:
+    """b <- A⁻¹ b by what ``factorise_dense`` left."""
+    for k in range(n):
+        best = int(pivots[k])
+        b[k], b[best] = b[best], b[k]
+        total = b[k]
+        for j in range(k):
+            total -= A[k, j] * b[j]
+        b[k] = total
     for k in range(n - 1, -1, -1):
         total = b[k]
         for j in range(k + 1, n):
             total -= A[k, j] * b[j]
         b[k] = total / A[k, k]
-    return True
+
+
+RIM = 1e-6
+"""Share of a cone's radius up to which friction of the solution before is used up."""
+ANEW, SAME_D, SAME_STEP = range(3)
+"""Whether factors may serve again: no; of a step with the same D of which no row slides; of any
+step that has led next to here, so that what slides has hardly turned."""
+
+
+@helper
+def rim_of(again: int) -> float:
+    """Share of a cone's radius that counts as its rim in a step of Newton's method.
+
+    Where the last solution is on the rim and does not slide, round-off says whether the next one
+    does: the first step from there takes it to stay.
+    """
+    return 0.0 if again == SAME_D else RIM
 
 
 @outlined
-def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, again: bool) -> bool:
+def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, again: int) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x.
 
-    Rows at their bounds are known, the others are solved for. Where none slides these are D's own,
-    and their factors serve as long as the same rows are free.
+    Rows at their bounds are known, the others are solved for. Factors serve again as long as the
+    same rows are free, and slide.
 
     Args:
         p: The problem.
         n: Its rows.
         regularisation: Added to D's diagonal.
-        again: Whether A may hold the factors of such a step with the same D.
+        again: Which factors A may hold.
     """
-    sliding, same, m = classify(p, n), again, 0
+    sliding, m = classify(p, n, rim_of(again)), 0
+    same = again == SAME_STEP or (again == SAME_D and sliding == 0)
     for i in range(n):
-        same = same and p.line[i] == p.kinds[i]
+        moved = p.line[i] == AT_BOUND and p.step[i] != 0.0
+        same = same and p.line[i] == p.kinds[i] and not moved
         p.kinds[i] = p.line[i]
         if p.kinds[i] != AT_BOUND:
             p.free[m] = i
             m += 1
-    solved = True
-    if sliding > 0:
-        put_rows(p, n, m, regularisation)
-        solved = solve_dense(p.A, p.line, m)
+    if m == 0:
+        return True
+    if same:
+        put_right_sides(p, n, m)
     else:
-        if same:
-            put_right_sides(p, n, m)
-        else:
-            put_rows(p, n, m, regularisation)
-            solved = factorise_symmetric(p.A, m)
-        if solved:
-            solve_symmetric(p.A, p.line, m)
-        else:  # no matrix of velocities in exact numbers
-            put_rows(p, n, m, regularisation)
-            solved = solve_dense(p.A, p.line, m)
-            p.kinds[0] = -1.0
+        put_rows(p, n, m, regularisation)
+        p.pivots[0] = SYMMETRIC
+        if sliding > 0 or not factorise_symmetric(p.A, m):
+            if sliding == 0:  # no matrix of velocities in exact numbers
+                put_rows(p, n, m, regularisation)
+            if not factorise_dense(p.A, p.pivots, m):
+                p.kinds[0] = UNKNOWN
+                return False
+    if p.pivots[0] == SYMMETRIC:
+        solve_symmetric(p.A, p.line, m)
+    else:
+        solve_dense(p.A, p.pivots, p.line, m)
     for r in range(m):
         p.step[int(p.free[r])] = p.line[r]
-    return solved
+    return True
 
 
 @helper
@@ -295,28 +362,28 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         tolerance: float,
         least: int,
         most: int,
-        again: bool,
+        again: int,
     ) -> tuple[float, int]:
         """Newton from x, which ends where the residual was least; that and the steps taken.
 
         Steps are not damped: active sets that change make the residual rise before it falls.
         ``least`` to ``most`` of them are taken; where none has to be, the problem is not softened.
-        ``again``: the last steps were of the same D.
+        ``again``: which factors may serve in the first.
         """
         velocities(p, p.x, p.w, n)
-        residual = residual_at(p, p.x, p.w, n)
+        residual, asked = residual_at(p, p.x, p.w, n), 0.0
         if residual == math.inf:
             return residual, 0
         for i in range(n):
-            p.best[i] = p.x[i]
-        regularisation = 0.0
+            p.best[i], asked = p.x[i], max(asked, math.fabs(p.b[i]))
+        regularisation, taken = 0.0, most
         if least == 0:
             for i in range(n):
                 regularisation = max(regularisation, LIGHTEST * p.D[i, i])
         for count in range(most):
             if residual <= tolerance and count >= least:
                 return residual, count
-            if not newton_direction(p, n, regularisation, again or count > 0):
+            if not newton_direction(p, n, regularisation, again if count == 0 else SAME_D):
                 break
             for i in range(n):
                 p.x[i] += p.step[i]
@@ -326,10 +393,13 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
                 residual = new
                 for i in range(n):
                     p.best[i] = p.x[i]
+            if not new <= LOST * max(asked, residual):
+                taken = count + 1
+                break
         for i in range(n):
             p.x[i] = p.best[i]
         velocities(p, p.x, p.w, n)
-        return residual, most
+        return residual, taken
 
     @helper
     def release(p: Any, n: int) -> float:
@@ -346,13 +416,15 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         p.diagonal and p.right are those of the problem, which comes back as it was.
         """
         add_proximal_term(p, n, 0.0, False)
-        softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, False)
-        residual = release(p, n)
+        softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
+        residual, enough, again = release(p, n), tolerance, SAME_D
         for _ in range(MOST_PASSES):
-            if residual <= tolerance or not softened <= tolerance:
+            if residual <= tolerance or not softened <= enough:
                 break
             add_proximal_term(p, n, 0.0, True)
-            softened, steps = newton(p, n, 0.1 * tolerance, 1, SETTLING_STEPS, True)
+            enough = 0.1 * max(tolerance, residual)
+            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, again)
+            again = SAME_STEP
             new = release(p, n)
             newtons += steps
             if not new < 0.9 * residual:
@@ -371,7 +443,7 @@ def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) ->
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
     for _ in range(SWEEPS):
         sweep(p, n, along)
-    return newton(p, n, tolerance, 0, NEWTON_STEPS, False)
+    return newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
 
 
 @outlined

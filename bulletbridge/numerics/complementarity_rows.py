@@ -25,7 +25,7 @@ LEAST_ALONG = 1e-3
 """Share of a normal's own diagonal that its friction must leave of it."""
 
 
-ROOM = 10
+ROOM = 11
 """Lines of scratch of a problem."""
 
 
@@ -48,6 +48,7 @@ class ComplementarityProblem(NamedTuple):
     free: Array  # (n,) rows that Newton's method solves for, the first ``count`` of them
     kinds: Array  # (n,) of all rows, when A was factorised last
     line: Array  # (n,) scratch
+    pivots: Array  # (n,) of the factors in A, or that they have none
 
 
 @helper
@@ -106,6 +107,7 @@ def complementarity_problem(
         room[7],
         room[8],
         room[9],
+        room[10],
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import outlined
 from bulletbridge.numerics.complementarity import (
+    ANEW,
     LIGHTEST,
     NEWTON_STEPS,
     Outcome,
@@ -159,7 +160,7 @@ def push_softly(
     for i in range(motors, loaded):
         p.D[i, i] = p.diagonal[i] + p.weights[i]
         p.b[i] = p.right[i] - p.weights[i] * p.x[i]
-    residual, newtons = newton(p, n, tolerance, 0, NEWTON_STEPS, False)
+    residual, newtons = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
     release(p, n)
     return Outcome(residual, 0, newtons)
 
@@ -176,7 +177,7 @@ def soften(
         for i in range(n):
             p.x[i] = s.start[i]
     add_proximal_term(p, n, rho, True)
-    residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS, False)
+    residual, _ = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
     solved = residual <= JAMMED * tolerance
     if solved or not again:
         mark(p, s, n, again)

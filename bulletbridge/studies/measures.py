@@ -14,7 +14,7 @@ from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.studies.parameters import changed_spec, names_of
 from bulletbridge.system.options import Integrator
-from bulletbridge.system.parameters import changed_mechanism, is_single, require_known
+from bulletbridge.system.parameters import changed_mechanism, require_known
 from bulletbridge.system.system import System
 
 OF_JOINTS = ("final", "min", "max", "speed")
@@ -124,7 +124,7 @@ def standard(model: LoadedModel) -> tuple[str, ...]:
 
 def measures_of(model: LoadedModel) -> list[str]:
     """All that can be measured."""
-    joints = [n for n, joint in model.system.mechanism.joints.items() if is_single(joint)]
+    joints = [n for n, joint in model.system.mechanism.joints.items() if joint.is_single]
     return [*standard(model), *(f"{what}.{joint}" for what in OF_JOINTS for joint in joints)]
 
 

@@ -7,7 +7,6 @@ from bulletbridge.models.load import LoadedModel
 from bulletbridge.models.model_spec import ModelSpec, Triple
 from bulletbridge.system.parameters import (
     changed_constraints,
-    is_single,
     parameters_of,
     require_numbers,
 )
@@ -22,7 +21,7 @@ def names_of(model: LoadedModel) -> list[str]:
     ``start.JOINT`` and ``rate.JOINT`` are held at the start, ``dt`` is the step [s].
     """
     mechanism, spec = model.system.mechanism, model.spec
-    single = [name for name, joint in mechanism.joints.items() if is_single(joint)]
+    single = [name for name, joint in mechanism.joints.items() if joint.is_single]
     return [
         *parameters_of(mechanism, (*spec.constraints, *spec.elements)),
         *(f"{when}.{name}" for when in ("start", "rate") for name in single),

@@ -131,7 +131,9 @@ class Worlds:
                 f"tau {forces.shape} is neither ({nv},) nor ({n}, {nv}) finite numbers"
             )
         forces = np.broadcast_to(forces, (n, nv))
-        wanted = np.ones(n, bool) if moving is None else np.asarray(moving, bool)
+        wanted = np.ones(n, bool) if moving is None else np.asarray(moving)
+        if wanted.shape != (n,) or wanted.dtype != bool:
+            raise ModelError(f"moving is {wanted.dtype} {wanted.shape}; give booleans ({n},)")
         left = iter([k for k in np.flatnonzero(wanted).tolist() if k not in self.failures])
         stop = Event()
 

@@ -159,6 +159,8 @@ class Status:
         gap_kept: Largest residual of the independent rows, in mechanism lengths or radians.
         sub_steps: Sub-steps of the last call under error control.
         rejected: Those of them that were tried in vain.
+        handed_over: Steps so far that elimination body by body did not come to the end of, so that
+            they were made densely.
     """
 
     rows: int
@@ -169,6 +171,7 @@ class Status:
     gap_kept: float
     sub_steps: int
     rejected: int
+    handed_over: int
 
 
 def chosen(given: Integrator | None, with_inequalities: bool) -> Integrator:

@@ -49,7 +49,7 @@ def parameters_of(
     }
     constraints = list(constraints)
     for name, joint in mechanism.joints.items():
-        if is_single(joint):
+        if joint.is_single:
             axis = axes[joint.v.start]
             found |= {f"{name}.{field}": float(axis[field]) for field in AXIS_FIELDS}
             found[f"{name}.friction"] = joint.friction
@@ -74,14 +74,9 @@ def is_rigid(mechanism: Mechanism, body: int) -> bool:
     return bool(record["joint"] != BEAM and record["mass"] > 0.0)
 
 
-def is_single(joint: Joint) -> bool:
-    """Whether a joint has one coordinate."""
-    return joint.kind in ("revolute", "prismatic")
-
-
 def has_origin(joint: Joint) -> bool:
     """Whether a joint stands somewhere on the body that carries it."""
-    return joint.kind in ("revolute", "prismatic", "spherical")
+    return joint.is_single or joint.kind == "spherical"
 
 
 def is_plain(constraint: Constraint) -> bool:
@@ -200,7 +195,7 @@ def require_possible(
         ModelError: It names the first one.
     """
     for name, joint in mechanism.joints.items():
-        if is_single(joint):
+        if joint.is_single:
             for field in ("armature", "damping", "stiffness"):
                 value = mechanism.axes[joint.v.start][field]
                 if value < 0.0:

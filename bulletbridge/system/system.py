@@ -32,7 +32,6 @@ from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import NO_CONTACTS
 from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
-from bulletbridge.mechanism.contact_detector import RUBBING
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
@@ -92,19 +91,16 @@ from bulletbridge.system.options import (
     how_to_set,
 )
 from bulletbridge.system.parameters import (
-    changed_constraints,
-    changed_mechanism,
     moves_frames,
-    parameters_of,
     require_known,
     require_numbers,
-    require_possible,
 )
 from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
 from bulletbridge.system.shown_world import ShownWorld
 from bulletbridge.system.stepping import Stepper, choose_steps
+from bulletbridge.system.variation import Variation
 
 
 class System:
@@ -157,8 +153,8 @@ class System:
         solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
             ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
             elimination body by body, whose cost grows linearly with the number of loops; or
-            ``auto``, the cheapest by an estimate. Steps with inequalities (motors, limits,
-            contacts) are dense, and so is ``radau``.
+            ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, and so is
+            ``radau``; contacts alone of bodies that each hang from the world are not.
         weighting: The metric of a modified integration (Eun and others 2004), which corrects each
             velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
             ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
@@ -242,7 +238,6 @@ class System:
         )
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
-        self._as_made, self._changed = mechanism, dict[str, float]()  # by set_parameters
         of_joints, wrenches = split_forces(self._forces, constraints)
         joining = (*constraints, *wrenches)
         self._active = ActiveConstraints(mechanism, joining, allow_structure, tolerances)
@@ -256,6 +251,9 @@ class System:
         self.motors.tell(self._forget_stepper)
         python = python_method(self._options, make, self._inequalities.act)
         self._integration = Integration(self._active, self._inequalities, integrator, python)
+        self._variation = Variation(
+            self._active, self._inequalities, self._integration, self._shown
+        )
         self._stepper: Stepper | None = None  # None: to be chosen
         self._choose_stepper()
         by_links = solver == "sparse" and self._inequalities.are_contacts_of_bodies
@@ -338,7 +336,7 @@ class System:
         if not are_numbers(value, (3,)):
             raise ModelError(f"gravity is {value!r}; give three finite numbers [m/s²]")
         for solver in self._integration.solvers:
-            solver.control[0]["gravity"] = value
+            solver.put_gravity(np.array(value))
 
     @property
     def tau(self) -> ByJoint:
@@ -383,10 +381,7 @@ class System:
         and the like; and where contacts act ``LINK.lateral_friction``, ``.restitution``,
         ``.rolling_friction`` and ``.spinning_friction``, ``world`` for all other bodies.
         """
-        found = parameters_of(self.mechanism, self.constraints)
-        found |= {f"gravity.{x}": float(g) for x, g in zip("xyz", self.gravity, strict=True)}
-        varied = self._shown.varied
-        return found | varied.surfaces() if self.finds_contacts and varied else found
+        return self._variation.numbers()
 
     def set_parameters(self, values: Mapping[str, float]) -> None:
         """Go on with other masses, places, friction and forces; the state stays, where it can.
@@ -418,29 +413,8 @@ class System:
             raise
 
     def _vary(self, values: Mapping[str, float]) -> None:
-        """Put in parameters that exist; the state may not fit them.
-
-        Raises:
-            ModelError: A number is not possible; nothing was done.
-        """
-        active = self._active
-        # from the original: rounding must not depend on what was set before
-        changed = {**self._changed, **values}
-        mechanism = changed_mechanism(self._as_made, active.constraints, changed)
-        constraints = changed_constraints(active.constraints, values)
-        surfaces = {name: x for name, x in values.items() if name.rpartition(".")[2] in RUBBING}
-        require_possible(mechanism, constraints, surfaces)
-        self._changed = changed
-        self._inequalities.revise(mechanism)
-        active.revise(mechanism, constraints)
-        self._digest, varied = None, self._shown.varied
-        gravity = self.gravity
-        for name, value in values.items():
-            if name.startswith("gravity."):
-                gravity["xyz".index(name[-1])] = value
-        self.gravity = gravity
-        if self.finds_contacts and varied is not None:
-            varied.vary(mechanism.bodies, surfaces)
+        self._variation.vary(values)
+        self._digest = None
 
     def _settle(self, values: Mapping[str, float], q: Array, v: Array) -> None:
         """Take a state (nq,), (nv,) after parameters have changed, closed where these open it."""
@@ -515,6 +489,7 @@ class System:
             float(c["gap"]),
             int(c["taken"]),
             int(c["rejected"]),
+            solver.handed_over,
         )
 
     def assemble(
@@ -715,33 +690,21 @@ class System:
             ModelError: A constraint, function or option cannot be copied.
             WorldError: Contacts act, and there is no world to find them in.
         """
-        copies = [other for other in spare if self._takes_back(other)][:number]
+        copies = [other for other in spare if self._variation.bring(other._variation)][:number]
         if copies:
             state = self.save(world=False)
             for other in copies:
+                other._digest = None
                 other.restore(state, write=False)
         copies += [copy.deepcopy(self) for _ in range(number - len(copies))]
         for other in copies:
             other._active.remember_decision()
-            other._as_made, other._changed = self._as_made, self._changed
+            self._variation.share_with(other._variation)
         if self._inequalities.finds_contacts:
             world = self._shown.require_surroundings()
             for other in copies:
                 other._shown.fork = world.fork()
         return copies
-
-    def _takes_back(self, other: "System") -> bool:
-        """Give a copy from earlier on the parameters of this system, which ``restore`` does not.
-
-        Returns:
-            Whether it could be done.
-        """
-        known = self.parameters
-        if other._as_made is not self._as_made or not {*other._changed} <= {*known}:
-            return False
-        if other._changed != self._changed:
-            other._vary({name: known[name] for name in {**other._changed, **self._changed}})
-        return True
 
     def start_from(
         self, start: tuple[Array, Array, float], parameters: Mapping[str, float]
@@ -911,7 +874,7 @@ class System:
 
         Frames of loops are where their constraints say, on those links; the state is not touched.
         """
-        self._as_made, self._changed = mechanism, {}
+        self._variation.rebase(mechanism)
         self._active.rebase(mechanism)
         self._inequalities.rebase(mechanism)
 

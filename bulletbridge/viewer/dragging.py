@@ -16,11 +16,6 @@ CLOSE = 1e-9
 """By what a limit may be crossed, as round-off [rad or m]."""
 
 
-def can_be_dragged(joint: Joint) -> bool:
-    """Whether a joint has one position that a slider can set."""
-    return joint.kind in ("revolute", "prismatic")
-
-
 def range_of(joint: Joint, at: float, length: float) -> tuple[float, float]:
     """From where to where a joint is dragged: its limits, but not beyond a turn or a length.
 
@@ -84,7 +79,7 @@ def _crossed(system: System, before: Array, dragged: str) -> str:
     """Which limit was crossed since, in words; those crossed before may not get worse."""
     at = float(before[system.mechanism.joint(dragged).q][0])
     for name, joint in system.mechanism.joints.items():
-        if not can_be_dragged(joint):
+        if not joint.is_single:
             continue
         was, now = float(before[joint.q][0]), float(system.q[joint.q][0])
         over = max(joint.lower - now, now - joint.upper)

@@ -18,7 +18,7 @@ from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.system import System
-from bulletbridge.viewer.dragging import can_be_dragged, drag, range_of
+from bulletbridge.viewer.dragging import drag, range_of
 from bulletbridge.viewer.scene import Scene
 
 FRAMES_PER_SECOND = 30.0
@@ -59,10 +59,10 @@ class Viewer:
             raise ModelError("a view shows Bullet's world; make the system by load or attach")
         _require_same(system, recording)
         self._system, self._recording = system, recording
-        self._still = tuple(name for name in actuated if _is_single(system, name))
+        self._still = tuple(name for name in actuated if system.mechanism.joint(name).is_single)
         self.said = ""
         self._asked: deque[tuple[str, float]] = deque()
-        self._played_at: tuple[float, float] | None = None  # wall time, time of the recording
+        self._playing: float | None = None  # wall time at which the recording would have begun
         system.write()
         self.server: Any = _server(port)
         try:
@@ -131,10 +131,12 @@ class Viewer:
         for name, value in latest.items():
             if name == TIME:
                 self._go_to(value)
+                if self._playing is not None:
+                    self._playing = time.perf_counter() - value
             elif name == PLAY:
                 self._start_or_stop()
             else:
-                self._played_at = None
+                self._playing = None
                 self.said = drag(self._system, name, value, self._still)
 
     def _go_to(self, t: float) -> None:
@@ -145,31 +147,25 @@ class Viewer:
         self._system.set_state(run.q[k], run.v[k], float(run.t[k]))
         self._system.write()
         self.said = ""
-        if self._played_at is not None:
-            self._played_at = time.perf_counter(), t
 
     def _press(self, _event: object) -> None:
         self.ask(PLAY, 0.0)
 
     def _start_or_stop(self) -> None:
-        if self._played_at is not None:
-            self._played_at = None
+        if self._playing is not None:
+            self._playing = None
             return
         now = float(self._time.value)
-        self._played_at = time.perf_counter(), now if now < self._time.max else 0.0
+        self._playing = time.perf_counter() - (now if now < self._time.max else 0.0)
 
     def _play(self) -> bool:
         """Go on with the recording, from its start again after its end; whether it plays."""
-        if self._played_at is None:
+        if self._playing is None:
             return False
-        begun, at = self._played_at
-        t = at + time.perf_counter() - begun
+        t = time.perf_counter() - self._playing
         if t > self._time.max:
-            t = 0.0
-            self._played_at = time.perf_counter(), t
-        kept = self._played_at
+            t, self._playing = 0.0, time.perf_counter()
         self._go_to(t)
-        self._played_at = kept
         self._time.value = t
         return True
 
@@ -195,7 +191,7 @@ class Viewer:
                 button.on_click(self._press)
         self._state = gui.add_markdown("")
         self._sliders: dict[str, Any] = {}
-        single = [n for n in system.mechanism.joints if _is_single(system, n)]
+        single = [n for n in system.mechanism.joints if system.mechanism.joint(n).is_single]
         others = [n for n in single if n not in self._still]
         for title, names in (("Drives", self._still), ("Joints", others)):
             if not names:
@@ -303,12 +299,8 @@ def view_model(model: str | Path | ModelSpec, duration: float, port: int) -> Non
         if duration:
             run = system.rollout(max(1, round(duration / system.dt)))
             system.set_state(*start)
-        single = [n for n in loaded.spec.actuated if _is_single(system, n)]
+        single = [n for n in loaded.spec.actuated if system.mechanism.joint(n).is_single]
         view(system, run, actuated=single, port=port)
-
-
-def _is_single(system: System, name: str) -> bool:
-    return can_be_dragged(system.mechanism.joint(name))
 
 
 def _require_same(system: System, recording: Recording | None) -> None:

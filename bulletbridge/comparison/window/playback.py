@@ -1,8 +1,6 @@
 """Both solvers side by side in Bullet's own window, in real time."""
 
 import contextlib
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ import numpy as np
 import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.bullet.worlds import disconnect
+from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.native import DEFAULT, NativeWorld
 from bulletbridge.comparison.native_twins import NoNativeTwinError
 from bulletbridge.comparison.pictures import ASPECT, HALF, Camera, find_camera
@@ -39,20 +37,8 @@ PREVIEW = 4.0
 """Seconds of motion that the camera is set up for."""
 WINDOW_HALF = 1.0
 """Tangent of half the field of view of Bullet's window, vertical."""
+ASKED = "--gui", "run it on a desktop, under xvfb-run, or use --report for pictures"
 OURS, THEIRS, HINT = (0.04, 0.43, 0.31), (0.82, 0.29, 0.36), (0.3, 0.3, 0.3)
-
-
-def require_display() -> None:
-    """Raise where Bullet's window cannot open; trying would end the process.
-
-    Raises:
-        WorldError: There is no display.
-    """
-    if sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
-        raise WorldError(
-            "--gui needs a display and DISPLAY is not set; run it on a desktop, under xvfb-run, "
-            "or use --report for pictures"
-        )
 
 
 @dataclass
@@ -113,7 +99,7 @@ def view(model: str | Path | ModelSpec, plan: Plan) -> None:
         WorldError: There is no display, or another window is open.
         BulletBridgeError: The model cannot be loaded, or a step failed.
     """
-    require_display()
+    require_display(*ASKED)
     with load(model, "new", **options(plan, "projector")) as loaded:
         system, spec = loaded.system, loaded.spec
         start = system.q, system.v
@@ -145,12 +131,7 @@ def preview(system: System, plan: Plan) -> list[Array]:
 
 
 def _open_window() -> int:
-    try:
-        window: int = pybullet.connect(pybullet.GUI)
-    except pybullet.error as error:
-        raise WorldError(f"Bullet cannot open its window: {error}") from None
-    if window < 0:
-        raise WorldError("Bullet cannot open its window; close the one that is open")
+    window = connect_window(*ASKED)
     for flag in (pybullet.COV_ENABLE_GUI, pybullet.COV_ENABLE_SHADOWS):
         pybullet.configureDebugVisualizer(flag, 0, physicsClientId=window)
     hide_previews(window)
