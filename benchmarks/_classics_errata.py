@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 
 from bulletbridge.formulations.classics.three_link import COUPLING, ThreeLink
-from bulletbridge.formulations.elimination import Elimination, Modified
+from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.equations import Equations
+from bulletbridge.formulations.modified import Modified
 from bulletbridge.numerics.records import Array
 
 

@@ -23,8 +23,9 @@ from bulletbridge.errors import StepError
 from bulletbridge.formulations.chart import Iterations
 from bulletbridge.formulations.charts import ChartMotion, Condition, Norm, Rule, Tilt
 from bulletbridge.formulations.classics import particle, slider_crank, three_link, top
-from bulletbridge.formulations.elimination import Elimination, Modified, Unmodified
+from bulletbridge.formulations.elimination import Elimination
 from bulletbridge.formulations.first_order import rk4, rk45
+from bulletbridge.formulations.modified import Modified, Unmodified
 from bulletbridge.numerics.records import Array
 
 

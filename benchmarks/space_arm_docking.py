@@ -12,6 +12,7 @@ loads are chosen, since the source does not give them.
 import argparse
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pybullet
@@ -93,30 +94,20 @@ TABLE = {  # scheme, step [s], correction: largest |g|, |J v|, error of the angl
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A system with the docking loads; base first, its rates angular, then linear."""
+class Euclidean:
+    """A system with the wrong metric, for correction and filter only."""
 
     bare: Dynamics
     nq: int
     nv: int
 
     def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The equations of motion at a state."""
-        e = self.bare.equations(q, v, t)
-        return e._replace(f=e.f + loads(q, t))
+        """The rows, and one as the mass of everything."""
+        return self.bare.equations(q, v, t)._replace(M=np.eye(self.nv))
 
     def displace(self, q: Array, step: Array) -> Array:
         """Configuration after a velocity has acted for a unit of time."""
         return self.bare.displace(q, step)
-
-
-@dataclass(frozen=True)
-class Euclidean(Loaded):
-    """The same with the wrong metric, for correction and filter only."""
-
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The rows, and one as the mass of everything."""
-        return self.bare.equations(q, v, t)._replace(M=np.eye(self.nv))
 
 
 @dataclass(frozen=True)
@@ -129,12 +120,20 @@ class Outcome:
     step_us: float
 
 
-def loads(q: Array, t: float) -> Array:
-    """Generalised forces (13,) at a time."""
-    force, torque, joints = loads_on_station(t)
-    R = Rotation.from_quat(q[3:7])
-    moment = R.apply(torque + np.cross(PORT, force))
-    return np.concatenate([moment, R.apply(force), joints])
+def loads() -> dict[str, Any]:
+    """What acts, as ``System`` takes it."""
+    x, y, z = PORT.tolist()
+
+    def force(t: float) -> Array:
+        return loads_on_station(t)[0]
+
+    def torque(t: float) -> Array:
+        return loads_on_station(t)[1]
+
+    found: dict[str, Any] = {"docking": bb.Wrench(bb.Frame("station", (x, y, z)), force, torque)}
+    for k, (size, period) in enumerate(zip(JOINT_TORQUE, JOINT_PERIODS, strict=True), 1):
+        found[f"joint_{k}"] = bb.Sine(float(size), 1.0 / float(period))
+    return found
 
 
 def loads_on_station(t: float) -> tuple[Array, Array, Array]:
@@ -146,13 +145,12 @@ def loads_on_station(t: float) -> tuple[Array, Array, Array]:
 
 def simulate(scheme: str, h: float, correction: str, duration: float = DURATION) -> Outcome:
     """Run the arm from rest under the loads."""
-    with bb.load("space_arm") as model:
+    with bb.load("space_arm", forces=loads()) as model:
         system = model.system
         system.set_state(v=np.zeros(system.mechanism.nv))
-        bare = system.dynamics
-        dynamics = Loaded(bare, bare.nq, bare.nv)
-        metric = Euclidean if correction.endswith("euclid") else Loaded
-        back = metric(bare, bare.nq, bare.nv)
+        dynamics = system.dynamics
+        wrong = correction.endswith("euclid")
+        back = Euclidean(dynamics, dynamics.nq, dynamics.nv) if wrong else dynamics
         method, after = METHODS[scheme], CORRECTIONS[correction]
         formulation = Projector(dynamics)
         state = State(system.q, system.v, 0.0)
@@ -162,7 +160,7 @@ def simulate(scheme: str, h: float, correction: str, duration: float = DURATION)
             q, v = method(formulation, dynamics, state, h)
             end = after(back, state.q, q, v, (n + 1) * h)
             state = State(end.q, end.v, (n + 1) * h)
-            e = bare.equations(*state)
+            e = dynamics.equations(*state)
             gap = max(gap, float(np.linalg.norm(e.g)))
             rate = max(rate, float(np.linalg.norm(e.J @ state.v)))
         cost = 1e6 * (perf_counter() - begun) / steps

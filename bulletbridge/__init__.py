@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring, Wrench
 from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
@@ -82,6 +82,7 @@ __all__ = [
     "Tracking",
     "UserConstraint",
     "Worlds",
+    "Wrench",
     "attach",
     "forward_kinematics",
     "inverse_dynamics",

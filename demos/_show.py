@@ -26,12 +26,22 @@ PANEL = 4.0  # widths of the mechanism across a window of which the panel covers
 
 
 class Watch:
-    """What the window of a demo has besides the model: sliders, and reactions on request."""
+    """What the window of a demo has besides the model: sliders, and reactions on request.
 
-    def __init__(self, client: int, system: bb.System, actuated: Sequence[str]) -> None:
+    Given ``load_scale``, the force [N] that is drawn as long as the mechanism, it shows loads.
+    """
+
+    def __init__(
+        self,
+        client: int,
+        system: bb.System,
+        actuated: Sequence[str],
+        load_scale: float | None = None,
+    ) -> None:
         self.sliders = Sliders(client, system, actuated)
         self.wrenches = Switch(client, "gaps and reactions")
-        self.overlay = Overlay(client, weight_of(system), system.encoded.length)
+        self.loads = load_scale is not None
+        self.overlay = Overlay(client, load_scale or weight_of(system), system.encoded.length)
         self.moved = False
         assert isinstance(system.world, BulletBodies)
         look(client, find_camera(system.world, [system.q]), PANEL)
@@ -43,10 +53,10 @@ class Watch:
         self.moved |= self.sliders.apply(system)
         recording = system.run(system.dt)
         self.follow(system)
-        if not self.wrenches.on:
+        if not (self.wrenches.on or self.loads):
             self.overlay.clear()
         elif self.overlay.due:
-            self.overlay.update(marks_of(system))
+            self.overlay.update([m for m in marks_of(system) if m.load or self.wrenches.on])
         return recording
 
     def follow(self, system: bb.System) -> None:
@@ -110,11 +120,16 @@ def loaded(
         yield bb.load(name, client, **options).system
 
 
-def play(system: bb.System, duration: float, gui: bool) -> Recording:
-    """Advance by ``duration`` [s]; the same steps in real time when somebody watches."""
+def play(
+    system: bb.System, duration: float, gui: bool, load_scale: float | None = None
+) -> Recording:
+    """Advance by ``duration`` [s]; the same steps in real time when somebody watches.
+
+    ``load_scale`` [N] is as of ``Watch``.
+    """
     if not gui:
         return system.run(duration)
-    watch = watching(system)
+    watch = watching(system, load_scale)
     begun, start, parts = time.perf_counter(), system.t, list[Recording]()
     for _ in range(round(duration / system.dt)):
         parts.append(watch.step(system))
@@ -122,13 +137,13 @@ def play(system: bb.System, duration: float, gui: bool) -> Recording:
     return Recording.joined(parts)
 
 
-def watching(system: bb.System) -> Watch:
+def watching(system: bb.System, load_scale: float | None = None) -> Watch:
     """The watch of the window that a system is shown in."""
     assert isinstance(system.world, BulletBodies)
     client = system.world.client
     model, watch = WATCHED[client]
     if watch is None:
-        watch = Watch(client, system, read_model(model).actuated)
+        watch = Watch(client, system, read_model(model).actuated, load_scale)
         WATCHED[client] = model, watch
     return watch
 

@@ -10,8 +10,8 @@ import numpy as np
 from _drawn import UPRIGHT, Array, Solid, plotted, run, show
 
 from bulletbridge.formulations.classics.particle import AtSpeed, OnCylinder
-from bulletbridge.formulations.elimination import Modified
 from bulletbridge.formulations.first_order import rk4
+from bulletbridge.formulations.modified import Modified
 
 DURATION, STEPS = 5.0, 500
 

@@ -15,9 +15,10 @@ from bulletbridge.errors import ChartError, ModelError, StepError
 from bulletbridge.formulations.chart import Chart, Iterations
 from bulletbridge.formulations.charts import ChartMotion, Condition, Norm, Tilt
 from bulletbridge.formulations.classics import particle, slider_crank, three_link, top
-from bulletbridge.formulations.elimination import Elimination, Modified, Unmodified, condense
+from bulletbridge.formulations.elimination import Elimination, condense
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.first_order import rk4, rk45
+from bulletbridge.formulations.modified import Modified, Unmodified
 from bulletbridge.formulations.projector import Projector
 
 SYSTEMS = [
@@ -278,8 +279,8 @@ def test_chart_and_modified_integration_refuse_quaternions():
     system = Turning(np.random.default_rng(1))
     with pytest.raises(ModelError, match="projector"):
         Chart(system, np.zeros(8), 0.0)
-    with pytest.raises(ModelError, match="filter"):
-        Modified(system)
+    with pytest.raises(ModelError, match="8 positions"):
+        Modified(system).rate(0.0, np.zeros(16))
 
 
 def test_chart_that_starts_at_a_singular_position_says_so_before_rows_open():

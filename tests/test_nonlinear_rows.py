@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.classics import particle
-from bulletbridge.formulations.elimination import Modified
 from bulletbridge.formulations.integrators import METHODS, Scheme, State
+from bulletbridge.formulations.modified import Modified
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
 

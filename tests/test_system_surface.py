@@ -10,9 +10,11 @@ METHODS = {
         "dt=0.004166666666666667, integrator=None, rtol=1e-10, atol=1e-12, "
         "correction='start', passes=None, formulation='projector', velocity_filter=True, "
         "contacts=False, limits=False, impulse_solver='compiled', energy_budget=True, "
-        "solver='auto', springs=None, allow_structure=False, tolerances=None)"
+        "solver='auto', springs=None, weighting=None, allow_structure=False, tolerances=None)"
     ),
     "acceleration": "(self)",
+    "applied_power": "(self, q=None, v=None, t=None)",
+    "applied_wrenches": "(self, q=None, v=None, t=None)",
     "assemble": "(self, q=None, v=None, guess=None)",
     "compiled": "(self)",
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",

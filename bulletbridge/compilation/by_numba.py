@@ -183,7 +183,7 @@ if settings.DISABLE_JIT:
 
     def call_back(address: int, phase: int) -> None:
         """Run the Python function behind ``address``."""
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)(phase)
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(int(address))(int(phase))
 else:
 
     @helper

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.constraints.moved_frames import place_frame
 from bulletbridge.constraints.records import (
@@ -15,6 +16,25 @@ from bulletbridge.constraints.user import UserConstraint
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.records import EFFORT
 from bulletbridge.numerics.records import Array, Mask
+
+
+@dataclass(frozen=True)
+class AskedWrench:
+    """Force or torque of a wrench that is a function, asked where the state is known.
+
+    Attributes:
+        what: What it is, for errors.
+        function: Of (t), or of (t, q, v).
+        of_state: Which of the two.
+        element: Number of the wrench among the elements.
+        first: Of the three numbers of its ``wrench`` that they are.
+    """
+
+    what: str
+    function: ForceFunction
+    of_state: bool
+    element: int
+    first: int
 
 
 @dataclass(frozen=True)
@@ -31,6 +51,7 @@ class Encoded:
         users: Constraints in plain Python; their rows are the last ones.
         length: Characteristic length [m] of the mechanism.
         elements: Records of force elements, which have no rows, and their names.
+        asked: Functions of wrenches.
     """
 
     loops: np.ndarray
@@ -44,6 +65,7 @@ class Encoded:
     length: float
     elements: np.ndarray = field(default_factory=lambda: np.zeros(0, EFFORT))
     element_names: tuple[str, ...] = ()
+    asked: tuple[AskedWrench, ...] = ()
 
     @property
     def nc(self) -> int:

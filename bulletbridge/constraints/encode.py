@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.fields import require_fields
-from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
     SHORT,
@@ -45,8 +45,8 @@ from bulletbridge.numerics.records import LARGEST, Array, are_numbers
 
 Closing = LoopJoint | Distance | Coupling | UserConstraint
 """Descriptions that have rows."""
-Constraint = Closing | ForceElement
-"""Descriptions that join links."""
+Constraint = Closing | ForceElement | Wrench
+"""Descriptions that join links, or push one."""
 
 
 def encode(mechanism: Mechanism, constraints: Sequence[Closing]) -> Encoded:
@@ -195,7 +195,7 @@ def encode_frames(
     """
     chains: list[list[int]] = []
     for end, frame in (("a", loop.a), ("b", loop.b)):
-        body, R, p = _locate(mechanism, f"{what} '{loop.name}'", frame)
+        body, R, p = locate_frame(mechanism, f"{what} '{loop.name}'", frame)
         record[f"body_{end}"] = body
         put_frame(record, end, R, p, frame_with_z(joint_axis(loop, end)))
         chain = [int(mechanism.bodies[body]["axis"])]
@@ -211,7 +211,8 @@ def encode_frames(
     record["common_axis"] = next(k for k in chains[0] if k in chains[1])
 
 
-def _locate(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, Array]:
+def locate_frame(mechanism: Mechanism, name: str, frame: Frame) -> tuple[int, Array, Array]:
+    """Body of a frame, and its rotation (3, 3) and position (3,) there; errors call it ``name``."""
     try:
         return locate(mechanism, frame.link, frame.xyz, frame.rpy)
     except ModelError as error:

@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring, Wrench
 from bulletbridge.constraints.joints import (
     ELSEWHERE,
     Coupling,
@@ -89,13 +89,25 @@ EXPECTED: dict[str, Check] = {
     "higher": ("lists of numbers by joint", is_table_of_lists),
 }
 """Kind of each field, by name, whatever the description."""
-OF_BUSHING = dict.fromkeys(("stiffness", "damping", "turning_stiffness", "turning_damping"), TRIPLE)
+OF_BUSHING: dict[str, Check] = {
+    **dict.fromkeys(("stiffness", "damping", "turning_stiffness", "turning_damping"), TRIPLE)
+}
+PUSH: Check = (
+    "three numbers, or a function of (t) or (t, q, v) that gives them",
+    lambda x: callable(x) or is_real(x, (3,)),
+)
+OF_WRENCH: dict[str, Check] = {
+    "frame": EXPECTED["a"],
+    "axes": ("a Frame or None", lambda x: x is None or is_frame(x)),
+    **dict.fromkeys(("force", "torque"), PUSH),
+}
 OF_FREEDOM: dict[str, Check] = {
     **dict.fromkeys(("friction", "stiffness", "damping", "rest"), NUMBER),
     "force": EFFORT,
     "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
 }
-PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing
+OF_KIND: dict[type, dict[str, Check]] = {Bushing: OF_BUSHING, Wrench: OF_WRENCH}
+PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Wrench
 
 
 def require_fields(constraint: object) -> None:
@@ -106,7 +118,7 @@ def require_fields(constraint: object) -> None:
     """
     if not isinstance(constraint, PLAIN):
         return
-    expected = EXPECTED | (OF_BUSHING if isinstance(constraint, Bushing) else {})
+    expected = EXPECTED | OF_KIND.get(type(constraint), {})
     owner = f"{type(constraint).__name__} {cast(object, constraint.name)!r}"
     for field in fields(constraint):
         value: object = getattr(constraint, field.name)

@@ -5,16 +5,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bulletbridge.constraints.arrays import Encoded
-from bulletbridge.constraints.encode import Constraint, encode, encode_frames
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.arrays import AskedWrench, Encoded
+from bulletbridge.constraints.encode import Constraint, encode, encode_frames, locate_frame
+from bulletbridge.constraints.force_elements import (
+    Bushing,
+    ForceElement,
+    Spring,
+    TorsionSpring,
+    Wrench,
+)
+from bulletbridge.constraints.functions import takes_state
 from bulletbridge.constraints.joint_models import TRAVEL, TURN, has_force_limit, loop_axis_name
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
-from bulletbridge.constraints.motion import Motion, Signal
+from bulletbridge.constraints.motion import Formula, Motion, Signal
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism import records
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import BUSHING, EFFORT, SPRING, TORSION
+from bulletbridge.mechanism.records import BUSHING, EFFORT, SPRING, TORSION, WRENCH
+from bulletbridge.numerics.records import are_numbers
 
 KINDS = {TURN: TORSION, TRAVEL: records.TRAVEL}
 
@@ -42,16 +50,16 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
         ModelError: A name is used twice, a link or joint does not exist, or a number is impossible.
     """
     rows = [
-        c
-        for c in constraints
-        if not (isinstance(c, Spring | TorsionSpring | Bushing) or has_force_limit(c))
+        c for c in constraints if not (isinstance(c, ForceElement | Wrench) or has_force_limit(c))
     ]
     encoded = encode(mechanism, rows)
     elements = list(elements_of(constraints))
-    if not elements:
+    wrenches = [c for c in constraints if isinstance(c, Wrench)]
+    if not (elements or wrenches):
         return encoded
-    motions, records = list(encoded.motions), np.zeros(len(elements), EFFORT)
-    for record, element in zip(records, elements, strict=True):
+    count = len(elements) + len(wrenches)
+    motions, records = list(encoded.motions), np.zeros(count, EFFORT)
+    for record, element in zip(records, elements, strict=False):
         _check(element)
         turned = LoopJoint(
             element.name, JointModel.REVOLUTE, element.a, element.b, element.axis, element.axis_b
@@ -65,8 +73,51 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
             motions.append((Motion(z=element.force), np.eye(3)))
         else:
             record["force"] = element.force
-    names = tuple(element.name for element in elements)
-    return replace(encoded, motions=tuple(motions), elements=records, element_names=names)
+    asked: list[AskedWrench] = []
+    for n, wrench in enumerate(wrenches, len(elements)):
+        asked += _encode_wrench(records[n], n, mechanism, wrench)
+    names = tuple(element.name for element in (*elements, *wrenches))
+    return replace(
+        encoded,
+        motions=tuple(motions),
+        elements=records,
+        element_names=names,
+        asked=tuple(asked),
+    )
+
+
+def _encode_wrench(
+    record: np.void, number: int, mechanism: Mechanism, wrench: Wrench
+) -> list[AskedWrench]:
+    """Write where a wrench acts, and what is constant of it; the functions that give the rest."""
+    what = f"wrench '{wrench.name}'"
+    record["kind"], record["target"], record["common_axis"] = WRENCH, -1, -1
+    for end, frame in (("a", wrench.axes or wrench.frame), ("b", wrench.frame)):
+        body, R, p = locate_frame(mechanism, what, frame)
+        record[f"body_{end}"], record[f"R_{end}"], record[f"p_{end}"] = body, R, p
+        record[f"axis_{end}"] = mechanism.bodies[body]["axis"]
+    if record["body_b"] == 0:
+        raise ModelError(
+            f"{what} acts on '{wrench.frame.link}', which does not move; name a link that does"
+        )
+    asked: list[AskedWrench] = []
+    for part, first in (("torque", 0), ("force", 3)):
+        given = getattr(wrench, part)
+        if isinstance(given, Formula):
+            raise ModelError(
+                f"{part} of {what} is {given!r}, a signal of one number; give a function that gives"
+                " three: lambda t: (signal(t)[0], 0, 0)"
+            )
+        if callable(given):
+            of_state = takes_state(given, f"{part} of {what}")
+            asked.append(AskedWrench(f"{part} of {what}", given, of_state, number, first))
+        elif are_numbers(given, (3,)):
+            record["wrench"][first : first + 3] = given
+        else:
+            raise ModelError(f"{what} has {part} {given!r}; give three finite numbers")
+    if not (asked or record["wrench"].any()):
+        raise ModelError(f"{what} exerts nothing; give a force or a torque")
+    return asked
 
 
 def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:

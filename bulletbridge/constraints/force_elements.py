@@ -1,7 +1,8 @@
-"""Force elements: springs, dampers and constant or scripted forces between two frames."""
+"""Force elements: springs, dampers and scripted forces between two frames; wrenches on links."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bulletbridge.constraints.functions import ForceFunction
 from bulletbridge.constraints.joints import Frame, Triple
 from bulletbridge.constraints.motion import Signal
 
@@ -88,4 +89,32 @@ class Bushing:
     turning_damping: Triple = NOTHING
 
 
+@dataclass(frozen=True)
+class Wrench:
+    """Force and torque from outside on a link, at the origin of a frame of it.
+
+    Each is constant, or a function of (t) or of (t, q, v) that gives three numbers: it is asked at
+    every stage of a step, so that integrators keep their order. One under ``numba.njit`` is called
+    from compiled code. What must act on two links, as a thruster that pushes off another one does,
+    are two wrenches.
+
+    ``System`` takes it among its ``forces``, under its name.
+
+    Attributes:
+        frame: Where it acts, on a link.
+        force: [N]
+        torque: [N m], besides what the force has about anything but that origin.
+        name: What reports and errors call it: that among the forces.
+        axes: Frame along whose axes force and torque are given, which turn with its link;
+            ``Frame("world")`` for those of the world, those of ``frame`` unless given.
+    """
+
+    frame: Frame
+    force: Triple | ForceFunction = NOTHING
+    torque: Triple | ForceFunction = NOTHING
+    axes: Frame | None = None
+    name: str = field(default="", kw_only=True)
+
+
 ForceElement = Spring | TorsionSpring | Bushing
+"""What acts between two frames."""

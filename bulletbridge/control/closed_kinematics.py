@@ -10,9 +10,10 @@ from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.by_joint import Values, put_values
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import Values, close, put_values, round_off
+from bulletbridge.system.assembly import close, round_off
 from bulletbridge.system.system import System
 
 

@@ -20,8 +20,8 @@ from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
 from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.by_joint import Values, put_values
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import Values, put_values
 from bulletbridge.system.system import System
 
 

@@ -13,7 +13,7 @@ from bulletbridge.engine.sparse_plan import (
 )
 from bulletbridge.engine.stepper import CompiledStepper, Solver
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.records import DRAG
+from bulletbridge.mechanism.records import DRAG, WRENCH
 
 LEAST_GAIN = 1e4
 """Operations that each island must save: what taking its slices costs."""
@@ -49,8 +49,8 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
             raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
         return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded))
     islands = find_islands(whole.mechanism, whole.encoded)
-    # a user's rows may join anything; kernels of islands ask Python for nothing on the way
-    asks = whole.user_size > 0 or whole.is_prescribed_by_stage
+    # a user's rows may join anything, as may forces of the state; kernels of islands ask nobody
+    asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
     several = len(islands) > 1 and not asks
     if whole.backend == "islands":
         return IslandStepper(whole, decision, islands) if several else None
@@ -75,7 +75,9 @@ def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     obstacles = {
         "couplings": len(encoded.couplings) > 0,
         "flexible links": len(whole.beams) > 0,
-        "springs and other force elements": bool(np.any(whole.efforts["kind"] != DRAG)),
+        "springs and other force elements": not np.isin(
+            whole.efforts["kind"], (DRAG, WRENCH)
+        ).all(),
         "constraints of users": whole.user_size > 0,
         # links are eliminated in an order of their own
         "rolling contacts and other rows of velocities of which some depend on others": (

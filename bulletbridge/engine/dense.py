@@ -64,6 +64,16 @@ def ask_user(a: Arrays, phase: int, t: float, q: Array, v: Array) -> None:
 
 
 @helper
+def ask_forces(a: Arrays, q: Array, v: Array) -> None:
+    """Have forces that are functions of the state written to where they act, at ``control.t``."""
+    if a.control.asked != 0:
+        for j in range(len(q)):
+            a.vectors[SEEN_Q, j] = q[j]
+        copy_into(a.vectors[SEEN_V], v)
+        call_back(a.control.asked, a.control.asked_for)
+
+
+@helper
 def update_positions(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
@@ -147,13 +157,14 @@ def put_bias(a: Arrays, v: Array) -> None:
 @helper
 def applied_forces(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
     """Applied less bias forces, tau - h, on the rates (nv,), at the poses of q."""
+    ask_forces(a, q, v)
     put_bias(a, v)
     forces_less_bias(a, q, v, tau, forces)
 
 
 @helper
 def forces_less_bias(a: Arrays, q: Array, v: Array, tau: Array, forces: Array) -> None:
-    """``applied_forces`` by the bias forces at hand."""
+    """``applied_forces`` by the bias forces at hand, and what was asked for them."""
     h = a.vectors[BIAS]
     joint_forces(a.axes, q, v, tau, forces)
     if a.control.spring_dt > 0.0:

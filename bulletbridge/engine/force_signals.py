@@ -1,11 +1,15 @@
-"""Joint forces that are given functions of time."""
+"""Joint forces that are given functions, of time or of the state."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.force_elements import Wrench
+from bulletbridge.constraints.functions import ForceFunction, takes_state
 from bulletbridge.constraints.motion import Formula, Signal
+from bulletbridge.engine.asked_forces import AskedForce
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
@@ -22,10 +26,12 @@ class Script:
         signals: With the name of the joint and the number of the rate on which they act; several of
             one rate add up.
         nv: Number of rates.
+        asked: Functions of the state.
     """
 
     signals: tuple[tuple[str, int, ForceSignal], ...] = ()
     nv: int = 0
+    asked: tuple[AskedForce, ...] = ()
 
     def at(self, times: Array) -> Array:
         """Forces (len(times), nv) at times [s].
@@ -90,19 +96,23 @@ def no_force(joint: str, given: object, t: float) -> ModelError:
     )
 
 
-def script(
-    mechanism: Mechanism, forces: Mapping[str, ForceSignal | Sequence[ForceSignal]]
-) -> Script:
+JointFunctions = ForceSignal | ForceFunction | Sequence[ForceSignal | ForceFunction]
+"""Forces of one joint."""
+
+
+def script(mechanism: Mechanism, forces: Mapping[str, JointFunctions]) -> Script:
     """Forces by joint name.
 
     Args:
         mechanism: Where the joints are.
-        forces: A signal for a joint of one rate; for others one for each rate, in their order.
+        forces: A function of (t) or of (t, q, v) for a joint of one rate; for others one for each
+            rate, in their order, or one of (t, q, v) that gives as many numbers.
 
     Raises:
         ModelError: A joint does not exist, or has another number of rates, or got no functions.
     """
     signals: list[tuple[str, int, ForceSignal]] = []
+    asked: list[AskedForce] = []
     for name, given in forces.items():
         joint = mechanism.joint(name)
         loose: object = given  # what users give in fact
@@ -110,14 +120,39 @@ def script(
         several = [given] if single else list(given) if isinstance(loose, Sequence) else []
         if not several or not all(map(callable, several)):
             raise ModelError(
-                f"the scripted force of joint '{name}' is {given!r}; give a function of time, or"
-                " set tau for what is constant"
+                f"the scripted force of joint '{name}' is {given!r}; give a function of (t) or of"
+                " (t, q, v), or set tau for what is constant"
             )
-        count = joint.v.stop - joint.v.start
+        count, what = joint.v.stop - joint.v.start, f"force of joint '{name}'"
+        if single and count > 1 and takes_state(several[0], what):
+            asked.append(AskedForce(what, several[0], True, count, -1, joint.v.start))
+            continue
         if len(several) != count:
             raise ModelError(
                 f"joint '{name}' has {count} rates and got {len(several)} scripted forces; give "
                 "one for each"
             )
-        signals += ((name, joint.v.start + n, signal) for n, signal in enumerate(several))
-    return Script(tuple(signals), mechanism.nv)
+        for rate, function in enumerate(several, joint.v.start):
+            if takes_state(function, what):
+                asked.append(AskedForce(what, function, True, 0, -1, rate))
+            else:
+                signals.append((name, rate, function))
+    return Script(tuple(signals), mechanism.nv, tuple(asked))
+
+
+def split_forces(
+    forces: Mapping[str, JointFunctions | Wrench], constraints: Sequence[Constraint]
+) -> tuple[dict[str, JointFunctions], list[Wrench]]:
+    """Functions by joint, and wrenches with the names that they were given under.
+
+    Raises:
+        ModelError: A wrench is given among the constraints.
+    """
+    for constraint in constraints:
+        if isinstance(constraint, Wrench):
+            raise ModelError(
+                "a Wrench closes no loop; give it a name among the forces:"
+                ' forces={"wind": Wrench(...)}'
+            )
+    wrenches = [replace(w, name=name) for name, w in forces.items() if isinstance(w, Wrench)]
+    return {n: f for n, f in forces.items() if not isinstance(f, Wrench)}, wrenches

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import filter_velocity, script_elements
+from bulletbridge.engine.dense import ask_forces, filter_velocity, script_elements
 from bulletbridge.engine.records import (
     ACCELERATION,
     BIAS,
@@ -242,9 +242,13 @@ def judge_leap(
     for k in range(nv):
         mean[k] = 0.5 * (v0[k] + v[k])
     pose_all(a, start, q0)
+    c.t = start.t
+    ask_forces(a, q0, v0)
     c.kinetic_before = kinetic_energy_of_bodies(a, v0)
     height, most = height_of_weights(a), largest_power(a, q0, mean, tau)
     pose_all(a, end, q)
+    c.t = end.t
+    ask_forces(a, q, v)
     c.kinetic_after = kinetic_energy_of_bodies(a, v)
     most = max(most, largest_power(a, q, mean, tau))
     fallen = max(height - height_of_weights(a), 0.0)

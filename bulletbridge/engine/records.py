@@ -34,6 +34,8 @@ class Control:
     most_left: Real  # length of rows beyond the cap over the longest, less what the others explain
     user_rows: Int  # rows that a Python function supplies, the last ones
     callback: Int  # its address, or 0
+    asked: Int  # address of what gives forces that are functions of the state, or 0
+    asked_for: Int  # what that is called with
     driven: Int  # whether any target moves
     scripted: Int  # whether Python gives motions and forces time by time, not all before a call
     controlled: Int  # whether an error estimate sets the length of sub-steps
@@ -96,7 +98,7 @@ Directions = Literal["start", "current"]
     DONE, NOT_CLOSED, NOT_FINITE, INTERRUPTED, CONTRADICTED, NOT_RESOLVED, DENSE_REQUIRED,
     LEFT_OPEN, LEAPT, AT_LIMIT,
 ) = range(10)  # fmt: skip
-POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE = range(3)
+POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE = range(4)
 NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE = range(4)
 """Backends by which the present configuration is factored."""
 

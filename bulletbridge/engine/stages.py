@@ -13,8 +13,8 @@ from bulletbridge.numerics.records import Array
 @helper
 def prescribe(a: Arrays, t: float) -> None:
     """Let Python put the prescribed motions and forces of time t where the kernel reads them."""
+    a.control.t = t
     if a.control.scripted:
-        a.control.t = t
         call_back(a.control.callback, SCRIPT_PHASE)
 
 

@@ -26,6 +26,8 @@ from bulletbridge.engine.records import (
     NOT_RESOLVED,
     ONE_OVER_UNITS,
     RADAU,
+    SEEN_Q,
+    SEEN_V,
     START_Q,
     START_V,
     TARGETS_PER_STEP,
@@ -62,6 +64,8 @@ SETTINGS = (
 )  # fmt: skip
 """Fields of the control that hold settings."""
 
+ADDRESSES = "callback", "asked", "asked_for"
+"""Fields of the control that mean something in one process alone."""
 OF_BODIES, OF_AXES = ("mass", "J"), ("armature", "damping", "stiffness", "torque")
 """Fields of bodies and of axes that may be revised, besides places."""
 
@@ -122,18 +126,22 @@ class Solver(SolverArrays):
     def memory(self) -> Memory:
         """All that its kernels work on: state, settings, factors, what the step control knows."""
         c = self.control[0]
-        address, c["callback"] = int(c["callback"]), 0  # of this process
+        addresses = [int(c[name]) for name in ADDRESSES]  # of this process
+        for name in ADDRESSES:
+            c[name] = 0
         try:
             return self._remembered().copy()
         finally:
-            c["callback"] = address
+            for name, address in zip(ADDRESSES, addresses, strict=True):
+                c[name] = address
 
     def recall(self, memory: Memory) -> None:
         """Go on from ``memory``, of a solver of the same rows with the same settings."""
         c = self.control[0]
-        address = int(c["callback"])
+        addresses = [int(c[name]) for name in ADDRESSES]
         self._remembered().put_back(memory)
-        c["callback"] = address
+        for name, address in zip(ADDRESSES, addresses, strict=True):
+            c[name] = address
 
     def _remembered(self) -> Remembered:
         others = self.stepper.arrays if self.stepper is not None else ()
@@ -147,8 +155,9 @@ class Solver(SolverArrays):
     def apply_settings(self, other: "Solver") -> None:
         """Take over integrator, step, correction, gravity and forces from another solver."""
         self.tau = other.tau  # one array: callers may hold it
-        self.script, self.backend = other.script, other.backend
-        self._step = None
+        self.backend, self._step = other.backend, None
+        if self.script is not other.script:
+            self.take_script(other.script)
         for name in SETTINGS:
             self.control[0][name] = other.control[0][name]
         self.control[0]["biased"] = 0
@@ -270,14 +279,19 @@ class Solver(SolverArrays):
         return self.is_prescribed and self.control[0]["integrator"] in (DOP8, RADAU)
 
     def finish_call(self, failure: int) -> int:
-        """Pass on what a kernel has returned, unless a user's constraint raised meanwhile.
+        """Pass on what a kernel has returned, unless a user's function raised meanwhile.
 
         Raises:
-            Exception: Whatever a user's constraint raised.
+            ModelError: A force is not finite.
+            Exception: Whatever a user's constraint or force raised.
         """
         if self._interruption is not None:
             error, self._interruption = self._interruption, None
             raise error
+        if failure == NOT_FINITE and self.asked_forces:
+            nq, nv = len(self.q), len(self.v)
+            state = self.vectors[SEEN_Q, :nq], self.vectors[SEEN_V, :nv]
+            self.asked_forces.require_finite(self._places, float(self.control[0]["t"]), *state)
         return failure
 
     def roll(self, steps: int, every: int, table: Array) -> int:

@@ -35,7 +35,7 @@ def evaluating(backend: KktBackend, end: StepEnd) -> Callable[..., int]:
         c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
         q, v = state[:nq], state[nq : nq + nv]
         now = Instant(state[nq + nv], targets[0])
-        c.failure, c.done = DONE, 0
+        c.failure, c.done, c.t = DONE, 0, now.t
         set_implicit_horizon(a, 0.0)
         if task == ACCELERATE:
             accelerate_at(a, s.f, now, q, v, tau[0], a.vectors[ACCELERATION, :nv])

@@ -13,6 +13,7 @@ from bulletbridge.constraints.left_out import find_widest
 from bulletbridge.constraints.round_off import accuracy_of
 from bulletbridge.constraints.rows import jacobian, residuals
 from bulletbridge.constraints.user import Kinematics, checked_rows
+from bulletbridge.engine.asked_forces import AskedForce, AskedForces
 from bulletbridge.engine.chart import ALL_MATRICES
 from bulletbridge.engine.force_signals import Held, Script
 from bulletbridge.engine.plausible import EXCESS
@@ -20,6 +21,7 @@ from bulletbridge.engine.records import (
     CONTROL,
     DRIFT_PHASE,
     EULER,
+    FORCE_PHASE,
     INTERRUPTED,
     ONE_OVER_UNITS,
     POSITION_PHASE,
@@ -105,7 +107,6 @@ class SolverArrays:
         self.state = np.zeros(nq + nv + 1) if state is None else state
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau: Array = np.zeros((1, nv))
-        self.script: Script = Script()
         self.held: Held | None = None  # controls of a rollout, besides tau
         self.rows = np.zeros((3, nc), ROW)
         self.rows["unit"] = self.rows["scale"] = encoded.scale
@@ -154,8 +155,32 @@ class SolverArrays:
             self.control,
         )
         self.vectors[ONE_OVER_UNITS, :nv] = 1.0 / self._units_of_rates()
+        self.take_script(Script())
         self._now: np.ndarray = self.still  # what a kernel has asked for
         self._pushed: Array = self.tau  # likewise
+
+    def take_script(self, script: Script) -> None:
+        """Have these forces on rates act, and those of wrenches.
+
+        Raises:
+            ModelError: A compiled function does not compile for what it is given.
+        """
+        self.script, first = script, len(self.mechanism.efforts)
+        wrenches = [
+            AskedForce(w.what, w.function, w.of_state, 3, first + w.element, w.first)
+            for w in self.encoded.asked
+        ]
+        self.asked_forces = AskedForces([*wrenches, *script.asked], self.mechanism)
+        self._places = self.asked_forces.places(self.efforts, self.axes)
+        c = self.control[0]
+        c["asked"] = c["asked_for"] = 0
+        if self.asked_forces.compiled and self.asked_forces:
+            nq, nv = len(self.q), len(self.v)
+            state = self.control["t"], self.vectors[SEEN_Q, :nq], self.vectors[SEEN_V, :nv]
+            c["asked"], self._pointers = self.asked_forces.compile(self._places, state)
+            c["asked_for"] = self._pointers.ctypes.data
+        elif self.asked_forces:
+            c["asked"], c["asked_for"] = c["callback"], FORCE_PHASE
 
     def put_guard_floor(self) -> None:
         """Below what correction the guard does not ask, by the mass of all bodies."""
@@ -219,12 +244,12 @@ class SolverArrays:
         mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
         jacobian(e.loops, e.couplings, e.terms, poses, axes, targets, J, rows)
-        bias(self.bodies, beams, stations, self.efforts_at(targets), poses, axes, gravity, v, h)
+        efforts = self.efforts_at(targets, axes, q, v, t)
+        bias(self.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
-        scripted = self.script.at(np.array([t]))[0] if self.script.signals else np.zeros(nv)
-        joint_forces(axes, q, v, scripted, forces := np.zeros(nv))
+        joint_forces(axes, q, v, self.scripted(t), forces := np.zeros(nv))
         M = np.tril(M) + np.tril(M, -1).T
         return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
 
@@ -242,13 +267,25 @@ class SolverArrays:
             self.control[0]["worst"], self.control[0]["gap"] = -1 - loop, gap
         return beyond
 
-    def efforts_at(self, targets: np.ndarray) -> np.ndarray:
-        """Forces on bodies when the prescribed motions are these."""
+    def scripted(self, t: float) -> Array:
+        """Forces (nv,) on the rates that are functions of time."""
+        if not self.script.signals:
+            return np.zeros(len(self.v))
+        return np.asarray(self.script.at(np.array([t]))[0], np.float64)
+
+    def efforts_at(
+        self, targets: np.ndarray, axes: np.ndarray, q: Array, v: Array, t: float
+    ) -> np.ndarray:
+        """Forces on bodies at a state when the prescribed motions are these.
+
+        Those of the state on rates are written into ``axes``, which are a copy.
+        """
         scripted = (self.efforts["kind"] != DRAG) & (self.efforts["target"] >= 0)
-        if not scripted.any():
+        if not (scripted.any() or self.asked_forces):
             return self.efforts
         efforts = self.efforts.copy()
         efforts["force"][scripted] = targets["p"][efforts["target"][scripted], 2]
+        self.asked_forces.fill(self.asked_forces.places(efforts, axes), t, q, v)
         return efforts
 
     def wrench_rows(
@@ -295,8 +332,8 @@ class SolverArrays:
             first = part.stop
 
     def _fill_user_rows(self, phase: int) -> None:
-        """Answer the kernel's call for the users' rows; exceptions are kept and raised later."""
-        assert phase in (POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE)
+        """Answer the kernel's call for rows, forces; exceptions are kept and raised later."""
+        assert phase in (POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE)
         try:
             nq, nv, t = len(self.q), len(self.v), float(self.control[0]["t"])
             if phase == SCRIPT_PHASE:
@@ -306,6 +343,10 @@ class SolverArrays:
                     self._pushed += self.script.at(times)
                 if self.encoded.motions:
                     self._now[:] = self.encoded.targets(times)
+                return
+            if phase == FORCE_PHASE:
+                q, v = self.vectors[SEEN_Q, :nq], self.vectors[SEEN_V, :nv]
+                self.asked_forces.fill(self._places, t, q, v)
                 return
             q, v = self.vectors[SEEN_Q, :nq].copy(), self.vectors[SEEN_V, :nv].copy()
             seen = Kinematics(self.mechanism, self.poses, self.axes, q, v, t)

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.errors import ModelError
-from bulletbridge.formulations.admissible import admissible
 from bulletbridge.formulations.equations import (
     Dynamics,
     Equations,
@@ -93,64 +91,3 @@ class Elimination:
         found = Solution(c.whole(split.unwhiten(y)), split.multipliers(y - pushed))
         require_solved(e, found, "elimination")
         return found
-
-
-@dataclass(frozen=True)
-class Modified:
-    """Integration whose states are q and an uncorrected velocity ξ, so that J q̇ + g_t = 0 holds.
-
-    q̇_a = ξ_a - J⁺ (J ξ_a + g_t), q̇_b = ξ_b, ξ̇ = accelerations at (q, q̇). Any integrator of
-    first-order equations may advance it. Position errors are those of the quadrature of q̇ alone:
-    they grow with the integrator's error and are never removed. Rows nonlinear in v are iterated.
-
-    Attributes:
-        dynamics: With as many positions as velocities.
-        weight: H (na, na), positive definite: the metric of J⁺; the condensed mass matrix if None,
-            which makes it the velocity filter.
-
-    Raises:
-        ModelError: Rates of the positions are not the velocities.
-
-    Source: Eun, Park, Lee and Chung 2004, eq. 40, with the bracket's sign put right.
-    """
-
-    dynamics: Dynamics
-    weight: Array | None = None
-
-    def __post_init__(self) -> None:
-        if self.dynamics.nq != self.dynamics.nv:
-            raise ModelError(
-                f"the modified integration needs q̇ = v, but there are {self.dynamics.nq} positions "
-                f"and {self.dynamics.nv} velocities; use the velocity filter instead"
-            )
-
-    def velocity(self, q: Array, xi: Array, t: float) -> Array:
-        """Velocity (nv,) that satisfies the constraints, nearest to xi in the metric."""
-        return admissible(self.dynamics, self.dynamics.equations(q, xi, t), q, xi, t, self._nearest)
-
-    def rate(self, t: float, y: Array) -> Array:
-        """ẏ of y = (q, ξ)."""
-        q, xi = np.split(y, 2)
-        v = self.velocity(q, xi, t)
-        return np.concatenate([v, Elimination(self.dynamics)(q, v, t).vdot])
-
-    def _nearest(self, e: Equations, xi: Array) -> Array:
-        c, v = condense(e), xi.copy()
-        if c.a.any():
-            split = split_of(
-                c.M if self.weight is None else self.weight, c.J, e.unit, cap=e.cap, order=e.order
-            )
-            v[c.a] -= split.unwhiten(split.shortest(e.J @ xi + e.g_t))
-        return v
-
-
-@dataclass(frozen=True)
-class Unmodified:
-    """The same equations without the correction: q̇ = v."""
-
-    dynamics: Dynamics
-
-    def rate(self, t: float, y: Array) -> Array:
-        """ẏ of y = (q, v)."""
-        q, v = np.split(y, 2)
-        return np.concatenate([v, Elimination(self.dynamics)(q, v, t).vdot])

@@ -106,10 +106,14 @@ class Dynamics(Protocol):
 
 
 class Solution(NamedTuple):
-    """Accelerations (nv,) and multipliers (nc,) at one state."""
+    """Accelerations (nv,) and multipliers (nc,) at one state.
+
+    ``rate`` (nv,) is the velocity by which q moves there, where it is not the one of the state.
+    """
 
     vdot: Array
     lam: Array
+    rate: Array | None = None
 
 
 Formulation = Callable[[Array, Array, float], Solution]

@@ -35,9 +35,16 @@ Method = Callable[[Formulation, Dynamics, State, float], tuple[Array, Array]]
 """One step of h [s] from a state: q and v at its end."""
 
 
+def stage(f: Formulation, q: Array, v: Array, t: float) -> tuple[Array, Array]:
+    """The velocity by which q moves at a stage, and the acceleration there."""
+    found = f(q, v, t)
+    return v if found.rate is None else found.rate, found.vdot
+
+
 def euler(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
     """Explicit Euler, order 1."""
-    return d.displace(s.q, h * s.v), s.v + h * f(*s).vdot
+    u, a = stage(f, *s)
+    return d.displace(s.q, h * u), s.v + h * a
 
 
 def semi_implicit_euler(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
@@ -51,10 +58,9 @@ def semi_implicit_euler(f: Formulation, d: Dynamics, s: State, h: float) -> tupl
 
 def heun(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
     """Heun's explicit trapezoidal rule, order 2."""
-    a = f(*s).vdot
-    v = s.v + h * a
-    b = f(d.displace(s.q, h * s.v), v, s.t + h).vdot
-    return d.displace(s.q, 0.5 * h * (s.v + v)), s.v + 0.5 * h * (a + b)
+    u, a = stage(f, *s)
+    last, b = stage(f, d.displace(s.q, h * u), s.v + h * a, s.t + h)
+    return d.displace(s.q, 0.5 * h * (u + last)), s.v + 0.5 * h * (a + b)
 
 
 def verlet(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
@@ -74,15 +80,12 @@ def verlet(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Arra
 def rk4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
     """Classical Runge-Kutta, order 4."""
     q, v, t = s
-    a1 = f(q, v, t).vdot
-    v2 = v + 0.5 * h * a1
-    half = d.displace(q, 0.5 * h * v)
-    a2 = f(half, v2, t + 0.5 * h).vdot
-    v3 = v + 0.5 * h * a2
-    a3 = f(d.displace(q, 0.5 * h * v2), v3, t + 0.5 * h).vdot
-    v4 = v + h * a3
-    a4 = f(d.displace(half, h * (v3 - 0.5 * v)), v4, t + h).vdot
-    return advance(d, q, h, v, v2, v3, v4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
+    u1, a1 = stage(f, q, v, t)
+    half = d.displace(q, 0.5 * h * u1)
+    u2, a2 = stage(f, half, v + 0.5 * h * a1, t + 0.5 * h)
+    u3, a3 = stage(f, d.displace(q, 0.5 * h * u2), v + 0.5 * h * a2, t + 0.5 * h)
+    u4, a4 = stage(f, d.displace(half, h * (u3 - 0.5 * u1)), v + h * a3, t + h)
+    return advance(d, q, h, u1, u2, u3, u4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
 def nystrom4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
@@ -91,16 +94,13 @@ def nystrom4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Ar
     Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, II.14.
     """
     q, v, t = s
-    a1 = f(q, v, t).vdot
-    v2 = v + 0.5 * h * a1
-    middle = d.displace(q, 0.5 * h * v + 0.125 * h * h * a1)
-    a2 = f(middle, v2, t + 0.5 * h).vdot
-    v3 = v + 0.5 * h * a2
-    a3 = f(middle, v3, t + 0.5 * h).vdot
-    v4 = v + h * a3
-    end = d.displace(d.displace(q, 0.5 * h * v), 0.5 * h * v4)
-    a4 = f(end, v4, t + h).vdot
-    return advance(d, q, h, v, v2, v3, v4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
+    u1, a1 = stage(f, q, v, t)
+    middle = d.displace(q, 0.5 * h * u1 + 0.125 * h * h * a1)
+    u2, a2 = stage(f, middle, v + 0.5 * h * a1, t + 0.5 * h)
+    u3, a3 = stage(f, middle, v + 0.5 * h * a2, t + 0.5 * h)
+    end = d.displace(d.displace(q, 0.5 * h * u1), 0.5 * h * (u1 + h * a3))
+    u4, a4 = stage(f, end, v + h * a3, t + h)
+    return advance(d, q, h, u1, u2, u3, u4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
 def advance(d: Dynamics, q: Array, h: float, v1: Array, v2: Array, v3: Array, v4: Array) -> Array:

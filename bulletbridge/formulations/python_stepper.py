@@ -1,6 +1,7 @@
 """Steps of a system in Python: any formulation, any integrator; some 20 times slower."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bulletbridge.engine.stepper import REFINEMENTS, Solver
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
 from bulletbridge.formulations.integrators import METHODS, Scheme, State
+from bulletbridge.formulations.modified import Modified
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.formulations.system_dynamics import Tree
@@ -54,6 +56,13 @@ def require_finite(*terms: Array) -> None:
         )
 
 
+class Uncorrected(NamedTuple):
+    """A velocity (nv,) that goes with a state, given as bytes."""
+
+    velocity: Array
+    state: bytes
+
+
 class PythonStep:
     """Advances a solver by one step of a formulation and an integrator.
 
@@ -61,6 +70,9 @@ class PythonStep:
         make: The formulation of a system.
         integrator: Name from ``METHODS``.
         directions, passes, filtered: As in ``Stabilisation``.
+        weight: Of the modified integration, a name or H (nv, nv); None for none. It takes the place
+            of correction and filter. The velocity of the state is that by which q moves; the
+            uncorrected one is kept beside it as long as nobody else sets the state.
     """
 
     def __init__(
@@ -70,18 +82,24 @@ class PythonStep:
         directions: Directions,
         passes: int | None,
         filtered: bool,
+        weight: str | Array | None = None,
     ) -> None:
         self.make, self.method = make, METHODS[integrator]
         self.directions: Directions = directions
-        self.passes, self.filtered = passes, filtered
+        self.passes, self.filtered, self.weight = passes, filtered, weight
+        if weight is not None:
+            self.passes, self.filtered = 0, False
+        self._uncorrected: Uncorrected | None = None
         self._solver: Solver | None = None
         self._scheme: Scheme | None = None
 
-    def memory(self) -> None:
-        """Nothing: formulations are functions of the state."""
+    def memory(self) -> Any:
+        """The uncorrected velocity; None where there is none: formulations know but the state."""
+        return self._uncorrected
 
-    def recall(self, memory: float | None) -> None:
-        """Go on from a memory, of which there is none."""
+    def recall(self, memory: Any) -> None:
+        """Go on from a memory; from None with what the state has."""
+        self._uncorrected = memory
 
     def step(self, solver: Solver, dt: float) -> int:
         """Advance the solver's state by dt [s], in parts if need be.
@@ -94,6 +112,7 @@ class PythonStep:
                 step.
         """
         before, pushed = solver.state.copy(), solver.forces(0).copy()
+        kept = self._uncorrected
         found: int | StepError = DONE
         for parts in (1, *REFINEMENTS):
             try:
@@ -102,11 +121,11 @@ class PythonStep:
             except StepError as error:
                 failed = error
             except BaseException:
-                solver.state[:] = before
+                solver.state[:], self._uncorrected = before, kept
                 raise
             if failed == DONE:
                 return DONE
-            solver.state[:] = before
+            solver.state[:], self._uncorrected = before, kept
             found = found or failed
         if isinstance(found, StepError):
             begun = f"step at t = {before[-1]:.6g} s"
@@ -123,11 +142,18 @@ class PythonStep:
         """
         t, scheme = solver.t, self._scheme_of(solver)
         for n in range(parts):
-            state = State(solver.q.copy(), solver.v.copy(), solver.t)
-            end = scheme(state, dt / parts)
-            failure = self._take(solver, end, t + (n + 1) * (dt / parts))
+            v, kept, ended = solver.v.copy(), self._uncorrected, t + (n + 1) * (dt / parts)
+            if kept is not None and kept.state == solver.state.tobytes():
+                v = kept.velocity
+            end = scheme(State(solver.q.copy(), v, solver.t), dt / parts)
+            carried = end.v
+            if isinstance(scheme.formulation, Modified):
+                end = end._replace(v=scheme.formulation.velocity(end.q, carried, ended))
+            failure = self._take(solver, end, ended)
             if failure != DONE:
                 return failure
+            if self.weight is not None:
+                self._uncorrected = Uncorrected(carried, solver.state.tobytes())
         return DONE
 
     def _scheme_of(self, solver: Solver) -> Scheme:
@@ -136,7 +162,10 @@ class PythonStep:
             dynamics = FiniteTree(solver)
             after = Stabilisation(self.directions, self.passes, self.filtered)
             self._solver = solver
-            self._scheme = Scheme(dynamics, self.make(dynamics), self.method, after)
+            formulation = self.make(dynamics)
+            if self.weight is not None:
+                formulation = Modified(dynamics, self.weight, formulation)
+            self._scheme = Scheme(dynamics, formulation, self.method, after)
         return self._scheme
 
     def _take(self, solver: Solver, end: Stabilised, t: float) -> int:

@@ -10,10 +10,10 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.by_joint import Values
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.assembly import Values
 from bulletbridge.system.many_worlds import Worlds
 
 T = TypeVar("T")

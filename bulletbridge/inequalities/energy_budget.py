@@ -38,6 +38,7 @@ def accountable(a: Arrays) -> bool:
         or c.driven > 0
         or c.spring_dt > 0.0
         or c.user_rows > 0
+        or c.asked != 0
         or len(a.beams) > 0
     ):
         return False

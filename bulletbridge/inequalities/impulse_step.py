@@ -3,7 +3,7 @@
 import math
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import admit_force, forces_less_bias, put_bias
+from bulletbridge.engine.dense import admit_force, ask_forces, forces_less_bias, put_bias
 from bulletbridge.engine.records import (
     ACCELERATION,
     SOLUTION,
@@ -58,6 +58,7 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
     """
     vdot = a.vectors[ACCELERATION, : len(v)]
     if a.control.biased == 0:
+        ask_forces(a, q, v)
         put_bias(a, v)
     forces_less_bias(a, q, v, tau, vdot)
     admit_force(a, f, vdot)

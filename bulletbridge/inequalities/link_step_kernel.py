@@ -155,7 +155,7 @@ def run_contacts(
     f = factors_of(sparse, arrays, 0)
     links, sticking = link_rows_of(link, f, 0), link_rows_of(link, f, 1)
     q, v, t = state[:nq], state[nq : nq + nv], state[nq + nv]
-    c.failure, c.done = DONE, 0
+    c.failure, c.done, c.t = DONE, 0, t
     set_implicit_horizon(a, c.dt)
     start, end = Instant(t, targets[0]), Instant(t + c.dt, targets[min(1, len(targets) - 1)])
     if c.factored != BY_SPARSE:

@@ -256,6 +256,7 @@ def run_inequalities(
     c.failure, c.done = DONE, 0
     set_implicit_horizon(a, c.dt)
     if task == PREDICT:
+        c.t = state[nq + nv]
         if c.factored != BY_DENSE:
             factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
         for j in range(nv):
@@ -266,7 +267,7 @@ def run_inequalities(
         c.factored, c.biased = BY_DENSE, int(accountable(a))
         return c.failure
     for n in range(steps):
-        t = state[nq + nv]
+        c.t = t = state[nq + nv]
         start = Instant(t, targets[min(n, len(targets) - 1)])
         end = Instant(t + c.dt, targets[min(n + 1, len(targets) - 1)])
         if c.factored != BY_DENSE:

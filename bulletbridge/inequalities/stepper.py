@@ -247,7 +247,7 @@ class InequalityStepper:
         solver, others = self.solver, self.inequalities
         others_act = len(self.motor_rows) or len(self.joint_limits) or others.force_limited.nc
         others_act = others_act or others.loop_axes.acting or self.rigid is not None
-        asks = self._reference is not None or solver.user_size
+        asks = self._reference is not None or solver.user_size or solver.asked_forces
         return not others_act and not asks and steps_by_links(solver)
 
     def _step_arrays(self, contacts: np.ndarray) -> StepArrays:

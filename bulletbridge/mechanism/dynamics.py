@@ -5,7 +5,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
-from bulletbridge.mechanism.force_elements import add_element, coordinates
+from bulletbridge.mechanism.force_elements import add_element, add_wrench, coordinates
 from bulletbridge.mechanism.inertias import (
     carried_inertia,
     own_inertia,
@@ -13,7 +13,18 @@ from bulletbridge.mechanism.inertias import (
     put_own_inertia,
 )
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
-from bulletbridge.mechanism.records import BEAM, DRAG, FREE, Axis, Beam, Body, Effort, Pose, Station
+from bulletbridge.mechanism.records import (
+    BEAM,
+    DRAG,
+    FREE,
+    WRENCH,
+    Axis,
+    Beam,
+    Body,
+    Effort,
+    Pose,
+    Station,
+)
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
@@ -183,6 +194,8 @@ def bias(
     for i in range(len(efforts)):
         if efforts[i].kind == DRAG:
             add_drag(efforts[i], poses[efforts[i].body])
+        elif efforts[i].kind == WRENCH:
+            add_wrench(efforts[i], poses)
         else:
             add_element(efforts[i], poses)
     for k in range(len(axes)):
@@ -217,10 +230,10 @@ def add_drag(effort: Effort, pose: Pose) -> None:
 
 @kernel
 def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Array) -> None:
-    """Forces on the rates: tau, constant torques, springs and dampers; all (nv,)."""
+    """Forces (nv,) on the rates: tau, constant ones, those of the state, springs, dampers."""
     for k in range(len(axes)):
         axis = axes[k]
-        force = tau[k] + axis.torque - axis.damping * v[k]
+        force = tau[k] + axis.torque + axis.pushed - axis.damping * v[k]
         if axis.stiffness != 0.0:
             force -= axis.stiffness * (q[axis.q] - axis.rest)
         forces[k] = force

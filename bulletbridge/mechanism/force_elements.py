@@ -1,4 +1,4 @@
-"""Force elements between two frames: springs, dampers, constant forces; bushings.
+"""Force elements between two frames: springs, dampers, constant forces; bushings; wrenches.
 
 An element has one coordinate or six: x, whose rate is the power of a wrench with the twist of b
 relative to a. The wrench is the exact gradient of x, so that springs conserve energy.
@@ -111,6 +111,19 @@ def add_element(effort: Effort, poses: Records[Pose]) -> None:
         pose = poses[effort.body_a]
         put(pose.fw, add(vec(pose.fw), total[0]))
         put(pose.fv, add(vec(pose.fv), total[1]))
+
+
+@helper
+def add_wrench(effort: Effort, poses: Records[Pose]) -> None:
+    """Take a wrench on a body from the force that it needs."""
+    if effort.body_b > 0:
+        turn = mul(mat(poses[effort.body_a].R), mat(effort.R_a))
+        pose = poses[effort.body_b]
+        at = add(vec(pose.p), apply(mat(pose.R), vec(effort.p_b)))
+        force = apply(turn, vec(effort.wrench[3:]))
+        moment = add(apply(turn, vec(effort.wrench)), cross(at, force))
+        put(pose.fw, sub(vec(pose.fw), moment))
+        put(pose.fv, sub(vec(pose.fv), force))
 
 
 @helper

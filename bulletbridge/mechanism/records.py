@@ -20,9 +20,9 @@ body at its root to the one at its tip; its positions are the amplitudes of its 
 """
 
 
-DRAG, SPRING, TORSION, TRAVEL, BUSHING = 0, 1, 2, 3, 4
-"""Kinds of forces on bodies: Bullet's damping of one link, and those between two frames along the
-line of their origins, about z of a, along z of a, and all six ways."""
+DRAG, SPRING, TORSION, TRAVEL, BUSHING, WRENCH = 0, 1, 2, 3, 4, 5
+"""Kinds of forces on bodies: Bullet's damping of one link; those between two frames along the line
+of their origins, about z of a, along z of a, and all six ways; and a wrench on one of them."""
 
 
 class Body:
@@ -73,6 +73,7 @@ class Axis:
     stiffness: Real
     rest: Real
     torque: Real
+    pushed: Real  # a force that is a function of the state, as it was asked for last
     limited: Int  # whether free steps end at these limits of the position
     lower: Real
     upper: Real
@@ -85,6 +86,7 @@ class Effort:
 
     The first fields are those of a drag, the others those of an element between frame a and b.
     Each of its coordinates has force = force - damping * rate - stiffness * (position - rest).
+    A wrench acts on b at the origin of its frame, along the axes of frame a.
     """
 
     kind: Int
@@ -108,6 +110,7 @@ class Effort:
     rest: Real  # [m or rad]
     force: Real  # [N or N m]
     target: Int  # where its force is a function of time, or -1
+    wrench: Six  # moment [N m], then force [N]; if of the state, as it was asked for last
 
 
 class Beam:

@@ -20,13 +20,15 @@ from bulletbridge.bullet.worlds import (
     remove_bodies,
     require_client,
 )
+from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.force_signals import ForceSignal
+from bulletbridge.engine.force_signals import JointFunctions
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError, warn_user
 from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.modified import Weighting
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
@@ -55,7 +57,7 @@ class SystemOptions(TypedDict, total=False):
     Its ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
     """
 
-    forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None
+    forces: Mapping[str, JointFunctions | Wrench] | None
     dt: float
     integrator: Integrator | None
     rtol: float | None
@@ -70,6 +72,7 @@ class SystemOptions(TypedDict, total=False):
     impulse_solver: ImpulseSolver
     energy_budget: bool
     solver: SolverName
+    weighting: Weighting | None
     tolerances: Tolerances | None
 
 
@@ -278,6 +281,8 @@ def _assemble(system: System, spec: ModelSpec) -> Assembly:
 def knows_limits(options: SystemOptions) -> bool:
     """Whether steps with these options can stop at joint limits: those that are compiled."""
     compiled = (options.get("integrator") or WITH_INEQUALITIES) in COMPILED
+    if options.get("weighting") is not None:
+        return False
     filtered = options.get("velocity_filter", True)
     return compiled and filtered and options.get("formulation", "projector") == "projector"
 
@@ -308,7 +313,7 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
     return replace(mechanism, axes=axes, joints=joints)
 
 
-def scripted(forces: Sequence[JointForce]) -> dict[str, ForceSignal | Sequence[ForceSignal]]:
+def scripted(forces: Sequence[JointForce]) -> dict[str, JointFunctions | Wrench]:
     """Torques that are functions of time, by joint; several of one joint add up."""
     found: dict[str, list[Signal]] = {}
     for force in forces:

@@ -4,7 +4,6 @@ Levenberg-Marquardt in the metric of M with short steps: the configuration found
 continues the guess, not the other branch of the mechanism.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +13,10 @@ from bulletbridge.engine.redundancy import column_lengths, whiten
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
-from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.errors import AssemblyError
 from bulletbridge.mechanism.kinematics import displace
-from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array, Mask, array_of
+from bulletbridge.numerics.records import Array, Mask
 
-Values = Mapping[str, float | Sequence[float]]
 NEARLY_CLOSED = 1e-6
 """Gap, in mechanism lengths or radians, from which Newton's method goes to the nearest closure."""
 LONGEST_MOVE = 0.3
@@ -51,32 +48,6 @@ class Assembly:
     moved: tuple[Move, ...]
     iterations: int
     gap: float
-
-
-def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Mask:
-    """Write named joint values into q, v or tau; return the mask (nv,) of the rates they belong to.
-
-    Raises:
-        ModelError: Unknown joint, wrong number of values, or a value that is not finite.
-    """
-    held = np.zeros(mechanism.nv, bool)
-    for name, value in values.items():
-        joint = mechanism.joint(name)
-        part = joint.q if coordinates == "q" else joint.v
-        numbers = np.atleast_1d(array_of(f"{coordinates} of joint '{name}'", value))
-        if numbers.shape != (part.stop - part.start,) or not np.all(np.isfinite(numbers)):
-            raise ModelError(
-                f"{coordinates} of joint '{name}' must be {part.stop - part.start} finite "
-                f"number(s), not {value}"
-            )
-        if coordinates == "q" and joint.kind in ("spherical", "free"):
-            length = float(np.linalg.norm(numbers[-4:]))
-            if not length > 1e-9:
-                raise ModelError(f"the quaternion xyzw of joint '{name}' is zero")
-            numbers[-4:] /= length
-        x[part] = numbers
-        held[joint.v] = True
-    return held
 
 
 def close(

@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joint_geometry import joint_axis
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
@@ -20,7 +20,7 @@ from bulletbridge.numerics.records import Array
 
 def is_bounded(constraint: Constraint) -> bool:
     """Whether it is a spring, or something along it or in it acts by inequalities."""
-    if isinstance(constraint, Spring | TorsionSpring | Bushing):
+    if isinstance(constraint, ForceElement | Wrench):
         return True
     along = isinstance(constraint, LoopJoint) and (constraint.turn or constraint.travel)
     return has_force_limit(constraint) or bool(along)
@@ -32,7 +32,11 @@ def require_rigid(constraint: Constraint) -> None:
     Raises:
         ModelError: It says what to do.
     """
-    if isinstance(constraint, Spring | TorsionSpring | Bushing):
+    if isinstance(constraint, Wrench):
+        raise ModelError(
+            f"wrench '{constraint.name}' cannot come and go; have its functions give zeros"
+        )
+    if isinstance(constraint, ForceElement):
         raise ModelError(
             f"spring '{constraint.name}' cannot come and go; give it to System, or `attach`"
         )

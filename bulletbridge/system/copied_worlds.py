@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.errors import BulletBridgeError, ModelError
+from bulletbridge.mechanism.by_joint import by_joint
 from bulletbridge.numerics.records import Array, Ints, Mask
-from bulletbridge.system.by_joint import by_joint
 from bulletbridge.system.rollout_input import Starts
 from bulletbridge.system.system import System
 from bulletbridge.system.world_settings import MotorTable

@@ -13,7 +13,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
 from bulletbridge.mechanism.kinematics import kinematics
-from bulletbridge.mechanism.records import BUSHING, SPRING
+from bulletbridge.mechanism.records import BUSHING, SPRING, WRENCH
 from bulletbridge.numerics.records import Array, Mask
 
 FOLLOWS = 0.01
@@ -123,6 +123,25 @@ class SpringForce:
     force: float | Array
     point_a: Array
     point_b: Array
+
+
+@dataclass(frozen=True)
+class AppliedWrench:
+    """What a ``Wrench`` does at a state.
+
+    Attributes:
+        name: Its name.
+        point: (3,) where it acts [m], world axes, as all here.
+        force: (3,) [N]
+        torque: (3,) [N m] about the point.
+        power: What it does on its link [W].
+    """
+
+    name: str
+    point: Array
+    force: Array
+    torque: Array
+    power: float
 
 
 def evaluate(full: Solver, kept: Solver, q: Array, v: Array, t: float) -> Evaluation:
@@ -245,12 +264,14 @@ def measured(elements: np.ndarray, terms: Terms) -> Array:
 def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, SpringForce]:
     """What each force element does at a state."""
     terms, encoded = solver.terms(q, v, t), solver.encoded
-    efforts, found = solver.efforts_at(encoded.targets(np.array([t]))[0]), dict[str, SpringForce]()
-    elements = efforts[len(efforts) - len(encoded.elements) :]
+    found = dict[str, SpringForce]()
+    elements = elements_at(solver, terms, q, v, t)
     for name, element, (x, rate, force) in zip(
         encoded.element_names, elements, measured(elements, terms), strict=True
     ):
         kind = int(element["kind"])
+        if kind == WRENCH:
+            continue
         bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
         ends = [pose["p"] + pose["R"] @ p for pose, p in bodies]
         if kind == BUSHING:
@@ -259,6 +280,37 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
             said = float(x[0]), float(rate[0]), float(force[0])
             found[name] = SpringForce(name, kind, *said, *ends)
     return found
+
+
+def elements_at(solver: Solver, terms: Terms, q: Array, v: Array, t: float) -> np.ndarray:
+    """Force elements of a solver with what they exert as functions of time and of a state."""
+    targets = solver.encoded.targets(np.array([t]))[0]
+    efforts = solver.efforts_at(targets, terms.axes.copy(), q, v, t)
+    return efforts[len(efforts) - len(solver.encoded.elements) :]
+
+
+def applied_wrenches(solver: Solver, q: Array, v: Array, t: float) -> dict[str, AppliedWrench]:
+    """What each wrench does at a state."""
+    terms, found = solver.terms(q, v, t), dict[str, AppliedWrench]()
+    elements = elements_at(solver, terms, q, v, t)
+    for name, element in zip(solver.encoded.element_names, elements, strict=True):
+        if element["kind"] == WRENCH:
+            pose, turn = terms.poses[element["body_b"]], terms.poses[element["body_a"]]["R"]
+            point = pose["p"] + pose["R"] @ element["p_b"]
+            torque, force = (turn @ element["R_a"] @ element["wrench"].reshape(2, 3).T).T
+            power = force @ (pose["v"] + np.cross(pose["w"], point)) + torque @ pose["w"]
+            found[name] = AppliedWrench(name, point, force, torque, float(power))
+    return found
+
+
+def applied_power(solver: Solver, q: Array, v: Array, t: float) -> float:
+    """Power [W] of all forces that are given: tau, functions of joints, wrenches."""
+    axes = solver.axes.copy()
+    axes["pushed"] = 0.0
+    asked = solver.asked_forces
+    asked.fill(asked.places(solver.efforts.copy(), axes), t, q, v)
+    joints = float(v @ (solver.tau[0] + solver.scripted(t) + axes["pushed"]))
+    return joints + sum(w.power for w in applied_wrenches(solver, q, v, t).values())
 
 
 def require_lengths(solver: Solver, q: Array, t: float) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from bulletbridge.engine.records import EULER
 from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_springs, too_fast
 from bulletbridge.engine.stepper import Solver
@@ -42,10 +44,17 @@ def python_method(
         if integrator != "dop853" or options["rtol"] is None:
             raise ModelError(NEED_PROJECTOR)
         return Adaptive(options["rtol"], options["atol"], make)
-    if projector and filtered and (integrator or WITH_INEQUALITIES) in COMPILED:
+    weighting = options["weighting"]
+    if (
+        weighting is None
+        and projector
+        and filtered
+        and (integrator or WITH_INEQUALITIES) in COMPILED
+    ):
         return None
     method = chosen(integrator, with_inequalities)
-    return PythonStep(make, method, options["correction"], options["passes"], filtered)
+    weight = weighting if weighting is None or isinstance(weighting, str) else np.array(weighting)
+    return PythonStep(make, method, options["correction"], options["passes"], filtered, weight)
 
 
 class Integration:

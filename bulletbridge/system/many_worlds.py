@@ -7,9 +7,9 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import BulletBridgeError, ModelError
+from bulletbridge.mechanism.by_joint import Values
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.numerics.records import Array, Ints, Mask, array_of
-from bulletbridge.system.assembly import Values
 from bulletbridge.system.evaluation import Evaluation
 from bulletbridge.system.options import check_counts, is_count
 from bulletbridge.system.parameters import require_known, require_numbers

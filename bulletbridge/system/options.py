@@ -19,6 +19,7 @@ from bulletbridge.engine.records import (
     Directions,
 )
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.modified import WEIGHTED
 from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.numerics.records import Array, are_numbers
 
@@ -69,6 +70,7 @@ CHOSEN = (
     "energy_budget",
     "solver",
     "forces",
+    "weighting",
 )
 """Options of a system that stay as they were given."""
 INTEGRATORS: tuple[str, ...] = get_args(Integrator)
@@ -251,6 +253,31 @@ def check_options(
         )
     if not (are_numbers(atol) and atol >= 0.0):
         raise ModelError(f"atol is {atol!r}; give a number that is not negative")
+
+
+def check_weighting(
+    integrator: str | None, passes: int | None, velocity_filter: bool, acting: bool
+) -> None:
+    """Refuse options that do not go with a weighting: modified integration has no correction.
+
+    Raises:
+        ModelError: It says which.
+    """
+    if integrator not in WEIGHTED:
+        raise ModelError(
+            f"weighting is for {', '.join(WEIGHTED)}, and the integrator is {integrator}; leave one"
+            " of them out"
+        )
+    if passes is not None or not velocity_filter:
+        raise ModelError(
+            "a weighting takes the place of correction and filter; leave passes and velocity_filter"
+            " out"
+        )
+    if acting:
+        raise ModelError(
+            "modified integration knows no limits and contacts; leave weighting out, or"
+            " limits=False and contacts=False"
+        )
 
 
 def check_solver(solver: str, compiled: bool) -> None:

@@ -53,7 +53,8 @@ def takers(
     Before it returns, compiled code has done all worlds up to there that need no Python.
     """
     solver = workers[0].solver
-    if solver.stepper is not None or solver.user_size or solver.is_prescribed:
+    by_python = solver.user_size or asks_python(solver)
+    if solver.stepper is not None or by_python or solver.is_prescribed:
         numbers = count()
 
         def take() -> int:
@@ -106,19 +107,25 @@ def cores() -> int:
     return allowed or 1
 
 
+def asks_python(solver: Solver) -> bool:
+    """Whether forces of the state are plain Python functions."""
+    return bool(solver.asked_forces) and not solver.asked_forces.compiled
+
+
 def threads_of(source: Solver, wanted: int | None, worlds: int) -> int:
     """How many threads to use.
 
     Raises:
-        ModelError: There are to be none, or several where constraints are in Python.
+        ModelError: There are to be none, or several where constraints or forces are in Python.
     """
-    python = source.user_size > 0
+    python = source.user_size > 0 or asks_python(source)
     if wanted is None:
         wanted = 1 if python else cores()
     elif not (is_count(wanted) and wanted >= 1):
         raise ModelError(f"threads is {wanted!r}; give a whole number from one on, or leave it out")
     elif python and wanted > 1:
         raise ModelError(
-            f"threads is {wanted}: constraints written in Python take one; leave threads out"
+            f"threads is {wanted}: constraints, and forces of the state, that are written in Python"
+            " take one; leave threads out, or put forces under numba.njit"
         )
     return max(1, min(wanted, worlds))

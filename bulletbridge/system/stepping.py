@@ -17,8 +17,8 @@ from bulletbridge.system.options import WITH_INEQUALITIES
 
 NEED_EULER = (
     "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
-    " the projector with the integrator semi_implicit_euler; leave integrator, formulation and"
-    " velocity_filter out"
+    " the projector with the integrator semi_implicit_euler; leave integrator, formulation,"
+    " weighting and velocity_filter out"
 )
 
 

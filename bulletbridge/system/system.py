@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
+from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.failures import check_finite, raise_failure, require_closed
-from bulletbridge.engine.force_signals import ForceSignal, Held, script
+from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import run, stepping_kernel
@@ -21,6 +22,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.modified import Weighting, weighting_of
 from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
@@ -28,14 +30,14 @@ from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulse
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.stepper import NO_CONTACTS
+from bulletbridge.mechanism.by_joint import ByJoint, Values, by_joint, forces_of, put_values
 from bulletbridge.mechanism.contact_detection import find_contacts
 from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import Assembly, Values, put_values
-from bulletbridge.system.by_joint import ByJoint, by_joint, forces_of
+from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
     Connection,
@@ -54,9 +56,12 @@ from bulletbridge.system.contact_report import (
     net_contact_forces,
 )
 from bulletbridge.system.evaluation import (
+    AppliedWrench,
     Evaluation,
     Reaction,
     SpringForce,
+    applied_power,
+    applied_wrenches,
     evaluate,
     gap_vectors,
     kinematics_at,
@@ -83,6 +88,7 @@ from bulletbridge.system.options import (
     check_solver,
     check_step,
     check_switch,
+    check_weighting,
     how_to_set,
 )
 from bulletbridge.system.parameters import (
@@ -105,9 +111,11 @@ class System:
         mechanism: The tree, usually from ``read_bullet``.
         constraints: What closes its loops.
         world: Where states are read from at the start and written to after each step.
-        forces: Forces of joints as functions of time, by name [N m or N], besides ``tau``: taken
-            at the time of each stage, so integrators keep their order. One function, or one for
-            each rate of a joint that has several.
+        forces: By name, besides ``tau``, taken at each stage, so that integrators keep their order.
+            Of joints [N m or N]: a function of time, or of (t, q, v), where q and v also go by
+            joint; one for each rate of a joint that has several, or one that gives as many numbers.
+            On links: a ``Wrench``, under a name of its own. Functions under ``numba.njit`` are
+            called from compiled code.
         dt: Step [s].
         integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
             ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
@@ -150,6 +158,11 @@ class System:
             elimination body by body, whose cost grows linearly with the number of loops; or
             ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, and so is
             ``radau``; contacts alone of bodies that each hang from the world are not.
+        weighting: The metric of a modified integration (Eun and others 2004), which corrects each
+            velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
+            ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
+            in Python, by ``euler``, ``heun``, ``rk4`` (the default then) or ``nystrom4``. Loops
+            open by the error of the integrator; velocities satisfy them to round-off.
         allow_structure: Whether constraints may leave no freedom at all.
         tolerances: Thresholds of the solver.
 
@@ -165,7 +178,7 @@ class System:
         constraints: Sequence[Constraint] = (),
         *,
         world: World | None = None,
-        forces: Mapping[str, ForceSignal | Sequence[ForceSignal]] | None = None,
+        forces: Mapping[str, JointFunctions | Wrench] | None = None,
         dt: float = 1 / 240,
         integrator: Integrator | None = None,
         rtol: float | None = 1e-10,
@@ -180,6 +193,7 @@ class System:
         energy_budget: bool = True,
         solver: SolverName = "auto",
         springs: Springs | None = None,
+        weighting: Weighting | None = None,
         allow_structure: bool = False,
         tolerances: Tolerances | None = None,
     ) -> None:
@@ -193,6 +207,12 @@ class System:
             impulse_solver,
             (rtol, atol),
         )
+        kept_weighting = None
+        if weighting is not None:
+            integrator = integrator or "rk4"
+            acting = contacts or limits is not False
+            check_weighting(integrator, passes, velocity_filter, acting)
+            kept_weighting = weighting_of(weighting, mechanism)
         check_switch("energy_budget", energy_budget)
         if limits != "always":
             check_switch("limits", limits)
@@ -216,13 +236,17 @@ class System:
             energy_budget=energy_budget,
             solver=solver,
             springs=springs,
+            weighting=kept_weighting,
             tolerances=tolerances,
         )
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
-        self._active = ActiveConstraints(mechanism, tuple(constraints), allow_structure, tolerances)
+        of_joints, wrenches = split_forces(self._forces, constraints)
+        joining = (*constraints, *wrenches)
+        self._active = ActiveConstraints(mechanism, joining, allow_structure, tolerances)
         full = self._active.full
-        full.script, full.backend = script(mechanism, forces or {}), solver
+        full.backend = solver
+        full.take_script(script(mechanism, of_joints))
         self._shown = ShownWorld(world)
         self._inequalities = InequalitySteps(
             self._active, self._shown, contacts, limits, impulse_solver
@@ -286,7 +310,7 @@ class System:
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         """What closes its loops now; see ``connect`` and ``disconnect``."""
-        return self._active.constraints
+        return tuple(c for c in self._active.constraints if not isinstance(c, Wrench))
 
     @property
     def tolerances(self) -> Tolerances:
@@ -821,7 +845,8 @@ class System:
             AssemblyError: A gap is too wide, or cannot be closed.
         """
         active = self._active
-        if same(active.constraints, tuple(constraints)) and active.decision is not None:
+        constraints = *constraints, *(c for c in active.constraints if isinstance(c, Wrench))
+        if same(active.constraints, constraints) and active.decision is not None:
             return
         for constraint in constraints:
             require_rigid(constraint)
@@ -882,6 +907,29 @@ class System:
         """Length or turn, rate and force of each force element at the state, by name."""
         return spring_forces(self._active.full, *self._active.now)
 
+    def applied_wrenches(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> dict[str, AppliedWrench]:
+        """Point, force, torque and power of each ``Wrench`` by name; at the state unless given."""
+        return applied_wrenches(self._active.full, *self._state_or(q, v, t))
+
+    def applied_power(
+        self, q: Array | None = None, v: Array | None = None, t: float | None = None
+    ) -> float:
+        """Power [W] of tau and of all that ``forces`` names; at the state unless given.
+
+        The energy changes by it, less what dampers take, plus what driven constraints give.
+        """
+        return applied_power(self._active.full, *self._state_or(q, v, t))
+
+    def _state_or(
+        self, q: Array | None, v: Array | None, t: float | None
+    ) -> tuple[Array, Array, float]:
+        """What is given of a state, the rest of it as it is now."""
+        here_q, here_v, here_t = self._active.now
+        q, v = here_q if q is None else q, here_v if v is None else v
+        return np.asarray(q, float), np.asarray(v, float), here_t if t is None else float(t)
+
     @property
     def dynamics(self) -> Dynamics:
         """The equations of motion at any state, for formulations and integrators."""
@@ -899,10 +947,7 @@ class System:
 
         The state may come from any simulator; gaps are those of the rows as written.
         """
-        here_q, here_v, here_t = self._active.now
-        q, v = here_q if q is None else q, here_v if v is None else v
-        t = here_t if t is None else t
-        return evaluate(self._active.full, self._active.solver, q, v, t)
+        return evaluate(self._active.full, self._active.solver, *self._state_or(q, v, t))
 
     def gap_vectors(
         self, q: Array | None = None, t: float | None = None

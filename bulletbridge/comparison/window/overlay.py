@@ -47,6 +47,7 @@ class Mark:
         force: (3,) [N] on the link of frame b, at point b.
         moment: (3,) [N m] about point b.
         spring: What a force element exerts, in words; empty for a constraint, which has a gap.
+        load: Whether it is a force from outside, which has none.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Mark:
     force: Array
     moment: Array
     spring: str = ""
+    load: bool = False
 
     @property
     def finite(self) -> bool:
@@ -63,7 +65,7 @@ class Mark:
 
 
 def marks_of(system: System) -> list[Mark]:
-    """Gaps and reactions of all loops at the state of a system, and springs between two points.
+    """Gaps and reactions of all loops at the state of a system, springs between two points, loads.
 
     Couplings have no place.
     """
@@ -71,6 +73,10 @@ def marks_of(system: System) -> list[Mark]:
     marks = [
         Mark(name, point - gap, point, reactions[name].force, reactions[name].torque)
         for name, (point, gap) in system.gap_vectors().items()
+    ]
+    marks += [
+        Mark(f"load {name}", w.point, w.point, w.force, w.torque, load=True)
+        for name, w in system.applied_wrenches().items()
     ]
     return marks + [
         Mark(f"spring {name}", s.point_a, s.point_b, nothing, nothing, f"{s.force:.3g} N")
@@ -154,6 +160,13 @@ class Overlay:
             middle = 0.5 * (mark.point_a + mark.point_b)
             self._text(mark, "spring", f"{mark.name}: {mark.spring}", middle, SPRING_COLOUR)
             return
+        if not mark.load:
+            self._draw_gap(mark)
+        self._arrow(mark, "force", mark.force, self.weight, "N", FORCE_COLOUR)
+        whole = self.weight * self.length
+        self._arrow(mark, "moment", mark.moment, whole, "N m", MOMENT_COLOUR)
+
+    def _draw_gap(self, mark: Mark) -> None:
         gap = mark.point_b - mark.point_a
         size = float(np.linalg.norm(gap))
         factor = magnification(size, self.length)
@@ -161,9 +174,6 @@ class Overlay:
         said = f" (x{factor:g})" if factor > 1.0 else ""
         at = mark.point_b + ASIDE * self.length * away_from(mark.force, mark.moment)
         self._text(mark, "gap", f"{mark.name}: {1e3 * size:.2g} mm{said}", at, BLACK)
-        self._arrow(mark, "force", mark.force, self.weight, "N", FORCE_COLOUR)
-        whole = self.weight * self.length
-        self._arrow(mark, "moment", mark.moment, whole, "N m", MOMENT_COLOUR)
 
     def _arrow(
         self, mark: Mark, part: str, vector: Array, whole: float, unit: str, colour: Colour

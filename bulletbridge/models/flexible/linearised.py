@@ -246,11 +246,10 @@ class Linearised:
 
     def _forces(self, q: Array, v: Array, t: float) -> Array:
         """Forces (nv,) on the rates: motors, springs, dampers."""
-        forces, solver = np.empty(len(v)), self.solver
-        given = solver.tau[0]
-        if solver.script.signals:
-            given = given + solver.script.at(np.array([t]))[0]
-        joint_forces(solver.axes, q, v, given, forces)
+        forces, solver, axes = np.empty(len(v)), self.solver, self.solver.axes.copy()
+        asked = solver.asked_forces
+        asked.fill(asked.places(solver.efforts, axes), t, q, v)
+        joint_forces(axes, q, v, solver.tau[0] + solver.scripted(t), forces)
         return forces
 
 

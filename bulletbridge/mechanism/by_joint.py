@@ -1,6 +1,6 @@
 """Coordinates of a mechanism as arrays that also know the names of its joints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import Values, put_values
+from bulletbridge.numerics.records import Array, Mask, array_of
+
+Values = Mapping[str, float | Sequence[float]]
+"""Numbers by joint name."""
 
 
 class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
@@ -65,6 +67,32 @@ class ByJoint(np.ndarray[Any, np.dtype[np.float64]]):
     def __reduce__(self) -> Any:
         """Copies in other processes are plain."""
         return np.asarray(self).__reduce__()
+
+
+def put_values(mechanism: Mechanism, values: Values, x: Array, coordinates: str) -> Mask:
+    """Write named joint values into q, v or tau; return the mask (nv,) of the rates they belong to.
+
+    Raises:
+        ModelError: Unknown joint, wrong number of values, or a value that is not finite.
+    """
+    held = np.zeros(mechanism.nv, bool)
+    for name, value in values.items():
+        joint = mechanism.joint(name)
+        part = joint.q if coordinates == "q" else joint.v
+        numbers = np.atleast_1d(array_of(f"{coordinates} of joint '{name}'", value))
+        if numbers.shape != (part.stop - part.start,) or not np.all(np.isfinite(numbers)):
+            raise ModelError(
+                f"{coordinates} of joint '{name}' must be {part.stop - part.start} finite "
+                f"number(s), not {value}"
+            )
+        if coordinates == "q" and joint.kind in ("spherical", "free"):
+            length = float(np.linalg.norm(numbers[-4:]))
+            if not length > 1e-9:
+                raise ModelError(f"the quaternion xyzw of joint '{name}' is zero")
+            numbers[-4:] /= length
+        x[part] = numbers
+        held[joint.v] = True
+    return held
 
 
 def forces_of(mechanism: Mechanism, given: ArrayLike | Values) -> Array:
