@@ -125,7 +125,7 @@ def threads_of(source: Solver, wanted: int | None, worlds: int) -> int:
         raise ModelError(f"threads is {wanted!r}; give a whole number from one on, or leave it out")
     elif python and wanted > 1:
         raise ModelError(
-            f"threads is {wanted}: constraints, and forces of the state, that are written in Python"
-            " take one; leave threads out, or put forces under numba.njit"
+            f"threads is {wanted}: constraints written in Python take one, and so do forces of the"
+            " state; leave threads out, or put such forces under numba.njit"
         )
     return max(1, min(wanted, worlds))
