@@ -93,9 +93,8 @@ class Top:
     def critical_spin(self) -> float:
         """Spin [rad/s] from which on the upright top is stable, by its linearisation; 0 if always.
 
-        Where the roots of ``growth``'s quartic in s are all real: they are for every large spin, and
-        stop being so where its discriminant, a cubic in the square of the axial momentum, changes
-        its sign.
+        For every large spin all roots of ``growth``'s quartic in s are real. They stop being so
+        where its discriminant, a cubic in the square of the axial momentum, changes its sign.
         """
         across, along = self._axes()
         m, g = self.mass, self.gravity
