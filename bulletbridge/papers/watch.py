@@ -7,13 +7,14 @@ import pybullet
 
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.bullet.worlds import disconnect
+from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.pictures import find_camera
 from bulletbridge.comparison.window.sliders import hide_previews
-from bulletbridge.comparison.window.viewer import look, require_display
-from bulletbridge.errors import WorldError
+from bulletbridge.comparison.window.playback import look
 from bulletbridge.papers.example import Film
 
+ASKED = "--gui", "leave it out for the numbers, and use -o for pictures"
+"""Who asks for a display, and what to do without."""
 FRAME = 1.0 / 60.0
 """Between pictures [s]."""
 WIDTHS = 1.5
@@ -26,7 +27,7 @@ def require_window() -> None:
     Raises:
         WorldError: There is none.
     """
-    require_display()
+    require_display(*ASKED)
 
 
 def watch(film: Film) -> None:
@@ -35,9 +36,7 @@ def watch(film: Film) -> None:
     Raises:
         WorldError: Bullet cannot open a window.
     """
-    client: int = pybullet.connect(pybullet.GUI)
-    if client < 0:
-        raise WorldError("Bullet cannot open a window; is one open already?")
+    client = connect_window(*ASKED)
     try:
         hide_previews(client)
         model = bb.load(film.robot, client)
