@@ -54,7 +54,9 @@ CORRECTED = (("semi", 0.01), ("heun", 0.05), ("rk4", 0.2))
 ROUND_OFF = {"m": 2e-14, "m/s": 1e-15}
 """Of the place of a tip 10 m away, and of its rate."""
 CLOSE = 1e-3
-"""Part of a violation that may differ: methods of order 4 take other ways on quaternions."""
+"""Part of a violation that may differ: methods take other ways on quaternions."""
+LOOSE = 5e-3
+"""The same of the angles at the end, which all of the way makes."""
 
 
 class Run(NamedTuple):
@@ -206,7 +208,7 @@ def table(end: float | None) -> Outcome:
         ]
         if whole:
             error, other = float(np.abs(run.q[-1, 7:] - final).max()), line["err_theta80"]
-            rows.append(Row("joint angles at 80 s [rad]", error, other, CLOSE * other))
+            rows.append(Row("joint angles at 80 s [rad]", error, other, LOOSE * other))
         else:
             rows = [row._replace(other=None, allowed=None) for row in rows]
         head = f"{NAMES[line['scheme']]}, {line['h']:g} s, {line['corr']}"

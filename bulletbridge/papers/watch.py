@@ -9,8 +9,8 @@ import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import connect_window, disconnect, require_display
 from bulletbridge.comparison.pictures import find_camera
-from bulletbridge.comparison.window.sliders import hide_previews
 from bulletbridge.comparison.window.playback import look
+from bulletbridge.comparison.window.sliders import hide_previews
 from bulletbridge.papers.example import Film
 
 ASKED = "--gui", "leave it out for the numbers, and use -o for pictures"
