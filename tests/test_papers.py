@@ -15,14 +15,14 @@ from bulletbridge.papers.page import index_text, page_text
 from bulletbridge.papers.references import reference
 
 UNTIL = {
-    "kovecses-fig3": 0.6,
-    "kovecses-fig4": 0.6,
-    "kovecses-fig5": 0.6,
-    "kovecses-fig6": 0.6,
-    "kovecses-table": 0.2,
+    "kovecses-fig3": 0.2,
+    "kovecses-fig4": 0.2,
+    "kovecses-fig5": 0.2,
+    "kovecses-fig6": 0.2,
+    "kovecses-table": 0.05,
     "kovecses-bullet": 0.5,
     "eun-particle": 1.0,
-    "eun-path": 0.5,
+    "eun-path": 0.25,
     "eun-forces": 0.2,
     "eun-errata": 0.2,
     "haug-fig5": 2.0,
@@ -33,10 +33,10 @@ UNTIL = {
     "haug-fig6": 0.5,
     "haug-fig7": 0.5,
     "haug-table2": 0.05,
-    "haug-slider-charts": 0.05,
+    "haug-slider-charts": 0.02,
     "aghili-free": 1.0,
-    "aghili-tracking": 1.0,
-    "aghili-regulation": 1.0,
+    "aghili-tracking": 0.5,
+    "aghili-regulation": 0.5,
     "bonaventura-table34": 0.5,
 } | {f"bonaventura-system-{name}": 1.0 for name in reference("flexible_arms")}
 """How far examples that take more than a second are run; the whole of them makes docs/papers."""
