@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bulletbridge as bb
+from bulletbridge.papers.docking import ANGLES, DURATION, loads_on_station, wrenches
 
 Array = NDArray[np.float64]
 SPAN = 0.4  # [s]

@@ -35,6 +35,7 @@ TORQUE = np.array([3000.0, 5000.0, 4000.0])  # [N m]
 TORQUE_PERIODS = np.array([20.0, 27.0, 16.0])  # [s]
 JOINT_TORQUE = np.array([40.0, 30.0, 30.0, 20.0, 10.0, 0.0, 0.0])  # [N m]
 JOINT_PERIODS = np.array([9.0, 11.0, 13.0, 17.0, 19.0, 23.0, 29.0])  # [s]
+ANGLES = np.array(reference("kovecses")["states"]["80"][7:14])  # of the joints at 80 s [rad]
 LOOKED_AT = (10.0, 25.0, 40.0, 60.0, 80.0)
 """Times [s] at which the independent program tells violations."""
 CORRECTIONS: dict[str, dict[str, Any]] = {
@@ -88,6 +89,22 @@ def loads_on_station(t: float) -> tuple[Array, Array, Array]:
     bumps = np.exp(-(((t - 10.0) / 1.5) ** 2)) - 0.6 * np.exp(-(((t - 40.0) / 2.5) ** 2))
     torque = TORQUE * np.sin(2.0 * np.pi * t / TORQUE_PERIODS)
     return FORCE * bumps, torque, JOINT_TORQUE * np.sin(2.0 * np.pi * t / JOINT_PERIODS)
+
+
+def wrenches() -> dict[str, Any]:
+    """The same loads as ``System(forces=...)`` takes them."""
+    x, y, z = PORT.tolist()
+
+    def force(t: float) -> Array:
+        return loads_on_station(t)[0]
+
+    def torque(t: float) -> Array:
+        return loads_on_station(t)[1]
+
+    found: dict[str, Any] = {"docking": bb.Wrench(bb.Frame("station", (x, y, z)), force, torque)}
+    for k, (size, period) in enumerate(zip(JOINT_TORQUE, JOINT_PERIODS, strict=True), 1):
+        found[f"joint_{k}"] = bb.Sine(float(size), 1.0 / float(period))
+    return found
 
 
 @cache
