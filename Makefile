@@ -10,7 +10,7 @@ FIND_PYTHON = for p in $(PYTHON) $(CANDIDATES); do \
 
 DEMO_MODELS := four_bar stewart two_arms
 
-.PHONY: demo docs test test-portable test-plain lint format types wheel clean
+.PHONY: demo docs papers test test-portable test-plain lint format types wheel clean
 
 demo: $(VENV)/run
 	$(BIN)/bulletbridge compare $(DEMO_MODELS) --duration 4 --report report
@@ -23,6 +23,10 @@ test: $(VENV)/dev
 docs: $(VENV)/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Open build/site/index.html"
+
+# every figure and table of the papers anew: half an hour
+papers: $(VENV)/run
+	$(BIN)/bulletbridge paper all --output docs/papers
 
 # the numeric tests as a processor without fused operations, as an older one, and as this one
 test-portable: $(VENV)/dev

@@ -3,8 +3,8 @@
     python benchmarks/flexible_systems.py [--json FILE] [--plot FILE] [--docs FILE] [--quick]
     python benchmarks/flexible_systems.py --json FILE --tables --plot FILE --docs FILE
 
-References (flexible_references.json) come from an independent program with other coordinates; so do
-the data of the systems, which were identified from them. All runs are by compiled RK4.
+References (bulletbridge.papers.references) come from an independent program with other coordinates.
+All runs are by compiled RK4.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import bulletbridge as bb
 from bulletbridge.bullet.quiet import quiet_bullet
 from bulletbridge.console import write_json
 from bulletbridge.formulations.classics.flexible_arms import SYSTEMS, FlexibleSystem
+from bulletbridge.papers.references import reference as reference_of
 
-REFERENCES = json.loads(Path(__file__).with_name("flexible_references.json").read_text())
+REFERENCES = reference_of("flexible_arms")
 QUANTITIES = {
     "ang": "angles", "rate": "rates", "defl": "deflections", "tip": "tip", "E": "energy",
     "lam": "force",

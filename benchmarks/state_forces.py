@@ -16,9 +16,9 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from space_arm_docking import ANGLES, DURATION, loads, loads_on_station
 
 import bulletbridge as bb
+from bulletbridge.papers.docking import ANGLES, DURATION, loads_on_station, wrenches
 
 Array = NDArray[np.float64]
 SPAN = 0.4  # [s]
@@ -92,7 +92,7 @@ def show_docking() -> None:
     print(f"\n{'docking, h':22} {'every stage':>12} {'tau held':>12}  [rad]")
     for name, h in (("rk4", 0.2), ("rk4", 0.1), ("rk4", 0.05), ("nystrom4", 0.1), ("verlet", 0.05),
                     ("dop853", 1.0), ("radau", 1.0)):  # fmt: skip
-        asked = dock(name, h, loads(), held=False)
+        asked = dock(name, h, wrenches(), held=False)
         held = f"{dock(name, h, {}, held=True):12.1e}" if name in ("rk4", "verlet") else ""
         print(f"{f'{name} {h:g}':22} {asked:12.1e} {held}", flush=True)
 

@@ -24,6 +24,7 @@ from bulletbridge.errors import (
     ModelError,
 )
 from bulletbridge.models.flexible.commands import flexible, inertia
+from bulletbridge.papers.command import paper
 from bulletbridge.studies.command import sweep
 
 FAILED, WRONG_INPUT = 1, 2
@@ -353,6 +354,7 @@ for command, said in (
     (flexible, "Make a link of a URDF bend."),
     (bench, "Measure beside other simulators."),
     (sweep, "Run a model for many parameters."),
+    (paper, "Examples of the papers, beside their numbers."),
 ):
     app.command(short_help=said)(command)
 

@@ -201,6 +201,26 @@ def test_nystrom_on_charts_is_of_order_four():
     assert errors[-1] < 1.2e-7  # 1/16 a halving from there: 6e-9 at 1 ms
 
 
+@pytest.mark.parametrize(
+    ("mass", "inertia", "gravity"),
+    [(30.0, (90.0, 90.0, 30.0), 1.62), (2.0, (0.5, 0.5, 0.8), 9.81), (10.0, (1.0, 1.0, 40.0), 3.7),
+     (1.0, (30.0, 30.0, 0.2), 9.81), (50.0, (3.0, 3.0, 3.0), 20.0)],
+)  # fmt: skip
+def test_critical_spin_of_any_inertia_is_where_the_roots_say(mass, inertia, gravity):
+    body = top.Top(mass, inertia, gravity)
+    critical = body.critical_spin()
+    spins = critical * np.linspace(1.001, 20.0, 200)
+    assert body.growth(0.999 * critical) > 1e-4 * critical
+    assert max(body.growth(spin) for spin in spins) < 1e-6 * critical
+    low, high = top.threshold(body, 0.5 * critical, 1.5 * critical, 1e-6 * critical)
+    assert low - 1e-5 * critical < critical < high + 1e-5 * critical
+
+
+def test_tops_that_are_not_symmetrical_have_no_critical_spin():
+    with pytest.raises(ModelError, match="give equal ones"):
+        top.Top(inertia=(90.0, 80.0, 30.0)).critical_spin()
+
+
 def test_upright_top_is_stable_above_the_critical_spin():
     body = top.Top()
     assert body.critical_spin() == pytest.approx(12.9557245465, abs=1e-10)

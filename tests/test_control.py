@@ -18,16 +18,10 @@ from bulletbridge.formulations.classics.circle import CircleRobot
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
 from bulletbridge.formulations.quasi_velocity_rates import gammas
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.papers.circle import PublishedTracking, on_circle
 
 ROBOT = CircleRobot()
 RATE_RTOL = 0.05  # of measured slopes against the gains
-
-
-def on_circle(t):
-    """The reference motion: phi = 0.3 + 0.8 sin 0.9 t."""
-    phi, w, a = 0.3 + 0.8 * np.sin(0.9 * t), 0.72 * np.cos(0.9 * t), -0.648 * np.sin(0.9 * t)
-    q, v = ROBOT.state(phi, w)
-    return Desired(q, v, -q * w**2 + ROBOT.state(phi, a)[1])
 
 
 def simulate(law, phi, rate, times, tolerance=1e-11):
@@ -48,29 +42,6 @@ def slope(times, sizes):
     return -np.polyfit(times, np.log(sizes), 1)[0]
 
 
-class AsPublished(Tracking):
-    """v_rd of the wanted motion at its own configuration, where ours takes v_d at the present one.
-
-    With more than one freedom the two would need bases that fit each other.
-    """
-
-    def _slide(self, q, v, wanted):
-        def direction(q, v):  # unit quasi-velocity along the circle, and its rate
-            turned, turned_rate = np.array([-q[1], q[0]]), np.array([-v[1], v[0]])
-            masses = np.array([ROBOT.m_2, ROBOT.m_1])
-            g = np.sqrt(masses @ q**2)
-            g_rate = masses @ (q * v) / g
-            return turned / g, (turned_rate - turned / g * g_rate) / g, g, g_rate
-
-        B, B_rate, _, _ = direction(q, v)
-        _, _, g, g_rate = direction(wanted.q, wanted.v)
-        tangent = np.array([-wanted.q[1], wanted.q[0]]) / ROBOT.R**2
-        w, a = tangent @ wanted.v, tangent @ wanted.vdot
-        slide, rate = super()._slide(q, v, Desired(wanted.q, 0 * v, 0 * v))
-        rate = rate + self.K_p * wanted.v  # x still moves with the wanted motion
-        return slide + B * g * w, rate + B_rate * g * w + B * (g_rate * w + g * a)
-
-
 def follow(law, times):
     """Lengths of the position and velocity errors from phi = 0.9, -0.5 rad/s on."""
     states, _ = simulate(law, 0.9, -0.5, times)
@@ -82,7 +53,7 @@ SECONDS = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
 
 
 def test_tracking_on_the_circle_against_the_reference():
-    position, velocity = follow(AsPublished(plain_plant(ROBOT), on_circle, 4.0, 6.0), SECONDS)
+    position, velocity = follow(PublishedTracking(plain_plant(ROBOT), on_circle, 4.0, 6.0), SECONDS)
     reference = [2.955202066613396e-01, 6.599447298125918e-02, 1.0548155064499937e-02]
     reference += [2.0992749154286427e-04, 3.5525959656037966e-06, 6.113023562803806e-08]
     # 2e-11 but at one second, where the reference was interpolated: 4.4e-9

@@ -1,6 +1,5 @@
 """The flexible arms: their references, free modules, and what Bullet shows of them."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +17,10 @@ from bulletbridge.formulations.classics.flexible_arms import SYSTEMS
 from bulletbridge.formulations.classics.flexible_trees import tree_of
 from bulletbridge.models.bundled import bundled
 from bulletbridge.models.loops_file import read_loops, write_loops
+from bulletbridge.papers.references import reference
 
 ROOT = Path(__file__).parents[1]
-REFERENCES = json.loads((ROOT / "benchmarks" / "flexible_references.json").read_text())
+REFERENCES = reference("flexible_arms")
 PROMISE = 1e-12
 ROUNDED = 5e-11
 """Half of the last digit of angles of 100 degrees in the references."""

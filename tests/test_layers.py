@@ -22,6 +22,7 @@ ROOMS = [
     "models",
     "studies",
     "comparison",
+    "papers",
     "viewer",
     "gym",
     "bench",

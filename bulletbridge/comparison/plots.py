@@ -41,6 +41,20 @@ MOST_POINTS = 800
 MOST_JOINTS = 6
 FLOOR = 1e-17
 """Zero on a logarithmic axis [m or rad]."""
+STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "font.sans-serif": ["DejaVu Sans"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#8a8f98",
+    "axes.grid": True,
+    "grid.color": "#e6e8ec",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.4,
+    "svg.fonttype": "none",  # letters instead of their outlines
+    "svg.hashsalt": "bulletbridge",
+}
+"""Of all our figures in SVG."""
 
 
 def gap_figure(runs: Sequence[Run]) -> str:
@@ -157,36 +171,18 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
-        from matplotlib.ticker import LogFormatter, LogFormatterMathtext
     except ImportError:
         raise MissingExtraError(
             "reports need matplotlib; install it with: pip install matplotlib"
         ) from None
-    style: dict[Any, Any] = {
-        "font.size": 9.0,
-        "font.sans-serif": ["DejaVu Sans"],
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#8a8f98",
-        "axes.grid": True,
-        "grid.color": "#e6e8ec",
-        "grid.linewidth": 0.7,
-        "lines.linewidth": 1.4,
-        "svg.fonttype": "none",  # letters instead of their outlines
-        "svg.hashsalt": "bulletbridge",
-    }
-    with rc_context(style):
+    with rc_context(STYLE):
         figure = Figure(figsize=(5.4, 3.1), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         draw(axes)
         if xlabel:
             axes.set_xlabel(xlabel)
-        for axis in (axes.xaxis, axes.yaxis):
-            # as words in one piece: the digits of a formula are placed one by one, in one font
-            if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
-                axis.set_major_formatter(LogFormatter())
-                axis.set_minor_formatter(LogFormatter())
+        show_plain_logs(axes)
         handles, labels = axes.get_legend_handles_labels()
         if handles:
             at = figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
@@ -195,6 +191,19 @@ def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", metadata=nothing)
     return text.getvalue()
+
+
+def show_plain_logs(axes: "Axes") -> None:
+    """Write powers of ten as words in one piece.
+
+    The digits of a formula would be placed one by one, in one font.
+    """
+    from matplotlib.ticker import LogFormatter, LogFormatterMathtext
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+            axis.set_major_formatter(LogFormatter())
+            axis.set_minor_formatter(LogFormatter())
 
 
 def _drawn(runs: Sequence[Run]) -> list[tuple[Run, Trace]]:

@@ -79,6 +79,7 @@ SHOTS = {
     "carried_bar": Shot(1.0),
     "circle_robot": Shot(5.0, traced=(2,)),
     "delta": Shot(0.3),
+    "docking": Shot(60.0),
     "edge": Shot(1.0),
     "excavator": Shot(9.0),
     "five_bar": Shot(0.6, FLAT),

@@ -39,6 +39,7 @@ from bulletbridge.models.model_spec import (  # noqa: E402
 
 SEGMENTS = 8
 THICK, WIDE = 0.002, 0.08  # of the strips [m]
+ROOM = 0.01  # for a pin at either end, where nothing touches [m]
 COLOURS = ("0.16 0.43 0.71 1", "0.93 0.49 0.13 1", "0.20 0.58 0.37 1", "0.80 0.22 0.20 1")
 NO_INERTIA = '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>'
 NAMES = {
@@ -62,12 +63,14 @@ def whole(link: FlexibleLink) -> Lump:
     return rod(link.length, DENSITY, (0.0, WIDE**2 / 12.0))
 
 
-def shape(size: str, xyz: str, colour: str) -> str:
-    """A box to look at."""
-    return (
-        f'<visual><origin xyz="{xyz}" rpy="0 0 0"/><geometry><box size="{size}"/></geometry>'
-        f'<material name="{colour}"><color rgba="{colour}"/></material></visual>'
-    )
+def shape(size: str, xyz: str, colour: str, touched: str = "") -> str:
+    """A box to look at, and one to touch: the same unless its size is given."""
+
+    def box(size: str) -> str:
+        return f'<origin xyz="{xyz}" rpy="0 0 0"/><geometry><box size="{size}"/></geometry>'
+
+    seen = f'<material name="{colour}"><color rgba="{colour}"/></material>'
+    return f"<visual>{box(size)}{seen}</visual><collision>{box(touched or size)}</collision>"
 
 
 def inertial(lump: Lump) -> str:
@@ -102,8 +105,12 @@ def rigid_arm(name: str, arm: tuple[FlexibleLink, ...], shaken: bool) -> Xml.Ele
         on = "slider"
     x = 0.0
     for k, link in enumerate(arm, start=1):
+        section = f"{THICK!r} {WIDE!r}"
         strip = shape(
-            f"{link.length!r} {THICK!r} {WIDE!r}", f"{0.5 * link.length!r} 0 0", COLOURS[k - 1]
+            f"{link.length!r} {section}",
+            f"{0.5 * link.length!r} 0 0",
+            COLOURS[k - 1],
+            f"{link.length - 2.0 * ROOM!r} {section}",
         )
         parts.append(f'<link name="link{k}">{inertial(whole(link))}{strip}</link>')
         parts.append(joint(f"joint{k}", "continuous", on, f"link{k}", x))

@@ -3,9 +3,8 @@
 Links are strips of aluminium of 2 mm by 80 mm. Motors turn each link against the tangent at the tip
 of the one before, by A sin(2 pi t / T). Everything starts at rest and straight.
 
-Source: Bonaventura 2002, a thesis; what it leaves open (angles at the start, bases, torques as
-simulated) is that of independent reference trajectories, from which it was identified to the last
-digit.
+Source: Bonaventura 2002, a thesis, Tables 23 to 33 for the torques; what it leaves open (angles at
+the start, bases) is that of independent reference trajectories.
 """
 
 from dataclasses import dataclass

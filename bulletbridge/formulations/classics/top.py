@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.numerics.records import Array
 
@@ -90,23 +91,59 @@ class Top:
         return float(kinetic + self.mass * self.gravity * q[2])
 
     def critical_spin(self) -> float:
-        """Least spin [rad/s] at which the upright top is stable, by its linearisation.
+        """Spin [rad/s] from which on the upright top is stable, by its linearisation; 0 if always.
 
-        With a = l = 1 m all roots of (g - s²)(J_t s² - J_s w s + m g) + m g s² are real iff
-        4 w⁶ - 135 g w⁴ + 2376 g² w² - 21168 g³ > 0, for the source's inertia.
+        For every large spin all roots of ``growth``'s quartic in s are real. They stop being so
+        where its discriminant, a cubic in the square of the axial momentum, changes its sign.
         """
-        g = self.gravity
-        found = np.roots([4.0, -135.0 * g, 2376.0 * g**2, -21168.0 * g**3])
-        return float(np.sqrt(max(root.real for root in found if abs(root.imag) < 1e-9)))
+        across, along = self._axes()
+        m, g = self.mass, self.gravity
+        a, c, e = -across, g * across, m * g * g  # of s⁴, s², 1; those of s³, s: y^½, -g y^½
+        cubic = [
+            4.0 * g**3,
+            -27.0 * (a * a * g**4 + e * e)
+            - 6.0 * a * e * g * g
+            - 18.0 * (a * c * g**3 + c * e * g)
+            + c * c * g * g,
+            192.0 * a * a * e * e * g
+            + 144.0 * (a * a * c * e * g * g + a * c * e * e)
+            + 80.0 * a * c * c * e * g
+            - 4.0 * (a * c**3 * g * g + c**3 * e),
+            256.0 * (a * e) ** 3 - 128.0 * (a * c * e) ** 2 + 16.0 * a * c**4 * e,
+        ]
+        found = np.roots(cubic)
+        real = found.real[np.abs(found.imag) < 1e-9 * np.abs(found).max()]
+        for spin in np.sqrt(np.sort(real[real > 0.0])[::-1]) / along:
+            if self.growth(spin * (1.0 - 1e-6)) > 0.0:
+                return float(spin)
+        return 0.0
 
     def growth(self, spin: float) -> float:
-        """Rate of growth [1/s] of a small tilt of the upright top at a spin [rad/s]."""
-        across, _, along = self.inertia
+        """Rate of growth [1/s] of a small tilt of the upright top at a spin [rad/s].
+
+        The largest imaginary part of the roots of (g - s²)(J_t s² - J_s w s + m g) + m g s², with
+        bar and centre of mass at 1 m.
+        """
+        across, along = self._axes()
         m, g = self.mass, self.gravity
-        bar = np.array([-1.0, 0.0, g])  # length and centre of mass at 1 m
+        bar = np.array([-1.0, 0.0, g])
         body = np.array([across, -along * spin, m * g])
         found = np.roots(np.polyadd(np.polymul(bar, body), [m * g, 0.0, 0.0]))
         return float(np.abs(np.imag(found)).max())
+
+    def _axes(self) -> tuple[float, float]:
+        """Moments of inertia across and along the axis.
+
+        Raises:
+            ModelError: Those across differ, so that small tilts do not turn with the top.
+        """
+        across, other, along = self.inertia
+        if across != other:
+            raise ModelError(
+                f"the stability of a top with {across:g} and {other:g} kg m² across its axis is not"
+                " known in closed form; give equal ones"
+            )
+        return across, along
 
 
 def angular_velocity(q: Array, v: Array) -> Array:

@@ -1,16 +1,24 @@
 """The slider-crank without torque, driven through the boundary between its two components.
 
+    python benchmarks/singular_position.py
+
+What it gives is kept in singular_position.json.
+
 Where the crank is across, one row of ten depends on the others and q3 = q1 and q3 = q1 + 2 cos q2
 meet. Both components are smooth there, so that the motion goes on and has a reference: the reduced
 equations in the crank's angle and in the angle a of q1 = 2 sin a, q4 = 2 cos a, which are regular.
 """
 
+import os
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are smaller than a thread
+
 import numpy as np
-from _classics_tables import keep
 from scipy.integrate import solve_ivp
 
+from bulletbridge.console import write_json
 from bulletbridge.errors import StepError
 from bulletbridge.formulations.charts import ChartMotion
 from bulletbridge.formulations.classics.slider_crank import (
@@ -124,7 +132,8 @@ def acceleration_error(name: str, component: Component) -> float | None:
 
 def show_singular() -> None:
     """Runs of 5 s from the source's start and of 1 s from across, steps of 1 ms; accelerations."""
-    print("\nSlider-crank through its singular boundary, rk4 1 ms")
+    kept = dict[str, dict[str, object]]()
+    print("Slider-crank through its singular boundary, rk4 1 ms")
     print(f"{'':16s} {'time [s]':>9s} {'error':>8s} {'energy':>8s} {'gap':>8s}  across: v̇ error")
     for component in (3, 1):
         for name in [*FORMULATIONS, "charts"]:
@@ -134,8 +143,13 @@ def show_singular() -> None:
                 row: dict[str, object] = dict(run._asdict())
                 if across and name != "charts":
                     row["acceleration_error"] = acceleration_error(name, component)
-                keep("singular", label, row)
+                kept[label] = row
                 print(
                     f"{label:30s} {run.end:6.3f} {run.error:8.1e} {run.energy:8.1e} {run.gap:8.1e}"
                     f" {row.get('acceleration_error', '')!s:8.8s} {run.why}"
                 )
+    write_json(Path(__file__).with_suffix(".json"), kept)
+
+
+if __name__ == "__main__":
+    show_singular()

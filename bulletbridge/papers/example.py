@@ -1,0 +1,152 @@
+"""What an example of a paper gives: numbers beside others', curves, and what they are about."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bulletbridge.numerics.records import Array
+
+Source = Literal["paper", "program", "theory"]
+"""Where the other number comes from: printed in the paper, an independent program, closed form."""
+
+
+class Row(NamedTuple):
+    """A number beside another.
+
+    Attributes:
+        name: What it is, with its unit.
+        ours: What was obtained.
+        other: What it is held against; None where there is nothing.
+        allowed: What they may differ by; None where they need not agree (the page says why).
+        source: Of the other number.
+    """
+
+    name: str
+    ours: float
+    other: float | None = None
+    allowed: float | None = None
+    source: Source = "program"
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the other."""
+        return None if self.other is None else self.ours - self.other
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they differ by no more than is allowed; nothing to compare agrees."""
+        if self.difference is None or self.allowed is None:
+            return True
+        return abs(self.difference) <= self.allowed
+
+
+class Table(NamedTuple):
+    """Rows under a heading."""
+
+    title: str
+    rows: Sequence[Row]
+
+    @property
+    def worst(self) -> Row | None:
+        """The row that uses most of what it may differ by."""
+        held = [row for row in self.rows if row.difference is not None and row.allowed]
+        return max(held, key=lambda r: abs(r.difference or 0.0) / (r.allowed or 1.0), default=None)
+
+
+class Curve(NamedTuple):
+    """A line, or with ``dots`` the other's points."""
+
+    label: str
+    x: Array
+    y: Array
+    dots: bool = False
+
+
+class Panel(NamedTuple):
+    """One pair of axes.
+
+    Attributes:
+        x: Label, with its unit.
+        y: Label, with its unit.
+        curves: What is drawn.
+        log: Whether y is logarithmic.
+        equal: Whether a metre is as long on both axes.
+        title: Above it.
+    """
+
+    x: str
+    y: str
+    curves: Sequence[Curve]
+    log: bool = False
+    equal: bool = False
+    title: str = ""
+
+
+class Film(NamedTuple):
+    """A motion to watch in Bullet's window.
+
+    Attributes:
+        robot: Bundled name or loops file.
+        times: (n,) [s].
+        states: (n, nq).
+    """
+
+    robot: str | Path
+    times: Array
+    states: Array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of an example gave."""
+
+    tables: Sequence[Table]
+    panels: Sequence[Panel] = ()
+    film: Film | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all numbers do that have to."""
+        return all(row.agrees for table in self.tables for row in table.rows)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A figure or table of a paper.
+
+    Attributes:
+        name: As the command has it.
+        paper: Whose.
+        title: What it is, in a line.
+        shows: What the paper shows with it, and how it is run here.
+        cannot: What it cannot show, and what cannot be reproduced.
+        run: Runs it up to a time [s], or as long as the paper does.
+    """
+
+    name: str
+    paper: str
+    title: str
+    shows: str
+    cannot: str
+    run: Callable[[float | None], Outcome]
+
+
+def until(times: Iterable[float], end: float | None) -> list[float]:
+    """Those of increasing times that a run reaches."""
+    return [t for t in times if end is None or t <= end * (1.0 + 1e-12)]
+
+
+def worst_entry(
+    name: str,
+    ours: Array,
+    other: Sequence[float] | Array,
+    allowed: float,
+    source: Source = "program",
+) -> Row:
+    """The entry of a vector that differs most, as a row."""
+    k = int(np.abs(np.asarray(ours) - other).argmax())
+    return Row(f"{name}, entry {k + 1} of {len(ours)}", float(ours[k]), float(other[k]), allowed,
+               source)  # fmt: skip
