@@ -13,7 +13,7 @@ from _campaign_judge import ROLLING, Judge
 import bulletbridge as bb
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.options import Integrator
+from bulletbridge.system.options import ON_CHARTS, Integrator
 
 OPEN = 1e-10
 """Gap beyond that at the start that nobody was told of [m or rad]."""
@@ -233,9 +233,15 @@ class Run:
         return max(beyond, default=0.0) < OPEN
 
     def _is_consistent(self) -> bool:
-        """Whether the start is closed, not singular by design, and drives can be followed."""
+        """Whether the start is closed, not singular by design, and drives can be followed.
+
+        Charts are of positions: they refuse what rolls.
+        """
         parts = self.case.parts
         if parts.assembled or parts.contradictory or self.case.kind == "reach":
+            return False
+        rolls = any(isinstance(c, bb.LoopJoint) and c.model in ROLLING for c in parts.constraints)
+        if rolls and self.integrator in ON_CHARTS:
             return False
         q, still, t = parts.q, 0 * parts.v, np.zeros(1)
         if max(np.abs(g).max() for g in self.judge.gaps(q[None], still[None], t)) > CLOSED:

@@ -58,7 +58,7 @@ def test_impossible_descriptions_are_refused(options, match):
 
 @pytest.mark.parametrize("options", [{"integrator": "rk4"}, {"formulation": "multipliers"}])
 def test_other_integrators_refuse_bounded_forces(options):
-    match = "leave integrator, formulation and velocity_filter out"
+    match = "leave integrator, formulation, weighting and velocity_filter out"
     string = bb.Distance("string", PIN, bb.Frame("l1"), 0.3, max_force=3.0)
     with pytest.raises(ModelError, match=match):
         four_bar(extra=[string], **options)

@@ -37,6 +37,7 @@ from bulletbridge.numerics.complementarity_rows import (
     sweep,
     velocities,
 )
+from bulletbridge.numerics.lu import back_real, lu_real
 from bulletbridge.numerics.records import Array, Records
 
 SWEEPS = 8
@@ -64,9 +65,8 @@ class Outcome(NamedTuple):
     newton: int
 
 
-AT_BOUND, STICKS, SLIDES, UNKNOWN = range(4)
-"""Kinds of rows in a step of Newton's method: x is known; w goes to zero; on the rim of a cone; as
-nothing was factorised for."""
+AT_BOUND, STICKS, SLIDES = range(3)
+"""Kinds of rows in a step of Newton's method: x is known; w goes to zero; on the rim of a cone."""
 SYMMETRIC = -1.0
 """In the place of pivots."""
 
@@ -222,43 +222,9 @@ def solve_symmetric(A: Array, b: Array, n: int) -> None:
 
 
 @outlined
-def factorise_dense(A: Array, pivots: Array, n: int) -> bool:
-    """Eliminate in A with partial pivoting, what was taken away in its place; False if singular."""
-    for k in range(n):
-        best, most = k, math.fabs(A[k, k])
-        for i in range(k + 1, n):
-            if math.fabs(A[i, k]) > most:
-                best, most = i, math.fabs(A[i, k])
-        if not most > 0.0:
-            return False
-        pivots[k] = best
-        if best != k:
-            for j in range(n):
-                A[k, j], A[best, j] = A[best, j], A[k, j]
-        for i in range(k + 1, n):
-            s = A[i, k] / A[k, k]
-            A[i, k] = s
-            if s != 0.0:
-                for j in range(k + 1, n):
-                    A[i, j] -= s * A[k, j]
-    return True
-
-
-@outlined
-def solve_dense(A: Array, pivots: Array, b: Array, n: int) -> None:
-    """b <- A⁻¹ b by what ``factorise_dense`` left."""
-    for k in range(n):
-        best = int(pivots[k])
-        b[k], b[best] = b[best], b[k]
-        total = b[k]
-        for j in range(k):
-            total -= A[k, j] * b[j]
-        b[k] = total
-    for k in range(n - 1, -1, -1):
-        total = b[k]
-        for j in range(k + 1, n):
-            total -= A[k, j] * b[j]
-        b[k] = total / A[k, k]
+def factorise_dense(A: Array, pivots: Array) -> None:
+    """Factors of as many rows and columns of A as there are pivots; not finite if singular."""
+    lu_real(A, pivots)
 
 
 RIM = 1e-6
@@ -310,13 +276,11 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
         if sliding > 0 or not factorise_symmetric(p.A, m):
             if sliding == 0:  # no matrix of velocities in exact numbers
                 put_rows(p, n, m, regularisation)
-            if not factorise_dense(p.A, p.pivots, m):
-                p.kinds[0] = UNKNOWN
-                return False
+            factorise_dense(p.A, p.pivots[:m])
     if p.pivots[0] == SYMMETRIC:
         solve_symmetric(p.A, p.line, m)
     else:
-        solve_dense(p.A, p.pivots, p.line, m)
+        back_real(p.A, p.pivots[:m], p.line)
     for r in range(m):
         p.step[int(p.free[r])] = p.line[r]
     return True

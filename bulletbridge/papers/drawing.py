@@ -28,6 +28,8 @@ MOST_POINTS = 300
 """Of a curve: as many as a screen shows, for small files."""
 DIGITS = re.compile(r"(\d\.\d\d)\d+")
 """Places [1/72 inch] with more digits than a screen shows."""
+QUOTED = re.compile(r'"[^"]*"')
+"""Values of attributes, where places are; numbers in the text stay."""
 
 
 def draw(panels: Sequence[Panel]) -> str:
@@ -59,7 +61,7 @@ def draw(panels: Sequence[Panel]) -> str:
         text = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(text, format="svg", metadata=nothing)
-    return DIGITS.sub(r"\1", text.getvalue())
+    return QUOTED.sub(lambda found: DIGITS.sub(r"\1", found[0]), text.getvalue())
 
 
 def fill(axes: "Axes", panel: Panel) -> None:
