@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 import bulletbridge as bb
 from bulletbridge.bullet.reader import BulletBodies
-from bulletbridge.bullet.worlds import connect_direct, connect_window
+from bulletbridge.bullet.worlds import connect_direct, connect_window, disconnect
 from bulletbridge.comparison.pictures import find_camera, link_centres
 from bulletbridge.comparison.window.overlay import Overlay, marks_of, weight_of
 from bulletbridge.comparison.window.playback import look
@@ -104,7 +104,7 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
         _, watch = WATCHED.pop(client, ("", None))
         open_still = pybullet.isConnected(client)
         if open_still:
-            pybullet.disconnect(client)
+            disconnect(client)
         if gui and not open_still:
             raise SystemExit("the window was closed before the end")
         if watch is not None and watch.moved:

@@ -53,7 +53,7 @@ def tip_of(body: int, client: int) -> Array:
 def seen_by_bullet(system: bb.System, body: int, client: int) -> float:
     """Force of the table that explains the acceleration [N]: Bullet's inverse dynamics."""
     q, v, vdot = system.q.tolist(), system.v.tolist(), system.acceleration().tolist()
-    needed = np.array(pybullet.calculateInverseDynamics(body, q, v, vdot, client))
+    needed = np.array(pybullet.calculateInverseDynamics(body, q, v, vdot, physicsClientId=client))
     needed += system.mechanism.axes["damping"] * system.v - system.tau
     rest = [0.0] * len(q)
     rows, _ = pybullet.calculateJacobian(body, 6, TIP.xyz, q, rest, rest, client)

@@ -64,7 +64,7 @@ def seen_by_bullet(system: bb.System, arm: str, body: int, client: int) -> Array
     """What an arm exerts on the payload, at its centre (6,): by Bullet's inverse dynamics."""
     part = slice(0, 7) if arm == "left" else slice(7, 14)
     q, v, vdot = (x[part].tolist() for x in (system.q, system.v, system.acceleration()))
-    needed = np.array(pybullet.calculateInverseDynamics(body, q, v, vdot, client))
+    needed = np.array(pybullet.calculateInverseDynamics(body, q, v, vdot, physicsClientId=client))
     needed += system.mechanism.axes["damping"][part] * system.v[part]
     rest = [0.0] * 7
     move, turn = map(np.array, pybullet.calculateJacobian(body, 6, TIP, q, rest, rest, client))

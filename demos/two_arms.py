@@ -38,7 +38,7 @@ def measure(gui: bool = False) -> tuple[float, float, float]:
         play(system, 0.5, gui)
 
         q, rest = system.q.tolist(), [0.0] * system.mechanism.nv
-        weight = pybullet.calculateInverseDynamics(body, q, rest, rest, client)
+        weight = pybullet.calculateInverseDynamics(body, q, rest, rest, physicsClientId=client)
         arms = [(bar, BAR_END.xyz), (right, FLANGE.xyz)]
         rows_bar, rows_right = (
             np.vstack(pybullet.calculateJacobian(body, link, at, q, rest, rest, client))

@@ -340,6 +340,21 @@ def late_nan(t, q, v):
     return np.nan if t > 0.05 else 0.0
 
 
+def test_a_force_that_asks_what_it_acts_on_is_told():
+    """Accelerations would depend on themselves."""
+    asked = []
+
+    def force(t, q, v):
+        return asked[0].acceleration()[0] if asked else 0.0
+
+    with bb.load("four_bar", "new", forces={"crank": force}) as model:
+        asked.append(model.system)
+        q = model.system.q
+        with pytest.raises(ModelError, match="crank.*another system, loaded without these forces"):
+            model.system.step()
+        assert np.array_equal(model.system.q, q)
+
+
 def test_compiled_functions_are_held_to_the_same():
     with pytest.raises(ModelError, match="force of wrench 'blow'.*3 finite numbers at t = 0 s"):
         pendulum(forces={"blow": bb.Wrench(bb.Frame("bar"), too_few)}, integrator="rk4").step()

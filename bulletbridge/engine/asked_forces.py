@@ -57,6 +57,7 @@ class AskedForces:
     def __init__(self, forces: Sequence[AskedForce], mechanism: Mechanism) -> None:
         self.forces, self.mechanism = tuple(forces), mechanism
         self.compiled = all(is_jitted(force.function) for force in forces)
+        self._asking = ""  # which of them
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -71,14 +72,23 @@ class AskedForces:
 
         Raises:
             ModelError: One gives something else than finite numbers, or not as many as there are to
-                be; the message names it and the time.
+                be; the message names it and the time. Or one asks for what it acts on itself.
         """
+        if self._asking:
+            raise ModelError(
+                f"the {self._asking} asks for accelerations of the system that it acts on, which"
+                " depend on it; have it ask another system, loaded without these forces"
+            )
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             for place in places:
                 place[:] = np.nan
             return
-        for force, place in zip(self.forces, places, strict=True):
-            place[:] = self._given(force, t, q, v)
+        try:
+            for force, place in zip(self.forces, places, strict=True):
+                self._asking = force.what
+                place[:] = self._given(force, t, q, v)
+        finally:
+            self._asking = ""
 
     def _given(self, force: AskedForce, t: float, q: Array, v: Array) -> Array | float:
         """What one gives, after a look at it."""

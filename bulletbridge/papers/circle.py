@@ -10,6 +10,7 @@ import numpy as np
 from bulletbridge.control.controllers import Regulation, Tracking
 from bulletbridge.control.plant import Desired, plant_of
 from bulletbridge.formulations.classics.circle import CircleRobot
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.quasi_velocities import basis_of
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import (
@@ -23,7 +24,7 @@ from bulletbridge.papers.example import (
     until,
     worst_entry,
 )
-from bulletbridge.papers.forced import States, forced
+from bulletbridge.papers.forced import States, forced, run
 from bulletbridge.papers.references import reference, robot
 from bulletbridge.system.system import System
 
@@ -79,10 +80,10 @@ def free(end: float | None) -> Outcome:
     """Free motion: the quasi-velocity stays, positions follow an elliptic integral."""
     duration, known = end or FREE, reference("aghili")["circle_free"]
     rate = known["phid0"]
-    with forced(robot("circle"), dt=0.05, **CONTROLLED) as (system, acting):
+    with forced(robot("circle"), dt=0.05, **CONTROLLED) as (system, _):
         system.set_state(*CIRCLE.state(0.0, rate))
-        motion = acting.run(system, duration)
-        dynamics = acting.dynamics(system)
+        motion = run(system, duration)
+        dynamics = system.dynamics
         speeds = np.array(
             [
                 np.linalg.norm(basis_of(dynamics.equations(q, v, 0.0)).reduce(v))
@@ -132,10 +133,10 @@ def track(end: float | None) -> Outcome:
     tables, position, velocity, film = list[Table](), list[Curve](), list[Curve](), None
     for name, kind in (("as published", PublishedTracking), ("`Tracking`", Tracking)):
         with forced(robot("circle"), dt=0.05, **CONTROLLED) as (system, acting):
-            law = kind(plant_of(system), on_circle, K_p, K_d)
+            law = kind(plant_of(acting.bare), on_circle, K_p, K_d)
             acting.law = law
             system.set_state(start[:2], start[2:])
-            motion = acting.run(system, duration)
+            motion = run(system, duration)
             x, epsilon = follow(law, system, motion)
         rows = list[Row]()
         label = name.strip("`")
@@ -184,16 +185,15 @@ def regulate(end: float | None) -> Outcome:
     goal, _ = CIRCLE.state(known["target"], 0.0)
     with forced(robot("circle"), dt=0.05, **CONTROLLED) as (system, acting):
         law = Regulation(
-            plant_of(system), goal, known["Kp"], known["Kd"], lambda t: np.array([LAM])
+            plant_of(acting.bare), goal, known["Kp"], known["Kd"], lambda t: np.array([LAM])
         )
         acting.law = law
         system.set_state(*CIRCLE.state(0.9, 0.0))
-        motion = acting.run(system, duration)
-        solve = acting.formulation(system.dynamics)
-        acting.dynamics(system)
+        motion = run(system, duration)
+        solve = Projector(system.dynamics)
         lam = np.array([solve(q, v, float(t)).lam[0] for t, q, v in zip(*motion, strict=True)])
         system.set_state(*CIRCLE.state(known["target"] + np.pi + 1e-9, 0.0), t=0.0)
-        there = acting.run(system, min(duration, 5.0))
+        there = run(system, min(duration, 5.0))
     phi, opposite, rows = angles(motion.q), angles(there.q), list[Row]()
     for t, other in zip(known["t"], known["phi"], strict=True):
         if t <= duration:

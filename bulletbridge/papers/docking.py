@@ -24,7 +24,7 @@ from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.stabilise import Stabilisation
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import Curve, Example, Film, Outcome, Panel, Row, Table
-from bulletbridge.papers.forced import States, forced
+from bulletbridge.papers.forced import States, run
 from bulletbridge.papers.references import reference
 from bulletbridge.system.options import Integrator
 
@@ -113,13 +113,16 @@ def simulate(scheme: str, h: float, correction: str, duration: float) -> Run:
     if correction == EUCLIDEAN:
         return wrong_metric(scheme, h, duration)
     name: Integrator = SCHEMES.get(scheme, scheme)  # pyright: ignore[reportAssignmentType]
-    with forced("space_arm", loads, dt=h, integrator=name, **CORRECTIONS[correction]) as (
-        arm,
-        acting,
-    ):
+    options: dict[str, Any] = {
+        **CORRECTIONS[correction],
+        "formulation": Projector,  # in Python, whose steps end as the source's do
+        "integrator": name,
+        "forces": wrenches(),
+    }
+    with bb.load("space_arm", "new", dt=h, **options) as model:
+        arm = model.system
         arm.set_state(v=np.zeros(arm.mechanism.nv))
-        motion = acting.run(arm, duration)
-        return violations(acting.dynamics(arm), motion)
+        return violations(arm.dynamics, run(arm, duration))
 
 
 def violations(dynamics: Dynamics, motion: States) -> Run:

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from typing_extensions import Unpack
 
 import bulletbridge as bb
-from bulletbridge.control.controllers import Controlled, Law
-from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.formulations.projector import Projector
+from bulletbridge.control.controllers import Law
 from bulletbridge.models.load import SystemOptions
 from bulletbridge.numerics.records import Array
 
@@ -30,67 +28,50 @@ class States(NamedTuple):
     v: Array
 
 
-class Forced:
-    """A system under forces (nv,) that are functions of (q, v, t), besides its own.
+class Acting:
+    """A law of (q, v, t) as forces of joints by name; it is asked once at a state.
 
-    The larger of what acts at the start of a step and at its end stands in ``tau``, by which a
-    system judges what a step may lead to; the formulation is given the difference.
+    Attributes:
+        law: Gives the forces (nv,); nothing acts without one. May be set.
+        bare: The robot without them, for a law that asks for its equations of motion.
     """
 
-    def __init__(self, law: Law | None) -> None:
-        self.law = law
-        self._held: Array | None = None
+    def __init__(self, law: Law | None, bare: bb.System) -> None:
+        self.law, self.bare = law, bare
+        self._seen = b""
+        self._found: Array = np.zeros(0)
 
-    def besides(self, q: Array, v: Array, t: float) -> Array:
-        """What acts next to ``tau`` at a state."""
-        found = np.zeros_like(v) if self.law is None else self.law(q, v, t)
-        return found if self._held is None else found - self._held
+    def of(self, rates: slice) -> Callable[[float, Array, Array], Array]:
+        """The forces on some rates, as ``System(forces=...)`` takes them."""
 
-    def formulation(self, dynamics: Dynamics) -> Formulation:
-        """The projector with these forces."""
-        return Projector(Controlled(dynamics, self.besides))
+        def force(t: float, q: Array, v: Array) -> Array:
+            seen = q.tobytes() + v.tobytes() + np.float64(t).tobytes()
+            if seen != self._seen or not len(self._found):
+                self._found = np.zeros(len(v)) if self.law is None else self.law(q, v, t)
+                self._seen = seen
+            return self._found[rates] if rates.stop - rates.start > 1 else self._found[rates.start]
 
-    def dynamics(self, system: bb.System) -> Dynamics:
-        """The equations of motion with these forces."""
-        system.tau[:] = 0.0
-        self._held = None
-        return Controlled(system.dynamics, self.besides)
-
-    def run(
-        self, system: bb.System, duration: float, after: Callable[[], None] | None = None
-    ) -> States:
-        """Advance by whole steps, to the nearest of a duration [s]; ``after`` each call this."""
-        states = [(system.t, system.q, system.v)]
-        for _ in range(round(duration / system.dt)):
-            self._held = None
-            q, v, t = system.q, system.v, system.t
-            first, last = self.besides(q, v, t), self.besides(q, v, t + system.dt)
-            self._held = np.where(np.abs(last) > np.abs(first), last, first)
-            system.tau[:] = self._held
-            system.step(write=False)
-            states.append((system.t, system.q, system.v))
-            if after is not None:
-                after()
-        t, q, v = (np.array(part, np.float64) for part in zip(*states, strict=True))
-        return States(t, q, v)
+        return force
 
 
 @contextmanager
 def forced(
-    model: str | Path,
-    law: Law | None = None,
-    client: int | Literal["new"] = "new",
-    **options: Unpack[SystemOptions],
-) -> Generator[tuple[bb.System, Forced]]:
-    """A robot in Bullet, in a world of its own unless given, under forces of its state.
+    model: str | Path, law: Law | None = None, **options: Unpack[SystemOptions]
+) -> Generator[tuple[bb.System, Acting]]:
+    """A robot in Bullet, in a world of its own, under forces of its state."""
+    with bb.load(model, "new") as bare:
+        acting, joints = Acting(law, bare.system), bare.system.mechanism.joints
+        options["forces"] = {name: acting.of(joint.v) for name, joint in joints.items()}
+        with bb.load(model, "new", **options) as loaded:
+            yield loaded.system, acting
 
-    Steps are in Python: the forces are part of the equations that the formulation is given.
-    """
-    acting = Forced(law)
-    options["formulation"] = acting.formulation
-    loaded = bb.load(model, client, **options)
-    try:
-        yield loaded.system, acting
-    finally:
-        if client == "new":
-            loaded.close()
+
+def run(system: bb.System, duration: float) -> States:
+    """Advance by whole steps, to the nearest of a duration [s]."""
+    start = np.array([system.t]), system.q[None], system.v[None]
+    steps = round(duration / system.dt)
+    if steps == 0:
+        return States(*start)
+    found = system.rollout(steps)
+    pairs = zip(start, (found.t, found.q, found.v), strict=True)
+    return States(*(np.concatenate(pair) for pair in pairs))

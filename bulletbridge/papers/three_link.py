@@ -36,7 +36,7 @@ from bulletbridge.papers.example import (
     Table,
     worst_entry,
 )
-from bulletbridge.papers.forced import forced
+from bulletbridge.papers.forced import forced, run
 from bulletbridge.papers.references import reference, robot
 
 DURATION = 5.0  # [s], of the paper's figures
@@ -93,8 +93,8 @@ def tips(q: Array) -> Array:
 def integrate(start: str, method: str, weighting: str, duration: float) -> Path:
     """Run the robot of the URDF by first-order equations, as the paper has them."""
     weight = RUNS[weighting]
-    with forced(robot("three_link"), disturbances) as (system, acting):
-        dynamics = acting.dynamics(system)
+    with forced(robot("three_link"), disturbances) as (system, _):
+        dynamics = system.dynamics
         field: Modified | Unmodified = Unmodified(dynamics)
         if weight is not None:
             field = Modified(dynamics, SUM.T @ np.diag(weight) @ SUM)
@@ -126,8 +126,8 @@ def states(duration: float) -> dict[float, Array]:
     known = {float(t): k for t, k in reference("eun")["three_link"]["states"].items()}
     found = dict[float, Array]()
     options: Any = {"integrator": "dop853", "rtol": 1e-12, "atol": 1e-13}
-    with forced(robot("three_link"), disturbances, dt=0.05, **options) as (system, acting):
-        motion = acting.run(system, min(duration, LAST_STATE))
+    with forced(robot("three_link"), disturbances, dt=0.05, **options) as (system, _):
+        motion = run(system, min(duration, LAST_STATE))
         for t in known:
             n = int(np.abs(motion.t - t).argmin())
             if abs(motion.t[n] - t) < 1e-9:
@@ -204,8 +204,8 @@ def force_figure(end: float | None) -> Outcome:
     path = integrate("consistent", "rk4 0.005", "H = I", duration)
     torques, forces, accelerations = np.zeros((len(path.t), 3)), np.zeros((len(path.t), 2)), None
     back = BACK
-    with forced(robot("three_link"), disturbances) as (system, acting):
-        dynamics = acting.dynamics(system)
+    with forced(robot("three_link"), disturbances) as (system, _):
+        dynamics = system.dynamics
         solve = Elimination(dynamics)
         for n, (t, q, v) in enumerate(zip(*path, strict=True)):
             at = back @ q, back @ v, float(t)
@@ -238,8 +238,8 @@ def start_table(end: float | None) -> Outcome:
     """What is printed of the start, and what follows from it."""
     known = reference("eun")["three_link"]
     back = BACK
-    with forced(robot("three_link"), disturbances) as (system, acting):
-        dynamics = acting.dynamics(system)
+    with forced(robot("three_link"), disturbances) as (system, _):
+        dynamics = system.dynamics
         e = dynamics.equations(back @ START, np.zeros(3), 0.0)
         filtered = SUM @ Modified(dynamics).velocity(back @ START, back @ SPEED, 0.0)
         static = back.T @ e.f
