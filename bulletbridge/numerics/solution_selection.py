@@ -12,6 +12,7 @@ from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity import (
     LIGHTEST,
     MOST_STAGES,
+    RIM,
     Outcome,
     solve_complementarity,
 )
@@ -51,9 +52,18 @@ class Selection(NamedTuple):
     found: Array  # (n,) impulses of the first solution
 
 
+@helper
+def share_of_mu(x: float, mu: float) -> float:
+    """Impulse of friction by its coefficient; zero without any."""
+    return x / mu if mu > 0.0 else 0.0
+
+
 @outlined
 def slip_after_rest(p: Any, selection: Selection, n: int) -> float:
-    """Largest slip at the end of a step among contacts that rested under load before it."""
+    """Largest slip at the end of a step among contacts that rested under load before it.
+
+    Where friction was used up in the last step and something still moves, that slides already.
+    """
     most, i = 0.0, 0
     while i < n:
         bound = p.bounds[i]
@@ -61,10 +71,13 @@ def slip_after_rest(p: Any, selection: Selection, n: int) -> float:
             i += 1
             continue
         before, after = math.fabs(selection.start[i]), math.fabs(p.w[i])
+        used, normal = share_of_mu(selection.warm[i], bound.mu), selection.warm[bound.owner]
         if bound.count == 2:
             before = math.hypot(before, selection.start[i + 1])
             after = math.hypot(after, p.w[i + 1])
-        if before <= AT_REST and selection.warm[bound.owner] > 0.0:
+            used = math.hypot(used, share_of_mu(selection.warm[i + 1], p.bounds[i + 1].mu))
+        slid = before > STARTS and used >= (1.0 - RIM) * normal
+        if normal > 0.0 and before <= AT_REST and not slid:
             most = max(most, after)
         i += bound.count
     return most
