@@ -146,12 +146,14 @@ def may_meet(
     dt: float,
 ) -> bool:
     """Whether AABBs are near enough, of links that move against each other and may collide."""
+    if a.body == b.body or collide[a.link, b.link] == NEVER:
+        return False
     margin = told_up_to(a, b, at_a, at_b, dt)
     for c in range(3):
         room = max(at_b.lower[c] - at_a.upper[c], at_a.lower[c] - at_b.upper[c])
         if room > margin:
             return False
-    return a.body != b.body and collide[a.link, b.link] != NEVER
+    return True
 
 
 @helper
