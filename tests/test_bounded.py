@@ -8,7 +8,7 @@ from support.planar import PIN, assembled, four_bar, hinged, planar_chain
 
 import bulletbridge as bb
 from bulletbridge import LoopAxis, Motor
-from bulletbridge.inequalities.step_kernel import PUSHED
+from bulletbridge.inequalities.arrays import PUSHED
 
 G = 9.81
 DT = 1 / 240

@@ -12,7 +12,7 @@ from support.planar import planar_chain
 
 import bulletbridge as bb
 from bulletbridge.drop_in.session import session_of
-from bulletbridge.inequalities.step_kernel import PUSHED
+from bulletbridge.inequalities.arrays import PUSHED
 from bulletbridge.models.bundled import find
 from bulletbridge.models.loops_file import read_loops
 

@@ -14,7 +14,7 @@ import bulletbridge as bb
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import StepError
 from bulletbridge.inequalities import prediction
-from bulletbridge.inequalities.step_kernel import X
+from bulletbridge.inequalities.arrays import X
 from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 from bulletbridge.numerics.solution_selection import solve_resting_problem
 

@@ -9,13 +9,11 @@ from bulletbridge.collision.records import (
     MOST_POINTS,
     PLACED,
     TOUCH,
-    Facet,
     Hulls,
     Placed,
     Room,
     Shape,
     Touch,
-    Vertex,
 )
 from bulletbridge.collision.shapes import Owner, ShapeSpec, records_of, room
 from bulletbridge.compilation.announce import announce_compilation
@@ -66,38 +64,22 @@ def touches(a: ShapeSpec, b: ShapeSpec, at_a: Poses, at_b: Poses, limit: float) 
     counts: Ints = np.zeros(n, np.int64)
     points = np.zeros((n, MOST_POINTS), TOUCH)
     with announce_compilation(meet_often):
-        meet_often(
-            records.shapes, *records.hulls, *room(), placed.reshape(-1), limit, counts,
-            points.reshape(-1),
-        )  # fmt: skip
+        flat = placed.reshape(-1), points.reshape(-1)
+        meet_often(records.shapes, records.hulls, room(), flat[0], limit, counts, flat[1])
     return Touches(counts, points)
 
 
 @kernel
 def meet_often(
     shapes: Records[Shape],
-    vertices: Records[Vertex],
-    facets: Records[Facet],
-    integers: Ints,
-    simplex: Array,
-    polygons: Array,
-    features: Ints,
-    polytope: Array,
-    sides: Array,
-    corners: Ints,
-    edges: Ints,
-    found: Records[Touch],
+    hulls: Hulls,
+    room: Room,
     placed: Records[Placed],
     limit: float,
     counts: Ints,
     points: Records[Touch],
 ) -> int:
-    """Points of shapes 0 and 1 at n poses, ``placed`` one after the other; n.
-
-    The arrays up to ``found`` are those of ``Hulls`` and ``Room``.
-    """
-    hulls = Hulls(vertices, facets, integers)
-    room = Room(simplex, polygons, features, polytope, sides, corners, edges, found)
+    """Points of shapes 0 and 1 at n poses, ``placed`` one after the other; n."""
     for k in range(len(counts)):
         here, there = placed[2 * k], placed[2 * k + 1]
         counts[k] = meet(shapes[0], shapes[1], here, there, hulls, room, limit)

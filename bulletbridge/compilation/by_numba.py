@@ -41,10 +41,20 @@ if mode.LINKED:
     HELPER, KERNEL = {**OPTIONS, **LINKED}, {**OPTIONS, **NATIVE}
     OUT_OF_LINE = {**OPTIONS, **OUTLINED, "forceinline": False}
 
+BUNDLING: dict[str, Any] = {**HELPER, "inline": "always"}
+
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into the kernels that call it, inlined; from Python it cannot be called."""
     return cast(Callable[P, R], numba.njit(**HELPER)(function))
+
+
+def bundling(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that puts arguments together for others, as if its text stood in its caller.
+
+    What it returns may hold records, and be as large as it likes: no function returns it.
+    """
+    return cast(Callable[P, R], numba.njit(**BUNDLING)(function))
 
 
 def outlined(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,6 +11,7 @@ from bulletbridge.compilation import objects
 if objects.SHELF is None:
     with objects.naming_the_extra():
         from bulletbridge.compilation.by_numba import (
+            bundling,
             call_back,
             call_stored,
             caller,
@@ -25,6 +26,7 @@ if objects.SHELF is None:
         )
 else:
     from bulletbridge.compilation.late import (
+        bundling,
         call_back,
         call_stored,
         caller,
@@ -40,6 +42,7 @@ else:
 
 __all__ = [
     "Callback",
+    "bundling",
     "call_back",
     "call_stored",
     "caller",

@@ -152,6 +152,11 @@ def helper(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], Late(decorated("helper", function), function.__name__))
 
 
+def bundling(function: Callable[P, R]) -> Callable[P, R]:
+    """A helper that puts arguments together for others, as if its text stood in its caller."""
+    return cast(Callable[P, R], Late(decorated("bundling", function), function.__name__))
+
+
 def outlined(function: Callable[P, R]) -> Callable[P, R]:
     """A helper that is never inlined: what is rare, or long and called from many places."""
     return cast(Callable[P, R], Late(decorated("outlined", function), function.__name__))

@@ -38,3 +38,14 @@ def kinds_of(arguments: tuple[Any, ...]) -> str:
         else:
             found += "ppiip" + 2 * "i" * x.ndim if isinstance(x, np.ndarray) else "i"
     return found
+
+
+def arrays_in(arguments: tuple[Any, ...]) -> list[np.ndarray]:
+    """The arrays among arguments, and in tuples of them."""
+    found: list[np.ndarray] = []
+    for x in arguments:
+        if isinstance(x, tuple):
+            found += arrays_in(cast(tuple[Any, ...], x))
+        elif isinstance(x, np.ndarray):
+            found.append(cast(np.ndarray, x))
+    return found

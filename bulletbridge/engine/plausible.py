@@ -26,6 +26,8 @@ from bulletbridge.engine.records import (
     LEAST,
     MEAN,
     ONE_OVER_UNITS,
+    START_Q,
+    START_V,
     STILL,
     Arrays,
     Factors,
@@ -212,8 +214,6 @@ def judge_leap(
     a: Arrays,
     start: Instant,
     end: Instant,
-    q0: Array,
-    v0: Array,
     q: Array,
     v: Array,
     tau: Array,
@@ -222,15 +222,13 @@ def judge_leap(
 ) -> None:
     """Refuse an end of a step that no force can have led to; LEAPT and ``control`` say what leapt.
 
-    It takes what ``find_least`` has found. Poses and inertias are those of the end afterwards, as
-    they were.
+    It began at START_Q and START_V. It takes what ``find_least`` has found. Poses and inertias are
+    those of the end afterwards, as they were.
 
     Args:
         a: The system.
         start: Its time, and what is prescribed then.
         end: Likewise.
-        q0: (nq,) at the start.
-        v0: (nv,) at the start.
         q: (nq,) at the end.
         v: (nv,) at the end.
         tau: (lines, nv) applied forces.
@@ -238,6 +236,7 @@ def judge_leap(
         excess: Share of the kinetic energy that may be too much.
     """
     c, nv = a.control, len(v)
+    q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, :nv]
     mean, least = a.vectors[MEAN, :nv], a.vectors[LEAST, :nv]
     for k in range(nv):
         mean[k] = 0.5 * (v0[k] + v[k])

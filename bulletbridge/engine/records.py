@@ -1,12 +1,10 @@
-"""The arrays that every formulation works on, gathered so that helpers take one argument.
-
-Kernels receive them one by one, since passing tuples from Python is slow, and bundle them inside.
-"""
+"""The arrays that every formulation works on, gathered so that helpers take one argument."""
 
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from bulletbridge.compilation.jit import bundling
 from bulletbridge.constraints.records import Coupling, Loop, Target, Term
 from bulletbridge.mechanism.records import Axis, Beam, Body, Effort, Pose, Station
 from bulletbridge.numerics.projection import Row
@@ -174,6 +172,21 @@ class Factors(NamedTuple):
     Y: Array  # (nc, nv) orthonormal in its leading rows
     R: Array  # (nc, nc)
     rows: Records[Row]
+
+
+@bundling
+def arrays_of(s: SystemArrays) -> Arrays:
+    """A system as helpers take it."""
+    return Arrays(
+        s.bodies, s.beams, s.stations, s.efforts, s.poses, s.axes, s.loops, s.couplings, s.terms,
+        s.user_jacobian, s.rows[2], s.vectors, s.control[0],
+    )  # fmt: skip
+
+
+@bundling
+def dense_factors(s: SystemArrays, n: int) -> Factors:
+    """Set n of the dense factors: 0 of the start of a step, 1 of its stages."""
+    return Factors(s.L[n], s.Y[n], s.R[n], s.rows[n])
 
 
 class FactorPair(NamedTuple):

@@ -7,7 +7,14 @@ import numpy as np
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.engine.backend import Stages
 from bulletbridge.engine.explicit import explicit_stages
-from bulletbridge.engine.records import CHARTS, DENSE_REQUIRED, DOP8, RADAU, Arrays, SystemArrays
+from bulletbridge.engine.records import (
+    CHARTS,
+    DENSE_REQUIRED,
+    DOP8,
+    RADAU,
+    SystemArrays,
+    arrays_of,
+)
 from bulletbridge.engine.sparse import SparseFactors
 from bulletbridge.engine.sparse_backend import SPARSE, SPARSE_END
 from bulletbridge.engine.sparse_border import Border
@@ -94,11 +101,7 @@ def run_sparse(
     if task == STEP and (c.integrator == RADAU or c.integrator >= CHARTS):
         c.done, c.taken, c.rejected = first, 0, 0
         return DENSE_REQUIRED
-    a = Arrays(
-        arrays.bodies, arrays.beams, arrays.stations, arrays.efforts, arrays.poses, arrays.axes,
-        arrays.loops, arrays.couplings, arrays.terms, arrays.user_jacobian, arrays.rows[2],
-        arrays.vectors, c,
-    )  # fmt: skip
+    a = arrays_of(arrays)
     other = 0 if c.integrator == DOP8 else 1  # its last stage is at the end of the step
     s = SparsePair(factors_of(sparse, arrays, 0), factors_of(sparse, arrays, other))
     if task == STEP:

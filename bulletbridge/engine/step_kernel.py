@@ -26,6 +26,8 @@ from bulletbridge.engine.records import (
     FactorPair,
     Factors,
     SystemArrays,
+    arrays_of,
+    dense_factors,
 )
 from bulletbridge.engine.stages import no_stages
 from bulletbridge.engine.substeps import stepping
@@ -56,26 +58,9 @@ def bundled(
     steps: int,
 ) -> int:
     """Call ``do`` with the arrays as helpers take them."""
-    a = Arrays(
-        arrays.bodies,
-        arrays.beams,
-        arrays.stations,
-        arrays.efforts,
-        arrays.poses,
-        arrays.axes,
-        arrays.loops,
-        arrays.couplings,
-        arrays.terms,
-        arrays.user_jacobian,
-        arrays.rows[2],
-        arrays.vectors,
-        arrays.control[0],
-    )
-    rows, L, Y, R = arrays.rows, arrays.L, arrays.Y, arrays.R
+    a = arrays_of(arrays)
     other = 0 if a.control.integrator == DOP8 else 1  # its last stage is at the end of the step
-    s = FactorPair(
-        Factors(L[0], Y[0], R[0], rows[0]), Factors(L[other], Y[other], R[other], rows[other]), L
-    )
+    s = FactorPair(dense_factors(arrays, 0), dense_factors(arrays, other), arrays.L)
     return do(a, s, arrays.state, targets, tau, record, task, steps)
 
 

@@ -216,7 +216,7 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
                     energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
                     if leaps(a, slow, fast, energy):
                         find_least(a, s.f)
-                        judge_leap(a, start, after, q0, v0, q, v, force, 0.0, c.excess)
+                        judge_leap(a, start, after, q, v, force, 0.0, c.excess)
                         if c.failure != DONE:
                             break
                     c.kinetic = energy

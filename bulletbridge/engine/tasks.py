@@ -11,8 +11,6 @@ from bulletbridge.engine.records import (
     ACCELERATION,
     DONE,
     NOT_FACTORED,
-    START_Q,
-    START_V,
     Arrays,
     Instant,
 )
@@ -49,10 +47,9 @@ def evaluating(backend: KktBackend, end: StepEnd) -> Callable[..., int]:
     @outlined
     def judge(a: Arrays, f: Any, end: Instant, q: Array, v: Array, tau: Array) -> None:
         """Refuse the end of a step that forces cannot have led to; both ends prescribed alike."""
-        q0, v0 = a.vectors[START_Q, : len(q)], a.vectors[START_V, : len(v)]
         factor_at(a, f, end, q, v)
         if a.control.failure == DONE:
             find_least(a, f)
-            judge_leap(a, end, end, q0, v0, q, v, tau, 0.0, a.control.excess)
+            judge_leap(a, end, end, q, v, tau, 0.0, a.control.excess)
 
     return evaluate

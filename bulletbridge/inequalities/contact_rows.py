@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
+from bulletbridge.engine.records import Arrays
 from bulletbridge.inequalities.motor_limit_rows import (
+    FASTEST_RECOVERY,
     SHALLOW,
     SLOWEST_BOUNCE,
-    RowTargets,
+    RowRoom,
     put_cone,
     put_row_bounds,
     rate_along,
@@ -19,7 +21,6 @@ from bulletbridge.mechanism.records import (
     Body,
     ContactPoint,
 )
-from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.records import Array, Int, Records, Vector, dtype_of
 from bulletbridge.numerics.spatial import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
 
@@ -120,20 +121,13 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
     @outlined
     def put_contact_rows(
         contact_points: Records[ContactPoint],
-        bodies: Records[Body],
-        axes: Records[Axis],
+        a: Arrays,
         v: Array,
         predicted_v: Array,
         before: Array,
-        dt: float,
         n: int,
-        C: Any,
-        b: Array,
-        bounds: Records[RowBounds],
+        room: RowRoom,
         contact_rows: Records[ContactRows],
-        recovery: float,
-        fastest: float,
-        row_targets: RowTargets,
     ) -> int:
         """Rows of all contacts at the poses that the axes belong to; rows so far.
 
@@ -142,65 +136,58 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
 
         Args:
             contact_points: (contacts,) at these poses.
-            bodies: Of the mechanism.
-            axes: Theirs.
+            a: The system.
             v: (nv,) velocities that forces alone would give.
             predicted_v: (nv,) velocities that lead to those poses.
             before: (nv,) velocities at the start of the step.
-            dt: Step [s].
             n: Rows so far.
-            C: (rows, nv), or another form, receives the rows,
-            b: (rows,) the right sides,
-            bounds: (rows,) the bounds,
-            contact_rows: (contacts,) which rows each contact has,
-            recovery: share of a penetration that the step takes back,
-            fastest: at most at this speed [m/s],
-            row_targets: what else is asked of the rows.
+            room: Receives the rows.
+            contact_rows: (contacts,) which rows each contact has.
         """
+        dt, C, b, bounds, asked = a.control.dt, room.C, room.b, room.bounds, room.targets
+        fastest = FASTEST_RECOVERY * a.control.length
         for i in range(len(contact_points)):
             contact, own = contact_points[i], contact_rows[i]
             normal = vec(contact.normal)
             t1, t2 = tangents(normal, vec(contact.direction))
             owner = n
             own.normal, own.tangents, own.spin, own.roll = n, -1, -1, -1
-            relative_row(bodies, axes, contact, (ZERO, normal), C, n)
+            relative_row(a.bodies, a.axes, contact, (ZERO, normal), C, n)
             rate = rate_along(C, n, v)
-            room = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
+            left = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
             approach = rate_along(C, n, before)
-            row_targets.initial[n] = approach
-            row_targets.gap[n] = max(room, 0.0) / dt
+            asked.initial[n] = approach
+            asked.gap[n] = max(left, 0.0) / dt
             hits = contact.gap <= 0.0 and approach < -SLOWEST_BOUNCE
             bounce = contact.restitution * approach if hits else 0.0
-            row_targets.restitution[n] = (
-                min(bounce - row_targets.gap[n], 0.0) if bounce < 0.0 else 0.0
+            asked.restitution[n] = min(bounce - asked.gap[n], 0.0) if bounce < 0.0 else 0.0
+            asked.stabilisation[n] = (
+                max(a.control.recovery * left / dt, -fastest) if left < -SHALLOW else 0.0
             )
-            row_targets.stabilisation[n] = (
-                max(recovery * room / dt, -fastest) if room < -SHALLOW else 0.0
-            )
-            b[n] = rate + row_targets.gap[n]
+            b[n] = rate + asked.gap[n]
             put_row_bounds(bounds[n], 0.0, math.inf)
             n += 1
             if max(contact.friction, contact.friction_across) > 0.0:
                 own.tangents = n
-                relative_row(bodies, axes, contact, (ZERO, t1), C, n)
-                relative_row(bodies, axes, contact, (ZERO, t2), C, n + 1)
+                relative_row(a.bodies, a.axes, contact, (ZERO, t1), C, n)
+                relative_row(a.bodies, a.axes, contact, (ZERO, t2), C, n + 1)
                 put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
                 n += 2
             if contact.spinning > 0.0:
                 own.spin = n
-                relative_row(bodies, axes, contact, (normal, ZERO), C, n)
+                relative_row(a.bodies, a.axes, contact, (normal, ZERO), C, n)
                 put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
                 n += 1
             if contact.rolling > 0.0:
                 own.roll = n
-                relative_row(bodies, axes, contact, (t1, ZERO), C, n)
-                relative_row(bodies, axes, contact, (t2, ZERO), C, n + 1)
+                relative_row(a.bodies, a.axes, contact, (t1, ZERO), C, n)
+                relative_row(a.bodies, a.axes, contact, (t2, ZERO), C, n + 1)
                 put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
                 n += 2
             own.end = n
             for k in range(owner + 1, n):
-                b[k], row_targets.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
-                row_targets.gap[k] = row_targets.restitution[k] = row_targets.stabilisation[k] = 0.0
+                b[k], asked.initial[k] = rate_along(C, k, v), rate_along(C, k, before)
+                asked.gap[k] = asked.restitution[k] = asked.stabilisation[k] = 0.0
         return n
 
     return put_contact_rows

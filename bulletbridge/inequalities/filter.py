@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.inequalities.filter_kernel import run_filter, run_filters
 from bulletbridge.inequalities.link_plan import link_arrays
 from bulletbridge.inequalities.sparse_filter_kernel import run_sparse_filter
-from bulletbridge.inequalities.state_filter import NO_SUCH_BODY, POSITION, VELOCITY
+from bulletbridge.inequalities.state_filter import NO_SUCH_BODY
+from bulletbridge.inequalities.sticking import POSITION, VELOCITY, filter_arrays
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE, STICKING_POINT
-from bulletbridge.numerics.projection import ROW, Caps
+from bulletbridge.numerics.projection import Caps
 from bulletbridge.numerics.records import Array, Mask
 
 NO_STICKING_POINTS = np.zeros(0, STICKING_POINT)
@@ -290,43 +291,19 @@ class Filter:
 
     def _allocate(self, count: int) -> None:
         """Make room for ``count`` sticking points."""
-        solver, rows = self.solver, 3 * count
-        nc, nv = solver.encoded.nc, solver.mechanism.nv
-        self.sticking_points = np.zeros(count, STICKING_POINT)
-        self._room = self.sticking_points.view(OPAQUE)
-        self._points = np.zeros((2, rows))
-        point_rows = np.zeros((2, rows), ROW)
-        arrays = (
-            *solver.arrays,
-            self.sticking_points,
-            point_rows,
-            np.zeros((rows, nv)),
-            np.zeros((rows, nc)),
-            np.zeros((rows, rows)),
-            np.zeros((2, max(rows, nv))),
-            self.multipliers,
-            self._points,
-            self.targets,
-            self._before,
-        )
+        solver = self.solver
+        holding = filter_arrays(count, solver.mechanism.nv, self.multipliers)
+        self.sticking_points, self._points = holding.points, holding.point_impulses
+        self._room = cast(np.ndarray, holding.points).view(OPAQUE)
+        own, rest = (holding, self.targets, self._before), (self._numbers, 0, 0)
         with announce_compilation(run_filter):
-            call = StoredCall(run_filter, arrays, (self._numbers, 0, 0))
+            call = StoredCall(run_filter, (solver.arrays, *own), rest)
         self._dense, self.room = call, object()
         self._sparse: StoredCall | None = None
         if isinstance(solver.stepper, SparseStepper):
-            fixed = (
-                solver.stepper.arrays,
-                solver.arrays,
-                link_arrays(solver, count),
-                self.sticking_points,
-                point_rows,
-                self._points,
-                self.multipliers,
-                self.targets,
-                self._before,
-            )
+            fixed = solver.stepper.arrays, solver.arrays, link_arrays(solver, count), *own
             with announce_compilation(run_sparse_filter):
-                self._sparse = StoredCall(run_sparse_filter, fixed, (self._numbers, 0, 0))
+                self._sparse = StoredCall(run_sparse_filter, fixed, rest)
 
     def call(self) -> StoredCall:
         """The kernel with its arrays; by elimination of links if steps are."""

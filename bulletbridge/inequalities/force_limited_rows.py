@@ -7,11 +7,19 @@ constraint with a force limit have forces within bounds, as Bullet's
 it holds a point.
 """
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.records import Coupling, ForceLimit, Loop, Target, Term
 from bulletbridge.constraints.relative_pose import frames, position_in, turn_about_z
 from bulletbridge.constraints.rows import jacobian, residuals
-from bulletbridge.inequalities.motor_limit_rows import put_row_bounds, rate_along
+from bulletbridge.engine.records import Arrays
+from bulletbridge.inequalities.motor_limit_rows import (
+    LoopAxisRows,
+    RowRoom,
+    put_row_bounds,
+    rate_along,
+)
 from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.complementarity_rows import RowBounds
 from bulletbridge.numerics.projection import Row
@@ -31,58 +39,52 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
 
 
 @outlined
-def put_loop_axis_rows(
-    loop_axes: Records[Loop],
-    no_couplings: Records[Coupling],
-    no_terms: Records[Term],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    targets: Records[Target],
-    G: Array,
-    rows: Records[Row],
-) -> None:
-    """Rows G (loop axes, nv), positions into .g of rows, rates of prescribed motions into .g_t."""
-    jacobian(loop_axes, no_couplings, no_terms, poses, axes, targets, G, rows)
-    for i in range(len(loop_axes)):
-        rows[i].g = free_position(loop_axes[i], poses, targets, rows[i].g)
+def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -> None:
+    """Rows, positions and rates of prescribed motions along free motions of loop joints."""
+    jacobian(own.loops, own.couplings, own.terms, a.poses, a.axes, targets, own.G, own.rows)
+    for i in range(len(own.loops)):
+        own.rows[i].g = free_position(own.loops[i], a.poses, targets, own.rows[i].g)
+
+
+class ForceLimitedRows(NamedTuple):
+    """Constraints with a force limit."""
+
+    force_limits: Records[ForceLimit]
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+    rows: Records[Row]
 
 
 @outlined
 def put_force_limited_rows(
-    force_limits: Records[ForceLimit],
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    terms: Records[Term],
-    poses: Records[Pose],
-    axes: Records[Axis],
+    own: ForceLimitedRows,
     targets: Records[Target],
-    rows: Records[Row],
+    a: Arrays,
     q: Array,
     v: Array,
-    dt: float,
     n: int,
-    C: Array,
-    b: Array,
-    bounds: Records[RowBounds],
+    room: RowRoom,
 ) -> int:
     """Rows of constraints with a force limit; v are the velocities without them. Rows so far.
 
     Of those that hold nothing is left.
     """
-    J = C[n : n + len(rows)]
-    residuals(loops, couplings, terms, poses, axes, targets, q, rows)
-    jacobian(loops, couplings, terms, poses, axes, targets, J, rows)
-    for i in range(len(force_limits)):
-        limit = force_limits[i]
+    loops, rows, dt = own.loops, own.rows, a.control.dt
+    J = room.C[n : n + len(rows)]
+    residuals(loops, own.couplings, own.terms, a.poses, a.axes, targets, q, rows)
+    jacobian(loops, own.couplings, own.terms, a.poses, a.axes, targets, J, rows)
+    for i in range(len(own.force_limits)):
+        limit = own.force_limits[i]
         if limit.holds != 0:
-            leave_out(limit, n, C, b, bounds)
+            leave_out(limit, n, room.C, room.b, room.bounds)
             continue
         if limit.loop >= 0:
-            hold_point(loops[limit.loop], limit.row, poses, axes, targets, J, rows)
+            hold_point(loops[limit.loop], limit.row, a.poses, a.axes, targets, J, rows)
         for k in range(limit.row, limit.row + limit.rows):
             target = rows[k].g_t + limit.erp * rows[k].g / dt
-            b[n + k] = rate_along(C, n + k, v) + target
-            put_row_bounds(bounds[n + k], -limit.force * dt, limit.force * dt)
+            room.b[n + k] = rate_along(room.C, n + k, v) + target
+            put_row_bounds(room.bounds[n + k], -limit.force * dt, limit.force * dt)
     return n + len(rows)
 
 

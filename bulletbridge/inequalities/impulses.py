@@ -7,16 +7,8 @@ the constraints stay satisfied: they do not depend on how far the inequality sol
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import call_back, helper, outlined
-from bulletbridge.constraints.records import (
-    Coupling,
-    ForceLimit,
-    JointLimit,
-    Loop,
-    MotorRow,
-    Target,
-    Term,
-)
+from bulletbridge.compilation.jit import bundling, call_back, helper, outlined
+from bulletbridge.constraints.records import JointLimit, MotorRow, Target
 from bulletbridge.engine.records import (
     ONE_OVER_UNITS,
     PREDICTED_Q,
@@ -24,10 +16,17 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
+from bulletbridge.inequalities.arrays import COMPLIED, LEFT
 from bulletbridge.inequalities.contact_rows import ContactRows, put_contact_rows
-from bulletbridge.inequalities.force_limited_rows import put_force_limited_rows, put_loop_axis_rows
+from bulletbridge.inequalities.force_limited_rows import (
+    ForceLimitedRows,
+    put_force_limited_rows,
+    put_loop_axis_rows,
+)
 from bulletbridge.inequalities.motor_limit_rows import (
     FASTEST_RECOVERY,
+    LoopAxisRows,
+    RowRoom,
     RowTargets,
     put_limit_rows,
     put_motor_rows,
@@ -43,7 +42,6 @@ from bulletbridge.numerics.complementarity_rows import (
     velocities,
 )
 from bulletbridge.numerics.projection import (
-    Row,
     add_row,
     inner,
     project_out,
@@ -83,35 +81,15 @@ back the slower: a step of Bullet's length then turns nothing by more than a fif
 """
 
 
-class LoopAxisRows(NamedTuple):
-    """Free motions of loop joints."""
-
-    loops: Records[Loop]  # one row each
-    couplings: Records[Coupling]  # none
-    terms: Records[Term]
-    rows: Records[Row]  # .g: positions
-    G: Array  # (loop axes, nv)
-    targets: Records[Target]
-
-
-class ForceLimitedRows(NamedTuple):
-    """Constraints with a force limit."""
-
-    force_limits: Records[ForceLimit]
-    loops: Records[Loop]
-    couplings: Records[Coupling]
-    terms: Records[Term]
-    rows: Records[Row]
-    targets: Records[Target]
-
-
 class InequalityProblem(NamedTuple):
     """Inequality rows of a system, and the room to solve for their impulses."""
 
     motor_rows: Records[MotorRow]
     joint_limits: Records[JointLimit]
     axis_rows: LoopAxisRows
+    axis_targets: Records[Target]  # of prescribed motions along them
     force_limited: ForceLimitedRows
+    limited_targets: Records[Target]
     contact_points: Records[ContactPoint]
     contact_rows: Records[ContactRows]  # of each of them
     kept: Records[ContactImpulse]  # what those of the last step exerted
@@ -120,15 +98,15 @@ class InequalityProblem(NamedTuple):
     delta_v: Array  # (nv,) velocity that the impulses gave
     local: Records[ContactPoint]  # those carried to the start of the step
     moving: Array  # (nv,) velocity of the prediction; then that of moving apart alone
+    pushed: Array  # (nv,) velocity before the loops are closed
     lengths: Array  # (rows,) squared, before the constraints take their part away
     resting: Array  # (rows,) impulses without restitution; then those of the velocity
     row_targets: RowTargets
     problem: ComplementarityProblem
     rest: Selection
     sharing: Sharing
-    complied: Array  # (1,) 1 if motors gave way in the last problem, more while it pauses
     callback: int  # address of what solves in place of the compiled solver, or 0
-    report: Array  # (1,) residual that it leaves
+    report: Array  # of ``InequalityArrays``
 
 
 class RowCounts(NamedTuple):
@@ -152,84 +130,34 @@ class Solved(NamedTuple):
     apart: int  # whether the bodies move apart
 
 
+@bundling
+def room_for_rows(h: InequalityProblem) -> RowRoom:
+    """Where the rows of a problem are written."""
+    return RowRoom(h.C, h.problem.b, h.problem.bounds, h.row_targets)
+
+
 @outlined
 def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Array) -> RowCounts:
     """All inequality rows of this step; v are the velocities without them.
 
     h.moving holds the velocities of the prediction at which contacts were found.
     """
-    dt, p, axis_rows, force_limited = a.control.dt, h.problem, h.axis_rows, h.force_limited
-    if len(axis_rows.loops) > 0:
-        put_loop_axis_rows(
-            axis_rows.loops,
-            axis_rows.couplings,
-            axis_rows.terms,
-            a.poses,
-            a.axes,
-            axis_rows.targets,
-            axis_rows.G,
-            axis_rows.rows,
-        )
+    room = room_for_rows(h)
+    if len(h.axis_rows.loops) > 0:
+        put_loop_axis_rows(h.axis_rows, h.axis_targets, a)
     motors, with_friction = put_motor_rows(
-        h.motor_rows, axis_rows.rows, axis_rows.G, a.axes, q, v, dt, h.C, p.b, p.bounds
+        h.motor_rows, h.axis_rows, a.axes, q, v, a.control.dt, room
     )
     n = with_friction
-    if len(force_limited.force_limits) > 0:
-        n = put_force_limited_rows(
-            force_limited.force_limits,
-            force_limited.loops,
-            force_limited.couplings,
-            force_limited.terms,
-            a.poses,
-            a.axes,
-            force_limited.targets,
-            force_limited.rows,
-            q,
-            v,
-            dt,
-            n,
-            h.C,
-            p.b,
-            p.bounds,
-        )
+    if len(h.force_limited.force_limits) > 0:
+        n = put_force_limited_rows(h.force_limited, h.limited_targets, a, q, v, n, room)
     first_unilateral = n
-    n = put_limit_rows(
-        h.joint_limits,
-        axis_rows.rows,
-        axis_rows.G,
-        a.axes,
-        q,
-        v,
-        before,
-        dt,
-        n,
-        h.C,
-        p.b,
-        p.bounds,
-        a.control.recovery,
-        h.row_targets,
-    )
+    n = put_limit_rows(h.joint_limits, h.axis_rows, a, q, v, before, n, room)
     if len(h.contact_points) > 0:
         predicted = a.vectors[PREDICTED_Q, : len(q)]
-        displace(a.bodies, q, h.moving, dt, predicted)
+        displace(a.bodies, q, h.moving, a.control.dt, predicted)
         kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
-        n = put_contact_rows(
-            h.contact_points,
-            a.bodies,
-            a.axes,
-            v,
-            h.moving,
-            before,
-            dt,
-            n,
-            h.C,
-            p.b,
-            p.bounds,
-            h.contact_rows,
-            a.control.recovery,
-            FASTEST_RECOVERY * a.control.length,
-            h.row_targets,
-        )
+        n = put_contact_rows(h.contact_points, a, v, h.moving, before, n, room, h.contact_rows)
     return RowCounts(motors, with_friction, first_unilateral, n)
 
 
@@ -245,12 +173,12 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         h.rest.warm[i], p.centre[i] = p.x[i], 0.0
     if h.callback != 0:
         call_back(h.callback, n)
-        return Outcome(h.report[0], 0, 0)
+        return Outcome(h.report[LEFT], 0, 0)
     if not shared:
-        h.complied[0] = 0.0
+        h.report[COMPLIED] = 0.0
         return select_solution(p, h.rest, n, tolerance, UNTRIED)
     before = UNTRIED
-    if h.complied[0] == 0.0:
+    if h.report[COMPLIED] == 0.0:
         before = solve_complementarity(p, n, tolerance, 0)
         if before.residual <= tolerance:
             return select_solution(p, h.rest, n, tolerance, before)
@@ -264,15 +192,15 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         left = max(left, math.fabs(h.sharing.gave[i]))
         most = max(most, math.fabs(p.b[i]))
     yields = outcome.residual < math.inf and left > UNYIELDING * most
-    h.complied[0] = max(h.complied[0] - 1.0, 1.0) if yields else 0.0
+    h.report[COMPLIED] = max(h.report[COMPLIED] - 1.0, 1.0) if yields else 0.0
     flung = yields and left > max(most, AT_REST)
-    if flung or (h.complied[0] == 1.0 and are_blocked(h, rows.motors)):
+    if flung or (h.report[COMPLIED] == 1.0 and are_blocked(h, rows.motors)):
         enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
         pushed = push_rigidly(h, rows, tolerance, enough, flung)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
-        h.complied[0] = 1.0 + PAUSE
+        h.report[COMPLIED] = 1.0 + PAUSE
         if pushed.residual <= enough:
-            h.complied[0] = 0.0
+            h.report[COMPLIED] = 0.0
             outcome = Outcome(pushed.residual, outcome.sweeps, outcome.newton)
     if outcome.residual == math.inf:
         for i in range(n):
@@ -393,22 +321,9 @@ def recall_contacts(
         row, last = h.contact_rows[i].normal, h.contact_rows[i].end
         if is_doubtful(h, h.contact_rows[i]):
             carry(a, h.local[i], h.local[i], True)
+            rows_here = h.contact_rows[i : i + 1]
             put_contact_rows(
-                h.local[i : i + 1],
-                a.bodies,
-                a.axes,
-                v,
-                h.moving,
-                before,
-                a.control.dt,
-                row,
-                h.C,
-                h.problem.b,
-                h.problem.bounds,
-                h.contact_rows[i : i + 1],
-                a.control.recovery,
-                FASTEST_RECOVERY * a.control.length,
-                h.row_targets,
+                h.local[i : i + 1], a, v, h.moving, before, row, room_for_rows(h), rows_here
             )
             restrict(f, h, rank, row, last)
             left = square(h.C, row)
@@ -534,7 +449,7 @@ def solve_inequalities(
             p.b[i] += outermost(
                 share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
             )
-        if h.complied[0] > 0.0:
+        if h.report[COMPLIED] > 0.0:
             for i in range(n):
                 p.b[i] += h.sharing.gave[i]
             outcome = push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)

@@ -5,10 +5,8 @@ before it.
 """
 
 import math
-from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.constraints.records import JointLimit, Target
 from bulletbridge.engine.dense import set_implicit_horizon
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
@@ -32,36 +30,13 @@ from bulletbridge.engine.records import (
     Arrays,
     Instant,
     SystemArrays,
+    arrays_of,
 )
 from bulletbridge.engine.sparse import SparseFactors, admissible_acceleration, factor_at
 from bulletbridge.engine.sparse_backend import SPARSE, SPARSE_END, energy_of
 from bulletbridge.engine.sparse_border import TAKEN as BORDER_TAKEN
 from bulletbridge.engine.sparse_kernel import SparseArrays, factors_of
-from bulletbridge.inequalities.contact_rows import ContactRows
-from bulletbridge.inequalities.energy_budget import (
-    accountable,
-    budgeting,
-    power_of_weights,
-    work,
-    work_of_dampers,
-)
-from bulletbridge.inequalities.impulse_step import list_sticking
-from bulletbridge.inequalities.link_impulses import (
-    ContactProblem,
-    LinkProblem,
-    add_contact_impulses,
-)
-from bulletbridge.inequalities.link_rows import (
-    LinkArrays,
-    LinkRows,
-    link_rate,
-    link_rows_of,
-    put_link_rows,
-)
-from bulletbridge.inequalities.link_sticking import LINK_POINTS, LinkPoints
-from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY, RowTargets
-from bulletbridge.inequalities.state_filter import filtering
-from bulletbridge.inequalities.step_kernel import (
+from bulletbridge.inequalities.arrays import (
     APART,
     BOUNCE,
     BUDGET,
@@ -91,19 +66,42 @@ from bulletbridge.inequalities.step_kernel import (
     WARM,
     WITH_FRICTION,
     WORK,
+    Given,
+    InequalityArrays,
     W,
     X,
-    forget,
 )
+from bulletbridge.inequalities.energy_budget import (
+    accountable,
+    budgeting,
+    power_of_weights,
+    work,
+    work_of_dampers,
+)
+from bulletbridge.inequalities.impulse_step import list_sticking
+from bulletbridge.inequalities.link_impulses import (
+    ContactProblem,
+    LinkProblem,
+    add_contact_impulses,
+)
+from bulletbridge.inequalities.link_rows import (
+    LinkArrays,
+    LinkRows,
+    link_rate,
+    link_rows_of,
+    put_link_rows,
+)
+from bulletbridge.inequalities.link_sticking import LINK_POINTS, link_points_of
+from bulletbridge.inequalities.motor_limit_rows import RowRoom, RowTargets
+from bulletbridge.inequalities.state_filter import filtering
+from bulletbridge.inequalities.sticking import forget_impulses
 from bulletbridge.inequalities.warm_start import (
-    ContactImpulse,
     keep_impulses,
     recall_impulses,
 )
 from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.mechanism.kinematics import displace, kinematics
-from bulletbridge.mechanism.records import ContactPoint, StickingPoint
-from bulletbridge.numerics.complementarity_rows import RowBounds
+from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
@@ -113,53 +111,27 @@ kinetic_energy_of_masses, kept_energy, keep_budget = budgeting(energy_of)
 filter_state = filtering(SPARSE, LINK_POINTS)
 
 
-class ContactArrays(NamedTuple):
-    """What steps with contacts keep, as of ``step_kernel``."""
-
-    sticking_points: Records[StickingPoint]
-    sticking_rows: Array  # (2, 3 contacts) of Row
-    multipliers: Array  # (3, nc)
-    points: Array  # (2, 3 contacts)
-    contact_rows: Records[ContactRows]
-    kept: Records[ContactImpulse]
-    D: Array  # (rows, rows)
-    bounds: Records[RowBounds]
-    impulses: Array  # (IMPULSES, rows)
-    joint_limits: Records[JointLimit]  # none
-
-
 @kernel
 def run_contacts(
     sparse: SparseArrays,
     arrays: SystemArrays,
     link: LinkArrays,
-    own: ContactArrays,
-    targets: Array,
-    axis_targets: Records[Target],
-    force_limited_targets: Records[Target],
-    tau: Array,
+    own: InequalityArrays,
+    given: Given,
     contact_points: Records[ContactPoint],
-    report: Array,
-    callback: int,
     task: int,
     steps: int,
 ) -> int:
     """Do a task of ``step_kernel.run_inequalities``; at most one step. A failure, or DONE."""
     c, state = arrays.control[0], arrays.state
     nv, nq = len(arrays.axes), len(state) - len(arrays.axes) - 1
-    a = Arrays(
-        arrays.bodies, arrays.beams, arrays.stations, arrays.efforts, arrays.poses, arrays.axes,
-        arrays.loops, arrays.couplings, arrays.terms, arrays.user_jacobian, arrays.rows[2],
-        arrays.vectors, c,
-    )  # fmt: skip
+    a = arrays_of(arrays)
     f = factors_of(sparse, arrays, 0)
-    links, sticking = link_rows_of(link, f, 0), link_rows_of(link, f, 1)
-    q, v, t = state[:nq], state[nq : nq + nv], state[nq + nv]
-    c.failure, c.done, c.t = DONE, 0, t
+    q, v = state[:nq], state[nq : nq + nv]
+    c.failure, c.done, c.t = DONE, 0, state[nq + nv]
     set_implicit_horizon(a, c.dt)
-    start, end = Instant(t, targets[0]), Instant(t + c.dt, targets[min(1, len(targets) - 1)])
     if c.factored != BY_SPARSE:
-        factor_at(a, f, start, q, v)
+        factor_at(a, f, Instant(c.t, given.targets[0]), q, v)
     if c.failure != DONE or f.border.counts[BORDER_TAKEN] > 0 or c.driven > 0:
         c.factored = NOT_FACTORED
         c.failure = DENSE_REQUIRED
@@ -169,21 +141,21 @@ def run_contacts(
     copy_into(a.vectors[START_V], v)
     if task == PREDICT:
         copy_into(moving, v)
-        predict_by_links(a, f, q, moving, tau[0])
+        predict_by_links(a, f, q, moving, given.tau[0])
         displace(a.bodies, q, moving, c.dt, a.vectors[PREDICTED_Q])
         return DONE
     copy_into(a.vectors[START_Q], q)
     copy_into(own.impulses[RATES], v)
     copy_into(own.impulses[STRENGTH], moving)
-    take_step(a, f, links, sticking, own, contact_points, start, end, q, v, tau[0], report)
+    take_step(a, f, link, own, given, contact_points, q, v)
     if c.failure != DONE:
         copy_into(q, a.vectors[START_Q, :nq])
         copy_into(v, a.vectors[START_V, :nv])
         copy_into(moving, own.impulses[STRENGTH])
         c.factored = NOT_FACTORED
         return c.failure
-    report[BY_LINKS] = 1.0
-    state[nq + nv] = end.t
+    own.report[BY_LINKS] = 1.0
+    state[nq + nv] += c.dt
     c.done = 1
     return DONE
 
@@ -201,31 +173,30 @@ def predict_by_links(a: Arrays, f: SparseFactors, q: Array, v: Array, tau: Array
 def take_step(
     a: Arrays,
     f: SparseFactors,
-    links: LinkRows,
-    sticking: LinkRows,
-    own: ContactArrays,
+    link: LinkArrays,
+    own: InequalityArrays,
+    given: Given,
     contact_points: Records[ContactPoint],
-    start: Instant,
-    end: Instant,
     q: Array,
     v: Array,
-    tau: Array,
-    report: Array,
 ) -> None:
     """One step from a state whose factors are known; a failure goes into ``control``."""
-    c, nv, impulses = a.control, len(v), own.impulses
+    c, nv, impulses, report, tau = a.control, len(v), own.impulses, own.report, given.tau[0]
+    start = Instant(c.t, given.targets[0])
+    end = Instant(c.t + c.dt, given.targets[min(1, len(given.targets) - 1)])
+    links = link_rows_of(link, f, 0)
     before, moving = impulses[RATES, :nv], impulses[MOVING, :nv]
     composite_inertias(a.bodies, a.beams, a.stations, a.poses)
     accounted = accountable(a)
     predict_by_links(a, f, q, v, tau)
-    given = work(a, before, v, tau) if accounted else 0.0
-    stuck = contact_impulses(a, f, links, own, contact_points, q, v, report)
+    gained = work(a, before, v, tau) if accounted else 0.0
+    stuck = contact_impulses(a, f, links, own, contact_points, q, v)
     if c.failure != DONE:
         return
     apart, rows = report[APART] > 0.0, int(report[ROWS])
     if accounted:  # contacts give nothing, whatever their rows do within a step
         met = max(report[WORK], impulsive_work(links, impulses[X], rows, before, v, a.vectors))
-        given += min(met, 0.0)
+        gained += min(met, 0.0)
     copy_into(impulses[PUSHED], v)
     moved = impulses[MOVED, :nv]
     copy_into(moved, v)
@@ -233,15 +204,15 @@ def take_step(
         for k in range(nv):
             moved[k] += moving[k]
         if accounted:  # what is moved out of what it is in may rise against its weight
-            given += max(-c.dt * power_of_weights(a, moving), 0.0)
+            gained += max(-c.dt * power_of_weights(a, moving), 0.0)
     displace(a.bodies, q, moved, c.dt, q)
     closed = False
     if stuck > 0:
         copy_into(a.vectors[PREDICTED_Q], q)
         copy_into(a.vectors[RATE], v)
-        forget(own.multipliers, own.points)
-        h = LinkPoints(own.sticking_points[:stuck], own.sticking_rows[1], sticking)
-        filter_state(a, f, h, end, q, v, own.multipliers, own.points, 1.0 / c.dt, 0)
+        forget_impulses(own.holding)
+        h = link_points_of(own.holding, stuck, link_rows_of(link, f, 1))
+        filter_state(a, f, h, end, q, v, 1.0 / c.dt, 0)
         closed = c.failure == DONE
         if not closed:  # contacts and loops want too different things
             copy_into(q, a.vectors[PREDICTED_Q, : len(q)])
@@ -258,7 +229,7 @@ def take_step(
         composite_inertias(a.bodies, a.beams, a.stations, a.poses)
     judge_with_contacts(a, start, end, q, v, impulses, tau, report)
     if c.failure == DONE and accounted:
-        keep_account(a, f, before, v, given, report)
+        keep_account(a, f, before, v, gained, report)
 
 
 @outlined
@@ -273,8 +244,8 @@ def judge_with_contacts(
     report: Array,
 ) -> None:
     """Refuse an end of a step, or what led to it, that forces cannot have made."""
-    nq, nv = len(q), len(v)
-    q0, v0, pushed = a.vectors[START_Q, :nq], a.vectors[START_V, :nv], impulses[PUSHED, :nv]
+    nv = len(v)
+    v0, pushed = a.vectors[START_V, :nv], impulses[PUSHED, :nv]
     slow, fast = ways_squared(a, v0, v)
     fast = max(fast, ways_squared(a, v0, pushed)[1])
     if not leaps(a, slow, fast, 0.0):
@@ -284,9 +255,9 @@ def judge_with_contacts(
         given += kinetic_energy_of_bodies(a, impulses[MOVING, :nv])
     for k in range(nv):
         a.vectors[LEAST, k] = 0.0
-    judge_leap(a, start, end, q0, v0, q, pushed, lines, given, EXCESS_WITH_INEQUALITIES)
+    judge_leap(a, start, end, q, pushed, lines, given, EXCESS_WITH_INEQUALITIES)
     if a.control.failure == DONE:
-        judge_leap(a, start, end, q0, v0, q, v, lines, given, EXCESS_WITH_INEQUALITIES)
+        judge_leap(a, start, end, q, v, lines, given, EXCESS_WITH_INEQUALITIES)
 
 
 @outlined
@@ -322,14 +293,13 @@ def contact_impulses(
     a: Arrays,
     f: SparseFactors,
     links: LinkRows,
-    own: ContactArrays,
+    own: InequalityArrays,
     contact_points: Records[ContactPoint],
     q: Array,
     v: Array,
-    report: Array,
 ) -> int:
     """Add the impulses of contacts to v; list contacts that stick, and count."""
-    impulses, nv, c = own.impulses, len(v), a.control
+    impulses, report, nv, c = own.impulses, own.report, len(v), a.control
     x, moving = impulses[X], impulses[MOVING, :nv]
     report[WITH_FRICTION] = report[RESIDUAL] = report[SWEEPS] = report[NEWTONS] = 0.0
     report[WORK] = report[APART] = report[ROWS] = 0.0
@@ -341,26 +311,11 @@ def contact_impulses(
     predicted, before = a.vectors[PREDICTED_Q, : len(q)], a.vectors[START_V, :nv]
     displace(a.bodies, q, moving, c.dt, predicted)
     kinematics(a.bodies, a.beams, a.stations, predicted, a.poses, a.axes)
-    n = put_link_rows(
-        contact_points,
-        a.bodies,
-        a.axes,
-        v,
-        moving,
-        before,
-        c.dt,
-        0,
-        links,
-        impulses[RIGHT],
-        own.bounds,
-        contact_rows,
-        c.recovery,
-        FASTEST_RECOVERY * c.length,
-        row_targets,
-    )
+    room = RowRoom(links, impulses[RIGHT], own.bounds, row_targets)
+    n = put_link_rows(contact_points, a, v, moving, before, 0, room, contact_rows)
     recall_impulses(x, own.joint_limits, contact_points, contact_rows, own.kept, int(report[KEPT]))
     problem = LinkProblem(
-        own.D, impulses[RIGHT], own.bounds, x, impulses[W], impulses[SCRATCH],
+        own.D[0], impulses[RIGHT], own.bounds, x, impulses[W], impulses[SCRATCH],
         impulses[SCRATCH + 1], impulses[SCRATCH + 2], impulses[SCRATCH + 3], impulses[SCRATCH + 4],
         impulses[SCRATCH + 5], impulses[SCRATCH + 6], impulses[SCRATCH + 7], impulses[SCRATCH + 8],
         contact_rows, links, f,
@@ -383,7 +338,7 @@ def contact_impulses(
     report[ROWS], report[RESIDUAL], report[NEWTONS] = n, solved.residual, solved.newton
     report[WORK], report[APART] = solved.work, solved.apart
     report[KEPT] = keep_impulses(x, own.joint_limits, contact_points, contact_rows, own.kept)
-    return list_sticking(x, contact_points, contact_rows, own.sticking_points)
+    return list_sticking(x, contact_points, contact_rows, own.holding.points)
 
 
 @outlined

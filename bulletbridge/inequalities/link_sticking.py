@@ -7,7 +7,7 @@ is left too short is left over. Loops come first: their rows are rigid, those of
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.jit import bundling, helper, outlined
 from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     RIGHT_SIDE,
@@ -30,6 +30,7 @@ from bulletbridge.inequalities.link_rows import (
     put_body,
 )
 from bulletbridge.inequalities.state_filter import PointBackend
+from bulletbridge.inequalities.sticking import POSITION, VELOCITY, FilterArrays
 from bulletbridge.inequalities.sticking_rows import carried, place_points, shift_of
 from bulletbridge.mechanism.dynamics import composite_inertias
 from bulletbridge.mechanism.records import StickingPoint
@@ -46,6 +47,14 @@ class LinkPoints(NamedTuple):
     points: Records[StickingPoint]
     order: Records[Row]  # .pivot: row 3 n + k at each place; .g its shift [m]
     links: LinkRows
+    loop_impulses: Array  # of ``sticking.FilterArrays``
+    point_impulses: Array  # likewise
+
+
+@bundling
+def link_points_of(s: FilterArrays, count: int, links: LinkRows) -> LinkPoints:
+    """The first ``count`` points, as helpers take them."""
+    return LinkPoints(s.points[:count], s.rows[1], links, s.loop_impulses, s.point_impulses)
 
 
 @helper
@@ -128,8 +137,6 @@ def correct(
     q: Array,
     rank: int,
     limit: float,
-    loops: Array,
-    points: Array,
 ) -> None:
     """One pass with the factors at hand; without the points where it would go too far."""
     nv, e = len(a.axes), h.links.e
@@ -138,7 +145,7 @@ def correct(
         bounded_correction(a, f, rank, limit)
     if far or kept == 0:
         move_back(a, f, q)
-        add_multipliers(a, f, 1.0, loops)
+        add_multipliers(a, f, 1.0, h.loop_impulses[POSITION])
         return
     right = h.links.right
     for i in range(len(right)):
@@ -151,13 +158,11 @@ def correct(
         right[e.rigid + n] = h.links.size[n] * shift
     solve(e, h.links.none, right, a.vectors[SOLUTION, :nv], h.links.y)
     move_back(a, f, q)
-    add_all_multipliers(f, h, count, 1.0, loops, points)
+    add_all_multipliers(f, h, count, 1.0, POSITION)
 
 
 @outlined
-def filter_with_points(
-    a: Arrays, f: SparseFactors, h: LinkPoints, kept: int, v: Array, loops: Array, points: Array
-) -> None:
+def filter_with_points(a: Arrays, f: SparseFactors, h: LinkPoints, kept: int, v: Array) -> None:
     """Take the nearest velocity in the metric of M that constraints and sticking points allow.
 
     Points keep the velocity that they have. What they leave of the constraints, by round-off, is
@@ -179,9 +184,9 @@ def filter_with_points(
         solve(e, h.links.none, right, x, h.links.y)
         for k in range(nv):
             v[k] += x[k]
-        add_all_multipliers(f, h, count, -1.0, loops, points)
+        add_all_multipliers(f, h, count, -1.0, VELOCITY)
     filter_velocity(a, f, v)
-    add_multipliers(a, f, -1.0, loops)
+    add_multipliers(a, f, -1.0, h.loop_impulses[VELOCITY])
 
 
 @helper
@@ -193,14 +198,14 @@ def add_multipliers(a: Arrays, f: SparseFactors, sign: float, loops: Array) -> N
 
 @helper
 def add_all_multipliers(
-    f: SparseFactors, h: LinkPoints, count: int, sign: float, loops: Array, points: Array
+    f: SparseFactors, h: LinkPoints, count: int, sign: float, level: int
 ) -> None:
     """Add those of the last solution with points, of which the first ``count`` rows were listed."""
     y, rigid = h.links.y, h.links.e.rigid
     for i in range(len(f.rows)):
-        loops[i] += sign * f.rows[i].scale * y[i]
+        h.loop_impulses[level, i] += sign * f.rows[i].scale * y[i]
     for n in range(count):
-        points[h.order[n].pivot] += sign * h.links.size[n] * y[rigid + n]
+        h.point_impulses[level, h.order[n].pivot] += sign * h.links.size[n] * y[rigid + n]
 
 
 LINK_POINTS = PointBackend(place, factor_points, forget_others, correct, filter_with_points)

@@ -10,10 +10,11 @@ time-stepping); of the motor: Bullet's btMultiBodyJointMotor.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.constraints.records import JointLimit, MotorRow
+from bulletbridge.constraints.records import Coupling, JointLimit, Loop, MotorRow, Term
+from bulletbridge.engine.records import Arrays
 from bulletbridge.mechanism.records import (
     Axis,
 )
@@ -37,6 +38,32 @@ class RowTargets(NamedTuple):
     gap: Array  # (rows,) what may be approached still, over the step; negative at upper limits
     restitution: Array  # (rows,) how much more restitution asks for, not positive
     stabilisation: Array  # (rows,) velocity at which the bodies are moved apart, likewise
+
+
+class LoopAxisRows(NamedTuple):
+    """Free motions of loop joints."""
+
+    loops: Records[Loop]  # one row each
+    couplings: Records[Coupling]  # none
+    terms: Records[Term]
+    rows: Records[Row]  # .g: positions, .g_t: rates of prescribed motions
+    G: Array  # (loop axes, nv)
+
+
+class RowRoom(NamedTuple):
+    """Where rows are written.
+
+    Attributes:
+        C: (rows, nv), or another form, the rows.
+        b: (rows,) right sides.
+        bounds: (rows,) bounds.
+        targets: What else is asked of them.
+    """
+
+    C: Any
+    b: Array
+    bounds: Records[RowBounds]
+    targets: RowTargets
 
 
 @helper
@@ -78,17 +105,11 @@ def motion_row(C: Array, n: int, axis: int, G: Array) -> None:
 
 @outlined
 def motion_state(
-    axis: int,
-    C: Array,
-    n: int,
-    axes: Records[Axis],
-    loop_axes: Records[Row],
-    q: Array,
-    v: Array,
+    axis: int, C: Array, n: int, axes: Records[Axis], own: LoopAxisRows, q: Array, v: Array
 ) -> tuple[float, float]:
     """Position and rate along a joint's motion, whose row is C[n]."""
     if axis < 0:
-        loop_axis = loop_axes[-1 - axis]
+        loop_axis = own.rows[-1 - axis]
         return loop_axis.g, rate_along(C, n, v) + loop_axis.g_t
     return q[axes[axis].q], v[axis]
 
@@ -96,30 +117,23 @@ def motion_state(
 @outlined
 def put_motor_rows(
     motor_rows: Records[MotorRow],
-    loop_axes: Records[Row],
-    G: Array,
+    own: LoopAxisRows,
     axes: Records[Axis],
     q: Array,
     v: Array,
     dt: float,
-    C: Array,
-    b: Array,
-    bounds: Records[RowBounds],
+    room: RowRoom,
 ) -> tuple[int, int]:
     """One row for every motor and every friction in a joint; rows of motors, and of both.
 
     Args:
         motor_rows: Motors, then as many frictions; those without force have no row.
-        loop_axes: Positions of loop joints along their free motions, as ``force_limited_rows`` left
-            them,
-        G: (loop axes, nv) and their rows.
+        own: Free motions of loop joints, as ``put_loop_axis_rows`` left them.
         axes: Of the mechanism.
         q: (nq,) at the start of the step.
         v: (nv,) velocities that forces alone would give.
         dt: Step [s].
-        C: (rows, nv) receives the rows,
-        b: (rows,) the right sides,
-        bounds: (rows,) the bounds.
+        room: Receives the rows.
     """
     motors, n = 0, 0
     for i in range(len(motor_rows)):
@@ -127,14 +141,14 @@ def put_motor_rows(
         drive.row = -1
         if not drive.force > 0.0:
             continue
-        motion_row(C, n, drive.axis, G)
-        position, rate = motion_state(drive.axis, C, n, axes, loop_axes, q, v)
+        motion_row(room.C, n, drive.axis, own.G)
+        position, rate = motion_state(drive.axis, room.C, n, axes, own, q, v)
         wanted = rate + drive.velocity_gain * (drive.velocity - rate)
         if drive.position_gain != 0.0:
             wanted += drive.position_gain * (drive.position - position) / dt
         wanted = min(max(wanted, -drive.fastest), drive.fastest)
-        b[n] = rate - wanted
-        put_row_bounds(bounds[n], -drive.force * dt, drive.force * dt)
+        room.b[n] = rate - wanted
+        put_row_bounds(room.bounds[n], -drive.force * dt, drive.force * dt)
         drive.row = n
         n += 1
         motors += 2 * i < len(motor_rows)
@@ -144,45 +158,40 @@ def put_motor_rows(
 @outlined
 def put_limit_rows(
     joint_limits: Records[JointLimit],
-    loop_axes: Records[Row],
-    G: Array,
-    axes: Records[Axis],
+    own: LoopAxisRows,
+    a: Arrays,
     q: Array,
     v: Array,
     before: Array,
-    dt: float,
     n: int,
-    C: Array,
-    b: Array,
-    bounds: Records[RowBounds],
-    recovery: float,
-    row_targets: RowTargets,
+    room: RowRoom,
 ) -> int:
     """One row for every joint that would be beyond a limit at the end of the step; rows so far.
 
     Arguments are those of ``put_motor_rows`` and ``put_contact_rows``.
     """
+    dt, asked = a.control.dt, room.targets
     for i in range(len(joint_limits)):
         limit = joint_limits[i]
         limit.row = -1
-        motion_row(C, n, limit.axis, G)
-        position, rate = motion_state(limit.axis, C, n, axes, loop_axes, q, v)
+        motion_row(room.C, n, limit.axis, own.G)
+        position, rate = motion_state(limit.axis, room.C, n, a.axes, own, q, v)
         end = position + dt * rate
         if limit.lower < end < limit.upper:
             continue
         below = end <= limit.lower
-        room = position - limit.lower if below else position - limit.upper
-        inside = room >= 0.0 if below else room <= 0.0
-        _, row_targets.initial[n] = motion_state(limit.axis, C, n, axes, loop_axes, q, before)
-        row_targets.restitution[n] = 0.0
-        row_targets.gap[n] = room / dt if inside else 0.0
-        row_targets.stabilisation[n] = 0.0
-        if not inside and math.fabs(room) >= SHALLOW:
-            row_targets.stabilisation[n] = min(
-                max(recovery * room / dt, -limit.fastest), limit.fastest
+        away = position - limit.lower if below else position - limit.upper
+        inside = away >= 0.0 if below else away <= 0.0
+        _, asked.initial[n] = motion_state(limit.axis, room.C, n, a.axes, own, q, before)
+        asked.restitution[n] = 0.0
+        asked.gap[n] = away / dt if inside else 0.0
+        asked.stabilisation[n] = 0.0
+        if not inside and math.fabs(away) >= SHALLOW:
+            asked.stabilisation[n] = min(
+                max(a.control.recovery * away / dt, -limit.fastest), limit.fastest
             )
-        b[n] = rate + row_targets.gap[n]
-        put_row_bounds(bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
+        room.b[n] = rate + asked.gap[n]
+        put_row_bounds(room.bounds[n], 0.0 if below else -math.inf, math.inf if below else 0.0)
         limit.row = n
         n += 1
     return n

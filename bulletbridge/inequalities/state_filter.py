@@ -39,6 +39,8 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.inequalities.momentum import give_back, total_momentum
 from bulletbridge.inequalities.sticking import (
+    POSITION,
+    VELOCITY,
     StickingPoints,
     add_multipliers,
     add_sticking_part,
@@ -59,8 +61,6 @@ from bulletbridge.numerics.spatial import ZERO
 
 NO_SUCH_BODY = 16
 """Failure: a sticking point names a body that there is not, or has no direction."""
-VELOCITY, POSITION = 0, 1
-"""Rows of the multipliers: of the velocity filter [N s, N m s], of the correction times s."""
 
 
 class PointBackend(NamedTuple):
@@ -70,8 +70,8 @@ class PointBackend(NamedTuple):
         place: (a, h) fixes the points to their bodies; the number of their rows, or -1.
         factor: (a, f, h, count) what of them the constraints leave; how many rows are kept.
         forget_others: (h, kept) lists these alone; their number.
-        correct: (a, f, h, kept, count, q, rank, limit, loops, points) one pass; adds multipliers.
-        filter_velocity: (a, f, h, kept, v, loops, points) likewise.
+        correct: (a, f, h, kept, count, q, rank, limit) one pass; adds to the impulses of h.
+        filter_velocity: (a, f, h, kept, v) likewise.
     """
 
     place: Callable[..., int]
@@ -99,12 +99,10 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         instant: Instant,
         q: Array,
         v: Array,
-        loops: Array,
-        points: Array,
         share: float,
         free: int,
     ) -> None:
-        """Correct q, then filter v; the multipliers (2, nc) and (2, 3 n) of both are left.
+        """Correct q, then filter v, and add what that takes to the impulses of h.
 
         What the correction moves q by, times ``share`` [1/s], goes into v before it is filtered.
         Where it does, v has led to q, and no pass goes further than a tenth of that way, as in
@@ -157,7 +155,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
                 return
             last = gap
             rank = c.filter_rank if bent else c.rank
-            correct(a, f, h, kept, count, q, rank, limit, loops[POSITION], points[POSITION])
+            correct(a, f, h, kept, count, q, rank, limit)
             passes += 1
             stale = True
             update_positions(a, f, instant, q, v)
@@ -165,7 +163,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
         if share > 0.0:
             for k in range(len(v)):
                 v[k] += share * correction[k]
-        filter_velocity(a, f, h, kept, v, loops[VELOCITY], points[VELOCITY])
+        filter_velocity(a, f, h, kept, v)
         if free > 0 and count == 0:
             give_back(a, before, v)
         c.factored = factored
@@ -192,8 +190,6 @@ def correct(
     q: Array,
     strong: int,
     limit: float,
-    loops: Array,
-    points: Array,
 ) -> None:
     """One pass with the factors at hand and ``strong`` rows, or fewer if it goes too far."""
     rank, y = a.control.filter_rank, a.vectors[RIGHT_SIDE]
@@ -205,13 +201,11 @@ def correct(
         measure_shift(a, h, count)
         add_sticking_part(h, kept, rank, 1.0, y, a.vectors[SOLUTION])
     move_back(a, f, q)
-    add_multipliers(f, h, kept, rank, -1.0, y, loops, points)
+    add_multipliers(f, h, kept, rank, -1.0, y, POSITION)
 
 
 @helper
-def filter_velocity(
-    a: Arrays, f: Factors, h: StickingPoints, kept: int, v: Array, loops: Array, points: Array
-) -> None:
+def filter_velocity(a: Arrays, f: Factors, h: StickingPoints, kept: int, v: Array) -> None:
     """Take the nearest velocity in the metric of M that constraints and sticking points allow.
 
     Source: Kövecses and Piedbœuf 2003, eq. 33: v <- P v - J⁺ g_t.
@@ -234,7 +228,7 @@ def filter_velocity(
             v[k] += z[k]
     add_sticking_part(h, kept, rank, 0.0, y, v)
     unwhiten(f.L, v)
-    add_multipliers(f, h, kept, rank, 1.0, y, loops, points)
+    add_multipliers(f, h, kept, rank, 1.0, y, VELOCITY)
 
 
 filter_state = filtering(

@@ -9,16 +9,11 @@ import numpy as np
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.compilation.words import arrays_in
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, PREDICTED_Q, START_Q
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
-from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
-from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
-from bulletbridge.inequalities.link_plan import ROWS_OF_CONTACT, link_arrays, steps_by_links
-from bulletbridge.inequalities.link_step_kernel import ContactArrays, run_contacts
-from bulletbridge.inequalities.prediction import REMEMBERED
-from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
-from bulletbridge.inequalities.step_kernel import (
+from bulletbridge.inequalities.arrays import (
     BUDGET,
     BY_LINKS,
     GAVE,
@@ -39,27 +34,36 @@ from bulletbridge.inequalities.step_kernel import (
     TAKEN,
     WITH_FRICTION,
     WORK,
+    Given,
+    InequalityArrays,
     X,
-    run_inequalities,
 )
+from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
+from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
+from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
+from bulletbridge.inequalities.link_plan import ROWS_OF_CONTACT, link_arrays, steps_by_links
+from bulletbridge.inequalities.link_step_kernel import run_contacts
+from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
+from bulletbridge.inequalities.prediction import REMEMBERED
+from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
+from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.steps_kernel import (
     ASK,
     CONTACTS,
     COUNTS,
     LENGTH_OF_SCRATCH,
     STEPS,
-    Given,
     StepArrays,
     Trace,
     keep_state,
     predict,
     step_with_contacts,
 )
+from bulletbridge.inequalities.sticking import filter_arrays
 from bulletbridge.inequalities.warm_start import CONTACT_IMPULSE
 from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.records import (
     CONTACT_POINT,
-    STICKING_POINT,
 )
 from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS
 from bulletbridge.numerics.cone_program import ReferenceSolver
@@ -300,8 +304,7 @@ class InequalityStepper:
         if len(contact_points) > self._size:
             self._allocate(2 * len(contact_points))
         begun = self._begin()
-        given = self._given()
-        rest = *given[:4], contact_points, self.report, self._address, STEP, 1
+        rest = self._given(), contact_points, STEP, 1
         failure = self._ways[self._links].call(rest)
         if failure == DENSE_REQUIRED:
             self.solver.handed_over += 1
@@ -598,8 +601,8 @@ class InequalityStepper:
             self.inequalities.loop_axes.encoded,
             self.inequalities.force_limited,
         )
-        nc, nv = solver.encoded.nc, solver.mechanism.nv
-        self._size, sticking = contacts, 3 * contacts
+        nv = solver.mechanism.nv
+        self._size = contacts
         rows = (
             len(self.motor_rows)
             + len(self.joint_limits)
@@ -619,30 +622,24 @@ class InequalityStepper:
         shared = min(rows, before.shape[1])  # a prediction is under way, and a step begins warm
         self.impulses[:, :shared] = before[:, :shared]
         self.impulses[MOVING, :nv] = before[MOVING, :nv]
-        points, point_rows = np.zeros(contacts, STICKING_POINT), np.zeros((2, sticking), ROW)
-        point_impulses = np.zeros((2, sticking))
-        arrays = (
-            *solver.arrays,
-            points,
-            point_rows,
-            np.zeros((sticking, nv)),
-            np.zeros((sticking, nc)),
-            np.zeros((sticking, sticking)),
-            np.zeros((2, max(sticking, nv))),
-            self._multipliers,
-            point_impulses,
+        own = InequalityArrays(
+            filter_arrays(contacts, nv, self._multipliers),
             self.motor_rows,
             self.joint_limits,
-            axis_rows.loops,
-            axis_rows.couplings,
-            axis_rows.terms,
-            self.positions,
-            np.zeros((len(axis_rows.loops), nv)),
-            self.inequalities.force_limits,
-            force_limited.loops,
-            force_limited.couplings,
-            force_limited.terms,
-            self.force_limited_rows,
+            LoopAxisRows(
+                axis_rows.loops,
+                axis_rows.couplings,
+                axis_rows.terms,
+                self.positions,
+                np.zeros((len(axis_rows.loops), nv)),
+            ),
+            ForceLimitedRows(
+                self.inequalities.force_limits,
+                force_limited.loops,
+                force_limited.couplings,
+                force_limited.terms,
+                self.force_limited_rows,
+            ),
             self.contact_rows,
             self.contact_impulses,
             np.zeros(contacts, CONTACT_POINT),
@@ -650,39 +647,22 @@ class InequalityStepper:
             self.D,
             self.bound_records,
             self.impulses,
+            self.report,
         )
-        rest = solver.still, *self._now(), NO_CONTACTS, self.report, self._address, STEP, 1
+        rest = Given(solver.still, *self._now(), self._address), NO_CONTACTS, STEP, 1
         with announce_compilation(run_inequalities):
-            call = StoredCall(run_inequalities, arrays, rest)
-        self._ways, owned = {False: call}, {id(array) for array in solver.arrays}
+            call = StoredCall(run_inequalities, (solver.arrays, own), rest)
+        self._ways = {False: call}
         self._version, self._made, self._predict = self._version + 1, {}, {}
-        kept = [array for array in call.arrays if id(array) not in owned]
+        kept = arrays_in((own,))
         if self._links:
+            assert isinstance(solver.stepper, SparseStepper)
             self._link = link_arrays(solver, contacts)
-            self._ways[True] = self._contacts_by_links(points, point_rows, point_impulses, rest)
+            fixed = solver.stepper.arrays, solver.arrays, self._link, own
+            with announce_compilation(run_contacts):
+                self._ways[True] = StoredCall(run_contacts, fixed, rest)
             kept += [self._link.bodies, self._link.on]
-        self._remembered = Remembered([*kept, self.report, self.tau, self._exerted, self._end])
-
-    def _contacts_by_links(
-        self, points: np.ndarray, point_rows: np.ndarray, impulses: Array, rest: tuple[Any, ...]
-    ) -> StoredCall:
-        """The kernel of steps by elimination of links, on arrays of the dense one."""
-        assert isinstance(self.solver.stepper, SparseStepper)
-        own = ContactArrays(
-            points,
-            point_rows,
-            self._multipliers,
-            impulses,
-            self.contact_rows,
-            self.contact_impulses,
-            self.D[0],
-            self.bound_records,
-            self.impulses,
-            self.joint_limits,
-        )
-        fixed = self.solver.stepper.arrays, self.solver.arrays, self._link, own
-        with announce_compilation(run_contacts):
-            return StoredCall(run_contacts, fixed, rest)
+        self._remembered = Remembered([*kept, self.tau, self._exerted, self._end])
 
     @property
     def rows(self) -> Array:

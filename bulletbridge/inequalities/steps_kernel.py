@@ -6,19 +6,20 @@ a kernel of its own; these call them by their blocks.
 
 from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import caller, kernel
+from bulletbridge.compilation.jit import bundling, caller, kernel
 from bulletbridge.compilation.stored_calls import call_stored
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
-from bulletbridge.inequalities.prediction import REMEMBERED, motor_share
-from bulletbridge.inequalities.step_kernel import (
+from bulletbridge.inequalities.arrays import (
     MOVING,
     PREDICT,
     ROWS,
     STEP,
     WITH_FRICTION,
+    Given,
     X,
 )
+from bulletbridge.inequalities.prediction import REMEMBERED, motor_share
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.records import Array, Ints, Records
 
@@ -45,22 +46,18 @@ class StepArrays(NamedTuple):
     contacts: Records[ContactPoint]  # that are found
 
 
-class Given(NamedTuple):
-    """What drives the steps; what is given by times stays for all of them."""
-
-    targets: Array  # (2, targets) or (1, targets) prescribed motions
-    axis_targets: Any  # of loop axes
-    limited_targets: Any  # of constraints with a force limit
-    tau: Array  # (steps, nv) or (1, nv)
-    callback: int  # address of what solves in Python, or 0
-
-
 class Trace(NamedTuple):
     """Which states are kept."""
 
     table: Array  # (records, nq + nv + 4)
     every: int  # one in so many steps; 0 for none
     before: int  # steps that were done before
+
+
+@bundling
+def driven_by(given: Given, tau: Array) -> Given:
+    """The same with other forces (1, nv)."""
+    return Given(given.targets, given.axis_targets, given.limited_targets, tau, given.callback)
 
 
 @caller
@@ -92,15 +89,14 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, l
     for j in range(nv):
         pushes = pushes or a.exerted[j] != 0.0
     tau, none = given.tau[line : line + 1], a.contacts[:0]
-    first, second, targets = given.axis_targets, given.limited_targets, given.targets
-    failure = call_stored(run, (targets, first, second, tau, none, a.report, 0, PREDICT, 0))
+    failure = call_stored(run, (driven_by(given, tau), none, PREDICT, 0))
     if failure == DENSE_REQUIRED or not pushes:
         return failure if failure == DENSE_REQUIRED else DONE
     push, v = a.scratch[FORCES : FORCES + 1], a.state[len(a.state) - nv - 1 :]
     for j in range(nv):
         a.scratch[FREE, j] = a.impulses[MOVING, j]
         push[0, j] = tau[0, j] + a.exerted[j]
-    call_stored(run, (targets, first, second, push, none, a.report, 0, PREDICT, 0))
+    call_stored(run, (driven_by(given, push), none, PREDICT, 0))
     whole = True
     for j in range(nv):
         free = a.scratch[FREE, j]
@@ -109,7 +105,7 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, l
         whole = whole and part == 1.0
         push[0, j] = tau[0, j] + part * a.exerted[j]
     if not whole:
-        call_stored(run, (targets, first, second, push, none, a.report, 0, PREDICT, 0))
+        call_stored(run, (driven_by(given, push), none, PREDICT, 0))
     return DONE
 
 
@@ -150,9 +146,8 @@ def step_with_contacts(
         if count < 0 or count > room:
             return ASK
         a.counts[CONTACTS] = count
-        tau = given.tau[line : line + 1]
-        rest = given.targets, given.axis_targets, given.limited_targets, tau, a.contacts[:count]
-        failure = call_stored(run, (*rest, a.report, given.callback, STEP, 1))
+        now = driven_by(given, given.tau[line : line + 1])
+        failure = call_stored(run, (now, a.contacts[:count], STEP, 1))
         if failure != DONE:
             return failure
         a.counts[STEPS] = n + 1

@@ -10,12 +10,15 @@ closed by turning them through the gap over their distance.
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper, outlined
+import numpy as np
+
+from bulletbridge.compilation.jit import bundling, helper, outlined
 from bulletbridge.engine.dense import add_row_multipliers
 from bulletbridge.engine.records import Arrays, Factors
 from bulletbridge.inequalities.sticking_rows import place_points, shift_of, sticking_row
-from bulletbridge.mechanism.records import StickingPoint
+from bulletbridge.mechanism.records import STICKING_POINT, StickingPoint
 from bulletbridge.numerics.projection import (
+    ROW,
     Caps,
     Cuts,
     Row,
@@ -28,6 +31,9 @@ from bulletbridge.numerics.projection import (
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import dot, vec
 
+VELOCITY, POSITION = 0, 1
+"""Rows of impulses: of the velocity filter [N s, N m s], of the correction times s."""
+
 
 class StickingPoints(NamedTuple):
     """Sticking points and their share of the factors."""
@@ -39,6 +45,67 @@ class StickingPoints(NamedTuple):
     S: Array  # (rows, nc)
     T: Array  # (rows, rows)
     values: Array  # (2, rows) coefficients, multipliers
+    loop_impulses: Array  # of ``FilterArrays``
+    point_impulses: Array  # likewise
+
+
+class FilterArrays(NamedTuple):
+    """Points that stick, and room to hold them beside the constraints.
+
+    Attributes:
+        points: (n,) the points.
+        rows: (2, 3 n) of ``Row``: in the order of the factors, and as they were placed.
+        P: As of ``StickingPoints``,
+        S: as there,
+        T: as there,
+        values: as there.
+        loop_impulses: (2, nc) or more, of ``VELOCITY`` and ``POSITION``: what the
+            constraints took, in one unit,
+        point_impulses: (2, 3 n) and the points.
+    """
+
+    points: Records[StickingPoint]
+    rows: np.ndarray
+    P: Array
+    S: Array
+    T: Array
+    values: Array
+    loop_impulses: Array
+    point_impulses: Array
+
+
+def filter_arrays(points: int, nv: int, loop_impulses: Array) -> FilterArrays:
+    """Room for so many sticking points beside constraints on nv rates."""
+    rows, nc = 3 * points, loop_impulses.shape[1]
+    return FilterArrays(
+        np.zeros(points, STICKING_POINT),
+        np.zeros((2, rows), ROW),
+        np.zeros((rows, nv)),
+        np.zeros((rows, nc)),
+        np.zeros((rows, rows)),
+        np.zeros((2, max(rows, nv))),
+        loop_impulses,
+        np.zeros((2, rows)),
+    )
+
+
+@bundling
+def sticking_points_of(s: FilterArrays, count: int) -> StickingPoints:
+    """The first ``count`` points, as helpers take them."""
+    return StickingPoints(
+        s.points[:count], s.rows[0], s.rows[1], s.P, s.S, s.T, s.values,
+        s.loop_impulses, s.point_impulses,
+    )  # fmt: skip
+
+
+@helper
+def forget_impulses(s: FilterArrays) -> None:
+    """Set the sums of a filter to zero."""
+    for n in range(2):
+        for i in range(s.loop_impulses.shape[1]):
+            s.loop_impulses[n, i] = 0.0
+        for i in range(s.point_impulses.shape[1]):
+            s.point_impulses[n, i] = 0.0
 
 
 @helper
@@ -126,13 +193,12 @@ def add_multipliers(
     rank: int,
     sign: float,
     y: Array,
-    loops: Array,
-    points: Array,
+    level: int,
 ) -> None:
-    """Add the multipliers of a whitened step, whose coefficients are y and values, to both sums.
+    """Add the multipliers of a whitened step, whose coefficients are y and values, to the impulses.
 
-    The step is Y'mu + C'nu with the rows as they were before orthonormalising; y is lost. loops
-    (nc,) of the constraint rows, points (3 n,) of sticking points.
+    The step is Y'mu + C'nu with the rows as they were before orthonormalising; y is lost.
+    ``level``: ``VELOCITY`` or ``POSITION``.
     """
     x, nu = h.values[0], h.values[1]
     for k in range(kept - 1, -1, -1):
@@ -141,7 +207,7 @@ def add_multipliers(
             total -= h.T[j, k] * nu[j]
         nu[k] = total / h.T[k, k]
         n = h.rows[k].pivot
-        points[h.order[n].pivot] += sign * nu[k]
+        h.point_impulses[level, h.order[n].pivot] += sign * nu[k]
         for i in range(rank):
             y[i] -= h.S[n, i] * nu[k]
-    add_row_multipliers(f, rank, sign, y, loops)
+    add_row_multipliers(f, rank, sign, y, h.loop_impulses[level])

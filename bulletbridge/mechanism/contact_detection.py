@@ -1,5 +1,7 @@
 """All contacts of a mechanism with itself and with what stands around it, at a configuration."""
 
+from typing import NamedTuple
+
 from bulletbridge.collision.broad_phase import place, sweep, told_up_to
 from bulletbridge.collision.narrow_phase import meet
 from bulletbridge.collision.records import (
@@ -7,13 +9,10 @@ from bulletbridge.collision.records import (
     NEVER,
     UNDECIDED,
     UNKNOWN,
-    Facet,
     Hulls,
     Placed,
     Room,
     Shape,
-    Touch,
-    Vertex,
 )
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
@@ -29,41 +28,10 @@ CLEARLY = 1e-6
 """Penetration [m] from which links are taken to have met, whoever is asked whether they collide."""
 
 
-@kernel
-def find_contacts(
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    shapes: Records[Shape],
-    links: Records[SurfaceLink],
-    vertices: Records[Vertex],
-    facets: Records[Facet],
-    integers: Ints,
-    collide: Ints,
-    placed: Records[Placed],
-    order: Ints,
-    keys: Array,
-    simplex: Array,
-    polygons: Array,
-    features: Ints,
-    polytope: Array,
-    sides: Array,
-    corners: Ints,
-    edges: Ints,
-    found: Records[Touch],
-    pairs: Ints,
-    contacts: Records[ContactPoint],
-    asked: Ints,
-    counts: Ints,
-    q: Array,
-    v: Array,
-    dt: float,
-) -> int:
-    """Contacts at the configuration q (nq,); how many, or -1 if ``counts`` are to be looked at.
+class Detection(NamedTuple):
+    """What a detection works on.
 
-    Args:
+    Attributes:
         bodies: Of the mechanism.
         beams: Of the mechanism,
         stations: and theirs.
@@ -71,21 +39,12 @@ def find_contacts(
         axes: (nv,) scratch.
         shapes: (n,) of all links, in the order of these.
         links: Those of the mechanism first.
-        vertices: Corners of hulls,
-        facets: their sides,
-        integers: and which of them belong together.
+        hulls: Corners and sides of hulls.
         collide: (links, links) whether two links collide, the smaller first.
         placed: (n,) scratch.
         order: (n,) of the shapes, kept from call to call.
         keys: (n,) scratch.
-        simplex: As in ``Room``,
-        polygons: as there,
-        features: as there,
-        polytope: as there,
-        sides: as there,
-        corners: as there,
-        edges: as there,
-        found: as there.
+        room: Scratch for two shapes.
         pairs: Scratch for pairs of shapes.
         contacts: Receives the contacts.
         asked: Receives pairs of links, as a * links + b, of which it is not known whether they
@@ -93,28 +52,52 @@ def find_contacts(
             are taken not to collide, others to do so.
         counts: (COUNTS,) receives how many there are of each; more contacts or pairs than there
             is room for are not written.
+    """
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    shapes: Records[Shape]
+    links: Records[SurfaceLink]
+    hulls: Hulls
+    collide: Ints
+    placed: Records[Placed]
+    order: Ints
+    keys: Array
+    room: Room
+    pairs: Ints
+    contacts: Records[ContactPoint]
+    asked: Ints
+    counts: Ints
+
+
+@kernel
+def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
+    """Contacts at a configuration; how many, or -1 if ``counts`` are to be looked at.
+
+    Args:
+        d: What the detection works on; receives them.
         q: (nq,)
         v: (nv,) rates, which say from how far shapes may meet in
         dt: a step [s].
     """
-    kinematics(bodies, beams, stations, q, poses, axes)
-    put_twists(bodies, axes, v, poses)
-    hulls = Hulls(vertices, facets, integers)
-    room = Room(simplex, polygons, features, polytope, sides, corners, edges, found)
-    place(shapes, poses, placed)
+    kinematics(d.bodies, d.beams, d.stations, q, d.poses, d.axes)
+    put_twists(d.bodies, d.axes, v, d.poses)
+    place(d.shapes, d.poses, d.placed)
+    counts = d.counts
     counts[CONTACTS] = counts[ASKED] = counts[STRANGER] = 0
-    counts[PAIRS] = sweep(shapes, placed, collide, order, keys, pairs, dt)
-    if counts[PAIRS] > len(pairs):
+    counts[PAIRS] = sweep(d.shapes, d.placed, d.collide, d.order, d.keys, d.pairs, dt)
+    if counts[PAIRS] > len(d.pairs):
         return -1
-    n = len(shapes)
+    n = len(d.shapes)
     for k in range(counts[PAIRS]):
-        pair = int(pairs[k])
+        pair = int(d.pairs[k])
         i, j = pair // n, pair % n
-        limit = told_up_to(shapes[j], shapes[i], placed[j], placed[i], dt)
-        add_contacts(
-            shapes, links, i, j, placed, hulls, room, poses, collide, contacts, asked, counts, limit
-        )
-    simple = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[CONTACTS] <= len(contacts)
+        limit = told_up_to(d.shapes[j], d.shapes[i], d.placed[j], d.placed[i], dt)
+        add_contacts(d, i, j, limit)
+    simple = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[CONTACTS] <= len(d.contacts)
     return counts[CONTACTS] if simple else -1
 
 
@@ -145,56 +128,42 @@ def finish_contacts(
 
 
 @outlined
-def add_contacts(
-    shapes: Records[Shape],
-    links: Records[SurfaceLink],
-    i: int,
-    j: int,
-    placed: Records[Placed],
-    hulls: Hulls,
-    room: Room,
-    poses: Records[Pose],
-    collide: Ints,
-    contacts: Records[ContactPoint],
-    asked: Ints,
-    counts: Ints,
-    limit: float,
-) -> None:
+def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
     """Add the contacts of shapes i < j that are nearer than a limit [m]."""
-    b, a = shapes[i], shapes[j]
-    pair = a.link * len(links) + b.link
-    known = collide[b.link, a.link]
+    b, a = d.shapes[i], d.shapes[j]
+    pair = a.link * len(d.links) + b.link
+    known = d.collide[b.link, a.link]
     if known == NEVER:
         return
     if a.kind == UNKNOWN or b.kind == UNKNOWN:
-        ask(asked, counts, pair)
+        ask(d.asked, d.counts, pair)
         return
-    count = meet(a, b, placed[j], placed[i], hulls, room, limit)
+    count = meet(a, b, d.placed[j], d.placed[i], d.hulls, d.room, limit)
     if count == 0:
         return
     if known != COLLIDE:
         for k in range(count):
-            if room.found[k].gap < -CLEARLY:
-                ask(asked, counts, pair)
+            if d.room.found[k].gap < -CLEARLY:
+                ask(d.asked, d.counts, pair)
                 break
-        if known == UNDECIDED and links[a.link].robot == links[b.link].robot:
+        if known == UNDECIDED and d.links[a.link].robot == d.links[b.link].robot:
             return
-    if links[a.link].stranger + links[b.link].stranger > 0:
+    if d.links[a.link].stranger + d.links[b.link].stranger > 0:
         if known != UNDECIDED:
-            counts[STRANGER] = pair + 1
+            d.counts[STRANGER] = pair + 1
         return
-    first = int(counts[CONTACTS])
-    counts[CONTACTS] += count
-    if counts[CONTACTS] > len(contacts):
+    first = int(d.counts[CONTACTS])
+    d.counts[CONTACTS] += count
+    if d.counts[CONTACTS] > len(d.contacts):
         return
     for k in range(count):
-        touch, contact = room.found[k], contacts[first + k]
+        touch, contact = d.room.found[k], d.contacts[first + k]
         put(contact.position, vec(touch.position))
         put(contact.normal, vec(touch.normal))
         contact.gap = touch.gap
         contact.pair = pair
-        contact.feature = (touch.feature * len(shapes) + i) * len(shapes) + j
-        put_surface(contact, links[a.link], links[b.link], poses)
+        contact.feature = (touch.feature * len(d.shapes) + i) * len(d.shapes) + j
+        put_surface(contact, d.links[a.link], d.links[b.link], d.poses)
 
 
 @outlined

@@ -14,6 +14,7 @@ from bulletbridge.mechanism.contact_detection import (
     COUNTS,
     PAIRS,
     STRANGER,
+    Detection,
     find_contacts,
     finish_contacts,
 )
@@ -77,16 +78,16 @@ class Detector:
         """Make room for so many contacts and pairs of shapes."""
         self.contacts = np.zeros(contacts, CONTACT_POINT)
         self._pairs: Ints = np.zeros(pairs, np.int64)
-        fixed = (
+        made = Detection(
             *self._own,
             self.shapes,
             self.links,
-            *self._hulls,
+            self._hulls,
             self.collide,
             self._placed,
             self._order,
             self._keys,
-            *self._room,
+            self._room,
             self._pairs,
             self.contacts,
             self.asked,
@@ -94,7 +95,7 @@ class Detector:
         )
         rest = np.zeros(self._mechanism.nq), np.zeros(self._mechanism.nv), 0.0
         with announce_compilation(find_contacts):
-            self.call = StoredCall(find_contacts, fixed, rest)
+            self.call = StoredCall(find_contacts, (made,), rest)
         self.version += 1
 
     def find(self, q: Array, v: Array, dt: float) -> tuple[np.ndarray, bool]:

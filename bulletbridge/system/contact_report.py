@@ -10,10 +10,10 @@ from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.engine.redundancy import Redundancy
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.formulations.system_dynamics import split_here
+from bulletbridge.inequalities.arrays import APART, MOVING, ROWS, WITH_FRICTION, X
 from bulletbridge.inequalities.contact_rows import tangents
 from bulletbridge.inequalities.impulse_step import STICKING
 from bulletbridge.inequalities.motors import Motors
-from bulletbridge.inequalities.step_kernel import APART, MOVING, ROWS, WITH_FRICTION, X
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.numerics.records import Array, Ints

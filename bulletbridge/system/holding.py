@@ -19,13 +19,13 @@ from bulletbridge.engine.failures import require_closed
 from bulletbridge.engine.redundancy import Decision, Start, decide
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.inequalities.arrays import WITH_FRICTION, X
 from bulletbridge.inequalities.constraints import InequalityConstraints
 from bulletbridge.inequalities.rigid_limits import (
     RigidLimits,
     RigidLimitsMemory,
     preferring_others,
 )
-from bulletbridge.inequalities.step_kernel import WITH_FRICTION, X
 from bulletbridge.inequalities.stepper import InequalityStepper
 from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism

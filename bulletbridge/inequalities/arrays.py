@@ -1,0 +1,82 @@
+"""What steps with inequalities work on, and where in it things stand."""
+
+from typing import NamedTuple
+
+from bulletbridge.constraints.records import JointLimit, MotorRow, Target
+from bulletbridge.inequalities.contact_rows import ContactRows
+from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
+from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
+from bulletbridge.inequalities.sticking import FilterArrays
+from bulletbridge.inequalities.warm_start import ContactImpulse
+from bulletbridge.mechanism.records import ContactPoint
+from bulletbridge.numerics.complementarity_rows import ROOM as ROOM_OF_PROBLEM
+from bulletbridge.numerics.complementarity_rows import RowBounds
+from bulletbridge.numerics.records import Array, Records
+
+PREDICT, STEP = 0, 1
+"""Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+SUPPLIED = 2
+"""Row of the filter's impulses of loops with those of rows over the whole step."""
+(
+    RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
+    COMPLIED, KEPT, BY_LINKS, REPORT,
+) = range(15)  # fmt: skip
+"""Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
+apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
+that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
+contacts whose impulses are kept, whether links were eliminated; a budget that is not a number
+begins with the end of the step."""
+(
+    X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
+    PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
+) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 22 + ROOM_OF_PROBLEM))  # fmt: skip
+"""Rows of impulses: those of the last step, right sides, velocities, the problem's room,
+velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
+without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
+at the start, warm start, first solution, what motors ask for, which rows hold,
+their strengths, impulses, what they give way by."""
+
+
+class InequalityArrays(NamedTuple):
+    """Motors, limits and room for contacts, beside a system's own arrays.
+
+    Attributes:
+        holding: Contacts that stick, and what the filter takes; its impulses of loops have a third
+            row, of the whole step [N s, N m s], where constraints with a force limit hold.
+        motor_rows: Motors, then frictions in joints.
+        joint_limits: Of joints and free motions of loops,
+        loop_axes: and these motions.
+        force_limited: Constraints with a force limit.
+        contact_rows: (contacts,) which rows each has.
+        kept: (contacts,) what those of the last step exerted.
+        local: (contacts,) room for those carried to the start of the step.
+        C: (2, rows, nv) the rows less what the constraints forbid, whitened, and as they were.
+        D: (2, rows, rows) of the mixed problem, and room.
+        bounds: (rows,)
+        impulses: (IMPULSES, rows)
+        report: (REPORT,)
+    """
+
+    holding: FilterArrays
+    motor_rows: Records[MotorRow]
+    joint_limits: Records[JointLimit]
+    loop_axes: LoopAxisRows
+    force_limited: ForceLimitedRows
+    contact_rows: Records[ContactRows]
+    kept: Records[ContactImpulse]
+    local: Records[ContactPoint]
+    C: Array
+    D: Array
+    bounds: Records[RowBounds]
+    impulses: Array
+    report: Array
+
+
+class Given(NamedTuple):
+    """What drives the steps; what is given by times stays for all of them."""
+
+    targets: Array  # (2, targets) or (1, targets) prescribed motions
+    axis_targets: Records[Target]  # of loop axes, now
+    limited_targets: Records[Target]  # of constraints with a force limit, now
+    tau: Array  # (steps, nv) or (1, nv)
+    callback: int  # address of the Python function that solves the mixed problem, or 0
