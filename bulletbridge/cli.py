@@ -50,6 +50,7 @@ class IntegratorName(str, Enum):
     euler = "euler"
     heun = "heun"
     nystrom4 = "nystrom4"
+    rk4_quasi_velocities = "rk4_quasi_velocities"
     trapezoidal = "trapezoidal"
     symmetric = "symmetric"
 

@@ -60,17 +60,22 @@ def seen_by_bullet(system: bb.System, body: int, client: int) -> float:
     return float(np.linalg.lstsq(np.array(rows)[2:3].T, needed)[0][0])
 
 
+def table(client: int) -> None:
+    """Draw the table."""
+    size, grey = (0.2, 0.2, 0.01), (0.6, 0.6, 0.7, 1)
+    top = pybullet.createVisualShape(
+        pybullet.GEOM_BOX, halfExtents=size, rgbaColor=grey, physicsClientId=client
+    )
+    pybullet.createMultiBody(0, -1, top, (*CENTRE, HEIGHT - size[2]), physicsClientId=client)
+
+
 def measure(gui: bool = False, dt: float = DT) -> Errors:
     """Polish for a circle and a quarter; the tip starts 6 cm beside its path."""
     force, path, gap = list[float](), list[float](), list[float]()
     with window(gui, str(MODEL)) as client:
         model = bb.load(MODEL, client, dt=dt, integrator="semi_implicit_euler")
         body, system = model.ids["robot"], model.system
-        size, grey = (0.2, 0.2, 0.01), (0.6, 0.6, 0.7, 1)
-        top = pybullet.createVisualShape(
-            pybullet.GEOM_BOX, halfExtents=size, rgbaColor=grey, physicsClientId=client
-        )
-        pybullet.createMultiBody(0, -1, top, (*CENTRE, HEIGHT - size[2]), physicsClientId=client)
+        table(client)
         motion = closed_path(system, TIP, circle, DOWN, {"lbr_iiwa_joint_3": 0.0}, PERIOD)
         law = bb.Tracking(bb.plant_of(system), motion, K_P, K_D, forces=pressure)
         while system.t < DURATION:

@@ -57,6 +57,15 @@ def formulations() -> None:
     square_root(np.eye(3))
 
 
+def control() -> None:
+    """A law whose rates are by recursion."""
+    system = four_bar()
+    still = np.zeros(system.mechanism.nv)
+    wanted = bb.Desired(system.q, still, still)
+    law = bb.Tracking(bb.plant_of(system), lambda t: wanted, 5.0, 5.0, law="published")
+    law(system.q, system.v, system.t)
+
+
 def contacts() -> None:
     """Motors, limits and contacts; a spring and what it does."""
     system = four_bar(contacts=True, limits=True)
@@ -161,6 +170,7 @@ def widest() -> None:
 EVERYTHING = (
     integrators,
     formulations,
+    control,
     contacts,
     springs,
     islands,

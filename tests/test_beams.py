@@ -24,6 +24,7 @@ from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_joint
 from bulletbridge.mechanism.chain_to_beam import replace_chain
@@ -58,6 +59,17 @@ def slope(f):
     """Derivative of f at zero by the stencil of order four."""
     h = FD_STEP
     return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
+
+
+@settings(max_examples=25, deadline=None)
+@given(trees)
+def test_the_mass_matrix_of_beams_has_the_rate_of_its_motion(case):
+    mechanism, q, v = build(case)
+    tree = Tree(Solver(mechanism, encode(mechanism, []), Tolerances()))
+    M_rate, _ = tree.moving(q, v, 0.0).matrix_rates(v)
+    near = slope(lambda s: tree.equations(tree.displace(q, s * v), v, 0.0).M)
+    size = np.abs(tree.equations(q, v, 0.0).M).max() + np.abs(near).max()
+    assert_allclose(M_rate, near, atol=FD_RTOL * size)
 
 
 def bare(mechanism):

@@ -31,6 +31,7 @@ from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
+from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.frames import frame_with_z, rpy_matrix
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
@@ -136,6 +137,8 @@ def test_each_order_is_the_rate_of_the_one_before(name, rng):
     rate = rate_of(lambda at: at.g)
     assert_allclose(rate[holds], (now.J @ v + now.g_t)[holds], atol=FD_ATOL)
     assert_allclose(rate_of(lambda at: at.J @ v + at.g_t), now.gamma, atol=FD_ATOL)
+    _, J_rate = Tree(solver).moving(q, v, t).matrix_rates(v)
+    assert_allclose(rate_of(lambda at: at.J), J_rate, atol=FD_ATOL)
 
 
 @pytest.mark.parametrize("model", NAMED, ids=lambda m: m.value)

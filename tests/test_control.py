@@ -4,21 +4,25 @@ Reference values are those of an independent program (LSODA or DOP853 at 1e-12) 
 circle, m = 2 and 3 kg, R = 0.5 m.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from _mechanisms import random_mechanism, random_state
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 
 import bulletbridge as bb
 from bulletbridge.control.controllers import Controlled, PartTracking, Regulation, Tracking
 from bulletbridge.control.plant import Desired, plain_plant, plant_of
-from bulletbridge.errors import InfeasibleError
+from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.classics.circle import CircleRobot
+from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.quasi_velocities import ReducedQuasiVelocities, basis_of
-from bulletbridge.formulations.quasi_velocity_rates import gammas
+from bulletbridge.formulations.quasi_velocity_rates import alignment, gammas
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.papers.circle import PublishedTracking, on_circle
+from bulletbridge.papers.circle import on_circle
 
 ROBOT = CircleRobot()
 RATE_RTOL = 0.05  # of measured slopes against the gains
@@ -53,7 +57,8 @@ SECONDS = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
 
 
 def test_tracking_on_the_circle_against_the_reference():
-    position, velocity = follow(PublishedTracking(plain_plant(ROBOT), on_circle, 4.0, 6.0), SECONDS)
+    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law="published")
+    position, velocity = follow(law, SECONDS)
     reference = [2.955202066613396e-01, 6.599447298125918e-02, 1.0548155064499937e-02]
     reference += [2.0992749154286427e-04, 3.5525959656037966e-06, 6.113023562803806e-08]
     # 2e-11 but at one second, where the reference was interpolated: 4.4e-9
@@ -63,9 +68,9 @@ def test_tracking_on_the_circle_against_the_reference():
     assert slope(SECONDS[3:], position[3:]) == pytest.approx(4.046669276877003, rel=RATE_RTOL)
 
 
-@pytest.mark.parametrize("skew", [False, True])
-def test_tracking_on_the_circle_at_the_rates_of_the_gains(skew):
-    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, skew=skew)
+@pytest.mark.parametrize("kind", ["computed_torque", "passivity_based"])
+def test_tracking_on_the_circle_at_the_rates_of_the_gains(kind):
+    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law=kind)
     position, velocity = follow(law, SECONDS)
     assert slope(SECONDS[:4], velocity[:4]) == pytest.approx(6.0, rel=1e-6)
     assert slope(SECONDS[3:], position[3:]) == pytest.approx(4.0, rel=RATE_RTOL)
@@ -179,6 +184,82 @@ def test_robots_reach_a_goal_at_the_rates_of_the_gains(kinds, twice, rng):
     assert slope(times[early], np.array(speeds)[early]) == pytest.approx(8.0, rel=RATE_RTOL)
     assert slope(times[late], np.array(sizes)[late]) == pytest.approx(3.0, rel=RATE_RTOL)
     assert max(forces) < 1e-3  # [N]; round-off in fact
+
+
+def admissible_motion(system, v_r, seconds, dt):
+    """A motion (times, Desired) that keeps to the constraints: the system let go, undriven."""
+    free = bb.System(system.mechanism, system.constraints, dt=dt, integrator="rk4")
+    basis = basis_of(system.dynamics.equations(system.q, system.v, 0.0))
+    free.set_state(system.q, basis.expand(v_r))
+    solve, found = Projector(free.dynamics), {}
+    for _ in range(round(seconds / dt) + 1):
+        found[round(free.t / dt)] = Desired(free.q, free.v, solve(free.q, free.v, free.t).vdot)
+        free.step()
+    return lambda t: found[round(t / dt)]
+
+
+@pytest.mark.parametrize("kind", ["passivity_based", "published"])
+@pytest.mark.parametrize("kinds", [ARM, FLOATING], ids=["arm", "floating"])
+def test_laws_follow_a_moving_goal_at_the_rate_of_the_gain(kinds, kind, rng):
+    """Several freedoms: |v_r - s| decays at K_d, since S is skew; forces change nothing of it."""
+    coarse, _ = robot(rng, kinds, False)
+    system = bb.System(coarse.mechanism, coarse.constraints, dt=1e-3, integrator="rk4")
+    system.set_state(coarse.q, coarse.v)
+    dof = system.dof
+    wanted = admissible_motion(system, 0.5 * rng.normal(size=dof), 0.2, system.dt)
+    basis = basis_of(system.dynamics.equations(system.q, system.v, 0.0))
+    system.set_state(system.q, basis.expand(0.5 * rng.normal(size=dof)))
+    plant = plant_of(system, list(system.mechanism.joints))
+    push = np.array([-7.0])
+    law = Tracking(plant, wanted, 3.0, 8.0, forces=lambda t: push, law=kind)
+    least = replace(law, forces=None)
+    times, sizes = system.dt * np.arange(160), []
+    for n, t in enumerate(times):
+        sizes.append(np.linalg.norm(law.errors(system.q, system.v, t)[1]))
+        system.tau[:] = least(system.q, system.v, t)
+        vdot = system.acceleration()
+        system.tau[:] = law(system.q, system.v, t)
+        if n % 30 == 0:
+            assert_allclose(system.acceleration(), vdot, atol=1e-9 * np.abs(vdot).max())
+            assert system.reactions()["plane"].multipliers[0] == pytest.approx(-7.0, abs=1e-8)
+        system.step()
+    assert slope(times, np.array(sizes)) == pytest.approx(8.0, rel=RATE_RTOL)
+
+
+def test_the_published_reference_has_the_rate_that_it_is_given(rng):
+    """ṡ of the law in the basis as it is carried along, against a basis that follows the motion."""
+    system, _ = robot(rng, FLOATING, False)
+    dof, h = system.dof, 1e-4
+    wanted = admissible_motion(system, 0.5 * rng.normal(size=dof), 4 * h, h)
+    basis = basis_of(system.dynamics.equations(system.q, system.v, 0.0))
+    actual = admissible_motion(system, 0.5 * rng.normal(size=dof), 4 * h, h)
+    law = Tracking(plant_of(system), wanted, 3.0, 8.0, law="published")
+
+    def reference(t):
+        q, v, _ = actual(t)
+        now = law._moving(q, v, t)  # pyright: ignore[reportPrivateUsage]
+        found = law._reference(now, wanted(t), t)  # pyright: ignore[reportPrivateUsage]
+        turn = alignment(now.basis.V_2, now.rates.V_2, basis.V_2, 0.0 * basis.V_2)
+        return turn.A.T @ found[0], turn.A.T @ found[1] + turn.rate.T @ found[0]
+
+    (early, _), (_, rate), (late, _) = (reference(t) for t in (0.0, 2 * h, 4 * h))
+    assert_allclose((late - early) / (4 * h), rate, atol=1e-5 * (1.0 + np.abs(rate).max()))
+
+
+def test_a_published_reference_that_fits_no_basis_is_an_error():
+    """A quarter of the circle away the two free directions are at right angles."""
+    law = Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law="published")
+    masses = np.sqrt([ROBOT.m_1, ROBOT.m_2])
+    there = masses * ROBOT.state(0.3, 1.0)[1]
+    phi = brentq(lambda a: there @ (masses * ROBOT.state(a, 1.0)[1]), 1.0, 3.0)
+    q, v = ROBOT.state(phi, 0.0)
+    with pytest.raises(InfeasibleError, match="too far from the present one"):
+        law(q, v, 0.0)
+
+
+def test_an_unknown_law_lists_those_that_exist():
+    with pytest.raises(ModelError, match="computed_torque, passivity_based, published"):
+        Tracking(plain_plant(ROBOT), on_circle, 4.0, 6.0, law="skew")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_table_that_moves_is_followed_with_force(rng):

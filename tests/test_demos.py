@@ -50,6 +50,7 @@ CHECKED = {
     "two_arms": (0.0, 1e-11),
     # the same of 30 N
     "polishing": (0.0, 1e-11),
+    "real_time": (0.0, 1e-11),
     "carried_bar": (0.0, 1e-11),
     # 1.1e-7 J at 2 ms
     "flexible_arms": (0.0, 8.3e-9),
@@ -192,6 +193,17 @@ def test_controlled_arms_follow_their_paths(name, coarse, demo):
     assert force < 1e-3  # what is asked for; round-off by the number above
     assert path < 1.2 * coarse / 2  # torques held for a step: order one, coarse at 10 ms
     assert gap < PROMISE
+
+
+def test_an_arm_at_its_limits_comes_to_rest_and_follows(demo):
+    """How fast cycles are is not asked here: the machine may be busy."""
+    found = demo("real_time").measure()
+    assert found.force < 1e-11
+    assert (
+        0 < found.bounded < found.cycles / 20
+    )  # motors are at their limits only far from the goal
+    assert found.rest < 1e-5  # at a slowest pole of 10/s and more, from 0.13 m
+    assert found.path < 1.2 * 9.0e-4 / 10  # that of ``polishing`` at 10 ms; torques are held for 1
 
 
 def test_a_box_is_held_by_friction(demo):

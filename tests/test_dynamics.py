@@ -15,7 +15,9 @@ from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Tolerances
-from bulletbridge.mechanism.kinematics import chart_rate, displace
+from bulletbridge.formulations.moving import ByDifferences
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.kinematics import chart_rate, displace, separation
 from bulletbridge.mechanism.records import EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
 EPS = np.finfo(float).eps
@@ -44,6 +46,11 @@ def build(case):
 def terms_of(mechanism, q, v):
     """M, h and the rest, without constraints."""
     return Solver(mechanism, encode(mechanism, []), Tolerances()).terms(q, v, 0.0)
+
+
+def tree_of(mechanism):
+    """The equations of motion without constraints."""
+    return Tree(Solver(mechanism, encode(mechanism, []), Tolerances()))
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,6 +106,59 @@ def test_gravity_and_energy_are_consistent(case):
     power = (energy(FD_STEP) - energy(-FD_STEP)) / (2 * FD_STEP)
     size = 1.0 + abs(energy(0.0)) * np.abs(v).max()
     assert_allclose(power, v @ terms.h, atol=FD_ATOL * size)
+
+
+@settings(max_examples=30, deadline=None)
+@given(trees)
+def test_the_mass_matrix_has_pinocchios_rate(case):
+    """Ṁ = C + Cᵀ with its Coriolis matrix, and vᵀ Ṁ v = 2 vᵀ h where nothing else acts."""
+    mechanism, q, v = build((*case[:1], False, case[2], False))
+    here = tree_of(mechanism).moving(q, v, 0.0)
+    M_rate = here.mass_rates(v[None])[0]
+    p = oracle(mechanism)
+    C = pin.computeCoriolisMatrix(p.model, p.model.createData(), q, p.rates(q) @ v)
+    T = p.rates(q)
+    size = max(1.0, np.abs(C).max())
+    assert_allclose(M_rate, T.T @ (C + C.T) @ T, atol=TERMS_RTOL * size)
+    h = here.inertial_forces(v[None], v)[0]
+    assert_allclose(v @ M_rate @ v, 2 * v @ h, atol=TERMS_RTOL * size * (v @ v))
+
+
+@settings(max_examples=30, deadline=None)
+@given(trees)
+def test_rates_of_the_mass_matrix_by_recursion_and_by_differences(case):
+    """Floating bases and other robots too; the stencil leaves 1e-14 of what it divides by 0.01."""
+    mechanism, q, v = build(case)
+    tree = tree_of(mechanism)
+    here, near = tree.moving(q, v, 0.0), ByDifferences(tree, q, v, 0.0)
+    (M_rate, _), (M_near, _) = here.matrix_rates(v), near.matrix_rates(v)
+    size = 1.0 + np.abs(v).max() * np.abs(here.terms.M).max()
+    assert_allclose(M_rate, M_near, atol=1e-11 * size)
+    other = v[::-1].copy()
+    forces = here.inertial_forces(other[None], v), near.inertial_forces(other[None], v)
+    assert_allclose(*forces, atol=TERMS_RTOL * (1.0 + np.abs(here.terms.h).max()) * size)
+
+
+@settings(max_examples=20, deadline=None)
+@given(trees)
+def test_what_separates_configurations_and_its_rate(case):
+    """It undoes a displacement, and its rate is that of two configurations that both move."""
+    mechanism, q, v = build(case)
+    rng = np.random.default_rng(case[0])
+    u, w = rng.uniform(-1.2, 1.2, (2, mechanism.nv))
+    x, rate = np.empty((2, mechanism.nv))
+
+    def apart(s):
+        ends = np.empty((2, mechanism.nq))
+        displace(mechanism.bodies, q, u, 1.0, ends[0])
+        displace(mechanism.bodies, ends[0], v, s, ends[0])
+        displace(mechanism.bodies, q, w, s, ends[1])
+        separation(mechanism.bodies, ends[0], v, ends[1], w, x, rate)
+        return x.copy()
+
+    near, far = ((apart(s) - apart(-s)) / (2 * s) for s in (FD_STEP, 2 * FD_STEP))
+    assert_allclose(apart(0.0), u, atol=1e-13)
+    assert_allclose(rate, (4 * near - far) / 3, atol=FD_ATOL * (1.0 + np.abs(v).max()) ** 3)
 
 
 @pytest.mark.parametrize("kind", [FREE, SPHERICAL])

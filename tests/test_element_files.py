@@ -1,8 +1,11 @@
 """Springs, dampers and bushings in loops files."""
 
 import pytest
+from numpy.testing import assert_allclose
 
 import bulletbridge as bb
+from bulletbridge.comparison.inspection import inspect_model
+from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.errors import LoopFileError
 from bulletbridge.models.loops_file import read_loops, write_loops
 
@@ -40,6 +43,56 @@ def test_files_hold_elements_and_are_written_back(tmp_path):
     with bb.load(spec) as model:
         assert list(model.system.spring_forces()) == ["pin", "s", "t", "b"]
         model.system.rollout(10)
+
+
+WRENCHES = """wrenches:
+  - {name: wind, frame: {link: coupler, xyz: [0.1, 0, 0]}, axes: {link: world},
+     force: [2, 0, {sine: {amplitude: 1, frequency: 0.5}}], torque: [0, 0.1, 0]}
+  - {name: jet, frame: {link: rocker}, force: [0, 0, 3]}
+"""
+
+
+def test_files_hold_wrenches_and_are_written_back(tmp_path):
+    spec = read_loops(file(tmp_path, WRENCHES))
+    write_loops(spec, tmp_path / "again.loops.yaml")
+    assert read_loops(tmp_path / "again.loops.yaml") == spec
+    with bb.load(spec, integrator="rk4", dt=1e-3) as model, bb.load(file(tmp_path), "new") as bare:
+        system = model.system
+        wind = system.applied_wrenches()["wind"]
+        assert_allclose(wind.force, [2, 0, 0], atol=1e-15)
+        assert_allclose(wind.torque, [0, 0.1, 0], atol=1e-15)
+        # the same by what the points of a system without them do
+        points = bare.system.kinematics()
+        arm, jet = points.point(spec.wrenches[0].frame), points.point(spec.wrenches[1].frame)
+        tau = arm.J.T @ [2, 0, 0] + arm.J_angular.T @ [0, 0.1, 0] + jet.J.T @ jet.R_W[:, 2] * 3
+        bare.system.tau[:] = tau
+        assert_allclose(system.acceleration(), bare.system.acceleration(), rtol=1e-10)
+        system.rollout(500)
+        assert_allclose(system.applied_wrenches()["wind"].force, [2, 0, 1], atol=1e-12)
+    found = inspect_model(spec).wrenches
+    assert [(w.name, w.link, w.axes) for w in found] == [
+        ("wind", "coupler", "world"),
+        ("jet", "rocker", "rocker"),
+    ]
+    with pytest.raises(NoNativeTwinError, match="'wind' has no native twin"):
+        require_native_twin(spec)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{name: w, frame: {link: crnk}, force: [1, 0, 0]}", "did you mean"),
+        ("{name: w, frame: {link: crank}}", "exerts nothing"),
+        ("{name: w, frame: {link: crank}, force: [0, 0, 0]}", "exerts nothing"),
+        ("{name: w, frame: {link: crank}, force: [1, 0]}", "three numbers or signals"),
+        ("{name: s, frame: {link: crank}, force: [1, 0, 0]}", "already"),
+        ("{name: w, frame: {link: crank}, force: [1, 0, 0], a: 1}", "unknown key 'a'"),
+        ("{name: w, frame: {link: crank}, axes: {link: wrld}, force: [1, 0, 0]}", "did you mean"),
+    ],
+)
+def test_wrong_wrenches_are_named(tmp_path, entry, message):
+    with pytest.raises(LoopFileError, match=message):
+        read_loops(file(tmp_path, f"wrenches:\n  - {entry}\n"))
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,17 @@ import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.classics.circle import CircleRobot
 from bulletbridge.formulations.equations import Dynamics, Equations
+from bulletbridge.formulations.moving import moving
 from bulletbridge.formulations.projector import Projector
 from bulletbridge.formulations.quasi_velocities import (
     ReducedQuasiVelocities,
     basis_of,
     square_root,
-    square_root_rate,
+    square_root_turns,
 )
 from bulletbridge.formulations.quasi_velocity_rates import (
     basis_rates,
     gammas,
-    inertial_force,
-    matrix_rates,
     skew_rate,
 )
 from bulletbridge.mechanism.records import FREE, PRISMATIC, REVOLUTE, SPHERICAL
@@ -77,7 +76,7 @@ def test_roots_and_their_rates(root, rng):
     M, M_rate = A @ A.T + np.eye(6), B + B.T
     L = square_root(M, root)
     assert_allclose(L.T @ L, M, atol=1e-13 * np.linalg.norm(M))
-    L_rate = square_root_rate(L, M_rate, root)
+    L_rate = square_root_turns(L, M_rate, root) @ L
     assert_allclose(L_rate.T @ L + L.T @ L_rate, M_rate, atol=1e-12 * np.linalg.norm(M_rate))
     h = 1e-5  # second order: h² of a smooth function, and 1e-16 / h
     near = (square_root(M + h * M_rate, root) - square_root(M - h * M_rate, root)) / (2 * h)
@@ -136,9 +135,8 @@ def test_gamma_turns_without_work_and_explains_the_motion(root, rng):
 
     # no forces: v̇_r = -Gamma_r v_r and Lambda_rᵀ lam = Gamma_o v_r in our sign of lam
     vdot, lam = ReducedQuasiVelocities(dynamics, root)(q, v, 0.0)[:2]
-    rates = matrix_rates(dynamics, q, v, 0.0)
-    L_rate, V_rate = basis_rates(basis, *rates, root)
-    v_r_rate = basis.V_2.T @ (L_rate @ v + basis.L @ vdot) + V_rate.T @ (basis.L @ v)
+    rates = basis_rates(basis, *moving(dynamics, q, v, 0.0).matrix_rates(v))
+    v_r_rate = rates.reduce(basis, v) + basis.reduce(vdot)
     assert_allclose(v_r_rate, -found.Gamma_r @ v_r, atol=1e-11 * np.abs(vdot).max())
     mu = basis.s * (basis.U_1.T @ (lam / basis.unit))
     assert_allclose(mu, found.Gamma_o @ v_r, atol=1e-11 * np.abs(mu).max())
@@ -149,10 +147,11 @@ def test_the_skew_matrix_has_the_same_effect(kinds, rng):
     dynamics, q, v = constrained(rng, kinds)
     basis = basis_of(dynamics.equations(q, v, 0.0))
     v_r = basis.reduce(v)
-    S = skew_rate(dynamics, q, v_r, 0.0, basis)
+    here = moving(dynamics, q, v, 0.0)
+    S = skew_rate(here, basis, v_r)
     vdot = ReducedQuasiVelocities(dynamics)(q, v, 0.0).vdot
-    L_rate, _ = basis_rates(basis, *matrix_rates(dynamics, q, v, 0.0), "tree")
-    v_r_rate = basis.V_2.T @ (L_rate @ v + basis.L @ vdot)
+    rates = basis_rates(basis, *here.matrix_rates(v))
+    v_r_rate = rates.reduce(basis, v) + basis.reduce(vdot)
     assert_allclose(S, -S.T, atol=0)
     assert_allclose(S @ v_r, -v_r_rate, atol=1e-11 * np.abs(v_r_rate).max())
     if kinds == ARM:
@@ -174,7 +173,8 @@ def test_inertial_forces_leave_gravity_and_damping_out(rng):
     dynamics = bb.System(mechanism).dynamics
     q, v = rng.normal(size=(2, 5))
     f, still = dynamics.equations(q, v, 0.0).f, dynamics.equations(q, 0 * v, 0.0).f
-    inertial = inertial_force(dynamics, q, v, v, 0.0)
+    here = moving(dynamics, q, v, 0.0)
+    inertial = here.inertial_forces(v[None], v)[0]
     assert_allclose(inertial, still - f - 0.7 * v, atol=1e-12 * np.abs(f).max())
 
 
@@ -183,7 +183,7 @@ def test_an_aligned_basis_follows_the_configuration(rng):
     first = basis_of(dynamics.equations(q, v, 0.0))
     h = 1e-5
     near = basis_of(dynamics.equations(dynamics.displace(q, h * v), v, 0.0)).aligned(first.V_2)
-    _, V_rate = basis_rates(first, *matrix_rates(dynamics, q, v, 0.0), "tree")
+    V_rate = basis_rates(first, *moving(dynamics, q, v, 0.0).matrix_rates(v)).V_2
     assert_allclose((near.V_2 - first.V_2) / h, V_rate, atol=1e-3 * (1 + np.abs(V_rate).max()))
 
 

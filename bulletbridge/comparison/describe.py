@@ -99,6 +99,35 @@ def spring_reports(loaded: LoadedModel) -> tuple[SpringReport, ...]:
     return tuple(reports)
 
 
+@dataclass(frozen=True)
+class WrenchReport:
+    """A wrench at a state: its link, that along whose axes it is given, and what acts.
+
+    Force [N] and torque [N m] are in the axes of the world.
+    """
+
+    name: str
+    link: str
+    axes: str
+    force: tuple[float, ...]
+    torque: tuple[float, ...]
+
+
+def wrench_reports(loaded: LoadedModel) -> tuple[WrenchReport, ...]:
+    """The wrenches of a model at its present state."""
+    found = loaded.system.applied_wrenches()
+    return tuple(
+        WrenchReport(
+            wrench.name,
+            wrench.frame.link,
+            (wrench.axes or wrench.frame).link,
+            tuple(found[wrench.name].force.tolist()),
+            tuple(found[wrench.name].torque.tolist()),
+        )
+        for wrench in loaded.spec.wrenches
+    )
+
+
 def kind_of(constraint: LoopJoint | Distance | Coupling) -> str:
     """Type of a constraint as loops files call it."""
     if isinstance(constraint, LoopJoint):

@@ -125,6 +125,7 @@ def is_passive(loaded: LoadedModel) -> bool:
     """Whether nothing in the model brings energy."""
     driven = any(c.motion is not None for c in loaded.spec.constraints)
     driven |= any(callable(force.torque) for force in loaded.spec.forces)
+    driven |= bool(loaded.spec.wrenches)
     elements = loaded.system.encoded.elements
     pushed = elements["force"].any() or (elements["target"] >= 0).any()
     return not (driven or pushed or np.any(loaded.system.mechanism.axes["torque"]))

@@ -12,8 +12,10 @@ from bulletbridge.comparison.bullet_warnings import traps
 from bulletbridge.comparison.describe import (
     LoopReport,
     SpringReport,
+    WrenchReport,
     loop_reports,
     spring_reports,
+    wrench_reports,
 )
 from bulletbridge.comparison.native_twins import NoNativeTwinError, require_native_twin
 from bulletbridge.comparison.results import SCHEMA, versions
@@ -80,6 +82,7 @@ class Inspection:
     native: str
     springs: tuple[SpringReport, ...] = ()
     notes: tuple[str, ...] = ()
+    wrenches: tuple[WrenchReport, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain dictionaries and lists, ready for JSON."""
@@ -123,6 +126,7 @@ def inspect_model(model: str | Path | ModelSpec) -> Inspection:
             _native(spec),
             spring_reports(loaded),
             loaded.spec.notes,
+            wrench_reports(loaded),
         )
 
 

@@ -25,6 +25,11 @@ def require_native_twin(spec: ModelSpec) -> None:
             f"'{spec.elements[0].name}' has no native twin: springs are compared as torques on the "
             "joints of robots with a fixed base"
         )
+    for wrench in spec.wrenches:
+        raise NoNativeTwinError(
+            f"'{wrench.name}' has no native twin: Bullet holds a force for a whole step, and drops"
+            " it after"
+        )
     for constraint in spec.constraints:
         reason = _missing_twin(constraint)
         if reason:

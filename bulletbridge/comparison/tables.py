@@ -109,6 +109,15 @@ def print_inspection(found: Inspection, console: Console) -> None:
             springs.add_row(spring.name, spring.type, f"{spring.a}, {spring.b}", *numbers)
         console.print()
         console.print(springs)
+    if found.wrenches:
+        wrenches = Table(box=None, pad_edge=False, header_style=BOLD)
+        for heading in ("wrench", "on", "axes of", "force at the start", "torque"):
+            wrenches.add_column(heading)
+        for wrench in found.wrenches:
+            numbers = (" ".join(map(number, x)) for x in (wrench.force, wrench.torque))
+            wrenches.add_row(wrench.name, wrench.link, wrench.axes, *numbers)
+        console.print()
+        console.print(wrenches)
     joints = Table(box=None, pad_edge=False, header_style=BOLD)
     for heading in ("joint", "kind", "drive", "start", ""):
         joints.add_column(heading)

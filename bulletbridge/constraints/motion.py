@@ -133,6 +133,29 @@ class Sum(Formula):
         return total
 
 
+@dataclass(frozen=True)
+class Components:
+    """Three numbers by time, such as a force: each constant or a signal, of which the value counts.
+
+    Attributes:
+        x, y, z: Along the axes.
+    """
+
+    x: float | Signal
+    y: float | Signal
+    z: float | Signal
+
+    @property
+    def parts(self) -> tuple[float | Signal, float | Signal, float | Signal]:
+        """All three."""
+        return self.x, self.y, self.z
+
+    def __call__(self, t: float) -> Triple:
+        """The three numbers at a time [s]."""
+        x, y, z = (part(t)[0] if callable(part) else part for part in self.parts)
+        return x, y, z
+
+
 def still(_t: float) -> Triple:
     """The signal that stays zero."""
     return 0.0, 0.0, 0.0

@@ -62,12 +62,15 @@ class Kinematics:
         pose = self.poses[body]
         p_W, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R
         J, J_angular = np.zeros((2, 3, self.mechanism.nv))
+        chain, below = list[int](), self.axes["below"]
         k = int(self.mechanism.bodies[body]["axis"])
         while k >= 0:
-            axis = self.axes[k]
-            J_angular[:, k] = axis["w"]
-            J[:, k] = axis["v"] + np.cross(axis["w"], p_W)
-            k = int(axis["below"])
+            chain.append(k)
+            k = int(below[k])
+        if chain:
+            w, v = self.axes["w"][chain], self.axes["v"][chain]
+            J_angular[:, chain] = w.T
+            J[:, chain] = (v + np.cross(w, p_W)).T
         spatial = pose["av"] + self.mechanism.gravity + np.cross(pose["aw"], p_W)
         bias = spatial + np.cross(J_angular @ self.v, J @ self.v)
         return Point(p_W, R_W, J, J_angular, bias, np.array(pose["aw"]))

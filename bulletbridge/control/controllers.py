@@ -11,13 +11,21 @@ local and not global as the paper has it: see ``Regulation``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from bulletbridge.control.plant import Desired, Plant
+from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Dynamics, Equations
+from bulletbridge.formulations.moving import Moving, moving
 from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
-from bulletbridge.formulations.quasi_velocity_rates import basis_rates, matrix_rates, skew_rate
+from bulletbridge.formulations.quasi_velocity_rates import (
+    BasisRates,
+    alignment,
+    basis_rates,
+    skew_rate,
+)
 from bulletbridge.numerics.records import Array, Mask
 
 Law = Callable[[Array, Array, float], Array]
@@ -26,9 +34,22 @@ Forces = Callable[[float], Array]
 """Wanted multipliers (nc,) at a time, NaN for those that are left open; see ``multipliers``."""
 
 
+TrackingLaw = Literal["computed_torque", "passivity_based", "published"]
+"""How ``Tracking`` follows; all bring the velocity error to zero at K_d.
+
+``computed_torque``: inertial forces are compensated whole, the error goes straight to zero; the
+wanted velocity is projected at the present configuration. ``passivity_based``: the same, but the
+error turns as inertial forces turn it (Slotine and Li), by the skew S in place of the paper's
+Gamma_r. ``published``: eq. 40 and 41, with S; the wanted quasi-velocity is that of the wanted
+motion at its own configuration.
+"""
+NEAREST = 1e-3
+"""Least cosine between free directions here and at the wanted configuration that fit each other."""
+
+
 @dataclass(frozen=True)
 class Tracking:
-    """Follow a motion, and hold multipliers: s = W_rᵀ (v_d - K_p x), v̇_r = ṡ - K_d (v_r - s).
+    """Follow a motion, and hold multipliers: v_r goes to s = v_rd - W_rᵀ K_p x.
 
     v_r - s decays at K_d. The position error x along the constraints decays at K_p for a motion at
     rest; a wanted velocity adds a part that changes sign with it, since the metric of M, in which
@@ -41,9 +62,9 @@ class Tracking:
         K_p: Rate of the position error [1/s].
         K_d: Rate of the velocity error [1/s].
         forces: Wanted multipliers by time; None for the least joint forces.
-        skew: Whether the velocity error turns as inertial forces turn it (S in place of the
-            paper's Gamma_r) rather than not at all. Its length decays alike; it costs ten
-            evaluations of the dynamics for each freedom.
+        law: See ``TrackingLaw``. In v̇_r = ṡ - K_d (v_r - s), which is ``computed_torque``, v_rd is
+            W_rᵀ v_d; the others subtract S (v_r - s), and ``published`` takes v_rd from the wanted
+            configuration, in a basis turned to the present one.
     """
 
     plant: Plant
@@ -51,40 +72,79 @@ class Tracking:
     K_p: float
     K_d: float
     forces: Forces | None = None
-    skew: bool = False
+    law: TrackingLaw = "computed_torque"
+
+    def __post_init__(self) -> None:
+        if self.law not in get_args(TrackingLaw):
+            known = ", ".join(get_args(TrackingLaw))
+            raise ModelError(f"unknown tracking law '{self.law}'; there are {known}")
 
     def __call__(self, q: Array, v: Array, t: float) -> Array:
         """Joint forces tau (nv,) at a state.
 
         Raises:
-            InfeasibleError: The actuated joints cannot produce them.
+            InfeasibleError: The actuated joints cannot produce them, or the wanted configuration is
+                too far away for the published law.
         """
-        dynamics, root = self.plant.dynamics, self.plant.root
-        e = dynamics.equations(q, v, t)
-        basis, wanted = basis_of(e, root), self.desired(t)
-        L_rate, V_rate = basis_rates(basis, *matrix_rates(dynamics, q, v, t), root)
-        slide, slide_rate = self._slide(q, v, wanted)
-
-        def turned(x: Array) -> Array:  # d(W_rᵀ)/dt x
-            return basis.V_2.T @ (L_rate @ x) + V_rate.T @ (basis.L @ x)
-
-        epsilon = basis.reduce(v - slide)
-        rate = turned(slide) + basis.reduce(slide_rate) - self.K_d * epsilon
-        if self.skew:
-            rate -= skew_rate(dynamics, q, basis.reduce(v), t, basis, root) @ epsilon
-        unforced = basis.V_2.T @ basis.whiten_force(e.f) + turned(v)
+        now = self._moving(q, v, t)
+        basis, e = now.basis, now.here.equations
+        s, rate = self._reference(now, self.desired(t), t)
+        v_r = basis.reduce(now.v)
+        rate = rate - self.K_d * (v_r - s)
+        if self.law != "computed_torque":
+            rate -= skew_rate(now.here, basis, v_r) @ (v_r - s)
+        unforced = basis.V_2.T @ basis.whiten_force(e.f) + now.rates.reduce(basis, now.v)
         return _forces(self.plant, e, basis, rate - unforced, self.forces, t)
 
     def errors(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
         """Position error x (nv,) and velocity error v_r - s (dof,) at a state."""
-        wanted = self.desired(t)
-        basis = basis_of(self.plant.dynamics.equations(q, v, t), self.plant.root)
-        return self.plant.difference(q, wanted.q), basis.reduce(v - self._slide(q, v, wanted)[0])
+        now, wanted = self._moving(q, v, t), self.desired(t)
+        s, _ = self._reference(now, wanted, t)
+        return self.plant.difference(q, wanted.q), now.basis.reduce(now.v) - s
 
-    def _slide(self, q: Array, v: Array, wanted: Desired) -> tuple[Array, Array]:
-        """v_d - K_p x (nv,) and its rate."""
-        x, rate = self.plant.difference(q, wanted.q), self.plant.error_rate(q, v, wanted)
-        return wanted.v - self.K_p * x, wanted.vdot - self.K_p * rate
+    def _moving(self, q: Array, v: Array, t: float) -> "_Reduced":
+        q, v = np.asarray(q), np.asarray(v)  # without names, which are slow to read
+        here = moving(self.plant.dynamics, q, v, t)
+        basis = basis_of(here.equations, self.plant.root)
+        return _Reduced(q, v, here, basis, basis_rates(basis, *here.matrix_rates(v)))
+
+    def _reference(self, now: "_Reduced", wanted: Desired, t: float) -> tuple[Array, Array]:
+        """s (dof,) and its rate in the basis as it is carried along."""
+        x, x_rate = self.plant.separation(now.q, now.v, wanted.q, wanted.v)
+        if self.law != "published":
+            slide, slide_rate = wanted.v - self.K_p * x, wanted.vdot - self.K_p * x_rate
+            return now.reduce(slide, slide_rate)
+        v_rd, v_rd_rate = self._own(now, wanted, t)
+        back, back_rate = now.reduce(x, x_rate)
+        return v_rd - self.K_p * back, v_rd_rate - self.K_p * back_rate
+
+    def _own(self, now: "_Reduced", wanted: Desired, t: float) -> tuple[Array, Array]:
+        """Quasi-velocity of the wanted motion at its own configuration, and its rate."""
+        there = self._moving(wanted.q, wanted.v, t)
+        same = there.basis.V_2.shape == now.basis.V_2.shape
+        other = now.basis.V_2, now.rates.V_2
+        fit = alignment(there.basis.V_2, there.rates.V_2, *other) if same else None
+        if fit is None or fit.nearness < NEAREST:
+            raise InfeasibleError(
+                "the wanted configuration is too far from the present one: their free directions"
+                " do not fit each other; use law='computed_torque', or begin nearer"
+            )
+        y, y_rate = there.reduce(wanted.v, wanted.vdot)
+        return fit.A.T @ y, fit.rate.T @ y + fit.A.T @ y_rate
+
+
+class _Reduced(NamedTuple):
+    """A state with its basis, and how that changes."""
+
+    q: Array
+    v: Array
+    here: Moving
+    basis: Basis
+    rates: BasisRates
+
+    def reduce(self, x: Array, rate: Array) -> tuple[Array, Array]:
+        """Quasi-velocities (dof,) of a velocity x (nv,) that changes at ``rate``; their rate."""
+        return self.basis.reduce(x), self.rates.reduce(self.basis, x) + self.basis.reduce(rate)
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,9 @@ class Distribution:
         Raises:
             InfeasibleError: The actuated joints cannot do this.
         """
-        whitened = basis.unwhiten(np.eye(len(self.actuated))).T  # L⁻ᵀ
-        D, r = rows @ (basis.V_2.T @ whitened), right
+        D, r = rows @ basis.free.T, right
         if lam is not None and not np.all(np.isnan(lam)):
+            whitened = basis.unwhiten(np.eye(len(self.actuated))).T  # L⁻ᵀ
             more, wanted = _multiplier_rows(e, basis, whitened, lam)
             D, r = np.vstack([D, more]), np.concatenate([r, wanted])
         tau = np.zeros(len(self.actuated))
@@ -75,6 +75,8 @@ class Distribution:
         tau[self.actuated] = _shortest(within, r) / self.weights[self.actuated]
         missed = r - D @ tau
         limit = RTOL * float(np.abs(r).max(initial=0.0) + np.abs(D).max() * np.abs(tau).max())
+        if np.all(np.abs(missed) <= limit):
+            return tau
         pulled = float(np.linalg.norm(basis.forbidden(e.gamma))) * np.ones(len(r))
         pulled[: len(rows)] *= np.linalg.norm(rows, axis=1)
         noise = rounding(basis) * (np.abs(D) @ e.sizes + pulled / size)

@@ -29,10 +29,10 @@ from bulletbridge.system.system import System
 class Undriven(Tree):
     """A tree without the joint forces of its ``tau``: what a controller acts on."""
 
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The equations of motion at a state."""
-        e = super().equations(q, v, t)
-        return e._replace(f=e.f - self.solver.tau[0])
+    @property
+    def tau(self) -> Array:
+        """None (nv,)."""
+        return np.zeros(self.nv)
 
 
 def undriven(system: System) -> Undriven:

@@ -1,6 +1,5 @@
 """Plants of controllers: actuated joints, and desired motions."""
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,8 +10,7 @@ from bulletbridge.control.distribution import Distribution, Names
 from bulletbridge.control.inverse_dynamics import distribution, undriven
 from bulletbridge.formulations.equations import Dynamics
 from bulletbridge.formulations.quasi_velocities import Root
-from bulletbridge.formulations.quasi_velocity_rates import STENCIL, STEP
-from bulletbridge.mechanism.model import Joint
+from bulletbridge.mechanism.kinematics import separation
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
@@ -31,6 +29,10 @@ class Desired(NamedTuple):
     vdot: Array
 
 
+Separation = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
+"""(q, v, q_d, v_d) to the velocity (nv,) that takes q_d to q in a unit of time, and its rate."""
+
+
 @dataclass(frozen=True)
 class Plant:
     """What a controller acts on.
@@ -38,25 +40,19 @@ class Plant:
     Attributes:
         dynamics: Equations of motion without the controller's forces.
         distribution: Which rates it may push.
-        difference: (q, q_d) to the velocity (nv,) that takes q_d to q in a unit of time.
+        separation: How far two configurations are apart, and how fast.
         root: Square root of M; joint forces do not depend on it.
     """
 
     dynamics: Dynamics
     distribution: Distribution
-    difference: Callable[[Array, Array], Array]
+    separation: Separation
     root: Root = "tree"
 
-    def error_rate(self, q: Array, v: Array, desired: Desired) -> Array:
-        """Rate (nv,) of the difference of two configurations that both move."""
-        speed = max(float(np.abs(v).max()), float(np.abs(desired.v).max()))
-        h = STEP / max(speed, 1.0)
-        rate, displace = np.zeros(self.dynamics.nv), self.dynamics.displace
-        for k, weight in STENCIL:
-            for step, sign in ((k * h, weight / h), (-k * h, -weight / h)):
-                there = displace(desired.q, step * desired.v)
-                rate += sign * self.difference(displace(q, step * v), there)
-        return rate
+    def difference(self, q: Array, q_d: Array) -> Array:
+        """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
+        still = np.zeros(self.dynamics.nv)
+        return self.separation(q, still, q_d, still)[0]
 
 
 def plant_of(
@@ -75,12 +71,15 @@ def plant_of(
     Raises:
         ModelError: A joint does not exist, or a weight is not positive.
     """
-    joints = tuple(system.mechanism.joints.values())
+    bodies, nv = system.mechanism.bodies, system.mechanism.nv
 
-    def difference(q: Array, q_d: Array) -> Array:
-        return configuration_difference(joints, system.mechanism.nv, q, q_d)
+    def separate(q: Array, v: Array, q_d: Array, v_d: Array) -> tuple[Array, Array]:
+        q, v, q_d, v_d = (np.asarray(given, np.float64) for given in (q, v, q_d, v_d))
+        x, rate = np.empty(nv), np.empty(nv)
+        separation(bodies, q, v, q_d, v_d, x, rate)
+        return x, rate
 
-    return Plant(undriven(system), distribution(system, actuated, weights), difference)
+    return Plant(undriven(system), distribution(system, actuated, weights), separate)
 
 
 def plain_plant(dynamics: Dynamics) -> Plant:
@@ -88,33 +87,5 @@ def plain_plant(dynamics: Dynamics) -> Plant:
     nv = dynamics.nv
     rows = len(dynamics.equations(np.ones(dynamics.nq), np.zeros(nv), 0.0).g)
     names = Names([f"rate {k}" for k in range(nv)], [f"row {k}" for k in range(rows)])
-    return Plant(dynamics, Distribution(np.ones(nv, bool), np.ones(nv), names), np.subtract)
-
-
-def configuration_difference(joints: Collection[Joint], nv: int, q: Array, q_d: Array) -> Array:
-    """Velocity (nv,) that takes q_d to q in a unit of time: turns by rotation vectors."""
-    x = np.zeros(nv)
-    for joint in joints:
-        if joint.kind in ("revolute", "prismatic", "beam"):
-            x[joint.v] = q[joint.q] - q_d[joint.q]
-            continue
-        free, first = joint.kind == "free", joint.v.start
-        part = slice(joint.q.stop - 4, joint.q.stop)
-        x[first : first + 3] = _turn(q[part].tolist(), q_d[part].tolist(), 1.0 if free else -1.0)
-        if free:
-            x[first + 3 : first + 6] = (q[joint.q] - q_d[joint.q])[:3]
-    return x
-
-
-def _turn(a: list[float], b: list[float], side: float) -> list[float]:
-    """Rotation vector that takes the unit quaternion b to a, xyzw: in world axes or, -1, in b's."""
-    (ax, ay, az, aw), (bx, by, bz, bw) = a, b
-    x = bw * ax - aw * bx + side * (by * az - bz * ay)
-    y = bw * ay - aw * by + side * (bz * ax - bx * az)
-    z = bw * az - aw * bz + side * (bx * ay - by * ax)
-    w = aw * bw + ax * bx + ay * by + az * bz
-    sine = math.hypot(x, y, z)
-    # q and -q are one rotation: the shorter way
-    factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 0.0 else 2.0
-    factor = math.copysign(factor, w)
-    return [factor * x, factor * y, factor * z]
+    share = Distribution(np.ones(nv, bool), np.ones(nv), names)
+    return Plant(dynamics, share, lambda q, v, q_d, v_d: (q - q_d, v - v_d))

@@ -37,7 +37,7 @@ from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import AXIS, DRAG, EFFORT, POSE
 from bulletbridge.numerics.projection import ROW, Caps
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, copied
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class Terms(NamedTuple):
     axes: np.ndarray  # (nv,) records with unit twists
     forces: Array  # (nv,) constant and scripted torques, springs, dampers of the joints
     stations: np.ndarray  # of the beams, with places and velocities by each mode
+    beams: np.ndarray  # records with amplitudes and places of their roots
 
 
 class SolverArrays:
@@ -236,10 +237,10 @@ class SolverArrays:
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Every term of the equations of motion at a state, from the same kernels as the step."""
         nv, nc, e = self.mechanism.nv, self.encoded.nc, self.encoded
-        poses, axes, rows = self.poses.copy(), self.axes.copy(), self.rows[0].copy()
-        beams, stations = self.beams.copy(), self.stations.copy()
+        poses, axes, rows = copied(self.poses), copied(self.axes), copied(self.rows[0])
+        beams, stations = copied(self.beams), copied(self.stations)
         M, J, h = np.zeros((nv, nv)), np.zeros((nc, nv)), np.zeros(nv)
-        targets, gravity = e.targets(np.array([t]))[0], self.control[0]["gravity"]
+        targets, gravity = self.targets_at(t), self.control[0]["gravity"]
         kinematics(self.bodies, beams, stations, q, poses, axes)
         mass_matrix(self.bodies, beams, stations, poses, axes, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
@@ -250,8 +251,16 @@ class SolverArrays:
         seen = Kinematics(self.mechanism, poses, axes, q, v, t)
         self.evaluate_users(seen, rows[nc - self.user_size :], J[nc - self.user_size :])
         joint_forces(axes, q, v, self.scripted(t), forces := np.zeros(nv))
-        M = np.tril(M) + np.tril(M, -1).T
-        return Terms(M, h, rows["g"], J, rows["g_t"], rows["gamma"], poses, axes, forces, stations)
+        diagonal = M.diagonal().copy()
+        M = M + M.T  # the upper triangle was zero
+        np.fill_diagonal(M, diagonal)
+        known = M, h, rows["g"], J, rows["g_t"], rows["gamma"]
+        return Terms(*known, poses, axes, forces, stations, beams)
+
+    def targets_at(self, t: float) -> np.ndarray:
+        """Prescribed motions at a time [s]; not to be written to."""
+        e = self.encoded
+        return e.targets(np.array([t]))[0] if e.motions else self.still[0]
 
     def left_open(self, q: Array, t: float) -> float:
         """How far directions left out of loops are open beyond what they may, as the step has it.

@@ -80,7 +80,8 @@ class Sliding:
         Raises:
             StepError: No normal forces agree with friction, or several do (Painlevé).
         """
-        e = self._tree.equations(q, v, t)
+        here = self._tree.moving(q, v, t)
+        e, terms = here.equations, here.terms
         split, solver = e.split(), self._tree.solver
         f = split.whiten_force(e.f)
         y = split.free(f) + split.shortest(-e.gamma)
@@ -91,7 +92,6 @@ class Sliding:
         ]
         if not active:
             return Solution(split.unwhiten(y), lam)
-        terms = solver.terms(q, v, t)
         seen = Kinematics(solver.mechanism, terms.poses, terms.axes, q, v, t)
         n = len(active)
         forces, supply = np.zeros((n, len(v))), np.zeros((n, len(lam)))

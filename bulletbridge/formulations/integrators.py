@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
+from bulletbridge.formulations.quasi_velocity_steps import QuasiVelocities
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
 from bulletbridge.numerics.records import Array
 
@@ -103,6 +104,20 @@ def nystrom4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Ar
     return advance(d, q, h, u1, u2, u3, u4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
+def rk4_quasi_velocities(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+    """Classical Runge-Kutta on q and reduced quasi-velocities, order 4: see ``QuasiVelocities``."""
+    q, v, t = s
+    reduced = QuasiVelocities(f, d, q, t)
+    w = reduced.reduce(v)
+    u1, a1 = reduced.rates(q, w, t)
+    half = d.displace(q, 0.5 * h * u1)
+    u2, a2 = reduced.rates(half, w + 0.5 * h * a1, t + 0.5 * h)
+    u3, a3 = reduced.rates(d.displace(q, 0.5 * h * u2), w + 0.5 * h * a2, t + 0.5 * h)
+    u4, a4 = reduced.rates(d.displace(half, h * (u3 - 0.5 * u1)), w + h * a3, t + h)
+    end = advance(d, q, h, u1, u2, u3, u4)
+    return end, reduced.velocity(end, w + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), t + h)
+
+
 def advance(d: Dynamics, q: Array, h: float, v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
     """Configuration after h from velocities at the start, twice at the middle and at the end."""
     middle = 2.0 * (v2 + v3)
@@ -117,6 +132,7 @@ METHODS: dict[str, Method] = {
     "verlet": verlet,
     "rk4": rk4,
     "nystrom4": nystrom4,
+    "rk4_quasi_velocities": rk4_quasi_velocities,
     "trapezoidal": trapezoidal,
     "symmetric": symmetric_projection,
 }

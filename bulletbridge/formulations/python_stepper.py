@@ -10,27 +10,28 @@ from bulletbridge.engine.failures import TRIED
 from bulletbridge.engine.records import CONTRADICTED, DONE, LEFT_OPEN, NOT_FINITE, Directions
 from bulletbridge.engine.stepper import REFINEMENTS, Solver
 from bulletbridge.errors import StepError
-from bulletbridge.formulations.equations import Dynamics, Equations, Formulation
+from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.integrators import METHODS, Scheme, State
 from bulletbridge.formulations.modified import Modified
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.stabilise import Stabilisation, Stabilised
-from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.formulations.system_dynamics import Tree, TreeMoving
 from bulletbridge.numerics.records import Array
 
 
 class FiniteTree(Tree):
     """Equations that are finite, or an error."""
 
-    def equations(self, q: Array, v: Array, t: float) -> Equations:
-        """The equations of motion at a state.
+    def moving(self, q: Array, v: Array, t: float) -> TreeMoving:
+        """The equations of motion at a state, and how their matrices change.
 
         Raises:
             StepError: A number is not finite.
         """
-        e = super().equations(q, v, t)
+        here = super().moving(q, v, t)
+        e = here.equations
         require_finite(e.M, e.f, e.J, e.gamma)
-        return e
+        return here
 
     def modular_equations(self, q: Array, v: Array, t: float) -> ModularEquations:
         """The same module by module.

@@ -9,7 +9,8 @@ The paper's W is Lᵀ, and its lambda has the opposite sign of ours.
 Source: Aghili 2008, eq. 23-33.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -48,7 +49,7 @@ def square_root(M: Array, root: Root = "tree") -> Array:
         factor_mass(L)
         if not np.all(np.isfinite(L)):
             raise StepError(NOT_DEFINITE)
-        return np.tril(L)
+        return L * _lower(len(L))
     if root == "cholesky":
         try:
             return np.asarray(np.linalg.cholesky(M).T, np.float64)
@@ -62,18 +63,42 @@ def square_root(M: Array, root: Root = "tree") -> Array:
     raise ModelError(f"unknown root '{root}'; there are {', '.join(get_args(Root))}")
 
 
-def square_root_rate(L: Array, M_rate: Array, root: Root = "tree") -> Array:
-    """Rate of L (nv, nv) when M = Lᵀ L changes at ``M_rate`` (nv, nv); exact.
+def square_root_turns(L: Array, M_rate: Array, root: Root = "tree") -> Array:
+    """L̇ L⁻¹ (..., nv, nv) when M = Lᵀ L changes at ``M_rate`` (..., nv, nv); exact.
 
     For the triangular roots X = L⁻ᵀ Ṁ L⁻¹ = (L̇ L⁻¹)ᵀ + L̇ L⁻¹, of which the triangle with half the
     diagonal is L̇ L⁻¹; for the symmetric one L L̇ + L̇ L = Ṁ in the axes of L.
     """
     if root == "symmetric":
         r, E = np.linalg.eigh(L)
-        return np.asarray(E @ ((E.T @ M_rate @ E) / (r[:, None] + r)) @ E.T, np.float64)
-    X = np.linalg.solve(L.T, np.linalg.solve(L.T, M_rate).T)
-    triangle = np.tril(X) if root == "tree" else np.triu(X)
-    return np.asarray((triangle - np.diag(np.diag(X)) / 2) @ L, np.float64)
+        return np.asarray(E @ ((E.T @ M_rate @ E) / ((r[:, None] + r) * r)) @ E.T, np.float64)
+    inverse = solve_root(L, np.eye(len(L)), root)
+    return np.asarray((inverse.T @ M_rate @ inverse) * _halved(len(L), root == "tree"), np.float64)
+
+
+@cache
+def _lower(n: int) -> Array:
+    """Ones on and below the diagonal (n, n)."""
+    return np.tri(n)
+
+
+@cache
+def _halved(n: int, lower: bool) -> Array:
+    """Factors (n, n): one in a triangle, a half on the diagonal."""
+    half = np.tri(n) - np.eye(n) / 2
+    return half if lower else half.T
+
+
+def solve_root(L: Array, y: Array, root: Root, transposed: bool = False) -> Array:
+    """L⁻¹ y, or L⁻ᵀ y, of one vector (nv,) or of columns (nv, n)."""
+    from scipy.linalg.lapack import dtrtrs
+
+    if not y.size:
+        return np.zeros_like(y)
+    if root == "symmetric":
+        return np.asarray(np.linalg.solve(L, y), np.float64)
+    x, _ = dtrtrs(L, y, lower=root == "tree", trans=transposed)
+    return x
 
 
 @dataclass(frozen=True)
@@ -87,6 +112,7 @@ class Basis:
         V_1: (nv, rank) what the rows forbid.
         V_2: (nv, dof) what they leave free; any rotation of its columns serves as well.
         unit: (nc,) S, the factor that brings each row to one unit.
+        root: Which square root L is.
     """
 
     L: Array
@@ -95,6 +121,7 @@ class Basis:
     V_1: Array
     V_2: Array
     unit: Array
+    root: Root
 
     @property
     def W_r(self) -> Array:
@@ -104,7 +131,12 @@ class Basis:
     @property
     def W_r_left_inverse(self) -> Array:
         """V_2ᵀ L⁻ᵀ (dof, nv): forces to u_r. Not the pseudo-inverse of W_r."""
-        return self.unwhiten(self.V_2).T
+        return self.free.T
+
+    @cached_property
+    def free(self) -> Array:
+        """L⁻¹ V_2 (nv, dof): velocities of the quasi-velocities one by one."""
+        return self.unwhiten(self.V_2)
 
     def reduce(self, v: Array) -> Array:
         """Quasi-velocities v_r (dof,) of a velocity (nv,)."""
@@ -123,11 +155,11 @@ class Basis:
 
     def unwhiten(self, y: Array) -> Array:
         """L⁻¹ y, of one vector (nv,) or of columns."""
-        return np.asarray(np.linalg.solve(self.L, y), np.float64)
+        return solve_root(self.L, y, self.root)
 
     def whiten_force(self, f: Array) -> Array:
-        """L⁻ᵀ f (nv,)."""
-        return np.asarray(np.linalg.solve(self.L.T, f), np.float64)
+        """L⁻ᵀ f, of one vector (nv,) or of columns."""
+        return solve_root(self.L, f, self.root, transposed=True)
 
     def multipliers(self, force: Array) -> Array:
         """Shortest lam (nc,), rows in one unit, with Jᵀ lam = Lᵀ force in the span of V_1."""
@@ -140,20 +172,21 @@ class Basis:
         integrated, or compared over time, need a basis that does not.
         """
         U, _, Vt = np.linalg.svd(self.V_2.T @ V_2)
-        return Basis(self.L, self.U_1, self.s, self.V_1, self.V_2 @ (U @ Vt), self.unit)
+        return replace(self, V_2=self.V_2 @ (U @ Vt))
 
 
 def basis_of(e: Equations, root: Root = "tree", rtol: float = SINGULAR_RTOL) -> Basis:
     """Split velocity space at one configuration; rows weaker than ``rtol`` count as dependent."""
     L = square_root(e.M, root)
-    rows = np.linalg.solve(L.T, (e.unit[:, None] * e.J).T).T
+    rows = solve_root(L, (e.unit[:, None] * e.J).T, root, transposed=True).T
     if not len(rows):
         nothing = np.zeros((0, 0))
-        return Basis(L, nothing, np.zeros(0), np.zeros((len(L), 0)), np.eye(len(L)), e.unit)
+        none = np.zeros((len(L), 0))
+        return Basis(L, nothing, np.zeros(0), none, np.eye(len(L)), e.unit, root)
     U, s, Vt = np.linalg.svd(rows)
     rank = int(np.count_nonzero(s > rtol * s[0])) if s[0] > 0.0 else 0
     rank = rank if e.cap is None else min(rank, e.cap)
-    return Basis(L, U[:, :rank], s[:rank], Vt[:rank].T, Vt[rank:].T, e.unit)
+    return Basis(L, U[:, :rank], s[:rank], Vt[:rank].T, Vt[rank:].T, e.unit, root)
 
 
 def motion_of(e: Equations, basis: Basis) -> Solution:

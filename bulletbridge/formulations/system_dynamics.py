@@ -5,11 +5,18 @@ from functools import cached_property
 
 import numpy as np
 
+from bulletbridge.engine.motion_rates import (
+    inertial_forces_at,
+    mass_rates_at,
+    matrix_rates_at,
+)
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.formulations.equations import Equations, Order, Split, split_of
 from bulletbridge.formulations.modular import ModularEquations
 from bulletbridge.formulations.modules import Modules, modules
+from bulletbridge.formulations.moving import ByDifferences
+from bulletbridge.mechanism.dynamics import weights
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
 
@@ -30,24 +37,18 @@ class Tree:
         """Number of velocity coordinates."""
         return self.solver.mechanism.nv
 
+    @property
+    def tau(self) -> Array:
+        """Forces (nv,) on the rates that somebody gives."""
+        return self.solver.tau[0]
+
     def equations(self, q: Array, v: Array, t: float) -> Equations:
         """The equations of motion at a state."""
-        terms = self.solver.terms(q, v, t)
-        f = terms.forces + self.solver.tau[0] - terms.h
-        solver, c = self.solver, self.solver.control[0]
-        size = np.abs(terms.forces) + np.abs(solver.tau[0]) + np.abs(terms.h) + self._weights(terms)
-        order = Order(solver.rows[0]["level"], int(c["held_cap"]))
-        known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
-        return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
+        return self.moving(q, v, t).equations
 
-    def _weights(self, terms: Terms) -> Array:
-        """(nv,) what the weight of the bodies on each rate may come to, whatever balances it."""
-        g = float(np.linalg.norm(self.solver.control[0]["gravity"]))
-        carried = terms.poses[terms.axes["body"]]
-        turning = np.linalg.norm(terms.axes["w"], axis=1)
-        sliding = np.linalg.norm(terms.axes["v"], axis=1)
-        moment = np.linalg.norm(carried["carried_mc"], axis=1)
-        return np.asarray(g * (sliding * carried["carried_m"] + turning * moment), np.float64)
+    def moving(self, q: Array, v: Array, t: float) -> "TreeMoving":
+        """The same, and how its matrices change."""
+        return TreeMoving(self, self.solver.terms(q, v, t), (q, v, t))
 
     @cached_property
     def modules(self) -> Modules:
@@ -63,6 +64,48 @@ class Tree:
         moved = np.empty_like(q)
         displace(self.solver.bodies, q, step, 1.0, moved)
         return moved
+
+
+@dataclass(frozen=True)
+class TreeMoving:
+    """A tree at a state, with its rates by recursion: see ``moving.Moving``."""
+
+    tree: Tree
+    terms: Terms
+    state: tuple[Array, Array, float]
+
+    @property
+    def equations(self) -> Equations:
+        """The equations of motion there."""
+        return self._equations
+
+    @cached_property
+    def _equations(self) -> Equations:
+        terms, tau, solver = self.terms, self.tree.tau, self.tree.solver
+        f = terms.forces + tau - terms.h
+        c, size = solver.control[0], np.empty_like(f)
+        weights(terms.poses, terms.axes, c["gravity"], size)
+        size += np.abs(terms.forces) + np.abs(tau) + np.abs(terms.h)
+        order = Order(solver.rows[0]["level"], int(c["held_cap"]))
+        known = terms.M, f, terms.J, terms.g, terms.g_t, terms.gamma
+        return Equations(*known, solver.encoded.scale, int(c["cap"]), order, size=size)
+
+    def matrix_rates(self, v: Array, in_time: bool = True) -> tuple[Array, Array]:
+        """Rates of M and J; those of users' rows by differences."""
+        solver = self.tree.solver
+        M_rate, J_rate = matrix_rates_at(solver, self.terms, v, self.state[2], in_time)
+        if solver.user_size:
+            _, near = ByDifferences(self.tree, *self.state).matrix_rates(v, in_time)
+            J_rate[-solver.user_size :] = near[-solver.user_size :]
+        return M_rate, J_rate
+
+    def mass_rates(self, directions: Array) -> Array:
+        """Rates of M (n, nv, nv) along velocities (n, nv)."""
+        return mass_rates_at(self.tree.solver, self.terms, directions)
+
+    def inertial_forces(self, directions: Array, v: Array) -> Array:
+        """Coriolis and centrifugal forces (n, nv) of two velocities."""
+        return inertial_forces_at(self.tree.solver, self.terms, directions, v)
 
 
 def split_here(solver: Solver, terms: Terms, rtol: float | None = None) -> Split:

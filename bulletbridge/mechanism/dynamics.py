@@ -239,6 +239,19 @@ def joint_forces(axes: Records[Axis], q: Array, v: Array, tau: Array, forces: Ar
         forces[k] = force
 
 
+@kernel
+def weights(poses: Records[Pose], axes: Records[Axis], gravity: Array, sizes: Array) -> None:
+    """(nv,) what the weight of the bodies on each rate may come to, whatever balances it.
+
+    Takes inertias from ``mass_matrix``.
+    """
+    g = norm(vec(gravity))
+    for k in range(len(axes)):
+        pose = poses[axes[k].body]
+        turned = norm(vec(axes[k].w)) * norm(vec(pose.carried_mc))
+        sizes[k] = g * (norm(vec(axes[k].v)) * pose.carried_m + turned)
+
+
 @helper
 def impedance(axis: Axis, damper_dt: float, spring_dt: float) -> float:
     """dt D + dt² K: what dampers and springs that act at the end of a step add to the inertia."""

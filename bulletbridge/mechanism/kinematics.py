@@ -41,6 +41,7 @@ from bulletbridge.numerics.spatial import (
     quat_mul,
     rotation,
     scale,
+    sub,
     transpose,
     turn_z,
     vec,
@@ -246,3 +247,33 @@ def chart_coordinates(bodies: Records[Body], start: Array, q: Array, u: Array) -
         back = (-start[j], -start[j + 1], -start[j + 2], start[j + 3])
         free = body.joint == FREE
         put(u[k:], quat_log(quat_mul(new, back) if free else quat_mul(back, new)))
+
+
+@kernel
+def separation(
+    bodies: Records[Body],
+    q: Array,
+    v: Array,
+    other: Array,
+    other_v: Array,
+    x: Array,
+    rate: Array,
+) -> None:
+    """The x (nv,) by which ``other`` is displaced into q, and its rate as both move.
+
+    Turns are rotation vectors no longer than pi; other_v is the velocity of ``other`` in its own
+    coordinates.
+    """
+    chart_coordinates(bodies, other, q, x)
+    for k in range(len(v)):
+        rate[k] = v[k] - other_v[k]
+    for i in range(1, len(bodies)):
+        k, joint = bodies[i].v, bodies[i].joint
+        if joint == FREE or joint == SPHERICAL:
+            a, b, c, d = quat_exp(vec(x[k:]))
+            turned = rotation(a, b, c, d)
+            side = 1.0
+            if joint == SPHERICAL:
+                turned, side = transpose(turned), -1.0
+            relative = sub(vec(v[k:]), apply(turned, vec(other_v[k:])))
+            put(rate[k:], dexp_inverse(vec(x[k:]), relative, side))

@@ -64,6 +64,7 @@ def with_folded_links(spec: ModelSpec, folder: Path) -> ModelSpec:
         bodies=tuple(bodies),
         constraints=tuple(_carried(each, folded) for each in spec.constraints),
         elements=tuple(_carried(each, folded) for each in spec.elements),
+        wrenches=tuple(_carried(each, folded) for each in spec.wrenches),
         folded=folded,
         notes=tuple(notes),
     )
@@ -189,7 +190,7 @@ def _scaled(place: Frame, prefix: str, body: BodySpec) -> Frame:
 
 def _carried(each: Any, folded: Mapping[str, Frame]) -> Any:
     """A constraint or element whose frames are on links that there still are."""
-    for side in ("a", "b"):
+    for side in ("a", "b", "frame", "axes"):
         frame = getattr(each, side, None)
         if isinstance(frame, Frame) and frame.link in folded:
             carrier = folded[frame.link]

@@ -197,7 +197,7 @@ def load(
         options: SystemOptions = {**system_options}
         options["limits"] = limits = system_options.get("limits", knows_limits(options))
         options["springs"] = system_options.get("springs") or "explicit"
-        options["forces"] = scripted(spec.forces) | dict(system_options.get("forces") or {})
+        options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
         system = System(mechanism, joining, world=bodies, **options)
         assembly = _assemble(system, spec)
@@ -311,6 +311,19 @@ def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism
         joint = joints[force.joint]
         joints[force.joint] = replace(joint, friction=joint.friction + force.friction)
     return replace(mechanism, axes=axes, joints=joints)
+
+
+def forces_of(spec: ModelSpec) -> dict[str, JointFunctions | Wrench]:
+    """What ``System`` takes as forces of a model: functions of time on joints, and wrenches.
+
+    Raises:
+        ModelError: A wrench has the name of a joint that has such a function.
+    """
+    functions = scripted(spec.forces)
+    wrenches: dict[str, JointFunctions | Wrench] = {wrench.name: wrench for wrench in spec.wrenches}
+    for name in functions.keys() & wrenches.keys():
+        raise ModelError(f"a wrench and a joint with a force are both '{name}'; rename the wrench")
+    return functions | wrenches
 
 
 def scripted(forces: Sequence[JointForce]) -> dict[str, JointFunctions | Wrench]:

@@ -28,13 +28,14 @@ from bulletbridge.models.model_spec import (
 from bulletbridge.models.strict_yaml import Node
 from bulletbridge.models.urdf_file import is_file
 from bulletbridge.models.urdf_names import check_names, read_names
+from bulletbridge.models.wrench_entries import read_wrench
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
 
 ROBOT = ("urdf", "fixed_base", "base", "scale")
 """Keys of a robot: at the root when there is one, in an entry of ``bodies`` when there are more."""
 ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
-    *("joints", "forces", "joint_friction", "beams"),
+    *("joints", "forces", "joint_friction", "beams", "wrenches"),
 )
 MOST_SHOWN = 200
 """Characters of a path that a message shows."""
@@ -91,7 +92,9 @@ def _model(root: Node) -> ModelSpec:
     constraints = tuple(read_constraint(loop) for loop in loops)
     forces = list(_items(keys, "forces"))
     elements = tuple(read_element(force) for force in forces if is_element(force))
-    joining = [*loops, *(force for force in forces if is_element(force))]
+    wrenches = list(_items(keys, "wrenches"))
+    pushes = tuple(read_wrench(wrench) for wrench in wrenches)
+    joining = [*loops, *(force for force in forces if is_element(force)), *wrenches]
     _require_unique([entry.table()["name"] for entry in joining])
     _require_unique(actuated)
     spec = ModelSpec(
@@ -109,6 +112,7 @@ def _model(root: Node) -> ModelSpec:
         keys["joint_friction"].flag() if "joint_friction" in keys else False,
         elements,
         _joint_properties(keys["joints"]) if "joints" in keys else {},
+        pushes,
     )
     names = read_names(spec.bodies)
     if names is not None:

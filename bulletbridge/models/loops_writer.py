@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joints import (
     SOFTNESS,
     Coupling,
@@ -21,6 +21,7 @@ from bulletbridge.constraints.joints import (
     Motor,
 )
 from bulletbridge.constraints.motion import (
+    Components,
     Motion,
     Polynomial,
     Signal,
@@ -70,6 +71,7 @@ def loops_text(spec: ModelSpec, path: Path) -> str:
     forces = [_without_zeros(force) for force in spec.forces]
     forces += [_say_element(element) for element in spec.elements]
     data |= _unless("forces", forces, [])
+    data |= _unless("wrenches", [_say_wrench(wrench) for wrench in spec.wrenches], [])
     data |= _unless("beams", [asdict(beam) for beam in spec.beams], [])
     yaml, out = YAML(typ="rt"), StringIO()
     yaml.default_flow_style = None  # mappings in blocks, their innermost ones on one line
@@ -164,6 +166,23 @@ def _say_element(element: ForceElement) -> dict[str, Any]:
         elif field.name not in said:
             said |= _unless(field.name, value, field.default)
     return said
+
+
+def _say_wrench(wrench: Wrench) -> dict[str, Any]:
+    said: dict[str, Any] = {"name": wrench.name, "frame": _say_frame(wrench.frame)}
+    for part in ("force", "torque"):
+        given: object = getattr(wrench, part)
+        what = f"{part} of wrench '{wrench.name}'"
+        if isinstance(given, Components):
+            said[part] = [_say_signal(x, what) if callable(x) else x for x in given.parts]
+        elif callable(given):
+            raise LoopFileError(
+                f"the {what} is the Python function {given!r}, which no file can hold; give"
+                " three numbers, or signals in the entry itself"
+            )
+        else:
+            said |= _unless(part, given, ORIGIN)
+    return said | ({} if wrench.axes is None else {"axes": _say_frame(wrench.axes)})
 
 
 def _say_frame(frame: Frame) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bulletbridge.constraints.force_elements import ForceElement
+from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, LoopJoint, Triple
 from bulletbridge.constraints.motion import Signal
 from bulletbridge.mechanism.joint_properties import JointProperties
@@ -106,6 +106,7 @@ class ModelSpec:
         elements: Springs and dampers between frames.
         joints: Armature, damping, friction and limits in the place of the URDF's.
         joint_friction: Whether the ``friction`` of URDF joints acts, which Bullet ignores.
+        wrenches: Forces and torques from outside on links.
         folded: Links that are part of others now, each by where it is on its carrier.
         notes: What was lost, changed or assumed when another format was read, a sentence each.
     """
@@ -124,6 +125,7 @@ class ModelSpec:
     joint_friction: bool = False
     elements: tuple[ForceElement, ...] = ()
     joints: dict[str, JointProperties] = field(default_factory=lambda: {})
+    wrenches: tuple[Wrench, ...] = ()
     folded: dict[str, Frame] = field(default_factory=lambda: {}, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 

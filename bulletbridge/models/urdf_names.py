@@ -104,6 +104,11 @@ def check_names(root: Node, names: Names) -> None:
         else:
             for end in ("a", "b"):
                 names.link(entries[end].table()["link"])
+    for wrench in _items(keys, "wrenches"):
+        entries = wrench.table()
+        for end in ("frame", "axes"):
+            if end in entries:
+                names.link(entries[end].table()["link"])
     for key, values in (keys["start"].table() if "start" in keys else {}).items():
         given, sizes = values.table(), COORDINATES["v" if key == "v" else "q"]
         for joint in values.names():

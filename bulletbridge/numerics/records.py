@@ -102,3 +102,9 @@ class Packing:
         content = bytearray(count * self._kind.itemsize)
         struct.pack_into("=" + self._form * count, content, 0, *numbers)
         return np.frombuffer(content, self._kind)
+
+
+def copied(records: np.ndarray) -> np.ndarray:
+    """A copy of an array of records, as it lies in memory: numpy's own goes field by field."""
+    whole = records.view(np.dtype((np.void, records.dtype.itemsize)))
+    return whole.copy().view(records.dtype)

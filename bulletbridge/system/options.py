@@ -34,6 +34,7 @@ Integrator = Literal[
     "euler",
     "heun",
     "nystrom4",
+    "rk4_quasi_velocities",
     "trapezoidal",
     "symmetric",
 ]
@@ -53,7 +54,9 @@ CONTROLLED = ("dop853", "radau")
 """Those with error control."""
 ON_CHARTS = ("charts", "charts_trapezoidal")
 """Those whose stages are on the loops, so that there is nothing to correct or to filter."""
-EXPLICIT = ("verlet", "rk4", "dop853", "charts", "euler", "heun", "nystrom4")
+EXPLICIT = (
+    "verlet", "rk4", "dop853", "charts", "euler", "heun", "nystrom4", "rk4_quasi_velocities",
+)  # fmt: skip
 """Those that take dampers where they are."""
 CHOSEN = (
     "integrator",

@@ -122,8 +122,9 @@ class System:
             for stiff forces); ``charts`` (order 4, Nyström's method) and ``charts_trapezoidal``
             (order 2, implicit) on charts of the loops; and in Python those of
             ``formulations.integrators``: ``euler``, ``heun``, ``nystrom4``, ``trapezoidal``,
-            ``symmetric``. None: ``verlet``, but for steps with motors, joint friction, limits,
-            contacts or force limits of constraints, and with
+            ``symmetric``, and ``rk4_quasi_velocities`` on q and v_r (Aghili 2008). None:
+            ``verlet``, but for steps with motors, joint friction, limits, contacts or force limits
+            of constraints, and with
             springs and strong dampers that act at the end of a step, which are those of
             ``semi_implicit_euler``.
         rtol: What ``dop853`` and ``radau`` may err by in a sub-step, in radians or lengths of the

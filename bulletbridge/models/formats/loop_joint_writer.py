@@ -79,7 +79,7 @@ def _lost(spec: ModelSpec) -> list[str]:
     parts = {
         "gravity": spec.own_gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
-        "forces": bool(spec.forces or spec.elements),
+        "forces": bool(spec.forces or spec.elements or spec.wrenches),
         "beams": bool(spec.beams),
     }
     return [f"{what}: a URDF has no place for it" for what, there in parts.items() if there]
