@@ -26,6 +26,7 @@ from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.system.linearisation import Linearisation
 from bulletbridge.system.many_worlds import Worlds
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
@@ -57,6 +58,7 @@ __all__ = [
     "Desired",
     "Distance",
     "Frame",
+    "Linearisation",
     "LoopAxis",
     "Friction",
     "JointModel",
