@@ -18,7 +18,10 @@ from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
 from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
+from bulletbridge.control.equilibrium import Equilibrium, equilibrium
 from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
+from bulletbridge.control.lqr import Regulator, lqr
+from bulletbridge.control.modes import Modes, modes
 from bulletbridge.control.plant import Desired, plant_of
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import BulletBridgeError
@@ -57,6 +60,7 @@ __all__ = [
     "Coupling",
     "Desired",
     "Distance",
+    "Equilibrium",
     "Frame",
     "Linearisation",
     "LoopAxis",
@@ -66,6 +70,7 @@ __all__ = [
     "Kinematics",
     "LoopJoint",
     "ModelRun",
+    "Modes",
     "Motion",
     "Motor",
     "PartTracking",
@@ -73,6 +78,7 @@ __all__ = [
     "Polynomial",
     "Recording",
     "Regulation",
+    "Regulator",
     "Rows",
     "SavedState",
     "Sine",
@@ -86,11 +92,14 @@ __all__ = [
     "Worlds",
     "Wrench",
     "attach",
+    "equilibrium",
     "forward_kinematics",
     "inverse_dynamics",
     "inverse_kinematics",
     "load",
+    "lqr",
     "models_folder",
+    "modes",
     "multipliers",
     "plant_of",
     "plot",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bulletbridge.engine.redundancy import column_lengths
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import Tree, split_here
@@ -132,27 +133,49 @@ def freedoms_at(
     tree, mechanism = system.dynamics, system.mechanism
     assert isinstance(tree, Tree)
     solver = tree.solver
-    split = split_here(solver, solver.terms(system.q, system.v, system.t))
-    missing = system.decision.cap - split.rank
-    if missing:
-        raise ModelError(
-            f"{missing} of {system.decision.cap} independent rows are dependent at this"
-            " configuration, where the mechanism is singular: it has no tangents there; move it"
-            " away from there first"
-        )
-    levels = solver.rows[0]["level"][split.kept]
-    lengths = column_lengths(mechanism, solver.encoded.length)
     rates: Ints | None = None
     if chosen is not None:
         parts = [mechanism.joint(name).v for name in chosen]
         numbers = [k for part in parts for k in range(part.start, part.stop)]
         rates = np.array(numbers, np.int64)
-    names = rate_names(mechanism)
-    held = int(np.count_nonzero(levels == 0))
+    split, held = split_at(solver, np.array(system.q), system.t)
+    lengths, names = lengths_of(solver), rate_names(mechanism)
     positions = _freedoms(split, held, lengths, rates, names)
     if held == split.rank:
         return positions, positions, lengths
     return positions, _freedoms(split, split.rank, lengths, None, names), lengths
+
+
+def freedoms_of(solver: Solver, q: Array, t: float, rates: Ints | None = None) -> Freedoms:
+    """Freedoms of a closed configuration (nq,), told by the given rates or by the best.
+
+    Raises:
+        ModelError: As of ``freedoms_at``.
+    """
+    split, held = split_at(solver, q, t)
+    return _freedoms(split, held, lengths_of(solver), rates, rate_names(solver.mechanism))
+
+
+def lengths_of(solver: Solver) -> Array:
+    """(nv,) one for angles, the mechanism's length for ways."""
+    return column_lengths(solver.mechanism, solver.encoded.length)
+
+
+def split_at(solver: Solver, q: Array, t: float) -> tuple[Split, int]:
+    """Velocity space at a closed configuration, and how many directions hold positions.
+
+    Raises:
+        ModelError: Rows are dependent here that are independent elsewhere.
+    """
+    split = split_here(solver, solver.terms(q, np.zeros(solver.mechanism.nv), t))
+    cap = int(solver.control[0]["cap"])
+    if split.rank < cap:
+        raise ModelError(
+            f"{cap - split.rank} of {cap} independent rows are dependent at this configuration,"
+            " where the mechanism is singular: it has no tangents there; move it away from there"
+            " first"
+        )
+    return split, int(np.count_nonzero(solver.rows[0]["level"][split.kept] == 0))
 
 
 def _freedoms(

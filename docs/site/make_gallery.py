@@ -72,6 +72,7 @@ MINITAUR = (
     ("upper_leg", TEAL), ("lower_leg", SAND),
 )  # fmt: skip
 SHOTS = {
+    "balance": Shot(0.3),
     "ball_chain": Shot(0.5),
     "ball_on_plate": Shot(0.6),
     "biped": Shot(9.0),
