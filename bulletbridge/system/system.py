@@ -762,7 +762,7 @@ class System:
         solver = self._active.solver
         try:
             if tau.ndim == 2:
-                solver.held = Held(tau, self.t, self.dt)
+                solver.tau[0], solver.held = 0.0, Held(tau, self.t, self.dt)
             else:
                 solver.tau[0] = tau
             self._roll(*counts, table)
