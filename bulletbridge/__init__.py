@@ -19,6 +19,7 @@ from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
 from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
 from bulletbridge.control.equilibrium import Equilibrium, equilibrium
+from bulletbridge.control.identification import Identification, identify
 from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.control.lqr import Regulator, lqr
 from bulletbridge.control.modes import Modes, modes
@@ -65,6 +66,7 @@ __all__ = [
     "Linearisation",
     "LoopAxis",
     "Friction",
+    "Identification",
     "JointModel",
     "JointProperties",
     "Kinematics",
@@ -94,6 +96,7 @@ __all__ = [
     "attach",
     "equilibrium",
     "forward_kinematics",
+    "identify",
     "inverse_dynamics",
     "inverse_kinematics",
     "load",

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.control.closed_kinematics import nearest_closed
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import AssemblyError, InfeasibleError, ModelError
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import close, round_off
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Freedoms, freedoms_of
 
@@ -41,18 +41,16 @@ class Balance:
     """Forces along the freedoms of a system at rest, in coordinates around one pose.
 
     Args:
-        solver: Of the rows as kept.
+        system: What is to rest.
         tree: Its equations of motion.
         origin: (nq,) closed.
-        t: Time [s].
-        allowance: Gap that redundant rows may keep.
     """
 
-    def __init__(self, tree: Tree, origin: Array, t: float, allowance: float) -> None:
-        self.tree, self.origin, self.t, self.allowance = tree, origin, t, allowance
+    def __init__(self, system: System, tree: Tree, origin: Array) -> None:
+        self.system, self.tree, self.origin, self.t = system, tree, origin, system.t
         self.solver: Solver = tree.solver
         self.still = np.zeros(tree.nv)
-        self.here: Freedoms = freedoms_of(self.solver, origin, t)
+        self.here: Freedoms = freedoms_of(self.solver, origin, self.t)
         self.evaluations = 0
 
     def pose(self, x: Array) -> Array:
@@ -64,9 +62,7 @@ class Balance:
         moved = np.empty_like(self.origin)
         way = self.here.directions @ x
         displace(self.solver.bodies, self.origin, way, 1.0, moved)
-        enough = round_off(self.solver, moved, self.t) + self.allowance
-        found, _ = close(self.solver, moved, self.t, np.zeros(len(way), bool), enough)
-        return found
+        return nearest_closed(self.system, moved)
 
     def forces(self, x: Array) -> Array:
         """(f,) along the freedoms there."""
@@ -107,11 +103,10 @@ def equilibrium(system: System) -> Equilibrium:
     tree, t = system.dynamics, system.t
     assert isinstance(tree, Tree)
     q = np.array(system.q)
-    allowance = system.decision.allowance
     if tree.equations(q, np.zeros(tree.nv), t).g_t.any():
         raise ModelError("a constraint moves by its own time: nothing rests while it does")
     count = 0
-    balance = Balance(tree, q, t, allowance)
+    balance = Balance(system, tree, q)
     force, size = balance.at(q)
     for _ in range(MOST_CHARTS):
         scale = np.maximum(size, np.finfo(float).tiny)
@@ -132,7 +127,7 @@ def equilibrium(system: System) -> Equilibrium:
         count += balance.evaluations
         before = float(np.linalg.norm(force / scale))
         q = balance.pose(found.x / lengths)
-        balance = Balance(tree, q, t, allowance)
+        balance = Balance(system, tree, q)
         force, size = balance.at(q)
         if float(np.linalg.norm(force / scale)) >= 0.5 * before:
             break

@@ -102,6 +102,7 @@ SHOTS = {
     "top": Shot(3.0),
     "triple_slider_crank": Shot(0.5, FLAT),
     "two_arms": Shot(0.4),
+    "weigh": Shot(0.6, FLAT),
     "walk": Shot(2.6, paint=MINITAUR),
 }
 
