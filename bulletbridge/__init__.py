@@ -18,7 +18,11 @@ from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
 from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
+from bulletbridge.control.equilibrium import Equilibrium, equilibrium
+from bulletbridge.control.identification import Identification, identify
 from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
+from bulletbridge.control.lqr import Regulator, lqr
+from bulletbridge.control.modes import Modes, modes
 from bulletbridge.control.plant import Desired, plant_of
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import BulletBridgeError
@@ -26,6 +30,7 @@ from bulletbridge.events.contact import Contact
 from bulletbridge.events.contact_motion import ContactMotion
 from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
+from bulletbridge.system.linearisation import Linearisation
 from bulletbridge.system.many_worlds import Worlds
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
@@ -56,14 +61,18 @@ __all__ = [
     "Coupling",
     "Desired",
     "Distance",
+    "Equilibrium",
     "Frame",
+    "Linearisation",
     "LoopAxis",
     "Friction",
+    "Identification",
     "JointModel",
     "JointProperties",
     "Kinematics",
     "LoopJoint",
     "ModelRun",
+    "Modes",
     "Motion",
     "Motor",
     "PartTracking",
@@ -71,6 +80,7 @@ __all__ = [
     "Polynomial",
     "Recording",
     "Regulation",
+    "Regulator",
     "Rows",
     "SavedState",
     "Sine",
@@ -84,11 +94,15 @@ __all__ = [
     "Worlds",
     "Wrench",
     "attach",
+    "equilibrium",
     "forward_kinematics",
+    "identify",
     "inverse_dynamics",
     "inverse_kinematics",
     "load",
+    "lqr",
     "models_folder",
+    "modes",
     "multipliers",
     "plant_of",
     "plot",

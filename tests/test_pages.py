@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [
     DOCS / "modules.md",
+    DOCS / "linearisation.md",
     *sorted(DOCS.glob("tutorials/[!i]*.md")),
     *sorted(DOCS.glob("how/[!i]*.md")),
 ]

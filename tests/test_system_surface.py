@@ -20,6 +20,7 @@ METHODS = {
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
     "contact_forces": "(self, bodies)",
     "contacts": "(self)",
+    "differentiable": "(self)",
     "disconnect": "(self, name)",
     "evaluate": "(self, q=None, v=None, t=None)",
     "exchange": "(self, constraints)",
@@ -28,6 +29,10 @@ METHODS = {
     "fork": "(self, number, spare=())",
     "gap_vectors": "(self, q=None, t=None)",
     "kinematics": "(self)",
+    "linearise": (
+        "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "
+        "by='differences')"
+    ),
     "link_pose": "(self, name)",
     "loop_axes": "(self, name)",
     "place": "(self, name, frame)",

@@ -83,6 +83,19 @@ def inverse_kinematics(
     return _close(system, solver, q or {}, guess)
 
 
+def nearest_closed(system: System, q: Array) -> Array:
+    """The closed configuration (nq,) nearest to another one in the metric of the mass matrix.
+
+    Raises:
+        AssemblyError: The loops do not close near it.
+    """
+    solver, start = _solver(system), np.array(q, np.float64)
+    enough = round_off(solver, start, system.t) + system.decision.allowance
+    found, _ = close(solver, start, system.t, np.zeros(system.mechanism.nv, bool), enough)
+    require_closed(solver, found, system.t, enough)
+    return found
+
+
 def with_loop(encoded: Encoded, task: Encoded) -> Encoded:
     """Constraints with one more loop that has no motion, after the other loops."""
     first, more = int(sum(encoded.loops["rows"])), task.nc

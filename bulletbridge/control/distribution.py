@@ -128,16 +128,6 @@ def _multiplier_rows(
     return Vt @ ((basis.V_1.T @ whitened) / basis.s[:, None]), right
 
 
-def rate_names(joints: dict[str, slice], nv: int) -> list[str]:
-    """Names of the rates: the joint's, with a number where it has several."""
-    names = [""] * nv
-    for name, part in joints.items():
-        several = part.stop - part.start > 1
-        for k in range(part.start, part.stop):
-            names[k] = f"{name}[{k - part.start}]" if several else name
-    return names
-
-
 def row_names(rows: dict[str, slice], nc: int) -> list[str]:
     """Names of the constraints that rows belong to."""
     names = [""] * nc

@@ -12,7 +12,6 @@ from bulletbridge.control.distribution import (
     RTOL,
     Distribution,
     Names,
-    rate_names,
     rounding,
     row_names,
 )
@@ -20,7 +19,7 @@ from bulletbridge.errors import InfeasibleError, ModelError
 from bulletbridge.formulations.equations import Equations
 from bulletbridge.formulations.quasi_velocities import Basis, basis_of, motion_of
 from bulletbridge.formulations.system_dynamics import Tree
-from bulletbridge.mechanism.by_joint import Values, put_values
+from bulletbridge.mechanism.by_joint import Values, put_values, rate_names
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
 
@@ -69,8 +68,7 @@ def distribution(
             raise ModelError(f"the weight of joint '{name}' is {weight}; give a positive number")
         scale[mechanism.joint(name).v] = weight
     encoded = undriven(system).solver.encoded
-    joints = {name: joint.v for name, joint in mechanism.joints.items()}
-    names = Names(rate_names(joints, mechanism.nv), row_names(encoded.rows, encoded.nc))
+    names = Names(list(rate_names(mechanism)), row_names(encoded.rows, encoded.nc))
     return Distribution(mask, scale, names)
 
 

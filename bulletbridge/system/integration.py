@@ -29,6 +29,9 @@ NEED_PROJECTOR = (
     " alone; leave formulation out"
 )
 
+TIGHT = 1e-13
+"""Relative error of a sub-step that round-off still lets error control see."""
+
 
 def python_method(
     options: Mapping[str, Any], make: Callable[[Dynamics], Formulation], with_inequalities: bool
@@ -88,6 +91,14 @@ class Integration:
         """The integrator of the next step."""
         at_end = self.python is None and self._active.solver.control[0]["integrator"] == EULER
         return chosen(self.given, self._inequalities.act or at_end)
+
+    def tighten(self) -> None:
+        """Have error control follow the motion to what differences of steps can do with."""
+        for solver in self.solvers:
+            control = solver.control[0]
+            control["rtol"], control["atol"] = TIGHT, 0.1 * TIGHT
+        if isinstance(self.python, Adaptive):
+            self.python.rtol, self.python.atol = TIGHT, 0.1 * TIGHT
 
     def take_springs(self, explicit: bool) -> None:
         """Begin with springs at the end of steps, where integrator and option allow it."""

@@ -72,6 +72,15 @@ from bulletbridge.system.evaluation import (
 from bulletbridge.system.holding import NOBODY
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.integration import Integration, python_method
+from bulletbridge.system.linearisation import (
+    By,
+    Linearisation,
+    Outputs,
+    Request,
+    What,
+    check_request,
+    linearise,
+)
 from bulletbridge.system.loop_axes import LoopAxisMotion, loop_axis_motion
 from bulletbridge.system.options import (
     COMPILED,
@@ -259,6 +268,7 @@ class System:
             self._active, self._inequalities, self._integration, self._shown
         )
         self._stepper: Stepper | None = None  # None: to be chosen
+        self._copies: Sequence[System] = ()  # that were linearised
         self._choose_stepper()
         by_links = solver == "sparse" and self._inequalities.are_contacts_of_bodies
         check_solver(solver, python is None and (by_links or not self._inequalities.act))
@@ -753,7 +763,7 @@ class System:
         solver = self._active.solver
         try:
             if tau.ndim == 2:
-                solver.held = Held(tau, self.t, self.dt)
+                solver.tau[0], solver.held = 0.0, Held(tau, self.t, self.dt)
             else:
                 solver.tau[0] = tau
             self._roll(*counts, table)
@@ -903,6 +913,68 @@ class System:
         """Accelerations (nv,) at the state."""
         self._trim()
         return self._active.solver.acceleration()
+
+    def linearise(
+        self,
+        what: What = "step",
+        *,
+        reduced: bool | Sequence[str] = False,
+        inputs: Collection[str] | None = None,
+        frames: Sequence[Frame | str] = (),
+        reactions: Collection[str] = (),
+        gaps: Collection[str] = (),
+        by: By = "differences",
+    ) -> Linearisation:
+        """How the next step, or the accelerations, answer to small changes of state and forces.
+
+        The step is the one that ``step`` makes, by whatever integrator and formulation, with
+        motors, limits and contacts as they act in it. States from which differences are taken are
+        on the loops, and so are the tangents that come out. What is given as ``forces`` and as
+        motions goes on by its own time. Under error control the derivative is that of the motion
+        which is followed. Neither the system nor its world is moved; what takes the steps is a
+        copy.
+
+        Args:
+            what: ``step``: x⁺ = A x + B u; ``continuous``: ẋ = A x + B u.
+            reduced: Whether states are the freedoms alone: 2 dof numbers, rates and their
+                displacements of as many joints as tell them. A list of joints says which.
+            inputs: Joints whose forces, as in ``tau``, are u; all unless given.
+            frames: Links or frames whose pose and velocity (12) are outputs, world axes; a turn is
+                a rotation vector.
+            reactions: Constraints whose torque and force (6) are outputs, as ``reactions`` tells
+                them; where motors, limits or contacts act, those of the step.
+            gaps: Loops whose gap (3) [m] is an output, as ``gap_vectors`` tells it.
+            by: How derivatives are taken: central ``differences`` of two lengths, extrapolated.
+
+        Raises:
+            ModelError: A name does not exist; the state is not finite, or singular; or
+                ``continuous`` is wanted where something acts by inequalities.
+            AssemblyError: The loops are open; call ``assemble`` first.
+            StepError: A step from the state, or from one beside it, could not be finished.
+
+        Warns:
+            BulletBridgeWarning: Motors, limits or contacts act otherwise in states nearby.
+        """
+        request = Request(what, reduced, inputs, Outputs(frames, reactions, gaps), by)
+        check_finite(self._active.q, self._active.v)
+        self._trim()
+        check_request(self, request)
+        return linearise(self.differentiable(), request)
+
+    def differentiable(self) -> "System":
+        """A copy at the same state, for differences; the same one at every call.
+
+        Under error control it follows the motion closer than was asked for, so that errors do not
+        depend on the state.
+        """
+        try:
+            self._copies = self.fork(1, self._copies)
+        finally:
+            if self.finds_contacts:  # Bullet may have been shown other states
+                self.write()
+        (copy,) = self._copies
+        copy._integration.tighten()
+        return copy
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""

@@ -72,6 +72,7 @@ MINITAUR = (
     ("upper_leg", TEAL), ("lower_leg", SAND),
 )  # fmt: skip
 SHOTS = {
+    "balance": Shot(0.3),
     "ball_chain": Shot(0.5),
     "ball_on_plate": Shot(0.6),
     "biped": Shot(9.0),
@@ -102,6 +103,7 @@ SHOTS = {
     "top": Shot(3.0),
     "triple_slider_crank": Shot(0.5, FLAT),
     "two_arms": Shot(0.4),
+    "weigh": Shot(0.6, FLAT),
     "walk": Shot(2.6, paint=MINITAUR),
 }
 

@@ -1,0 +1,120 @@
+"""Central differences of what a system does from states around one, all of them on its loops."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.tangents import REACH, Freedoms, Point, Tangents
+
+if TYPE_CHECKING:
+    from bulletbridge.system.system import System
+
+Seen = Callable[["System"], Array]
+"""What is seen of a system at a state, as numbers (n,) that may be subtracted."""
+
+
+class Derivative(NamedTuple):
+    """Of n numbers: (n, directions), and the largest difference of two step lengths in it."""
+
+    values: Array
+    error: float
+
+
+def put(system: "System", at: Point, dq: Array | None = None, dv: Array | None = None) -> None:
+    """Take a state on the loops: displaced by dq (nv,), changed by dv (nv,), closed, filtered."""
+    q = at.q.copy()
+    if dq is not None:
+        displace(system.mechanism.bodies, at.q, dq, 1.0, q)
+    system.start_from((q, at.v if dv is None else at.v + dv, at.t), {})
+    system.tau[:] = at.tau
+
+
+def richardson(see: Callable[[float], Array], reach: float) -> tuple[Array, float]:
+    """Derivative at zero of a function of one number, by central differences of two lengths.
+
+    Returns:
+        It, and how far the differences of both lengths are apart.
+    """
+    near, far = ((see(x) - see(-x)) / (2.0 * x) for x in (reach, 2.0 * reach))
+    return (4.0 * near - far) / 3.0, float(np.abs(far - near).max(initial=0.0))
+
+
+class Differences:
+    """Differences of what is seen of a copy of a system, which others do not look at meanwhile.
+
+    Args:
+        copy: Is left at some state nearby.
+        at: The state around which they are taken.
+    """
+
+    def __init__(self, copy: "System", at: Point) -> None:
+        self.copy, self.at = copy, at
+
+    def tangents(self, positions: Freedoms, velocities: Freedoms, lengths: Array) -> Tangents:
+        """The tangent space at the state."""
+        turn = np.zeros((len(lengths), len(positions)))
+        if self.at.v.any() or self.copy.encoded.motions:
+            turn = self.along(positions, lengths, lambda system: np.array(system.v)).values
+        return Tangents(self.at, positions, velocities, turn, lengths)
+
+    def along(self, freedoms: Freedoms, lengths: Array, see: Seen, of_q: bool = True) -> Derivative:
+        """By the freedoms of the configuration, or of the velocity."""
+        found, errors = list[Array](), [0.0]
+        for direction in freedoms.directions.T:
+            reach = REACH / float(np.abs(direction / lengths).max())
+            if not of_q:
+                reach *= self.pace(lengths)
+
+            def there(x: float, way: Array = direction) -> Array:
+                put(self.copy, self.at, *((x * way, None) if of_q else (None, x * way)))
+                return see(self.copy)
+
+            values, error = richardson(there, reach)
+            found.append(values)
+            errors.append(error)
+        return Derivative(_columns(found), max(errors))
+
+    def by_state(self, tangents: Tangents, see: Seen) -> Derivative:
+        """By all tangent coordinates (n, 2 nv) of a state that is displaced, and then closed."""
+        values, error = self.along(tangents.q, tangents.lengths, see)
+        rates, more = self.along(tangents.v, tangents.lengths, see, of_q=False)
+        if not len(tangents.picked):
+            put(self.copy, self.at)
+            return Derivative(np.zeros((len(see(self.copy)), 2 * len(tangents.lengths))), 0.0)
+        n = max(len(values), len(rates))
+        both = np.hstack([part.reshape(n, -1) for part in (values, rates)])
+        return Derivative(both @ tangents.dual, max(error, more))
+
+    def by_forces(self, tangents: Tangents, see: Seen) -> Derivative:
+        """By the forces on all rates (n, nv)."""
+        found, errors = list[Array](), [0.0]
+        for k, reach in enumerate(self.pushes(tangents)):
+
+            def there(x: float, k: int = k) -> Array:
+                put(self.copy, self.at)
+                self.copy.tau[k] += x
+                return see(self.copy)
+
+            values, error = richardson(there, reach)
+            found.append(values)
+            errors.append(error)
+        return Derivative(_columns(found), max(errors))
+
+    def pace(self, lengths: Array) -> float:
+        """Rate that counts as one [1/s]: the fastest there is, or one."""
+        return max(1.0, float(np.abs(self.at.v / lengths).max(initial=0.0)))
+
+    def pushes(self, tangents: Tangents) -> Array:
+        """(nv,) forces that change rates in a step by as much as other differences do."""
+        put(self.copy, self.at)
+        answers = np.linalg.inv(self.copy.terms().M) / tangents.lengths[:, None]
+        change = REACH * self.pace(tangents.lengths)
+        return np.asarray(change / (self.copy.dt * np.abs(answers).max(axis=0)), np.float64)
+
+
+def _columns(found: list[Array]) -> Array:
+    """Derivatives as columns."""
+    return np.array(found).T if found else np.zeros((0, 0))

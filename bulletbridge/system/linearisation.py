@@ -1,0 +1,369 @@
+"""A system as it answers to small changes of its state and forces: A, B, C and D along the loops.
+
+``linearise`` asks a copy of the system, which is taken to states around the present one; the system
+itself is not touched. States are tangent coordinates of the state that the loops leave free.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from bulletbridge.constraints.joint_models import has_force_limit
+from bulletbridge.constraints.joints import Frame
+from bulletbridge.engine.failures import check_finite
+from bulletbridge.errors import ModelError, warn_user
+from bulletbridge.mechanism.by_joint import rate_names
+from bulletbridge.mechanism.displacement import configuration_difference
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.differences import Differences, put
+from bulletbridge.system.parameters import require_known
+from bulletbridge.system.tangents import Tangents, freedoms_at, point_of
+
+if TYPE_CHECKING:
+    from bulletbridge.system.system import System
+
+What = Literal["step", "continuous"]
+By = Literal["differences"]
+Complexes = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
+SATURATED = 1.0 - 1e-9
+"""Share of a largest force from which on it counts as reached."""
+OF_FRAMES = tuple(
+    f"{kind}.{axis}"
+    for kind in ("turn", "position", "angular_velocity", "velocity")
+    for axis in "xyz"
+)
+OF_REACTIONS = tuple(f"{kind}.{axis}" for kind in ("torque", "force") for axis in "xyz")
+
+
+class Outputs(NamedTuple):
+    """What is to be seen of a system besides its state.
+
+    Attributes:
+        frames: Frames or links, whose poses and velocities.
+        reactions: Constraints, whose forces.
+        gaps: Loops, whose gaps.
+    """
+
+    frames: Sequence[Frame | str] = ()
+    reactions: Collection[str] = ()
+    gaps: Collection[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Linearisation:
+    """A linear system around a state: x⁺ = A x + B u of a step, or ẋ = A x + B u; y = C x + D u.
+
+    x and u are differences from the state and the forces at which it was taken. Positions among the
+    states are displacements: of q by ``kinematics.displace``, as velocities displace it in a unit
+    of time, so that a floating base has six and a spherical joint three. x⁺ is seen from where the
+    step leads (``q_after``), which is the state itself only at rest.
+
+    Attributes:
+        what: ``step`` or ``continuous``.
+        A: (n, n).
+        B: (n, m).
+        C: (p, n).
+        D: (p, m).
+        states: (n,) names of rows and columns: rates that displace, by joint, then ``.rate`` of
+            each.
+        inputs: (m,) names of the forces on the rates, by joint.
+        outputs: (p,) names.
+        dt: Length of the step [s]; None of the continuous system.
+        q: (nq,) where it was taken.
+        v: (nv,)
+        tau: (nv,) forces on the rates there.
+        t: Time there [s].
+        q_after: (nq,) where the step leads; the state itself, of the continuous system.
+        v_after: (nv,)
+        lift: (2 nv, n) what all tangent coordinates do as one state moves. If it is not reduced,
+            this brings any displacement to the nearest that the loops allow.
+        active: Motors at their force, friction, limits, contacts and constraints that give way in
+            the step, as it is from the state. The derivative is that of this active set.
+        changed: Those that are others in steps from states nearby: there is a kink beside the
+            state, and numbers are means of both its sides.
+        error: Largest difference between those of two step lengths, before their errors of second
+            order were taken out.
+    """
+
+    what: What
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    dt: float | None
+    q: Array
+    v: Array
+    tau: Array
+    t: float
+    q_after: Array
+    v_after: Array
+    lift: Array
+    active: tuple[str, ...]
+    changed: tuple[str, ...]
+    error: float
+
+    @property
+    def eigenvalues(self) -> Complexes:
+        """(n,) of A, those first that grow fastest."""
+        found = np.asarray(np.linalg.eigvals(self.A), np.complex128)
+        growth = np.abs(found) if self.dt else found.real
+        order = np.lexsort((found.imag, -growth.round(12)))
+        return np.asarray(found[order], np.complex128)
+
+    @property
+    def poles(self) -> Complexes:
+        """(n,) eigenvalues of the continuous system [1/s]; of a step, log of its own over dt.
+
+        What a step forgets at once, as what loops forbid, is -inf.
+        """
+        if self.dt is None:
+            return self.eigenvalues
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.eigenvalues) / self.dt, np.complex128)
+
+
+class Request(NamedTuple):
+    """What ``System.linearise`` was asked.
+
+    Attributes:
+        what: Of a step, or of accelerations.
+        reduced: Whether states are those of the freedoms alone; or joints that tell these.
+        inputs: Joints whose forces are inputs; None for all.
+        outputs: What else is seen.
+        by: How derivatives are taken.
+    """
+
+    what: What
+    reduced: bool | Sequence[str]
+    inputs: Collection[str] | None
+    outputs: Outputs
+    by: By
+
+
+class Full(NamedTuple):
+    """A and B in all tangent coordinates.
+
+    Attributes:
+        A: (2 nv, 2 nv), of displacements that are closed first.
+        B: (2 nv, nv).
+        q_after, v_after: Where the step leads.
+        active, changed: As of ``Linearisation``.
+        error: Of differences.
+    """
+
+    A: Array
+    B: Array
+    q_after: Array
+    v_after: Array
+    active: tuple[str, ...]
+    changed: tuple[str, ...]
+    error: float
+
+
+def check_request(system: "System", request: Request) -> None:
+    """Refuse what cannot be linearised.
+
+    Raises:
+        ModelError: It says what can.
+    """
+    for name, value, known in (("what", request.what, What), ("by", request.by, By)):
+        if value not in get_args(known):
+            raise ModelError(f"{name} is {value!r}; give one of {', '.join(get_args(known))}")
+    if request.what == "continuous" and system.has_inequalities:
+        raise ModelError(
+            "motors, joint friction, limits, contacts and force limits act in steps alone; give"
+            " what='step', or switch them off"
+        )
+    check_finite(system.q, system.v)
+    if not np.all(np.isfinite(system.tau)):
+        raise ModelError("tau has numbers that are not finite; set all of them")
+    names = [one.name for one in system.constraints]
+    for name in request.outputs.reactions:
+        require_known("constraint", name, names)
+    loops = list(system.gap_vectors())
+    for name in request.outputs.gaps:
+        require_known("loop with a gap", name, loops)
+    for frame in request.outputs.frames:
+        system.mechanism.link(frame if isinstance(frame, str) else frame.link)
+    for name in request.inputs or ():
+        system.mechanism.joint(name)
+
+
+def linearise(copy: "System", request: Request) -> Linearisation:
+    """The linear system around the state of a copy, which is left elsewhere.
+
+    Raises:
+        ModelError: The mechanism is singular there, or joints do not tell its freedoms.
+        StepError: A step from the state, or from one beside it, could not be finished.
+    """
+    at, mechanism = point_of(copy), copy.mechanism
+    chosen = None if isinstance(request.reduced, bool) else request.reduced
+    positions, velocities, lengths = freedoms_at(copy, chosen)
+    differences = Differences(copy, at)
+    tangents = differences.tangents(positions, velocities, lengths)
+    derive = step_by_differences if request.what == "step" else flow_by_differences
+    full = derive(differences, tangents)
+    if full.changed:
+        warn_user(
+            f"{', '.join(full.changed)}: others act in steps from states nearby; there is a kink"
+            " beside this state, and its linearisation is a mean of both sides"
+        )
+    see = Seeing(request)
+    outputs, by_state, by_forces = (), np.zeros((0, 2 * len(lengths))), np.zeros((0, len(lengths)))
+    error = full.error
+    if any(request.outputs):
+        put(copy, at)
+        see(copy)
+        by_state, more = differences.by_state(tangents, see)
+        by_forces, most = differences.by_forces(tangents, see)
+        outputs, error = tuple(see.names), max(error, more, most)
+    names = rate_names(mechanism)
+    states = np.array([*names, *(f"{name}.rate" for name in names)])
+    lift, picked = tangents.lift, tangents.picked
+    if request.reduced is False:
+        lift, picked = tangents.closing, np.arange(len(states))
+    rates = np.arange(mechanism.nv)
+    if request.inputs is not None:
+        rates = np.array(
+            [k for name in request.inputs for k in rates[mechanism.joint(name).v]], np.int64
+        )
+    A, C = (full.A, by_state) if request.reduced is False else (full.A @ lift, by_state @ lift)
+    return Linearisation(
+        request.what,
+        A[picked],
+        full.B[np.ix_(picked, rates)],
+        C,
+        by_forces[:, rates],
+        tuple(map(str, states[picked])),
+        tuple(names[k] for k in rates),
+        outputs,
+        copy.dt if request.what == "step" else None,
+        *(at.q, at.v, at.tau, at.t),
+        *(full.q_after, full.v_after),
+        lift,
+        *(full.active, full.changed, error),
+    )
+
+
+def step_by_differences(differences: Differences, tangents: Tangents) -> Full:
+    """A and B of one step, as ``System.step`` makes it, by central differences."""
+    copy, at = differences.copy, tangents.at
+    put(copy, at)
+    copy.step(write=False)
+    q, v = np.array(copy.q), np.array(copy.v)
+    active, others = active_set(copy), set[str]()
+
+    def see(system: "System") -> Array:
+        system.step(write=False)
+        others.update(changes(active, active_set(system)))
+        return np.concatenate([configuration_difference(copy.mechanism, system.q, q), system.v - v])
+
+    by_state, error = differences.by_state(tangents, see)
+    by_forces, more = differences.by_forces(tangents, see)
+    told = tuple(sorted(active.elements())), tuple(sorted(others))
+    return Full(by_state, by_forces, q, v, *told, max(error, more))
+
+
+def flow_by_differences(differences: Differences, tangents: Tangents) -> Full:
+    """A and B of the accelerations at a state, by central differences."""
+    copy, at = differences.copy, tangents.at
+    nv = copy.mechanism.nv
+
+    def see(system: "System") -> Array:
+        return system.acceleration()
+
+    by_state, error = differences.by_state(tangents, see)
+    by_forces, more = differences.by_forces(tangents, see)
+    A, rates = np.zeros((2 * nv, 2 * nv)), np.eye(nv)
+    # of the velocity that a displaced and closed state has
+    A[:nv] = tangents.closing[nv:]
+    for joint in copy.mechanism.joints.values():
+        if joint.kind in ("spherical", "free"):
+            part = slice(joint.v.start, joint.v.start + 3)
+            # of turns about world axes, or about those of the body
+            way = (tangents.q.directions @ tangents.q.dual)[part]
+            side = 1.0 if joint.kind == "free" else -1.0
+            A[part, :nv] += side * np.cross(at.v[part], way, axisb=0, axisc=0)
+    A[nv:] = by_state
+    B = np.vstack([np.zeros_like(rates), by_forces])
+    return Full(A, B, at.q, at.v, (), (), max(error, more))
+
+
+def active_set(system: "System") -> Counter[str]:
+    """What is at a bound in the step that led to the state, by words, and how often."""
+    found = Counter[str](
+        f"{one.a} on {one.b} {one.state}" for one in system.contacts() if one.state != "open"
+    )
+    motors = system.motors
+    if motors.any_on or system.has_inequalities:
+        most = motors.records["force"][len(motors.names) :]
+        for (name, load), rubs in zip(system.joint_loads.items(), most, strict=True):
+            force = motors.settings(name)["force"]
+            if force > 0.0 and abs(load.motor) >= SATURATED * force:
+                found[f"motor of {name} at {'+' if load.motor > 0.0 else '-'}force"] = 1
+            if rubs > 0.0:
+                slides = abs(load.friction) >= SATURATED * rubs
+                found[f"friction of {name} {'sliding' if slides else 'sticking'}"] = 1
+    for name, load in system.joint_loads.items():
+        if load.limit != 0.0:
+            found[f"limit of {name}"] = 1
+    if system.has_inequalities:
+        limited = {c.name for c in system.constraints if has_force_limit(c)}
+        found.update(f"{name} gives way" for name in limited - system.holding)
+    return found
+
+
+def changes(a: Counter[str], b: Counter[str]) -> set[str]:
+    """What is in one active set and not in the other."""
+    return set((a - b) | (b - a))
+
+
+class Seeing:
+    """Outputs at a state as numbers (p,), turns from those of the state that is seen first.
+
+    Args:
+        request: Which.
+
+    Attributes:
+        names: (p,) of the numbers, once something was seen.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.outputs, self._by_step = request.outputs, request.what == "step"
+        self.names: list[str] = []
+        self._first: dict[int, Array] = {}
+
+    def __call__(self, system: "System") -> Array:
+        """Poses, velocities and gaps at the state; forces in the step from there."""
+        from scipy.spatial.transform import Rotation
+
+        found, names = list[Array](), list[str]()
+        kinematics = system.kinematics()
+        for n, frame in enumerate(self.outputs.frames):
+            plain = Frame(frame) if isinstance(frame, str) else frame
+            point = kinematics.point(plain)
+            first = self._first.setdefault(n, point.R_W)
+            turn = Rotation.from_matrix(point.R_W @ first.T).as_rotvec()
+            found += [turn, point.p_W, point.J_angular @ system.v, point.J @ system.v]
+            same = [f if isinstance(f, str) else f.link for f in self.outputs.frames]
+            name = plain.link if same.count(plain.link) == 1 else f"{plain.link}[{n}]"
+            names += [f"{name}.{part}" for part in OF_FRAMES]
+        gaps = system.gap_vectors() if self.outputs.gaps else {}
+        for name in self.outputs.gaps:
+            found.append(gaps[name][1])
+            names += [f"{name}.gap.{axis}" for axis in "xyz"]
+        if self.outputs.reactions:
+            if self._by_step and system.has_inequalities:
+                system.step(write=False)
+            loads = system.reactions()
+            for name in self.outputs.reactions:
+                found += [loads[name].torque, loads[name].force]
+                names += [f"{name}.{part}" for part in OF_REACTIONS]
+        self.names = names
+        return np.concatenate(found)

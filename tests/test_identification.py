@@ -1,0 +1,114 @@
+"""Parameters from recorded motions: true ones, within their standard errors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import bulletbridge as bb
+from bulletbridge.errors import InfeasibleError, ModelError
+
+NOISE, STEPS = 1e-3, 120
+TRUTH = {
+    "forearm_left.mass": 0.55,
+    "crank_right.mass": 0.63,
+    "motor_left.damping": 0.12,
+    "elbow_right.damping": 0.08,
+    "tip.a.x": 0.59,
+    "motor_right.armature": 0.012,
+}
+
+
+def driven(system: bb.System) -> np.ndarray:
+    """Forces (steps, nv) on both motors."""
+    t, tau = np.arange(STEPS) * system.dt, np.zeros((STEPS, system.mechanism.nv))
+    tau[:, 0] = 2.0 * np.sin(9.0 * t) - 1.0
+    tau[:, 2] = 2.0 * np.sin(7.0 * t + 2.0) + 1.0
+    return tau
+
+
+def recorded(system: bb.System, tau: np.ndarray, every: int = 2) -> bb.Recording:
+    """What it does from where it is, its start included."""
+    first, start = system.recorded(), system.save()
+    parts = [first]
+    for n, forces in enumerate(tau):
+        system.tau[:] = forces
+        system.step(write=False)
+        if (n + 1) % every == 0:
+            parts.append(system.recorded())
+    system.restore(start)
+    return bb.Recording.joined(parts)
+
+
+def test_parameters_are_found_within_their_standard_errors(connect, rng):
+    system = bb.load("five_bar", connect()._client).system
+    before = {name: system.parameters[name] for name in TRUTH}
+    system.set_parameters(TRUTH)
+    tau = driven(system)
+    exact = recorded(system, tau)
+    noisy = replace(exact, q=exact.q + NOISE * rng.standard_normal(exact.q.shape))
+    system.set_parameters(before)
+    start = system.save()
+    sizes = {name: abs(x) for name, x in TRUTH.items()}
+    found = bb.identify(system, noisy, sizes, tau=tau)
+    assert system.save() == start
+    off = np.array([(found.values[name] - x) / found.errors[name] for name, x in TRUTH.items()])
+    # chi squared of six degrees: beyond 27.9 once in ten thousand
+    assert (
+        off
+        @ np.linalg.solve(
+            found.covariance / np.outer(*2 * [np.sqrt(np.diag(found.covariance))]), off
+        )
+        <= 27.9
+    )
+    count = found.residuals.size
+    assert abs(found.noise / NOISE - 1.0) <= 4.0 / np.sqrt(2.0 * count)
+    # a recording without noise gives them to what differences of trajectories are good for
+    sharp = bb.identify(system, exact, sizes, tau=tau)
+    for name, x in TRUTH.items():
+        assert abs(sharp.values[name] / x - 1.0) <= 1e-5
+    assert np.abs(sharp.q - exact.q[0]).max() <= 1e-6
+    system.set_parameters(sharp.values)
+    system.set_state(sharp.q, sharp.v)
+    assert np.abs(recorded(system, tau).q - exact.q).max() <= 1e-6
+
+
+def test_forces_of_each_step_take_the_place_of_the_systems(connect):
+    """In copies of the system too, which rollouts with parameters are made by."""
+    system = bb.load("five_bar", connect()._client).system
+    tau, same = driven(system)[None], {"crank_left.mass": system.parameters["crank_left.mass"]}
+    want = bb.rollout(system, [system.q], [system.v], tau, steps=STEPS).q
+    system.tau[0] = 2.0
+    found = bb.rollout(system, [system.q], [system.v], tau, steps=STEPS, parameters=same).q
+    assert np.array_equal(found, want)
+
+
+def test_what_a_motion_does_not_tell_is_named(connect):
+    system = bb.load("four_bar", connect()._client).system
+    run = recorded(system, np.zeros((60, 3)))
+    masses = ["crank.mass", "coupler.mass", "rocker.mass"]
+    with pytest.raises(InfeasibleError, match=r"crank.mass, coupler.mass, rocker.mass apart"):
+        bb.identify(system, run, masses)  # without known forces only their ratios show
+    with pytest.raises(InfeasibleError, match=r"tell gravity.y apart"):
+        bb.identify(system, run, ["gravity.y"])  # across the plane of the linkage
+
+
+def test_recordings_that_do_not_fit_are_refused(connect):
+    system = bb.load("four_bar", connect()._client).system
+    run = recorded(system, np.zeros((10, 3)))
+    uneven = replace(run, t=run.t**1.1)
+    broken = replace(run, q=run.q * np.nan)
+    for given, names, options, said in (
+        (run, ["crank.mas"], {}, "crank.mass"),
+        (run, [], {}, "nothing to identify"),
+        (run, {"crank.mass": 0.0}, {}, "size of crank.mass"),
+        (run, ["crank.mass"], {"tau": np.zeros(4)}, r"tau has shape \(4,\)"),
+        (run, ["crank.mass"], {"measured": ["crankk"]}, "crank"),
+        (uneven, ["crank.mass"], {}, "whole number of steps"),
+        (broken, ["crank.mass"], {}, "not finite"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            bb.identify(system, given, names, **options)
+    stewart = bb.load("stewart", connect()._client).system
+    with pytest.raises(ModelError, match="another mechanism"):
+        bb.identify(stewart, run, ["gravity.z"])
