@@ -49,6 +49,11 @@ def integrators() -> None:
             system.reactions()
 
 
+def derivatives() -> None:
+    """Derivatives of accelerations and multipliers."""
+    four_bar().derivatives()
+
+
 def formulations() -> None:
     """Steps in Python, whose terms are compiled."""
     for name in ("projector", "quasi_velocities", "modular"):
@@ -169,6 +174,7 @@ def widest() -> None:
 
 EVERYTHING = (
     integrators,
+    derivatives,
     formulations,
     control,
     contacts,

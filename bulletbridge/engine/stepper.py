@@ -117,6 +117,7 @@ class Solver(SolverArrays):
         self.backend: SolverName = "auto"  # as asked for
         self.handed_over = 0  # steps that another backend did not come to the end of
         self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
+        self.differentiator: object = None  # what differentiates its equations, once asked for
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay

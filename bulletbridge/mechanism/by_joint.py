@@ -118,3 +118,13 @@ def by_joint(numbers: Array, mechanism: Mechanism, what: str) -> ByJoint:
     named = numbers.view(ByJoint)
     named.of, named.what = mechanism, what
     return named
+
+
+def rate_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """Names of the rates (nv,): the joint's, with a number where it has several."""
+    names = [""] * mechanism.nv
+    for name, joint in mechanism.joints.items():
+        several = joint.v.stop - joint.v.start > 1
+        for k in range(joint.v.start, joint.v.stop):
+            names[k] = f"{name}[{k - joint.v.start}]" if several else name
+    return tuple(names)

@@ -55,6 +55,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
+from bulletbridge.system.derivatives import Derivatives, derivatives_at
 from bulletbridge.system.evaluation import (
     AppliedWrench,
     Evaluation,
@@ -903,6 +904,18 @@ class System:
         """Accelerations (nv,) at the state."""
         self._trim()
         return self._active.solver.acceleration()
+
+    def derivatives(self) -> Derivatives:
+        """Derivatives of accelerations and multipliers by q, v and tau at the state.
+
+        They are exact, of the rows as kept, and cost a few evaluations of the acceleration.
+
+        Raises:
+            UnsupportedError: Motors, limits, contacts or force limits act; or a constraint or a
+                force of the state is written in Python, or a beam bends. The message names it.
+        """
+        self._trim()
+        return derivatives_at(self, self._active.solver)
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""

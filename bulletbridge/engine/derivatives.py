@@ -1,0 +1,315 @@
+"""Derivatives of the constrained acceleration and of the multipliers, by one more solve.
+
+With F = M v̇ + h - τ - Jᵀ λ = 0 and J v̇ + γ = 0 at the solution, all that F and the rows change by
+is asked of the same factors:
+
+    M δv̇ - Jᵀ δλ = δτ - ∂F,   J δv̇ = -∂(J v̇ + γ)
+
+Rows that follow from others are left out, as in the step, and so are weak ones; nothing iterates.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.constraints.records import Target
+from bulletbridge.constraints.row_derivatives import RowDerivatives, differentiate_rows
+from bulletbridge.engine.dense import (
+    accelerate,
+    add_row_multipliers,
+    factor_at,
+    forces_less_bias,
+    set_implicit_horizon,
+)
+from bulletbridge.engine.records import (
+    ACCELERATION,
+    DONE,
+    FORCE,
+    RIGHT_SIDE,
+    Arrays,
+    Factors,
+    Instant,
+    SystemArrays,
+)
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.engine.workspace import SolverArrays
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.derivatives import (
+    LOAD,
+    VARIATION,
+    Load,
+    Variation,
+    differentiate_joint_forces,
+    differentiate_tree,
+    take_accelerations,
+    vary_axes,
+)
+from bulletbridge.mechanism.dynamics import bias
+from bulletbridge.mechanism.force_derivatives import differentiate_efforts
+from bulletbridge.numerics.many_sides import respond
+from bulletbridge.numerics.projection import inner, whiten_force, whiten_velocity
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import copy_into
+
+AT_STATE, OF_FILTER = 0, 1
+"""What is differentiated: acceleration and multipliers at a state, or the velocity filter there."""
+
+
+class DerivativeArrays(NamedTuple):
+    """What derivatives are worked out in, and where they are left.
+
+    Attributes:
+        loads, variations: Of bodies and axes.
+        F: (nv, 2 nv) derivatives of M v̇ + h - τ - Jᵀ λ by positions, then by rates.
+        rate: (nc, nv) of J v + g_t by positions.
+        acceleration: (nc, 2 nv) of J v̇ + γ by positions, then by rates.
+        X: (nv, 3 nv) of v̇ by positions, rates, forces; or of filtered rates by positions, rates.
+        parts: (nc, 3 nv) scratch.
+        multipliers: (nc, 3 nv) of λ by the same.
+        M: (nv, nv) mass matrix.
+        lam: (nc,) λ
+        vdot: (nv,) v̇; or what the filter adds to the rates.
+        filtered: (nv,) rates; filtered ones.
+        none: (nv or 3,) zeros.
+    """
+
+    loads: Records[Load]
+    variations: Records[Variation]
+    F: Array
+    rate: Array
+    acceleration: Array
+    X: Array
+    parts: Array
+    multipliers: Array
+    M: Array
+    lam: Array
+    vdot: Array
+    filtered: Array
+    none: Array
+
+
+@helper
+def solution_multipliers(
+    a: Arrays, f: Factors, rank: int, needed: Array, vdot: Array, lam: Array
+) -> None:
+    """Multipliers lam (nc,) with M vdot - needed = Jᵀ lam; ``needed`` (nv,) is lost."""
+    whitened, y = a.vectors[ACCELERATION, : len(vdot)], a.vectors[RIGHT_SIDE]
+    copy_into(whitened, vdot)
+    whiten_velocity(f.L, whitened)
+    whiten_force(f.L, needed)
+    for k in range(len(vdot)):
+        whitened[k] -= needed[k]
+    for i in range(rank):
+        y[i] = inner(f.Y, i, whitened)
+    for i in range(len(lam)):
+        lam[i] = 0.0
+    add_row_multipliers(f, rank, 1.0, y, lam)
+
+
+@helper
+def differentiate_equations(
+    a: Arrays,
+    d: DerivativeArrays,
+    targets: Records[Target],
+    gravity: Array,
+    v: Array,
+    vdot: Array,
+) -> None:
+    """Derivatives of M v̇ + h - Jᵀ λ without other forces into F, of the rows into theirs."""
+    bias(a.bodies, a.beams, a.stations, a.efforts[:0], a.poses, a.axes, gravity, v, d.filtered)
+    take_accelerations(a.bodies, a.poses, a.axes, vdot, d.loads)
+    vary_axes(a.bodies, a.poses, a.axes, d.variations)
+    for i in range(d.F.shape[0]):
+        for j in range(d.F.shape[1]):
+            d.F[i, j] = 0.0
+    differentiate_tree(a.bodies, a.poses, a.axes, d.variations, d.loads, d.F)
+    found = RowDerivatives(d.lam, d.rate, d.acceleration, d.F)
+    differentiate_rows(
+        a.bodies,
+        a.loops,
+        a.couplings,
+        a.terms,
+        a.poses,
+        a.axes,
+        d.variations,
+        targets,
+        vdot,
+        found,
+    )
+
+
+@helper
+def differentiate_acceleration(
+    a: Arrays, f: Factors, d: DerivativeArrays, now: Instant, q: Array, v: Array, tau: Array
+) -> None:
+    """Acceleration and multipliers with their derivatives by positions, rates and forces."""
+    nv = len(v)
+    factor_at(a, f, now, q, v)
+    accelerate(a, f, now, q, v, tau, d.vdot)
+    needed = a.vectors[FORCE, :nv]
+    forces_less_bias(a, q, v, tau, needed)
+    solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
+    differentiate_equations(a, d, now.targets, a.control.gravity, v, d.vdot)
+    differentiate_efforts(a.bodies, a.efforts, a.poses, a.axes, d.variations, d.F)
+    differentiate_joint_forces(a.axes, d.F)
+    for i in range(nv):
+        for j in range(2 * nv):
+            d.X[i, j] = -d.F[i, j]
+        for j in range(2 * nv, 3 * nv):
+            d.X[i, j] = 0.0
+        d.X[i, 2 * nv + i] = 1.0
+    for i in range(d.acceleration.shape[0]):
+        for j in range(2 * nv):
+            d.acceleration[i, j] = -d.acceleration[i, j]
+    respond(f.L, f.Y, f.R, f.rows, a.control.rank, d.acceleration, d.X, d.parts, d.multipliers)
+
+
+@kernel
+def differentiate(
+    arrays: SystemArrays, d: DerivativeArrays, targets: Array, tau: Array, task: int
+) -> int:
+    """Do a task of this module at the state (q, v, t); return 0.
+
+    targets (1, targets); tau (1, nv).
+    """
+    a = Arrays(
+        arrays.bodies,
+        arrays.beams,
+        arrays.stations,
+        arrays.efforts,
+        arrays.poses,
+        arrays.axes,
+        arrays.loops,
+        arrays.couplings,
+        arrays.terms,
+        arrays.user_jacobian,
+        arrays.rows[2],
+        arrays.vectors,
+        arrays.control[0],
+    )
+    f = Factors(arrays.L[0], arrays.Y[0], arrays.R[0], arrays.rows[0])
+    nv, nq = len(a.axes), len(arrays.state) - len(a.axes) - 1
+    q, v = arrays.state[:nq], arrays.state[nq : nq + nv]
+    now = Instant(arrays.state[nq + nv], targets[0])
+    set_implicit_horizon(a, 0.0)
+    differentiate_acceleration(a, f, d, now, q, v, tau[0])
+    return DONE
+
+
+class Differentiator:
+    """Derivatives of one solver's equations, in arrays of their own.
+
+    Args:
+        solver: Whose; it is read alone.
+
+    Attributes:
+        found: What the last call has found.
+
+    Raises:
+        UnsupportedError: What it has cannot be differentiated; the message names it.
+    """
+
+    def __init__(self, solver: Solver) -> None:
+        require_derivatives(solver)
+        self._solver = solver
+        nv, nc = len(solver.v), solver.encoded.nc
+        self._axes, self._efforts = solver.axes.copy(), solver.efforts.copy()
+        self._state, self._control = solver.state.copy(), solver.control.copy()
+        rows, L, Y, R = solver.rows.copy(), *(np.zeros_like(x[:1]) for x in solver.factors)
+        self._taken = [
+            (mine.view(np.uint8), other.view(np.uint8))
+            for mine, other in (
+                (self._axes, solver.axes),
+                (self._efforts, solver.efforts),
+                (self._control, solver.control),
+                (rows, solver.rows),
+            )
+        ]
+        arrays = solver.arrays._replace(
+            poses=solver.poses.copy(),
+            axes=self._axes,
+            efforts=self._efforts,
+            rows=rows,
+            L=L,
+            Y=Y,
+            R=R,
+            vectors=solver.vectors.copy(),
+            state=self._state,
+            control=self._control,
+        )
+        self.found = DerivativeArrays(
+            np.zeros(len(solver.bodies), LOAD),
+            np.zeros(nv, VARIATION),
+            np.zeros((nv, 2 * nv)),
+            np.zeros((nc, nv)),
+            np.zeros((nc, 2 * nv)),
+            np.zeros((nv, 3 * nv)),
+            np.zeros((nc, 3 * nv)),
+            np.zeros((nc, 3 * nv)),
+            np.zeros((nv, nv)),
+            np.zeros(nc),
+            np.zeros(nv),
+            np.zeros(nv),
+            np.zeros(max(nv, 3)),
+        )
+        fixed, examples = (arrays, self.found), (solver.still, solver.tau, AT_STATE)
+        with announce_compilation(differentiate):
+            self.call = StoredCall(differentiate, fixed, examples).call
+
+    def at(self, q: Array, v: Array, t: float, tau: Array) -> DerivativeArrays:
+        """Derivatives at a state; the arrays are overwritten by the next call.
+
+        Args:
+            q: (nq,)
+            v: (nv,)
+            t: Time [s].
+            tau: (nv,) forces on the rates besides those that the solver knows [N m or N].
+        """
+        solver, state, nq = self._solver, self._state, len(q)
+        state[:nq], state[nq:-1], state[-1] = q, v, t
+        for mine, other in self._taken:  # as bytes, which costs less than field by field
+            mine[...] = other
+        control = self._control[0]
+        control["asked"] = control["callback"] = control["scripted"] = 0
+        control["factored"] = control["biased"] = 0
+        targets, forces = solver.still, np.array(tau, np.float64)[None]
+        if solver.encoded.motions:
+            targets = solver.encoded.targets(np.array([t]))
+        if solver.encoded.motions or solver.asked_forces:
+            self._efforts[:] = solver.efforts_at(targets[0], self._axes, q, v, t)
+        if solver.script.signals:
+            forces += solver.scripted(t)
+        self.call((targets, forces, AT_STATE))
+        return self.found
+
+
+def require_derivatives(solver: SolverArrays) -> None:
+    """Refuse what has no derivatives here.
+
+    Raises:
+        UnsupportedError: It names the first such thing, and what to do.
+    """
+    what = ""
+    for user in solver.encoded.users:
+        what = f"constraint '{user.name}' is written in Python"
+        break
+    for force in solver.asked_forces.forces:
+        if force.of_state:
+            what = f"{force.what} is a function of the state"
+            break
+    if len(solver.beams):
+        body = int(solver.beams[0]["body"])
+        joint = next(
+            name
+            for name, joint in solver.mechanism.joints.items()
+            if solver.axes[joint.v.start]["body"] == body
+        )
+        what = f"'{joint}' is a beam"
+    if what:
+        raise UnsupportedError(
+            f"{what}, of which no derivatives are known; use central differences of"
+            " acceleration() or of step()"
+        )

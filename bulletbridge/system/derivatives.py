@@ -1,0 +1,96 @@
+"""Derivatives of accelerations and multipliers with respect to the state and the forces."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bulletbridge.engine.derivatives import Differentiator
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.by_joint import rate_names
+from bulletbridge.numerics.records import Array
+
+if TYPE_CHECKING:
+    from bulletbridge.system.system import System
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """How accelerations and forces of constraints answer to small changes of state and forces.
+
+    Columns by q are displacements (nv,) of the configuration: rates that act for a unit of time, as
+    of ``kinematics.displace``. A floating base turns about its origin and moves, both in world
+    axes; a spherical joint turns in body axes. All matrices are those of the equations of the kept
+    rows, off the loops too: v̇ changes by ``acceleration_by_q @ dq`` whether dq keeps them closed or
+    not.
+
+    Attributes:
+        rates: (nv,) names of the rates, which also name displacements and forces on them.
+        rows: (nc,) names of the multipliers: the constraint's, with the number of its kept row.
+        acceleration: (nv,) v̇ at the state [rad/s² or m/s²].
+        acceleration_by_q: (nv, nv) by displacements [rad or m].
+        acceleration_by_v: (nv, nv) by rates.
+        acceleration_by_tau: (nv, nv) by forces on the rates [N m or N]; symmetric.
+        multipliers: (nc,) λ at the state [N or N m]: forces of the rows as ``Reaction`` has them.
+            Of rows that are dependent there, some are zero.
+        multipliers_by_q: (nc, nv)
+        multipliers_by_v: (nc, nv)
+        multipliers_by_tau: (nc, nv)
+    """
+
+    rates: tuple[str, ...]
+    rows: tuple[str, ...]
+    acceleration: Array
+    acceleration_by_q: Array
+    acceleration_by_v: Array
+    acceleration_by_tau: Array
+    multipliers: Array
+    multipliers_by_q: Array
+    multipliers_by_v: Array
+    multipliers_by_tau: Array
+
+
+def row_names(solver: Solver) -> tuple[str, ...]:
+    """Names of the rows of a solver: the constraint's, with the number of its row."""
+    return tuple(
+        f"{name}[{k}]"
+        for name, part in solver.encoded.rows.items()
+        for k in range(part.stop - part.start)
+    )
+
+
+def differentiator_of(system: "System", solver: Solver) -> Differentiator:
+    """What differentiates the equations of a system.
+
+    Raises:
+        UnsupportedError: It has motors, limits, contacts or force limits, or what is written in
+            Python; the message names it.
+    """
+    if system.has_inequalities:
+        raise UnsupportedError(
+            "motors, joint limits and friction, contacts and force limits act, whose derivatives"
+            " are not known; switch them off, or use central differences of step()"
+        )
+    if solver.differentiator is None:
+        solver.differentiator = Differentiator(solver)
+    found = solver.differentiator
+    assert isinstance(found, Differentiator)
+    return found
+
+
+def derivatives_at(system: "System", solver: Solver) -> Derivatives:
+    """Derivatives at the state of a system, by its solver of the kept rows."""
+    found = differentiator_of(system, solver).at(solver.q, solver.v, solver.t, solver.tau[0])
+    nv = len(solver.v)
+    of_q, of_v, of_tau = (slice(k * nv, (k + 1) * nv) for k in range(3))
+    return Derivatives(
+        rates=rate_names(solver.mechanism),
+        rows=row_names(solver),
+        acceleration=found.vdot.copy(),
+        acceleration_by_q=found.X[:, of_q].copy(),
+        acceleration_by_v=found.X[:, of_v].copy(),
+        acceleration_by_tau=found.X[:, of_tau].copy(),
+        multipliers=found.lam.copy(),
+        multipliers_by_q=found.multipliers[:, of_q].copy(),
+        multipliers_by_v=found.multipliers[:, of_v].copy(),
+        multipliers_by_tau=found.multipliers[:, of_tau].copy(),
+    )

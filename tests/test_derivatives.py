@@ -1,0 +1,193 @@
+"""Derivatives of accelerations and multipliers against differences of the equations, Pinocchio."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from _mechanisms import oracle, random_mechanism, random_state
+from numpy.testing import assert_allclose
+from support.closed_mechanisms import closed_system
+from support.richardson import by_columns, moved
+from test_constraints import SAMPLES, closed_world
+from test_elements import SPRINGS
+
+import bulletbridge as bb
+from bulletbridge.engine.derivatives import Differentiator
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.beams import FlexibleBeam
+from bulletbridge.mechanism.build import empty_mechanism, with_beam
+from bulletbridge.mechanism.records import DRAG, EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
+
+pin: Any = import_module("pinocchio")
+KINDS = [FREE, REVOLUTE, PRISMATIC, SPHERICAL, REVOLUTE]
+RTOL = 1e-8
+"""Of what differences say, over their largest number: extrapolated ones are good for 1e-9."""
+
+
+def solution(solver, q, v, t, tau):
+    """Acceleration and multipliers by the whole system of equations, from its terms alone."""
+    terms, nc = solver.terms(q, v, t), solver.encoded.nc
+    K = np.block([[terms.M, -terms.J.T], [terms.J, np.zeros((nc, nc))]])
+    return np.linalg.solve(K, np.concatenate([tau + terms.forces - terms.h, -terms.gamma]))
+
+
+def require_derivatives(solver, q, v, t, tau):
+    """What the kernel says is what differences say of the whole system of equations."""
+    mechanism, nv, nc = solver.mechanism, len(v), solver.encoded.nc
+    found = Differentiator(solver).at(q, v, t, tau)
+    both = solution(solver, q, v, t, tau)
+    assert_allclose(found.vdot, both[:nv], rtol=0, atol=1e-9 * np.abs(both).max())
+    told = np.vstack([found.X, found.multipliers]).reshape(nv + nc, 3, nv)
+    ways = (
+        lambda d: solution(solver, moved(mechanism, q, d), v, t, tau),
+        lambda d: solution(solver, q, v + d, t, tau),
+        lambda d: solution(solver, q, v, t, tau + d),
+    )
+    for k, way in enumerate(ways):
+        wanted = by_columns(way, nv)
+        for part in (slice(0, nv), slice(nv, nv + nc)):
+            size = np.abs(wanted[part]).max(initial=0.0)
+            assert_allclose(told[part, k], wanted[part], rtol=0, atol=RTOL * size)
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLES if n not in ("user", "to the world")])
+def test_every_constraint_has_exact_derivatives(name, rng):
+    mechanism, constraint, q, v, t = closed_world(SAMPLES[name], rng)
+    solver = bb.System(mechanism, [constraint])._active.full
+    require_derivatives(solver, q, v, t, rng.normal(size=mechanism.nv))
+
+
+@pytest.mark.parametrize("model", ["ball", "revolute", "cylindrical"])
+def test_loops_to_the_world_have_exact_derivatives(model):
+    system = closed_system((2, False, [REVOLUTE, SPHERICAL, PRISMATIC, SPHERICAL], model, False))
+    state = np.array(system.q), np.array(system.v), system.t
+    require_derivatives(system._active.solver, *state, np.ones(len(system.v)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_trees_with_drags_dampers_springs_and_rotors(seed):
+    rng = np.random.default_rng(seed)
+    mechanism = random_mechanism(rng, KINDS + [PRISMATIC, SPHERICAL])
+    single = mechanism.axes["q"] >= 0
+    for field in ("damping", "stiffness", "rest", "torque"):
+        mechanism.axes[field][single] = rng.uniform(0.0, 3.0, single.sum())
+    mechanism.axes["armature"] = rng.uniform(0.0, 1.0, mechanism.nv)
+    drags = np.zeros(2, EFFORT)
+    for drag, body in zip(drags, mechanism.bodies[[3, 5]], strict=True):
+        drag["kind"], drag["linear"], drag["angular"] = DRAG, 0.3, 0.7
+        for field in ("mass", "com", "J"):
+            drag[field] = body[field]
+    drags["body"] = 3, 5
+    object.__setattr__(mechanism, "efforts", drags)
+    q, v = random_state(rng, mechanism)
+    solver = bb.System(mechanism)._active.full
+    require_derivatives(solver, q, v, 0.0, rng.normal(size=mechanism.nv))
+
+
+@pytest.mark.parametrize("name", SPRINGS)
+def test_every_force_element_has_exact_derivatives(name):
+    rng = np.random.default_rng(5)
+    mechanism = random_mechanism(rng, KINDS)
+    q, v = random_state(rng, mechanism)
+    solver = bb.System(mechanism, [SPRINGS[name]])._active.full
+    require_derivatives(solver, q, v, 0.0, rng.normal(size=mechanism.nv))
+
+
+@pytest.mark.parametrize("axes", ["world", "link2", "link3", "link5"])
+def test_wrenches_along_axes_of_any_link_have_exact_derivatives(axes):
+    rng = np.random.default_rng(6)
+    mechanism = random_mechanism(rng, KINDS, branching=0.5)
+    q, v = random_state(rng, mechanism)
+    frame = bb.Frame("link4", (0.1, 0.2, 0.3), (0.3, 0.1, -0.7))
+    push = bb.Wrench(frame, (1.0, -2.0, 3.0), (0.4, 0.5, -0.6), axes=bb.Frame(axes))
+    forces = {"push": push, "joint2": lambda t: 2.0 + t}
+    solver = bb.System(mechanism, forces=forces)._active.full
+    require_derivatives(solver, q, v, 0.3, rng.normal(size=mechanism.nv))
+
+
+@pytest.mark.parametrize("model", ["ball", "weld", "revolute", "planar"])
+@pytest.mark.parametrize("floating", [False, True])
+def test_redundant_rows_change_nothing(model, floating):
+    case = (7, floating, [REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE, SPHERICAL], model)
+    once, twice = (closed_system((*case, again)) for again in (False, True))
+    q, v = np.array(once.q), np.array(once.v)
+    tau = np.random.default_rng(1).normal(size=len(v))
+    told = [Differentiator(s._active.solver).at(q, v, 0.0, tau).X for s in (once, twice)]
+    assert_allclose(told[1], told[0], rtol=0, atol=1e-9 * np.abs(told[0]).max())
+
+
+def test_velocities_along_the_loops_change_accelerations_along_them():
+    """Rates that stay on the loops: J ∂v̇/∂v + ∂γ/∂v vanishes, whatever is redundant."""
+    system = closed_system((3, True, [REVOLUTE, SPHERICAL, REVOLUTE, SPHERICAL], "weld", True))
+    solver = system._active.solver
+    q, v = np.array(system.q), np.array(system.v)
+    nv = len(v)
+    found = Differentiator(solver).at(q, v, 0.0, np.zeros(nv))
+    J = solver.terms(q, v, 0.0).J
+    size = np.abs(J).max() * np.abs(found.X).max()
+    assert_allclose(J @ found.X[:, 2 * nv :], 0.0, atol=1e-12 * size)
+    assert_allclose(J @ found.X[:, : 2 * nv], found.acceleration, atol=1e-12 * size)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_are_differentiated_as_pinocchio_does(seed):
+    rng = np.random.default_rng(seed)
+    mechanism = random_mechanism(rng, [REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE, SPHERICAL])
+    q, v = random_state(rng, mechanism)
+    nv, tau = len(v), rng.normal(size=mechanism.nv)
+    found = Differentiator(bb.System(mechanism)._active.full).at(q, v, 0.0, tau)
+    other = oracle(mechanism)
+    by_q, by_v, _ = pin.computeRNEADerivatives(other.model, other.data, q, v, found.vdot)
+    assert_allclose(found.F[:, :nv], by_q, rtol=0, atol=1e-12 * np.abs(by_q).max())
+    assert_allclose(found.F[:, nv:], by_v, rtol=0, atol=1e-12 * np.abs(by_v).max())
+
+
+def test_what_has_no_derivatives_is_named():
+    mechanism = random_mechanism(np.random.default_rng(0), KINDS)
+    user = bb.System(mechanism, [SAMPLES["user"]])._active.full
+    with pytest.raises(UnsupportedError, match="constraint 'sphere' is written in Python"):
+        Differentiator(user)
+    pushed = bb.System(mechanism, forces={"joint2": lambda t, q, v: -v["joint2"]})
+    with pytest.raises(UnsupportedError, match="joint2.* function of the state"):
+        Differentiator(pushed._active.full)
+    beam = FlexibleBeam(1.0, 10.0, 1.0)
+    with pytest.raises(UnsupportedError, match="'bends' is a beam"):
+        Differentiator(bb.System(with_beam(empty_mechanism(), "bends", beam, "tip"))._active.full)
+
+
+def test_derivatives_say_what_they_are_of():
+    system = bb.load("two_arms").system
+    system.tau[:] = np.linspace(-1.0, 1.0, len(system.v))
+    found = system.derivatives()
+    nv, nc = len(system.v), system.encoded.nc
+    assert found.acceleration_by_q.shape == (nv, nv)
+    assert found.multipliers_by_tau.shape == (nc, nv) == (len(found.rows), len(found.rates))
+    assert found.rates[:2] == tuple(system.mechanism.joints)[:2]
+    assert {row.partition("[")[0] for row in found.rows} == {c.name for c in system.constraints}
+    assert_allclose(found.acceleration, system.acceleration(), rtol=1e-12)
+    told = [r.multipliers for r in system.reactions().values()]
+    size = np.abs(found.multipliers).max()
+    assert_allclose(found.multipliers, np.concatenate(told), rtol=0, atol=1e-9 * size)
+    by_tau = found.acceleration_by_tau
+    assert_allclose(by_tau, by_tau.T, rtol=0, atol=1e-11 * np.abs(by_tau).max())
+
+
+def test_derivatives_follow_what_is_changed():
+    """Gravity, masses and forces of joints that are set after the first call."""
+    changed, fresh = (closed_system((5, False, [SPHERICAL] * 3, "ball", False)) for _ in "ab")
+    before = changed.derivatives().acceleration_by_q
+    for system in (changed, fresh):
+        system.gravity = (1.0, 2.0, 3.0)
+        system.set_parameters({"link2.mass": 7.0})
+        system.tau[:] = np.arange(9.0)
+    again, new = changed.derivatives(), fresh.derivatives()
+    assert_allclose(again.acceleration_by_q, new.acceleration_by_q, rtol=0, atol=1e-12)
+    assert np.abs(again.acceleration_by_q - before).max() > 0.1
+
+
+def test_motors_and_contacts_are_refused():
+    system = bb.load("four_bar").system
+    system.motors.set("crank", velocity=1.0)
+    with pytest.raises(UnsupportedError, match="motors"):
+        system.derivatives()
