@@ -74,13 +74,13 @@ def of_pinocchio(made: Problem) -> tuple[float, float]:
 
 
 def of_ours(made: Problem) -> tuple[float, ...]:
-    """Acceleration; derivatives by the kernel and by users' call; central differences, error."""
+    """Acceleration; derivatives by kernel and by call; central differences, error; of a step."""
     system = Ours(made, DT).system
     solver = system._active.solver  # pyright: ignore[reportPrivateUsage]
     differentiator = Differentiator(solver)
     state = np.array(system.q), np.array(system.v), system.t
     found = differentiator.at(*state, solver.tau[0])
-    call, rest = differentiator.call, (solver.still, solver.tau, AT_STATE)
+    call, rest = differentiator.call, (solver.still, solver.tau, 0.0, AT_STATE)
     kernel = cost(lambda: call(rest))
     exact = found.X[:, : 2 * len(solver.v)].copy()
 
@@ -100,20 +100,23 @@ def of_ours(made: Problem) -> tuple[float, ...]:
     error = float(np.abs(differences() - exact).max() / np.abs(exact).max())
     slow = cost(differences)
     solver.put(*state)
-    return cost(system.acceleration), kernel, cost(system.derivatives), slow, error
+    times = [cost(f) for f in (system.acceleration, system.derivatives, system.step_derivatives)]
+    return times[0], kernel, times[1], slow, error, times[2]
 
 
 def main() -> None:
     """Print a table [µs]."""
-    print(f"{'':10}{'nv':>4} | {'accel.':>7}{'kernel':>8}{'call':>8}{'differ.':>9}{'error':>9}"
-          f" | {'Pinocchio':>10}{'derivs':>8} | {'mj_step':>8}{'FD':>8}  [us]")  # fmt: skip
+    print(
+        f"{'':10}{'nv':>4} | {'accel.':>7}{'kernel':>8}{'call':>8}{'differ.':>9}{'error':>9}"
+        f"{'step':>8} | {'Pinocchio':>10}{'derivs':>8} | {'mj_step':>8}{'FD':>8} [us]"
+    )
     for name in CASES:
         made = case(name)
-        accelerate, kernel, call, slow, error = of_ours(made)
+        accelerate, kernel, call, slow, error, of_step = of_ours(made)
         constrained, derivatives = of_pinocchio(made)
         step, differences = of_mujoco(made)
         print(f"{name:10}{made.mechanism.nv:4} | {accelerate:7.1f}{kernel:8.1f}{call:8.1f}"
-              f"{slow:9.0f}{error:9.0e} | {constrained:10.1f}{derivatives:8.1f} |"
+              f"{slow:9.0f}{error:9.0e}{of_step:8.0f} | {constrained:10.1f}{derivatives:8.1f} |"
               f" {step:8.1f}{differences:8.1f}", flush=True)  # fmt: skip
 
 

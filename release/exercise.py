@@ -50,8 +50,9 @@ def integrators() -> None:
 
 
 def derivatives() -> None:
-    """Derivatives of accelerations and multipliers."""
+    """Derivatives of accelerations, multipliers and steps, of a floating base too."""
     four_bar().derivatives()
+    bb.load("minitaur").system.step_derivatives()
 
 
 def formulations() -> None:

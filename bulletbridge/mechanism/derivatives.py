@@ -251,9 +251,12 @@ def differentiate_tree(
 
 
 @helper
-def differentiate_joint_forces(axes: Records[Axis], F: Array) -> None:
-    """Less the forces of springs and dampers of the joints: adds stiffness and damping to F."""
+def differentiate_joint_forces(axes: Records[Axis], spring_dt: float, F: Array) -> None:
+    """Less the forces of springs and dampers of the joints: adds stiffness and damping to F.
+
+    Springs are taken ``spring_dt`` [s] ahead.
+    """
     nv = len(axes)
     for k in range(nv):
         F[k, k] += axes[k].stiffness
-        F[k, nv + k] += axes[k].damping
+        F[k, nv + k] += axes[k].damping + spring_dt * axes[k].stiffness

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bulletbridge.engine.derivatives import Differentiator
+from bulletbridge.engine.step_derivatives import StepDerivatives, StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.by_joint import rate_names
@@ -94,3 +95,13 @@ def derivatives_at(system: "System", solver: Solver) -> Derivatives:
         multipliers_by_v=found.multipliers[:, of_v].copy(),
         multipliers_by_tau=found.multipliers[:, of_tau].copy(),
     )
+
+
+def step_derivatives_at(system: "System", solver: Solver) -> StepDerivatives:
+    """Derivatives of the step that a solver makes from its state."""
+    equations = differentiator_of(system, solver)
+    if solver.step_differentiator is None:
+        solver.step_differentiator = StepDifferentiator(solver, equations)
+    found = solver.step_differentiator
+    assert isinstance(found, StepDifferentiator)
+    return found.step()

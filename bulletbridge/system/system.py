@@ -17,10 +17,11 @@ from bulletbridge.engine.failures import check_finite, raise_failure, require_cl
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.errors import AssemblyError, ModelError, UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modified import Weighting, weighting_of
 from bulletbridge.formulations.registry import formulation_of
@@ -55,7 +56,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
-from bulletbridge.system.derivatives import Derivatives, derivatives_at
+from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_derivatives_at
 from bulletbridge.system.evaluation import (
     AppliedWrench,
     Evaluation,
@@ -916,6 +917,25 @@ class System:
         """
         self._trim()
         return derivatives_at(self, self._active.solver)
+
+    def step_derivatives(self) -> StepDerivatives:
+        """The next step as a linear map of small changes, in tangent coordinates; it is not made.
+
+        Of ``verlet``, ``semi_implicit_euler`` and ``rk4``, with correction and velocity filter:
+        their equations are differentiated where they converge, so that whatever the change, what it
+        leads to moves along the loops to round-off.
+
+        Raises:
+            UnsupportedError: As of ``derivatives``; or it is another integrator, steps in Python,
+                or this step is cut in parts or corrected anew, as beside singular positions.
+        """
+        self._trim()
+        if self._integration.python is not None:
+            raise UnsupportedError(
+                "steps in Python have no derivatives here; use a compiled integrator with the"
+                " projector, or central differences of step()"
+            )
+        return step_derivatives_at(self, self._active.solver)
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""
