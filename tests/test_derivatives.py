@@ -8,16 +8,22 @@ import pytest
 from _mechanisms import oracle, random_mechanism, random_state
 from numpy.testing import assert_allclose
 from support.closed_mechanisms import closed_system
-from support.richardson import by_columns, moved
+from support.richardson import by_columns, moved, rate_of
 from test_constraints import SAMPLES, closed_world
 from test_elements import SPRINGS
 
 import bulletbridge as bb
 from bulletbridge.engine.derivatives import Differentiator
-from bulletbridge.errors import UnsupportedError
+from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.beams import FlexibleBeam
 from bulletbridge.mechanism.build import empty_mechanism, with_beam
 from bulletbridge.mechanism.records import DRAG, EFFORT, FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from bulletbridge.system.parameter_derivatives import ParameterDifferentiator
+from bulletbridge.system.parameters import (
+    changed_constraints,
+    changed_mechanism,
+    parameters_of,
+)
 
 pin: Any = import_module("pinocchio")
 KINDS = [FREE, REVOLUTE, PRISMATIC, SPHERICAL, REVOLUTE]
@@ -191,3 +197,73 @@ def test_motors_and_contacts_are_refused():
     system.motors.set("crank", velocity=1.0)
     with pytest.raises(UnsupportedError, match="motors"):
         system.derivatives()
+
+
+PARAMETRIC = (
+    "link2.mass", "link3.com.y", "link4.inertia.xy", "joint1.damping", "joint1.stiffness",
+    "joint3.armature", "joint4.torque", "joint4.origin.x", "gravity.z", "loop.a.x", "loop.b.z",
+    "s.stiffness", "s.damping", "s.length", "s.force", "rod.a.y", "rod.length",
+)  # fmt: skip
+
+
+def changed_by(name, by):
+    """A system with loop, rod and spring whose parameter is another, at a state of before."""
+    rng = np.random.default_rng(8)
+    mechanism = random_mechanism(rng, [REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE], branching=0.0)
+    q, v = random_state(rng, mechanism)
+    mechanism.axes["damping"][0], mechanism.axes["stiffness"][0] = 0.3, 2.0
+    link, _, rest = name.partition(".")
+    what, _, field = rest.partition(".")
+    if what in ("com", "inertia"):
+        frame = mechanism.links[link]
+        i, j = ("xyz".index(x) for x in (field if what == "inertia" else 2 * field))
+        unit = np.zeros((3, 3))
+        unit[i, j] = unit[j, i] = by
+        body = mechanism.bodies[frame.body]
+        if what == "com":
+            body["com"] += by * frame.R[:, i]
+        else:
+            body["J"] += frame.R @ unit @ frame.R.T
+    a, b = bb.Frame("world", (0.3, 0.1, 0.2)), bb.Frame("link4", (0.1, -0.2, 0.3))
+    rod = bb.Distance("rod", bb.Frame("link1", (0.2, 0, 0)), bb.Frame("link4"), 0.7)
+    loop = bb.LoopJoint("loop", bb.JointModel.POINT_ON_PLANE, a, b)
+    spring = bb.Spring("s", a, bb.Frame("link3"), 30.0, 0.7, 0.4, 2.0)
+    constraints = changed_constraints([loop, rod, spring], {})
+    if by and what not in ("com", "inertia"):
+        known = parameters_of(mechanism, constraints)
+        there = {name: known[name] + by}
+        constraints = changed_constraints(constraints, there)
+        mechanism = changed_mechanism(mechanism, constraints, there)
+    return bb.System(mechanism, constraints)._active.full, q, v, constraints
+
+
+@pytest.mark.parametrize("name", PARAMETRIC)
+def test_every_parameter_has_exact_derivatives(name):
+    solver, q, v, constraints = changed_by(name, 0.0)
+    tau = np.linspace(-1.0, 1.0, len(v))
+    solver.put(q, v, 0.0)
+    solver.tau[0] = tau
+    differentiator = Differentiator(solver)
+    found = differentiator.at(q, v, 0.0, tau)
+    columns = ParameterDifferentiator(solver, constraints).columns([name], found)
+    told = np.vstack(differentiator.answer(*columns))[:, 0]
+
+    def both(by):
+        other, q, v, _ = changed_by(name, by)
+        return solution(other, q, v, 0.0, tau)
+
+    wanted = rate_of(both)
+    assert_allclose(told, wanted, rtol=0, atol=RTOL * np.abs(wanted).max() + 1e-12)
+
+
+def test_parameters_go_by_name():
+    system = bb.load("four_bar").system
+    found = system.derivatives(parameters=["crank.mass", "gravity.z"])
+    assert found.parameters == ("crank.mass", "gravity.z")
+    assert found.acceleration_by_parameters.shape == (3, 2)
+    assert found.multipliers_by_parameters.shape == (len(found.rows), 2)
+    with pytest.raises(ModelError, match="unknown parameter 'crank.mas'"):
+        system.derivatives(parameters=["crank.mas"])
+    joint = next(iter(system.mechanism.joints))
+    with pytest.raises(UnsupportedError, match="friction' acts by an inequality"):
+        system.derivatives(parameters=[f"{joint}.friction"])

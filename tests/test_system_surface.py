@@ -20,7 +20,7 @@ METHODS = {
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
     "contact_forces": "(self, bodies)",
     "contacts": "(self)",
-    "derivatives": "(self)",
+    "derivatives": "(self, parameters=())",
     "disconnect": "(self, name)",
     "evaluate": "(self, q=None, v=None, t=None)",
     "exchange": "(self, constraints)",

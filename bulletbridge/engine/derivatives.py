@@ -8,7 +8,8 @@ is asked of the same factors:
 Rows that follow from others are left out, as in the step, and so are weak ones; nothing iterates.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -330,6 +331,14 @@ def differentiate(
     return DONE
 
 
+@kernel
+def answer(arrays: SystemArrays, sides: Array, X: Array, parts: Array, multipliers: Array) -> int:
+    """Solve ``respond`` with the factors that ``differentiate`` left; return 0."""
+    L, Y, R, rows = arrays.L[0], arrays.Y[0], arrays.R[0], arrays.rows[0]
+    respond(L, Y, R, rows, arrays.control[0].rank, sides, X, parts, multipliers)
+    return DONE
+
+
 class Differentiator:
     """Derivatives of one solver's equations, in arrays of their own.
 
@@ -397,6 +406,7 @@ class Differentiator:
         fixed, examples = (arrays, self.found), (solver.still, solver.tau, 0.0, AT_STATE)
         with announce_compilation(differentiate):
             self.call = StoredCall(differentiate, fixed, examples).call
+        self._answer: Callable[[Any], int] | None = None
 
     def at(
         self, q: Array, v: Array, t: float, tau: Array, task: int = AT_STATE, ahead: float = 0.0
@@ -414,6 +424,21 @@ class Differentiator:
         targets, forces = self.take(q, v, t, tau)
         self.call((targets, forces, ahead, task))
         return self.found
+
+    def answer(self, F: Array, sides: Array) -> tuple[Array, Array]:
+        """What acceleration and multipliers change by with the equations, where they were last.
+
+        Args:
+            F: (nv, n) changes of M v̇ + h - τ - Jᵀ λ, a column each.
+            sides: (nc, n) changes of J v̇ + γ.
+        """
+        X, multipliers = -F, np.zeros_like(sides)
+        if self._answer is None:
+            with announce_compilation(answer):
+                examples = sides, X, multipliers, multipliers
+                self._answer = StoredCall(answer, (self.arrays,), examples).call
+        self._answer((-sides, X, np.zeros_like(sides), multipliers))
+        return X, multipliers
 
     def take(self, q: Array, v: Array, t: float, tau: Array) -> tuple[np.ndarray, Array]:
         """Take over all numbers of the solver, and a state; motions and forces of that time."""

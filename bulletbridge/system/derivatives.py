@@ -1,14 +1,19 @@
 """Derivatives of accelerations and multipliers with respect to the state and the forces."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.derivatives import Differentiator
 from bulletbridge.engine.step_derivatives import StepDerivatives, StepDifferentiator
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array
+from bulletbridge.system.parameter_derivatives import ParameterDifferentiator
 
 if TYPE_CHECKING:
     from bulletbridge.system.system import System
@@ -36,6 +41,10 @@ class Derivatives:
         multipliers_by_q: (nc, nv)
         multipliers_by_v: (nc, nv)
         multipliers_by_tau: (nc, nv)
+        parameters: (n,) names of the parameters that were asked for.
+        acceleration_by_parameters: (nv, n) by their units, at this q and v: where a place opens a
+            loop, the loop is not closed again.
+        multipliers_by_parameters: (nc, n)
     """
 
     rates: tuple[str, ...]
@@ -48,6 +57,9 @@ class Derivatives:
     multipliers_by_q: Array
     multipliers_by_v: Array
     multipliers_by_tau: Array
+    parameters: tuple[str, ...]
+    acceleration_by_parameters: Array
+    multipliers_by_parameters: Array
 
 
 def row_names(solver: Solver) -> tuple[str, ...]:
@@ -78,22 +90,40 @@ def differentiator_of(system: "System", solver: Solver) -> Differentiator:
     return found
 
 
-def derivatives_at(system: "System", solver: Solver) -> Derivatives:
-    """Derivatives at the state of a system, by its solver of the kept rows."""
-    found = differentiator_of(system, solver).at(solver.q, solver.v, solver.t, solver.tau[0])
+def derivatives_at(
+    system: "System", solver: Solver, constraints: Sequence[Constraint], parameters: Sequence[str]
+) -> Derivatives:
+    """Derivatives at the state of a system, by its solver of the kept rows.
+
+    Args:
+        system: Whose.
+        solver: Of its kept rows.
+        constraints: What they were encoded of.
+        parameters: Names.
+    """
+    differentiator = differentiator_of(system, solver)
+    found = differentiator.at(solver.q, solver.v, solver.t, solver.tau[0])
     nv = len(solver.v)
     of_q, of_v, of_tau = (slice(k * nv, (k + 1) * nv) for k in range(3))
+    told = found.X.copy(), found.multipliers.copy()
+    by = np.zeros((nv, 0)), np.zeros((len(found.lam), 0))
+    if parameters:
+        columns = ParameterDifferentiator(solver, constraints).columns(parameters, found)
+        by = differentiator.answer(*columns)
     return Derivatives(
         rates=rate_names(solver.mechanism),
         rows=row_names(solver),
         acceleration=found.vdot.copy(),
-        acceleration_by_q=found.X[:, of_q].copy(),
-        acceleration_by_v=found.X[:, of_v].copy(),
-        acceleration_by_tau=found.X[:, of_tau].copy(),
+        acceleration_by_q=told[0][:, of_q],
+        acceleration_by_v=told[0][:, of_v],
+        acceleration_by_tau=told[0][:, of_tau],
         multipliers=found.lam.copy(),
-        multipliers_by_q=found.multipliers[:, of_q].copy(),
-        multipliers_by_v=found.multipliers[:, of_v].copy(),
-        multipliers_by_tau=found.multipliers[:, of_tau].copy(),
+        multipliers_by_q=told[1][:, of_q],
+        multipliers_by_v=told[1][:, of_v],
+        multipliers_by_tau=told[1][:, of_tau],
+        parameters=tuple(parameters),
+        acceleration_by_parameters=by[0],
+        multipliers_by_parameters=by[1],
     )
 
 

@@ -906,17 +906,25 @@ class System:
         self._trim()
         return self._active.solver.acceleration()
 
-    def derivatives(self) -> Derivatives:
+    def derivatives(self, parameters: Sequence[str] = ()) -> Derivatives:
         """Derivatives of accelerations and multipliers by q, v and tau at the state.
 
         They are exact, of the rows as kept, and cost a few evaluations of the acceleration.
 
+        Args:
+            parameters: Names of those by which derivatives are wanted too: those of ``parameters``,
+                and ``LINK.com.x`` [m] and ``LINK.inertia.xx`` [kg m²], the centre of mass of the
+                body that a link is part of and the inertia about it, along the link's axes.
+
         Raises:
+            ModelError: There is no such parameter.
             UnsupportedError: Motors, limits, contacts or force limits act; or a constraint or a
-                force of the state is written in Python, or a beam bends. The message names it.
+                force of the state is written in Python, or a beam bends, or a parameter is one of
+                friction. The message names it.
         """
         self._trim()
-        return derivatives_at(self, self._active.solver)
+        active = self._active
+        return derivatives_at(self, active.solver, active.constraints, parameters)
 
     def step_derivatives(self) -> StepDerivatives:
         """The next step as a linear map of small changes, in tangent coordinates; it is not made.
