@@ -149,6 +149,57 @@ def test_trees_are_differentiated_as_pinocchio_does(seed):
     assert_allclose(found.F[:, nv:], by_v, rtol=0, atol=1e-12 * np.abs(by_v).max())
 
 
+@pytest.mark.parametrize(("model", "kind"), [("weld", "CONTACT_6D"), ("ball", "CONTACT_3D")])
+@pytest.mark.parametrize("seed", [11, 12])
+def test_loops_are_differentiated_as_pinocchio_does(model, kind, seed):
+    kinds = [REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE, SPHERICAL]
+    system = closed_system((seed, False, kinds, model, False))
+    system.tau[:] = np.linspace(-1.0, 1.0, len(system.v))
+    other, (loop,) = oracle(system.mechanism), system.encoded.loops
+    ends = list[Any]()
+    for end in "ab":
+        place = pin.SE3(np.array(loop[f"R_{end}"]), np.array(loop[f"p_{end}"]))
+        ends += [other.ids[loop[f"body_{end}"]], place]
+    made = pin.RigidConstraintModel(
+        getattr(pin.ContactType, kind), other.model, *ends, pin.ReferenceFrame.LOCAL
+    )
+    models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    models.append(made)
+    datas.append(made.createData())
+    data, settings = other.model.createData(), pin.ProximalSettings(1e-14, 1e-14, 1e-12, 20)
+    pin.initConstraintDynamics(other.model, data, models, datas)
+    state = np.array(system.q), np.array(system.v), np.array(system.tau)
+    pin.constraintDynamics(other.model, data, *state, models, datas, settings)
+    pin.computeConstraintDynamicsDerivatives(other.model, data, models, datas, settings)
+    found = system.derivatives()
+    for ours, theirs in (
+        (found.acceleration_by_q, data.ddq_dq),
+        (found.acceleration_by_v, data.ddq_dv),
+        (found.acceleration_by_tau, data.ddq_dtau),
+    ):
+        assert_allclose(ours, theirs, rtol=0, atol=1e-11 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("away", [1e-2, 1e-4])
+def test_beside_a_singular_position_the_loops_are_still_kept(away):
+    """A parallelogram all but flat: derivatives grow with the inverse of the distance."""
+    system = bb.load("parallelogram").system
+    crank = next(iter(system.mechanism.joints))
+    system.assemble({crank: away})
+    found, solver = system.derivatives(), system._active.solver
+    J = solver.terms(solver.q, solver.v, solver.t).J
+    size = np.abs(J).max() * np.abs(found.acceleration_by_tau).max()
+    assert_allclose(J @ found.acceleration_by_tau, 0.0, atol=1e-12 * size)
+
+    def moving(change):
+        solver.put(q, v + change, 0.0)
+        return solver.acceleration()
+
+    q, v = solver.q.copy(), solver.v.copy()
+    wanted = by_columns(moving, len(v))
+    assert_allclose(found.acceleration_by_v, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
+
+
 def test_what_has_no_derivatives_is_named():
     mechanism = random_mechanism(np.random.default_rng(0), KINDS)
     user = bb.System(mechanism, [SAMPLES["user"]])._active.full
