@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 from support.closed_mechanisms import closed_system
 from support.richardson import moved, rate_of
+from test_elements import SPRINGS
 
 import bulletbridge as bb
 from bulletbridge.engine.tasks import STEP
@@ -87,6 +88,21 @@ def test_steps_of_trees_with_springs_and_dampers(method):
     system = bb.System(mechanism, integrator=method, dt=5e-3)
     system.set_state(*random_state(rng, mechanism))
     system.tau[:] = rng.normal(size=mechanism.nv)
+    require_step_derivatives(system)
+
+
+@pytest.mark.parametrize("springs", ["explicit", None])
+@pytest.mark.parametrize("name", ["spring", "torsion", "bushing"])
+def test_elements_that_act_at_the_end_of_a_step(name, springs):
+    """Dampers in any case, springs unless explicit: both are in the metric of the step."""
+    rng = np.random.default_rng(2)
+    mechanism = random_mechanism(rng, [FREE, REVOLUTE, SPHERICAL, PRISMATIC, REVOLUTE])
+    rod = bb.Distance("rod", bb.Frame("link1", (0.2, 0, 0)), bb.Frame("link5"), 0.9)
+    method = "semi_implicit_euler"
+    system = bb.System(mechanism, [SPRINGS[name], rod], integrator=method, springs=springs, dt=1e-3)
+    system.assemble(guess={"joint5": 0.3})
+    system.set_state(v=0.3 * rng.normal(size=mechanism.nv))
+    assert system._active.solver.control[0]["implicit"] == (springs is None)
     require_step_derivatives(system)
 
 

@@ -31,6 +31,7 @@ from bulletbridge.engine.dense import (
 from bulletbridge.engine.records import (
     ACCELERATION,
     BIAS,
+    CHART,
     DONE,
     FORCE,
     RIGHT_SIDE,
@@ -53,7 +54,13 @@ from bulletbridge.mechanism.derivatives import (
     vary_axes,
 )
 from bulletbridge.mechanism.dynamics import add_impedance, bias, mass_matrix
-from bulletbridge.mechanism.force_derivatives import differentiate_efforts
+from bulletbridge.mechanism.force_derivatives import (
+    differentiate_compliance,
+    differentiate_efforts,
+    take_ahead,
+)
+from bulletbridge.mechanism.force_elements import add_compliance
+from bulletbridge.mechanism.records import Effort
 from bulletbridge.numerics.many_sides import respond
 from bulletbridge.numerics.projection import inner, whiten_force, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
@@ -69,6 +76,7 @@ class DerivativeArrays(NamedTuple):
 
     Attributes:
         loads, variations: Of bodies and axes.
+        metric: Force elements as they act in the metric of a step.
         F: (nv, 2 nv) derivatives of M v̇ + h - τ - Jᵀ λ by positions, then by rates; of a filter or
             correction that adds v̇ to the rates, of M v̇ - Jᵀ λ.
         rate: (nc, nv) of J v + g_t by positions.
@@ -86,6 +94,7 @@ class DerivativeArrays(NamedTuple):
 
     loads: Records[Load]
     variations: Records[Variation]
+    metric: Records[Effort]
     F: Array
     rate: Array
     acceleration: Array
@@ -188,11 +197,40 @@ def differentiate_acceleration(
 def put_terms(a: Arrays, f: Factors, d: DerivativeArrays, now: Instant) -> None:
     """M, as the factors have it, and J at the poses."""
     mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, d.M)
-    add_impedance(a.axes, a.control.damper_dt, a.control.spring_dt, d.M)
+    damper_dt, spring_dt = a.control.damper_dt, a.control.spring_dt
+    if damper_dt > 0.0:
+        row = a.vectors[CHART, : len(a.axes)]
+        add_impedance(a.axes, damper_dt, spring_dt, d.M)
+        add_compliance(a.efforts, a.poses, a.axes, damper_dt, damper_dt * spring_dt, row, d.M)
     for i in range(d.M.shape[0]):
         for j in range(i):
             d.M[j, i] = d.M[i, j]
     jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, now.targets, d.J, f.rows)
+
+
+@helper
+def differentiate_metric(a: Arrays, d: DerivativeArrays, now: Instant, w: Array) -> None:
+    """What dampers and springs of elements in the metric do with rates w, by positions, into X."""
+    c = a.control
+    for i in range(d.X.shape[0]):
+        for j in range(d.X.shape[1]):
+            d.X[i, j] = 0.0
+    if c.damper_dt > 0.0 and len(a.efforts) > 0:
+        for i in range(len(d.lam)):
+            d.lam[i] = 0.0
+        differentiate_equations(a, d, now.targets, d.none, w, d.none)
+        differentiate_compliance(
+            a.bodies, d.metric, a.poses, a.axes, d.variations, c.damper_dt, c.spring_dt, d.X
+        )
+
+
+@helper
+def add_metric(d: DerivativeArrays) -> None:
+    """Add what ``differentiate_metric`` has found to F."""
+    nv = d.F.shape[0]
+    for i in range(nv):
+        for j in range(nv):
+            d.F[i, j] += d.X[i, j]
 
 
 @helper
@@ -234,10 +272,13 @@ def differentiate_admissible(
     needed = a.vectors[FORCE, : len(v)]
     forces_less_bias(a, q, v, tau, needed)
     differentiate_rates(a, d, now, d.vdot, False)
+    differentiate_metric(a, d, now, d.vdot)
     solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
     differentiate_equations(a, d, now.targets, a.control.gravity, v, d.vdot)
+    take_ahead(a.efforts, a.control.spring_dt)
     differentiate_efforts(a.bodies, a.efforts, a.poses, a.axes, d.variations, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
+    add_metric(d)
     ask_forces_of_solution(d)
     take_sides(d)
     respond(f.L, f.Y, f.R, f.rows, a.control.rank, d.acceleration, d.X, d.parts, d.multipliers)
@@ -255,8 +296,10 @@ def differentiate_projection(
     for k in range(len(needed)):
         needed[k] = 0.0
     differentiate_rates(a, d, now, d.filtered, prescribed)
+    differentiate_metric(a, d, now, d.vdot)
     solution_multipliers(a, f, rank, needed, d.vdot, d.lam)
     differentiate_equations(a, d, now.targets, d.none, d.none, d.vdot)
+    add_metric(d)
     take_sides(d)
 
 
@@ -363,6 +406,7 @@ class Differentiator:
         self._solver = solver
         nv, nc = len(solver.v), solver.encoded.nc
         self._axes, self._efforts = solver.axes.copy(), solver.efforts.copy()
+        self._metric = solver.efforts.copy()
         self.state, self.control = solver.state.copy(), solver.control.copy()
         self.rows, self.vectors = solver.rows.copy(), solver.vectors.copy()
         L, Y, R = (np.zeros_like(x[:2]) for x in solver.factors)
@@ -371,6 +415,7 @@ class Differentiator:
             for mine, other in (
                 (self._axes, solver.axes),
                 (self._efforts, solver.efforts),
+                (self._metric, solver.efforts),
                 (self.control, solver.control),
                 (self.rows, solver.rows),
             )
@@ -390,6 +435,7 @@ class Differentiator:
         self.found = DerivativeArrays(
             np.zeros(len(solver.bodies), LOAD),
             np.zeros(nv, VARIATION),
+            self._metric,
             np.zeros((nv, 2 * nv)),
             np.zeros((nc, nv)),
             np.zeros((nc, 2 * nv)),

@@ -46,7 +46,7 @@ from bulletbridge.mechanism.displacement_maps import (
     displacement_maps,
 )
 from bulletbridge.mechanism.kinematics import chart_rate, displace
-from bulletbridge.mechanism.records import DRAG, FREE, SPHERICAL, WRENCH
+from bulletbridge.mechanism.records import FREE, SPHERICAL
 from bulletbridge.numerics.records import Array
 
 METHODS = {EULER: "semi_implicit_euler", VERLET: "verlet", RK4: "rk4"}
@@ -265,11 +265,6 @@ def _require_method(solver: Solver) -> None:
         what = "corrections along other directions than those of the start, or of few passes"
     elif solver.asked_forces:
         what = f"the {solver.asked_forces.forces[0].what}, a function that steps ask for,"
-    elif int(control["integrator"]) == EULER:
-        elements = solver.efforts[~np.isin(solver.efforts["kind"], (DRAG, WRENCH))]
-        soft = elements["damping"].any() or (control["implicit"] and elements["stiffness"].any())
-        if soft:
-            what = "springs and dampers between frames that act at the end of a step"
     if what:
         raise UnsupportedError(
             f"derivatives of {what} are not known; use another integrator, or central differences"

@@ -293,3 +293,38 @@ def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pa
         return apply(R_a, dexp_inverse_drift(turns, rate, unit(n), -1.0)), ZERO
     along = transpose(R_a)[n - 3 if effort.kind == BUSHING else 2]
     return cross(moved, along), ZERO
+
+
+@helper
+def take_ahead(efforts: Records[Effort], spring_dt: float) -> None:
+    """Have springs of elements act where the rates lead in ``spring_dt`` [s]: as dampers do."""
+    for i in range(len(efforts)):
+        if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
+            for n in range(coordinates(efforts[i])):
+                efforts[i].damping[n] += spring_dt * efforts[i].stiffness[n]
+
+
+@helper
+def differentiate_compliance(
+    bodies: Records[Body],
+    efforts: Records[Effort],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    damper_dt: float,
+    spring_dt: float,
+    F: Array,
+) -> None:
+    """Add to F what (dt D + dt² K) v of the elements changes by positions: dampers that strong.
+
+    The efforts, which are a copy, are lost. Columns by rates of F are lost too.
+    """
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        if effort.kind == DRAG or effort.kind == WRENCH:
+            continue
+        effort.force = 0.0
+        for n in range(coordinates(effort)):
+            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
+            effort.stiffness[n] = 0.0
+        differentiate_element(bodies, effort, poses, axes, variations, F)
