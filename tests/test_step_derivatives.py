@@ -158,3 +158,18 @@ def test_what_has_no_step_derivatives_is_named():
     refused("steps other than those of", integrator="dop853")
     refused("corrections along other directions", integrator="verlet", correction="current")
     refused("steps in Python", integrator="heun")
+
+
+def test_the_method_may_change_with_the_step():
+    """Strong dampers act at the end of long steps, by another integrator."""
+    mechanism = random_mechanism(np.random.default_rng(3), [REVOLUTE, PRISMATIC, REVOLUTE])
+    mechanism.axes["damping"] = 300.0
+    system = bb.System(mechanism, dt=1e-6)
+    system.set_state(v=np.ones(3))
+    system.acceleration()
+    found = []
+    for dt in (1e-6, 1e-2):
+        system.dt = dt
+        found.append(system.integrator)
+        require_step_derivatives(system)
+    assert found == ["verlet", "semi_implicit_euler"]

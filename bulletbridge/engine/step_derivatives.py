@@ -11,7 +11,8 @@ passes, which do not commute where bodies turn; that errs by the product of two 
 second one is smaller by what the rows turn in the step.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,13 +88,8 @@ class StepDifferentiator:
 
     def __init__(self, solver: Solver, equations: Differentiator) -> None:
         self._solver, self._equations = solver, equations
-        control = solver.control[0]
-        self._method = int(control["integrator"])
+        self._method, self._calls = EULER, dict[int, Callable[[Any], int]]()
         _require_method(solver)
-        kernel = stepping_kernel(self._method)
-        examples = solver.still, solver.tau, NO_RECORD, STEP, 1
-        with announce_compilation(kernel):
-            self._call = StoredCall(kernel, (equations.arrays,), examples).call
         self._turns = bool(np.isin(solver.bodies["joint"][1:], (FREE, SPHERICAL)).any())
         self._identities = np.stack([np.eye(len(solver.v))] * 4)
         self._identities[RATE_BY_U] = 0.0
@@ -107,12 +103,13 @@ class StepDifferentiator:
         """
         solver, e = self._solver, self._equations
         _require_method(solver)
+        self._method = int(solver.control[0]["integrator"])  # which may have changed
         self._q, self._v, self._t = solver.q.copy(), solver.v.copy(), solver.t
         self._dt, self._tau = float(solver.control[0]["dt"]), solver.tau[0].copy()
         self._ahead = self._dt if self._method == EULER else 0.0
         e.take(self._q, self._v, self._t, self._tau)
         targets = solver.targets(1) if solver.encoded.motions else solver.still
-        failure = self._call((targets, solver.forces(1), NO_RECORD, STEP, 1))
+        failure = self._step_call()((targets, solver.forces(1), NO_RECORD, STEP, 1))
         control = e.control[0]
         if failure != DONE or control["guarded"] or control["taken"] != 1:
             raise UnsupportedError(
@@ -136,6 +133,16 @@ class StepDifferentiator:
         by_q, by_v = method()
         both = np.vstack([by_q, by_v])
         return StepDerivatives(both[:, : 2 * nv], both[:, 2 * nv :], self._end_q, self._end_v)
+
+    def _step_call(self) -> Callable[[Any], int]:
+        """The kernel of the step, on arrays of our own."""
+        if self._method not in self._calls:
+            solver, kernel = self._solver, stepping_kernel(self._method)
+            examples = solver.still, solver.tau, NO_RECORD, STEP, 1
+            with announce_compilation(kernel):
+                call = StoredCall(kernel, (self._equations.arrays,), examples).call
+            self._calls[self._method] = call
+        return self._calls[self._method]
 
     def _euler(self) -> tuple[Change, Change]:
         """Semi-implicit Euler: the velocity, then the configuration by it."""
