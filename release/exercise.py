@@ -49,6 +49,12 @@ def integrators() -> None:
             system.reactions()
 
 
+def derivatives() -> None:
+    """Derivatives of accelerations, multipliers and steps, of a floating base too."""
+    four_bar().derivatives(["crank.mass"])
+    bb.load("minitaur").system.step_derivatives()
+
+
 def formulations() -> None:
     """Steps in Python, whose terms are compiled."""
     for name in ("projector", "quasi_velocities", "modular"):
@@ -169,6 +175,7 @@ def widest() -> None:
 
 EVERYTHING = (
     integrators,
+    derivatives,
     formulations,
     control,
     contacts,

@@ -13,7 +13,13 @@ from support.small_trees import free_body, slider
 from support.solid_worlds import BLOCK
 
 import bulletbridge as bb
-from bulletbridge.errors import AssemblyError, BulletBridgeWarning, ModelError, StepError
+from bulletbridge.errors import (
+    AssemblyError,
+    BulletBridgeWarning,
+    ModelError,
+    StepError,
+    UnsupportedError,
+)
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.kinematics import displace
 
@@ -256,3 +262,25 @@ def test_what_cannot_be_linearised_is_said(connect):
     system.tau[0] = np.nan
     with pytest.raises(ModelError, match="tau"):
         system.linearise()
+
+
+@pytest.mark.parametrize("what", ["step", "continuous"])
+@pytest.mark.parametrize("model", ["four_bar", "stewart", "minitaur"])
+def test_equations_and_differences_give_one_linearisation(model, what):
+    """Minitaur has a floating base, the platform spherical joints; both move."""
+    with bb.load(model, dt=1e-3) as loaded:
+        system = loaded.system
+        system.run(0.05)
+        known = system.linearise(what)
+        found = system.linearise(what, by="differences")
+    assert (known.by, known.error, found.by) == ("equations", 0.0, "differences")
+    for one, other in ((known.A, found.A), (known.B, found.B)):
+        assert np.abs(one - other).max() <= DIFFERENCES * np.abs(other).max()
+    assert np.abs(known.q_after - found.q_after).max() <= 1e-14
+
+
+def test_what_has_no_equations_is_linearised_by_differences():
+    with bb.load("four_bar", integrator="dop853") as loaded:
+        assert loaded.system.linearise().by == "differences"
+        with pytest.raises(UnsupportedError, match="semi_implicit_euler"):
+            loaded.system.linearise(by="equations")

@@ -20,6 +20,7 @@ METHODS = {
     "connect": "(self, constraint, *, as_is=False, assemble=False, tolerance=1e-06)",
     "contact_forces": "(self, bodies)",
     "contacts": "(self)",
+    "derivatives": "(self, parameters=())",
     "differentiable": "(self)",
     "disconnect": "(self, name)",
     "evaluate": "(self, q=None, v=None, t=None)",
@@ -31,7 +32,7 @@ METHODS = {
     "kinematics": "(self)",
     "linearise": (
         "(self, what='step', *, reduced=False, inputs=None, frames=(), reactions=(), gaps=(), "
-        "by='differences')"
+        "by=None)"
     ),
     "link_pose": "(self, name)",
     "loop_axes": "(self, name)",
@@ -53,6 +54,7 @@ METHODS = {
     "spring_forces": "(self)",
     "start_from": "(self, start, parameters)",
     "step": "(self, write=True)",
+    "step_derivatives": "(self)",
     "take_back": "(self, state)",
     "take_stiff_springs_implicitly": "(self)",
     "terms": "(self)",

@@ -1,5 +1,7 @@
 """Accelerations of constraints at zero joint accelerations."""
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.prescribed import (
     prescribed_acceleration,
@@ -14,6 +16,7 @@ from bulletbridge.constraints.records import (
     Term,
 )
 from bulletbridge.constraints.relative_pose import (
+    Placement,
     Z,
     arm,
     constant_rows,
@@ -26,7 +29,7 @@ from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import pose_twist
 from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.projection import Row
-from bulletbridge.numerics.records import Records
+from bulletbridge.numerics.records import Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
     add,
     apply,
@@ -70,11 +73,23 @@ def drift(
         rows[coupling.row].gamma = total
 
 
+class RelativeMotion(NamedTuple):
+    """How frame b of a loop is placed and moves relative to a', in axes of a' as it turns."""
+
+    a: Placement  # a' in the world
+    b: Placement
+    relative: Matrix  # rotation of b in a'
+    s: Vector  # origin of b
+    angular: Vector
+    linear: Vector  # rate of s
+    angular_rate: Vector
+    linear_rate: Vector
+    turning: Vector  # angular velocity of a', world axes
+
+
 @helper
-def put_loop_drift(
-    loop: Loop, poses: Records[Pose], targets: Records[Target], rows: Records[Row]
-) -> None:
-    """Write gamma of the rows of one loop."""
+def relative_motion(loop: Loop, poses: Records[Pose], targets: Records[Target]) -> RelativeMotion:
+    """Place, twist and acceleration of b by those of the bodies; gravity cancels."""
     a, b = frames(loop, poses, targets)
     up = transpose(a[0])
     relative, s = mul(up, b[0]), position_in(a, b)
@@ -93,7 +108,7 @@ def put_loop_drift(
 
     # the same in the turning axes of a'
     turning = twist_a[0]
-    driven = loop.target >= 0 and loop.variable != ROD
+    driven = is_driven(loop)
     if driven:
         turning = add(turning, apply(a[0], scale(targets[loop.target].rate, vec(loop.turn))))
     angular, linear = apply(up, w), apply(up, u)
@@ -105,7 +120,24 @@ def put_loop_drift(
         angular, linear = sub(angular, taken[0]), sub(linear, taken[1])
         taken = prescribed_acceleration(loop, target, s, linear)
         angular_rate, linear_rate = sub(angular_rate, taken[0]), sub(linear_rate, taken[1])
+    return RelativeMotion(a, b, relative, s, angular, linear, angular_rate, linear_rate, turning)
 
+
+@helper
+def is_driven(loop: Loop) -> bool:
+    """Whether a prescribed motion moves frame a of a loop."""
+    return loop.target >= 0 and loop.variable != ROD
+
+
+@helper
+def put_loop_drift(
+    loop: Loop, poses: Records[Pose], targets: Records[Target], rows: Records[Row]
+) -> None:
+    """Write gamma of the rows of one loop."""
+    motion = relative_motion(loop, poses, targets)
+    angular, linear = motion.angular, motion.linear
+    angular_rate, linear_rate = motion.angular_rate, motion.linear_rate
+    relative, s = motion.relative, motion.s
     for i in range(constant_rows(loop)):
         gamma = dot(vec(loop.moment[i]), angular_rate) + dot(vec(loop.force[i]), linear_rate)
         rows[loop.row + i].gamma = gamma

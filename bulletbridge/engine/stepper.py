@@ -117,6 +117,8 @@ class Solver(SolverArrays):
         self.backend: SolverName = "auto"  # as asked for
         self.handed_over = 0  # steps that another backend did not come to the end of
         self.stepper: CompiledStepper | None = None  # in which it steps, where that costs less
+        self.differentiator: object = None  # what differentiates its equations, once asked for
+        self.step_differentiator: object = None  # and its steps
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
@@ -204,7 +206,7 @@ class Solver(SolverArrays):
         if task == STEP and self._prescribe_by_call():
             targets, forces = self._now, self._pushed
         else:
-            targets = self._targets(steps) if self.encoded.motions else self.still
+            targets = self.targets(steps) if self.encoded.motions else self.still
             forces = self.forces(steps)
         if stepper is not None and task == STEP:
             return self.finish_call(stepper.run(targets, forces, record, steps))
@@ -425,7 +427,7 @@ class Solver(SolverArrays):
         self.run(ACCELERATE)
         return self.vectors[ACCELERATION, : len(self.v)].copy()
 
-    def _targets(self, steps: int) -> np.ndarray:
+    def targets(self, steps: int) -> np.ndarray:
         """Prescribed motions at every time that the kernel will ask for."""
         return self.encoded.targets(self._stage_times(steps)) if steps else self.targets_now()
 

@@ -14,7 +14,7 @@ import numpy as np
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.engine.failures import check_finite
-from bulletbridge.errors import ModelError, warn_user
+from bulletbridge.errors import ModelError, UnsupportedError, warn_user
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bulletbridge.system.system import System
 
 What = Literal["step", "continuous"]
-By = Literal["differences"]
+By = Literal["equations", "differences"]
 Complexes = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
 SATURATED = 1.0 - 1e-9
 """Share of a largest force from which on it counts as reached."""
@@ -85,7 +85,8 @@ class Linearisation:
         changed: Those that are others in steps from states nearby: there is a kink beside the
             state, and numbers are means of both its sides.
         error: Largest difference between those of two step lengths, before their errors of second
-            order were taken out.
+            order were taken out; 0 where no differences were taken.
+        by: How A and B were found.
     """
 
     what: What
@@ -107,6 +108,7 @@ class Linearisation:
     active: tuple[str, ...]
     changed: tuple[str, ...]
     error: float
+    by: By
 
     @property
     def eigenvalues(self) -> Complexes:
@@ -136,14 +138,14 @@ class Request(NamedTuple):
         reduced: Whether states are those of the freedoms alone; or joints that tell these.
         inputs: Joints whose forces are inputs; None for all.
         outputs: What else is seen.
-        by: How derivatives are taken.
+        by: How derivatives are taken; None for the equations' own where they have them.
     """
 
     what: What
     reduced: bool | Sequence[str]
     inputs: Collection[str] | None
     outputs: Outputs
-    by: By
+    by: By | None
 
 
 class Full(NamedTuple):
@@ -164,6 +166,7 @@ class Full(NamedTuple):
     active: tuple[str, ...]
     changed: tuple[str, ...]
     error: float
+    by: By
 
 
 def check_request(system: "System", request: Request) -> None:
@@ -173,7 +176,7 @@ def check_request(system: "System", request: Request) -> None:
         ModelError: It says what can.
     """
     for name, value, known in (("what", request.what, What), ("by", request.by, By)):
-        if value not in get_args(known):
+        if value not in get_args(known) and (name, value) != ("by", None):
             raise ModelError(f"{name} is {value!r}; give one of {', '.join(get_args(known))}")
     if request.what == "continuous" and system.has_inequalities:
         raise ModelError(
@@ -207,8 +210,7 @@ def linearise(copy: "System", request: Request) -> Linearisation:
     positions, velocities, lengths = freedoms_at(copy, chosen)
     differences = Differences(copy, at)
     tangents = differences.tangents(positions, velocities, lengths)
-    derive = step_by_differences if request.what == "step" else flow_by_differences
-    full = derive(differences, tangents)
+    full = derive(differences, tangents, request)
     if full.changed:
         warn_user(
             f"{', '.join(full.changed)}: others act in steps from states nearby; there is a kink"
@@ -247,8 +249,40 @@ def linearise(copy: "System", request: Request) -> Linearisation:
         *(at.q, at.v, at.tau, at.t),
         *(full.q_after, full.v_after),
         lift,
-        *(full.active, full.changed, error),
+        *(full.active, full.changed, error, full.by),
     )
+
+
+def derive(differences: Differences, tangents: Tangents, request: Request) -> Full:
+    """A and B by the equations where these are known, and wanted; else by central differences.
+
+    Raises:
+        UnsupportedError: The equations were asked for, and something in them has no derivatives.
+    """
+    of_step = request.what == "step"
+    if request.by != "differences":
+        put(differences.copy, tangents.at)
+        try:
+            return (step_by_equations if of_step else flow_by_equations)(differences, tangents)
+        except UnsupportedError:
+            if request.by is not None:
+                raise
+    return (step_by_differences if of_step else flow_by_differences)(differences, tangents)
+
+
+def step_by_equations(differences: Differences, tangents: Tangents) -> Full:
+    """A and B of one step by those of its predictor, correction and filter."""
+    found = differences.copy.step_derivatives()
+    A = found.A @ tangents.closing
+    return Full(A, found.B, found.q, found.v, (), (), 0.0, "equations")
+
+
+def flow_by_equations(differences: Differences, tangents: Tangents) -> Full:
+    """A and B of the accelerations at a state by the equations of motion."""
+    found = differences.copy.derivatives()
+    by_state = np.hstack([found.acceleration_by_q, found.acceleration_by_v]) @ tangents.closing
+    A, B = of_flow(differences.copy, tangents, by_state, found.acceleration_by_tau)
+    return Full(A, B, tangents.at.q, tangents.at.v, (), (), 0.0, "equations")
 
 
 def step_by_differences(differences: Differences, tangents: Tangents) -> Full:
@@ -267,20 +301,28 @@ def step_by_differences(differences: Differences, tangents: Tangents) -> Full:
     by_state, error = differences.by_state(tangents, see)
     by_forces, more = differences.by_forces(tangents, see)
     told = tuple(sorted(active.elements())), tuple(sorted(others))
-    return Full(by_state, by_forces, q, v, *told, max(error, more))
+    return Full(by_state, by_forces, q, v, *told, max(error, more), "differences")
 
 
 def flow_by_differences(differences: Differences, tangents: Tangents) -> Full:
     """A and B of the accelerations at a state, by central differences."""
-    copy, at = differences.copy, tangents.at
-    nv = copy.mechanism.nv
 
     def see(system: "System") -> Array:
         return system.acceleration()
 
     by_state, error = differences.by_state(tangents, see)
     by_forces, more = differences.by_forces(tangents, see)
-    A, rates = np.zeros((2 * nv, 2 * nv)), np.eye(nv)
+    A, B = of_flow(differences.copy, tangents, by_state, by_forces)
+    told = max(error, more)
+    return Full(A, B, tangents.at.q, tangents.at.v, (), (), told, "differences")
+
+
+def of_flow(
+    copy: "System", tangents: Tangents, by_state: Array, by_forces: Array
+) -> tuple[Array, Array]:
+    """A and B of displacements and rates, from derivatives of the accelerations (nv, ..)."""
+    nv, v = copy.mechanism.nv, tangents.at.v
+    A = np.zeros((2 * nv, 2 * nv))
     # of the velocity that a displaced and closed state has
     A[:nv] = tangents.closing[nv:]
     for joint in copy.mechanism.joints.values():
@@ -289,10 +331,9 @@ def flow_by_differences(differences: Differences, tangents: Tangents) -> Full:
             # of turns about world axes, or about those of the body
             way = (tangents.q.directions @ tangents.q.dual)[part]
             side = 1.0 if joint.kind == "free" else -1.0
-            A[part, :nv] += side * np.cross(at.v[part], way, axisb=0, axisc=0)
+            A[part, :nv] += side * np.cross(v[part], way, axisb=0, axisc=0)
     A[nv:] = by_state
-    B = np.vstack([np.zeros_like(rates), by_forces])
-    return Full(A, B, at.q, at.v, (), (), max(error, more))
+    return A, np.vstack([np.zeros((nv, nv)), by_forces])
 
 
 def active_set(system: "System") -> Counter[str]:

@@ -17,10 +17,11 @@ from bulletbridge.engine.failures import check_finite, raise_failure, require_cl
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
+from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
-from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.errors import AssemblyError, ModelError, UnsupportedError
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.modified import Weighting, weighting_of
 from bulletbridge.formulations.registry import formulation_of
@@ -55,6 +56,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
+from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_derivatives_at
 from bulletbridge.system.evaluation import (
     AppliedWrench,
     Evaluation,
@@ -923,7 +925,7 @@ class System:
         frames: Sequence[Frame | str] = (),
         reactions: Collection[str] = (),
         gaps: Collection[str] = (),
-        by: By = "differences",
+        by: By | None = None,
     ) -> Linearisation:
         """How the next step, or the accelerations, answer to small changes of state and forces.
 
@@ -944,9 +946,13 @@ class System:
             reactions: Constraints whose torque and force (6) are outputs, as ``reactions`` tells
                 them; where motors, limits or contacts act, those of the step.
             gaps: Loops whose gap (3) [m] is an output, as ``gap_vectors`` tells it.
-            by: How derivatives are taken: central ``differences`` of two lengths, extrapolated.
+            by: ``equations``: of those of the step or of motion, exact (``step_derivatives``,
+                ``derivatives``); ``differences``: central ones of two lengths, extrapolated. Unless
+                given, equations where they have derivatives, else differences; ``by`` of what is
+                found says which. Outputs are always seen by differences.
 
         Raises:
+            UnsupportedError: ``equations`` were asked for, and something has no derivatives.
             ModelError: A name does not exist; the state is not finite, or singular; or
                 ``continuous`` is wanted where something acts by inequalities.
             AssemblyError: The loops are open; call ``assemble`` first.
@@ -975,6 +981,45 @@ class System:
         (copy,) = self._copies
         copy._integration.tighten()
         return copy
+
+    def derivatives(self, parameters: Sequence[str] = ()) -> Derivatives:
+        """Derivatives of accelerations and multipliers by q, v and tau at the state.
+
+        They are exact, of the rows as kept, and cost a few evaluations of the acceleration.
+
+        Args:
+            parameters: Names of those by which derivatives are wanted too: those of ``parameters``,
+                and ``LINK.com.x`` [m] and ``LINK.inertia.xx`` [kg m²], the centre of mass of the
+                body that a link is part of and the inertia about it, along the link's axes.
+
+        Raises:
+            ModelError: There is no such parameter.
+            UnsupportedError: Motors, limits, contacts or force limits act; or a constraint or a
+                force of the state is written in Python, or a beam bends, or a parameter is one of
+                friction. The message names it.
+        """
+        self._trim()
+        active = self._active
+        return derivatives_at(self, active.solver, active.constraints, parameters)
+
+    def step_derivatives(self) -> StepDerivatives:
+        """The next step as a linear map of small changes, in tangent coordinates; it is not made.
+
+        Of ``verlet``, ``semi_implicit_euler`` and ``rk4``, with correction and velocity filter:
+        their equations are differentiated where they converge, so that whatever the change, what it
+        leads to moves along the loops to round-off.
+
+        Raises:
+            UnsupportedError: As of ``derivatives``; or it is another integrator, steps in Python,
+                or this step is cut in parts or corrected anew, as beside singular positions.
+        """
+        self._trim()
+        if self._integration.python is not None:
+            raise UnsupportedError(
+                "steps in Python have no derivatives here; use a compiled integrator with the"
+                " projector, or central differences of step()"
+            )
+        return step_derivatives_at(self, self._active.solver)
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""

@@ -1,0 +1,272 @@
+"""Derivatives of rows: of their velocities, accelerations and forces by positions and rates.
+
+Rows of every loop joint depend on the place, twist and acceleration of b relative to a' alone. An
+axis that moves both ends changes none of them; one below b displaces b, one below a does the same
+as if b were displaced the other way. So one formula serves all models: with a turn θ of b and a
+displacement d of its origin, in axes of a', and their rates,
+
+    δΩ = θ̇ + θ x Ω,   δΩ̇ = θ̈ + θ̇ x Ω + θ x Ω̇,   δṡ = ḋ,   δs̈ = d̈
+"""
+
+from typing import NamedTuple
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.constraints.drift import RelativeMotion, is_driven, relative_motion
+from bulletbridge.constraints.records import (
+    PERPENDICULAR,
+    Coupling,
+    Loop,
+    Target,
+    Term,
+)
+from bulletbridge.constraints.relative_pose import Z, arm, constant_rows, variable_direction
+from bulletbridge.constraints.rows import curvature
+from bulletbridge.mechanism.derivatives import (
+    Variation,
+    acceleration_by_rate,
+    added_acceleration,
+    added_velocity,
+)
+from bulletbridge.mechanism.force_derivatives import add_between
+from bulletbridge.mechanism.inertias import rigid_acceleration
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.records import Axis, Body, Pose
+from bulletbridge.numerics.records import Array, Records, Vector
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    Pair,
+    add,
+    add_pair,
+    apply,
+    cross,
+    dot,
+    force_cross,
+    norm,
+    scale,
+    scale_pair,
+    sub,
+    transpose,
+    vec,
+    velocity_at,
+)
+
+Rates = tuple[Vector, Vector, Vector]
+"""A vector with its first and second rate."""
+
+
+class RowDerivatives(NamedTuple):
+    """Where derivatives of rows go, and what they are asked for.
+
+    Attributes:
+        lam: (nc,) multipliers.
+        rate: (nc, nv) of J v + g_t by positions.
+        acceleration: (nc, 2 nv) of J v̇ + gamma by positions, then by rates.
+        F: (nv, 2 nv or more), from which the change of Jᵀ lam by positions is taken.
+    """
+
+    lam: Array
+    rate: Array
+    acceleration: Array
+    F: Array
+
+
+@helper
+def third(term: Term, x: float) -> float:
+    """Third derivative of ``rows.polynomial``."""
+    c = term.higher
+    return 6.0 * c[1] + x * 24.0 * c[2]
+
+
+@helper
+def differentiate_rows(
+    bodies: Records[Body],
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    targets: Records[Target],
+    vdot: Array,
+    found: RowDerivatives,
+) -> None:
+    """Derivatives of the rows of loops and couplings, with complete accelerations in the poses."""
+    nv = len(axes)
+    for i in range(found.rate.shape[0]):
+        for k in range(nv):
+            found.rate[i, k] = found.acceleration[i, k] = found.acceleration[i, nv + k] = 0.0
+    for i in range(len(loops)):
+        loop = loops[i]
+        motion = relative_motion(loop, poses, targets)
+        for end in range(2):
+            j = loop.axis_b if end == 1 else loop.axis_a
+            while j != loop.common_axis:
+                sign = 1.0 if end == 1 else -1.0
+                differentiate_loop(
+                    bodies, loop, poses, axes, variations, targets, motion, j, sign, found
+                )
+                j = axes[j].below
+    for i in range(len(couplings)):
+        coupling = couplings[i]
+        for k in range(coupling.first, coupling.first + coupling.count):
+            term, j = terms[k], terms[k].axis
+            x, v = axes[j].position, axes[j].rate
+            bent = curvature(term, x)
+            found.rate[coupling.row, j] += bent * v
+            found.acceleration[coupling.row, j] += bent * vdot[j] + third(term, x) * v * v
+            found.acceleration[coupling.row, nv + j] += 2.0 * bent * v
+            found.F[j, j] -= found.lam[coupling.row] * bent
+
+
+@helper
+def differentiate_loop(
+    bodies: Records[Body],
+    loop: Loop,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    targets: Records[Target],
+    motion: RelativeMotion,
+    j: int,
+    sign: float,
+    found: RowDerivatives,
+) -> None:
+    """Columns of one loop for axis j, which moves b (sign 1) or a (-1)."""
+    nv, S, variation = len(axes), scale_pair(sign, axis_twist(axes[j])), variations[j]
+    U, C = added_velocity(variation), added_acceleration(variation)
+    spin, way = relative_variation(
+        loop, poses, targets, motion, S, scale_pair(sign, U), scale_pair(sign, C)
+    )
+    E = scale_pair(sign, acceleration_by_rate(variation))
+    spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
+    by_place, by_rate = turned_rates(spin, motion), turned_rates(spun, motion)
+    for i in range(constant_rows(loop)):
+        row, moment, force = loop.row + i, vec(loop.moment[i]), vec(loop.force[i])
+        found.rate[row, j] = dot(moment, by_place[0]) + dot(force, way[1])
+        found.acceleration[row, j] = dot(moment, by_place[1]) + dot(force, way[2])
+        found.acceleration[row, nv + j] = dot(moment, by_rate[1]) + dot(force, gone[2])
+    if loop.variable > 0:
+        row = loop.row + loop.rows - 1
+        rate, acceleration = varied_row(loop, motion, spin[0], by_place, way)
+        found.rate[row, j], found.acceleration[row, j] = rate, acceleration
+        found.acceleration[row, nv + j] = varied_row(loop, motion, ZERO, by_rate, gone)[1]
+    changed, total = changed_reaction(loop, motion, found.lam, spin[0], way[0])
+    turned = force_cross(axis_twist(axes[j]), total)
+    if sign < 0.0:
+        changed = add_pair(changed, turned)
+    common, same = loop.common_axis, sign > 0.0
+    add_between(bodies, axes, loop.axis_b, common, j, same, 1.0, changed, turned, found.F)
+    add_between(bodies, axes, loop.axis_a, common, j, not same, -1.0, changed, turned, found.F)
+
+
+@helper
+def relative_variation(
+    loop: Loop,
+    poses: Records[Pose],
+    targets: Records[Target],
+    motion: RelativeMotion,
+    S: Pair,
+    U: Pair,
+    C: Pair,
+) -> tuple[Rates, Rates]:
+    """Turn of b and displacement of its origin in a', with rates, by twists with rates."""
+    (up, b), turning = (transpose(motion.a[0]), motion.b[1]), motion.turning
+    pose_a, pose_b = poses[loop.body_a], poses[loop.body_b]
+    twist = pose_twist(pose_b)
+    velocity = velocity_at(twist, b)
+    acceleration = rigid_acceleration(twist, (vec(pose_b.aw), vec(pose_b.av)), b)
+    spun = vec(pose_a.aw)
+    if is_driven(loop):
+        target, axis = targets[loop.target], apply(motion.a[0], vec(loop.turn))
+        spun = add(spun, scale(target.acceleration, axis))
+        spun = add(spun, cross(turning, scale(target.rate, axis)))
+    way = velocity_at(S, b)
+    way_rate = add(velocity_at(U, b), cross(S[0], velocity))
+    second = add(velocity_at(C, b), scale(2.0, cross(U[0], velocity)))
+    second = add(second, cross(S[0], acceleration))
+    return (
+        seen_from((S[0], U[0], C[0]), up, turning, spun),
+        seen_from((way, way_rate, second), up, turning, spun),
+    )
+
+
+@helper
+def seen_from(
+    rates: Rates, up: tuple[Vector, Vector, Vector], turning: Vector, spun: Vector
+) -> Rates:
+    """A vector and its rates in axes, given by ``up``, that turn at an angular velocity."""
+    x, first, second = rates
+    turned = cross(turning, x)
+    here = sub(first, turned)
+    again = sub(second, scale(2.0, cross(turning, first)))
+    again = add(sub(again, cross(spun, x)), cross(turning, turned))
+    return apply(up, x), apply(up, here), apply(up, again)
+
+
+@helper
+def turned_rates(spin: Rates, motion: RelativeMotion) -> tuple[Vector, Vector]:
+    """What the relative angular velocity and acceleration change by with a turn."""
+    turn, rate, second = spin
+    velocity = add(rate, cross(turn, motion.angular))
+    acceleration = add(second, cross(rate, motion.angular))
+    return velocity, add(acceleration, cross(turn, motion.angular_rate))
+
+
+@helper
+def varied_row(
+    loop: Loop, motion: RelativeMotion, turn: Vector, spun: tuple[Vector, Vector], way: Rates
+) -> tuple[float, float]:
+    """What velocity and acceleration of a row change by whose direction depends on the place."""
+    moment, force = variable_direction(loop, motion.relative, motion.s)
+    bent, pushed = bent_direction(loop, motion, turn, way[0])
+    if loop.variable == PERPENDICULAR:
+        z = transpose(motion.relative)[2]
+        w, w_rate = motion.angular, motion.angular_rate
+        rate = dot(bent, w) + dot(moment, spun[0])
+        turning = cross(cross(w, z), Z)
+        change = cross(add(cross(spun[0], z), cross(w, cross(turn, z))), Z)
+        acceleration = dot(bent, w_rate) + dot(moment, spun[1])
+        return rate, acceleration + dot(change, w) + dot(turning, spun[0])
+    u, u_rate, length = motion.linear, motion.linear_rate, norm(arm(loop, motion.s))
+    rate = dot(pushed, u) + dot(force, way[1])
+    across, along = arm(loop, u), dot(force, u)
+    square = (dot(across, across) - along * along) / length
+    acceleration = dot(pushed, u_rate) + dot(force, way[2])
+    acceleration += 2.0 * (dot(across, way[1]) - along * rate) / length
+    return rate, acceleration - square * dot(force, way[0]) / length
+
+
+@helper
+def bent_direction(loop: Loop, motion: RelativeMotion, turn: Vector, way: Vector) -> Pair:
+    """What the direction of such a row changes by, in axes of a'."""
+    if loop.variable == PERPENDICULAR:
+        return cross(cross(turn, transpose(motion.relative)[2]), Z), ZERO
+    reach = arm(loop, motion.s)
+    length = norm(reach)
+    along = scale(1.0 / length, reach)
+    moved = arm(loop, way)
+    return ZERO, scale(1.0 / length, sub(moved, scale(dot(along, moved), along)))
+
+
+@helper
+def changed_reaction(
+    loop: Loop, motion: RelativeMotion, lam: Array, turn: Vector, way: Vector
+) -> tuple[Pair, Pair]:
+    """What the wrench on b changes by if b is displaced and a stays; the wrench. World axes."""
+    R, b = motion.a[0], motion.b[1]
+    moment, force, bent, pushed = ZERO, ZERO, ZERO, ZERO
+    for i in range(constant_rows(loop)):
+        size = lam[loop.row + i]
+        moment = add(moment, scale(size, vec(loop.moment[i])))
+        force = add(force, scale(size, vec(loop.force[i])))
+    if loop.variable > 0:
+        size = lam[loop.row + loop.rows - 1]
+        direction = variable_direction(loop, motion.relative, motion.s)
+        moment = add(moment, scale(size, direction[0]))
+        force = add(force, scale(size, direction[1]))
+        change = bent_direction(loop, motion, turn, way)
+        bent, pushed = scale(size, change[0]), scale(size, change[1])
+    force, pushed, moved = apply(R, force), apply(R, pushed), apply(R, way)
+    moment = add(apply(R, moment), cross(b, force))
+    change = add(apply(R, bent), add(cross(b, pushed), cross(moved, force)))
+    return (change, pushed), (moment, force)

@@ -1,0 +1,262 @@
+"""Derivatives of inverse dynamics M v̇ + h by positions and rates, by recursion over the tree.
+
+A position of axis j displaces all that the axis carries by its unit twist S. In world coordinates
+that turns every twist, acceleration and wrench alike, so that nothing but what the displaced part
+inherits from below is left to add: a velocity U and an acceleration C + U x V, the same U and C for
+all bodies that the axis carries. Rates add S and E + S x V. What such an addition does to forces is
+linear in it, by the composite inertia and by D: a mass at x that moves at u and turns by an added w
+needs 2 m w x u more (Coriolis).
+
+Source: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022 (their ψ̇, ψ̈ are U, C).
+"""
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.mechanism.inertias import carried_inertia, own_inertia
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.records import FREE, SPHERICAL, Axis, Body, Pose
+from bulletbridge.numerics.records import Array, Mat3, Matrix, Records, Vec3, Vector, dtype_of
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    Pair,
+    add,
+    add_mat,
+    add_pair,
+    apply,
+    cross,
+    diagonal,
+    dot,
+    force_cross,
+    mat,
+    momentum,
+    motion_cross,
+    mul,
+    outer,
+    power,
+    put,
+    put_mat,
+    scale,
+    scale_pair,
+    transpose,
+    vec,
+    velocity_at,
+)
+
+
+class Variation:
+    """What all that an axis carries gets by its position, and by its rate, beside its unit twist.
+
+    Spatial vectors at the world origin.
+    """
+
+    w: Vec3  # U: velocity by position
+    v: Vec3
+    cw: Vec3  # C: acceleration by position
+    cv: Vec3
+    ew: Vec3  # E: acceleration by rate
+    ev: Vec3
+
+
+class Load:
+    """What a body carries, itself included."""
+
+    aw: Vec3  # acceleration of the body by all v̇
+    av: Vec3
+    fw: Vec3  # moment and force needed for all motion
+    fv: Vec3
+    momentum: Vec3  # linear
+    turned: Mat3  # moment by an added angular velocity: 2 (tr K - K), K = Σ m u xᵀ
+
+
+VARIATION, LOAD = dtype_of(Variation), dtype_of(Load)
+
+
+@helper
+def added_velocity(variation: Variation) -> Pair:
+    """U of an axis."""
+    return vec(variation.w), vec(variation.v)
+
+
+@helper
+def added_acceleration(variation: Variation) -> Pair:
+    """C of an axis."""
+    return vec(variation.cw), vec(variation.cv)
+
+
+@helper
+def acceleration_by_rate(variation: Variation) -> Pair:
+    """E of an axis."""
+    return vec(variation.ew), vec(variation.ev)
+
+
+@helper
+def turns_a_base(bodies: Records[Body], axes: Records[Axis], j: int) -> bool:
+    """Whether an axis is one of the turns of a free body, which are fixed in the world."""
+    body = bodies[axes[j].body]
+    return body.joint == FREE and j < body.v + 3
+
+
+@helper
+def is_carried(bodies: Records[Body], axes: Records[Axis], j: int, k: int) -> bool:
+    """Whether axis k is displaced by axis j, both of them on one way to the world."""
+    if axes[j].body == axes[k].body:
+        return not turns_a_base(bodies, axes, j)
+    return k > j
+
+
+@helper
+def take_accelerations(
+    bodies: Records[Body],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    vdot: Array,
+    loads: Records[Load],
+) -> None:
+    """Accelerations of the bodies and forces on what they carry at vdot, into poses and loads.
+
+    Takes the poses from ``bias`` without efforts; their accelerations are then complete, less
+    gravity.
+    """
+    put(loads[0].aw, ZERO)
+    put(loads[0].av, ZERO)
+    for i in range(1, len(bodies)):
+        body, pose, load = bodies[i], poses[i], loads[i]
+        below = loads[body.parent]
+        own = (vec(below.aw), vec(below.av))
+        for k in range(body.v, body.axis + 1):
+            own = add_pair(own, scale_pair(vdot[k], axis_twist(axes[k])))
+        put(load.aw, own[0])
+        put(load.av, own[1])
+        put(pose.aw, add(vec(pose.aw), own[0]))
+        put(pose.av, add(vec(pose.av), own[1]))
+        inertia, twist = own_inertia(pose), pose_twist(pose)
+        force = momentum(inertia, own)
+        put(load.fw, force[0])
+        put(load.fv, force[1])
+        put(load.momentum, momentum(inertia, twist)[1])
+        put_mat(load.turned, coriolis(pose.m, vec(pose.mc), mat(pose.J), twist))
+    for i in range(len(bodies) - 1, 0, -1):
+        if bodies[i].parent > 0:
+            load, below = loads[i], loads[bodies[i].parent]
+            put(below.fw, add(vec(below.fw), vec(load.fw)))
+            put(below.fv, add(vec(below.fv), vec(load.fv)))
+            put(below.momentum, add(vec(below.momentum), vec(load.momentum)))
+            put_mat(below.turned, add_mat(mat(below.turned), mat(load.turned)))
+    for i in range(1, len(bodies)):
+        pose, load = poses[i], loads[i]
+        put(load.fw, add(vec(load.fw), vec(pose.fw)))
+        put(load.fv, add(vec(load.fv), vec(pose.fv)))
+
+
+@helper
+def coriolis(m: float, mc: Vector, J: Matrix, twist: Pair) -> Matrix:
+    """2 (tr K - K) of a body, K = Σ m u xᵀ over its masses at x that move at u."""
+    w, v = twist
+    squares = add_mat(diagonal(0.5 * (J[0][0] + J[1][1] + J[2][2])), negative(J))  # Σ m x xᵀ
+    turning = ((0.0, -w[2], w[1]), (w[2], 0.0, -w[0]), (-w[1], w[0], 0.0))
+    K = add_mat(outer(v, mc), mul(turning, squares))
+    return add_mat(diagonal(2.0 * (K[0][0] + K[1][1] + K[2][2])), add_mat(negative(K), negative(K)))
+
+
+@helper
+def negative(A: Matrix) -> Matrix:
+    """-A."""
+    return scale(-1.0, A[0]), scale(-1.0, A[1]), scale(-1.0, A[2])
+
+
+@helper
+def vary_axes(
+    bodies: Records[Body],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+) -> None:
+    """U, C and E of every axis, with complete accelerations in the poses."""
+    for j in range(len(axes)):
+        body, own = bodies[axes[j].body], poses[axes[j].body]
+        S, twist = axis_twist(axes[j]), pose_twist(own)
+        below = poses[body.parent]
+        turn = turns_a_base(bodies, axes, j)
+        if turn:
+            below = own  # what a free body does does not turn with it
+        carrier = pose_twist(below)
+        U = motion_cross(carrier, S)
+        C = motion_cross((vec(below.aw), vec(below.av)), S)
+        C = add_pair(C, motion_cross(carrier, U))
+        E = add_pair(U, motion_cross(twist, S))
+        if turn:
+            E = (U[0], add(U[1], cross(velocity_at(twist, vec(own.p)), S[0])))
+        elif body.joint == FREE:
+            E = (ZERO, ZERO)
+        variation = variations[j]
+        put(variation.w, U[0])
+        put(variation.v, U[1])
+        put(variation.cw, C[0])
+        put(variation.cv, C[1])
+        put(variation.ew, E[0])
+        put(variation.ev, E[1])
+
+
+@helper
+def needed_more(pose: Pose, load: Load, velocity: Pair, acceleration: Pair) -> Pair:
+    """Wrench that all a body carries needs more if it gets these in addition."""
+    force = momentum(carried_inertia(pose), acceleration)
+    w = velocity[0]
+    return add_pair(force, (apply(mat(load.turned), w), scale(2.0, cross(w, vec(load.momentum)))))
+
+
+@helper
+def differentiate_tree(
+    bodies: Records[Body],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    loads: Records[Load],
+    F: Array,
+) -> None:
+    """Derivatives of M v̇ + h without forces: by positions, then by rates; F (nv, 2 nv or more).
+
+    Positions are tangent coordinates: rates of a displacement from here. Takes what
+    ``take_accelerations`` and ``vary_axes`` write.
+    """
+    nv = len(axes)
+    for k in range(nv):
+        axis = axes[k]
+        body, pose, load = bodies[axis.body], poses[axis.body], loads[axis.body]
+        S, variation = axis_twist(axis), variations[k]
+        # this axis displaced: what is needed along it and along those below
+        rest = needed_more(pose, load, added_velocity(variation), added_acceleration(variation))
+        turned = force_cross(S, (vec(load.fw), vec(load.fv)))
+        whole = add_pair(rest, turned)
+        rated = needed_more(pose, load, S, acceleration_by_rate(variation))
+        F[k, k], F[k, nv + k] = power(rest, S), power(rated, S)
+        # axes below displaced: what is needed along this one
+        pushed = momentum(carried_inertia(pose), S)
+        bent = add(
+            apply(transpose(mat(load.turned)), S[0]), scale(2.0, cross(vec(load.momentum), S[1]))
+        )
+        several = body.joint == FREE or body.joint == SPHERICAL
+        free_turn = turns_a_base(bodies, axes, k)
+        j = axis.below
+        while j >= 0:
+            lower, other = axis_twist(axes[j]), variations[j]
+            alike = several and axes[j].body == axis.body
+            F[j, k] = power(rest if alike and not free_turn else whole, lower)
+            F[j, nv + k] = power(rated, lower)
+            by_place = power(pushed, added_acceleration(other)) + dot(bent, vec(other.w))
+            if alike and turns_a_base(bodies, axes, j):
+                by_place += power(force_cross(lower, (vec(load.fw), vec(load.fv))), S)
+            F[k, j] = by_place
+            F[k, nv + j] = power(pushed, acceleration_by_rate(other)) + dot(bent, lower[0])
+            j = axes[j].below
+
+
+@helper
+def differentiate_joint_forces(axes: Records[Axis], spring_dt: float, F: Array) -> None:
+    """Less the forces of springs and dampers of the joints: adds stiffness and damping to F.
+
+    Springs are taken ``spring_dt`` [s] ahead.
+    """
+    nv = len(axes)
+    for k in range(nv):
+        F[k, k] += axes[k].stiffness
+        F[k, nv + k] += axes[k].damping + spring_dt * axes[k].stiffness

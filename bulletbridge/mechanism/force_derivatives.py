@@ -1,0 +1,330 @@
+"""Derivatives of forces on bodies: drags, force elements, wrenches; for derivatives of M v̇ + h.
+
+What acts between two bodies depends on how b is placed and moves relative to a alone. Displacing
+both changes nothing but the axes, so that it is enough to know what it does if b is displaced and a
+stays: by the unit twist of an axis below b, or by its opposite for one below a.
+"""
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.mechanism.derivatives import Variation, added_velocity, is_carried
+from bulletbridge.mechanism.force_elements import (
+    OPPOSED,
+    coordinate,
+    coordinates,
+    placed_in,
+    relative_twist,
+    strength,
+    unit,
+)
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.records import (
+    BUSHING,
+    DRAG,
+    SPRING,
+    TORSION,
+    WRENCH,
+    Axis,
+    Body,
+    Effort,
+    Pose,
+)
+from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.spatial import (
+    ZERO,
+    Pair,
+    add,
+    add_pair,
+    apply,
+    cross,
+    dexp_inverse,
+    dexp_inverse_drift,
+    dot,
+    force_cross,
+    mat,
+    motion_cross,
+    mul,
+    norm,
+    power,
+    rotation_vector,
+    scale,
+    scale_pair,
+    sub,
+    transpose,
+    vec,
+    velocity_at,
+)
+
+
+@helper
+def differentiate_efforts(
+    bodies: Records[Body],
+    efforts: Records[Effort],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    F: Array,
+) -> None:
+    """Add to F (nv, 2 nv or more) what forces on bodies change by positions, then by rates."""
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        if effort.kind == DRAG:
+            differentiate_drag(bodies, effort, poses, axes, variations, F)
+        elif effort.kind == WRENCH:
+            differentiate_wrench(bodies, effort, poses, axes, F)
+        else:
+            differentiate_element(bodies, effort, poses, axes, variations, F)
+
+
+@helper
+def differentiate_drag(
+    bodies: Records[Body],
+    effort: Effort,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    F: Array,
+) -> None:
+    """Bullet's damping of one link."""
+    nv, last = len(axes), bodies[effort.body].axis
+    pose = poses[effort.body]
+    drag = changed_drag(effort, pose, pose_twist(pose), True)
+    j = last
+    while j >= 0:
+        S = axis_twist(axes[j])
+        turned = force_cross(S, drag)
+        by_place = changed_drag(effort, pose, added_velocity(variations[j]), False)
+        by_rate = changed_drag(effort, pose, S, False)
+        k = last
+        while k >= 0:
+            own = axis_twist(axes[k])
+            F[k, j] += power(by_place, own)
+            if not is_carried(bodies, axes, j, k):
+                F[k, j] += power(turned, own)
+            F[k, nv + j] += power(by_rate, own)
+            k = axes[k].below
+        j = axes[j].below
+
+
+@helper
+def changed_drag(effort: Effort, pose: Pose, more: Pair, whole: bool) -> Pair:
+    """Wrench against a drag, by its whole twist, or what a little more of a twist adds to it."""
+    R = mat(pose.R)
+    centre = add(vec(pose.p), apply(R, vec(effort.com)))
+    twist = pose_twist(pose)
+    v, w = velocity_at(twist, centre), twist[0]
+    fast, spin = norm(v), norm(w)
+    u, turn = velocity_at(more, centre), more[0]
+    force, inner = scale(1.0 + fast, u), scale(1.0 + spin, turn)
+    if not whole and fast > 0.0:
+        force = add(force, scale(dot(v, u) / fast, v))
+    if not whole and spin > 0.0:
+        inner = add(inner, scale(dot(w, turn) / spin, w))
+    force = scale(effort.linear * effort.mass, force)
+    moment = apply(R, apply(mat(effort.J), apply(transpose(R), inner)))
+    return add(scale(effort.angular, moment), cross(centre, force)), force
+
+
+@helper
+def differentiate_wrench(
+    bodies: Records[Body],
+    effort: Effort,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    F: Array,
+) -> None:
+    """A wrench on b along axes of a."""
+    last, other = bodies[effort.body_b].axis, bodies[effort.body_a].axis
+    pose = poses[effort.body_b]
+    turn = mul(mat(poses[effort.body_a].R), mat(effort.R_a))
+    at = add(vec(pose.p), apply(mat(pose.R), vec(effort.p_b)))
+    force, moment = apply(turn, vec(effort.wrench[3:])), apply(turn, vec(effort.wrench))
+    total = (add(moment, cross(at, force)), force)
+    for j in range(len(axes)):
+        of_a, of_b = is_below(axes, j, other), is_below(axes, j, last)
+        if not (of_a or of_b):
+            continue
+        S = axis_twist(axes[j])
+        spin = S[0] if of_a else ZERO
+        way = velocity_at(S, at) if of_b else ZERO
+        bent = cross(spin, force)
+        lever = add(cross(way, force), cross(at, bent))
+        changed = (add(cross(spin, moment), lever), bent)
+        k = last
+        while k >= 0:
+            own = axis_twist(axes[k])
+            F[k, j] -= power(changed, own)
+            if of_b and is_carried(bodies, axes, j, k):
+                F[k, j] -= power(total, motion_cross(S, own))
+            k = axes[k].below
+
+
+@helper
+def is_below(axes: Records[Axis], j: int, last: int) -> bool:
+    """Whether axis j is on the way from the world to axis ``last``, itself included."""
+    k = last
+    while k > j:
+        k = axes[k].below
+    return k == j
+
+
+@helper
+def add_between(
+    bodies: Records[Body],
+    axes: Records[Axis],
+    last: int,
+    common: int,
+    j: int,
+    same: bool,
+    sign: float,
+    changed: Pair,
+    turned: Pair,
+    F: Array,
+) -> None:
+    """Take from F what a wrench does along the axes from ``last`` down to the common one, by j.
+
+    Args:
+        bodies: Of the tree.
+        axes: Of the tree.
+        last: The first of the axes.
+        common: The one that is none of them any more.
+        j: The axis that is displaced.
+        same: Whether it is one of them.
+        sign: Of the wrench on their end.
+        changed: What the wrench changes by.
+        turned: What it would change by if it went along with the axis.
+        F: (nv, .), its column j.
+    """
+    k = last
+    while k != common:
+        own = axis_twist(axes[k])
+        F[k, j] -= sign * power(changed, own)
+        if same and is_carried(bodies, axes, j, k):
+            F[k, j] += sign * power(turned, own)
+        k = axes[k].below
+
+
+@helper
+def differentiate_element(
+    bodies: Records[Body],
+    effort: Effort,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    F: Array,
+) -> None:
+    """A spring, torsion spring or bushing, or what acts along a free motion."""
+    for n in range(coordinates(effort)):
+        x, wrench = coordinate(effort, poses, n)
+        twist = relative_twist(effort, poses)
+        size = strength(effort, n, x, power(wrench, twist))
+        if size == 0.0 and effort.stiffness[n] == 0.0 and effort.damping[n] == 0.0:
+            continue
+        for end in range(2):
+            sign = 1.0 if end == 1 else -1.0
+            j = effort.axis_b if end == 1 else effort.axis_a
+            while j != effort.common_axis:
+                differentiate_along(
+                    bodies, effort, poses, axes, variations, n, j, sign, (size, wrench, twist), F
+                )
+                j = axes[j].below
+
+
+@helper
+def differentiate_along(
+    bodies: Records[Body],
+    effort: Effort,
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    n: int,
+    j: int,
+    sign: float,
+    acting: tuple[float, Pair, Pair],
+    F: Array,
+) -> None:
+    """Coordinate n of an element by axis j, which moves b (sign 1) or a (-1)."""
+    size, wrench, twist = acting
+    nv, S = len(axes), axis_twist(axes[j])
+    way = scale_pair(sign, S)
+    changed = turned_wrench(effort, poses, n, way)
+    velocity = motion_cross(way, pose_twist(poses[effort.body_b]))
+    velocity = add_pair(velocity, scale_pair(sign, added_velocity(variations[j])))
+    rate = power(changed, twist) + power(wrench, velocity)
+    more = -effort.stiffness[n] * power(wrench, way) - effort.damping[n] * rate
+    total = scale_pair(size, wrench)
+    by_place = add_pair(scale_pair(size, changed), scale_pair(more, wrench))
+    turned = force_cross(S, total)
+    if sign < 0.0:
+        by_place = add_pair(by_place, turned)
+    by_rate = scale_pair(-effort.damping[n] * power(wrench, way), wrench)
+    for end in range(2):
+        side = 1.0 if end == 1 else -1.0
+        last = effort.axis_b if end == 1 else effort.axis_a
+        same, common = side == sign, effort.common_axis
+        add_between(bodies, axes, last, common, j, same, side, by_place, turned, F)
+        add_between(bodies, axes, last, common, nv + j, False, side, by_rate, turned, F)
+
+
+@helper
+def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pair:
+    """What the wrench of coordinate n changes by if b is displaced by a twist and a stays."""
+    R_a, a = placed_in(poses[effort.body_a], effort.R_a, effort.p_a)
+    R_b, b = placed_in(poses[effort.body_b], effort.R_b, effort.p_b)
+    moved = velocity_at(way, b)
+    s = sub(b, a)
+    if effort.kind == SPRING:
+        length = norm(s)
+        if length == 0.0:
+            return ZERO, ZERO
+        along = scale(1.0 / length, s)
+        bent = scale(1.0 / length, sub(moved, scale(dot(along, moved), along)))
+        return add(cross(moved, along), cross(b, bent)), bent
+    R = mul(transpose(R_a), R_b)
+    turn = apply(transpose(R_a), way[0])
+    if effort.kind == TORSION:
+        column = transpose(R)[2]
+        part, over = cross(turn, column), 1.0 / max(1.0 + column[2], OPPOSED)
+        x = over * (part[0] - column[0] * over * part[2])
+        y = over * (part[1] - column[1] * over * part[2])
+        return apply(R_a, (x, y, 0.0)), ZERO
+    if effort.kind == BUSHING and n < 3:
+        turns = rotation_vector(R)
+        rate = dexp_inverse(turns, turn, 1.0)
+        return apply(R_a, dexp_inverse_drift(turns, rate, unit(n), -1.0)), ZERO
+    along = transpose(R_a)[n - 3 if effort.kind == BUSHING else 2]
+    return cross(moved, along), ZERO
+
+
+@helper
+def take_ahead(efforts: Records[Effort], spring_dt: float) -> None:
+    """Have springs of elements act where the rates lead in ``spring_dt`` [s]: as dampers do."""
+    for i in range(len(efforts)):
+        if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
+            for n in range(coordinates(efforts[i])):
+                efforts[i].damping[n] += spring_dt * efforts[i].stiffness[n]
+
+
+@helper
+def differentiate_compliance(
+    bodies: Records[Body],
+    efforts: Records[Effort],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    variations: Records[Variation],
+    damper_dt: float,
+    spring_dt: float,
+    F: Array,
+) -> None:
+    """Add to F what (dt D + dt² K) v of the elements changes by positions: dampers that strong.
+
+    The efforts, which are a copy, are lost. Columns by rates of F are lost too.
+    """
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        if effort.kind == DRAG or effort.kind == WRENCH:
+            continue
+        effort.force = 0.0
+        for n in range(coordinates(effort)):
+            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
+            effort.stiffness[n] = 0.0
+        differentiate_element(bodies, effort, poses, axes, variations, F)

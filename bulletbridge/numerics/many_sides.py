@@ -1,0 +1,110 @@
+"""The split of ``projection`` for many right sides at once: side by side, they vectorise."""
+
+from bulletbridge.compilation.jit import helper
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Records
+
+
+@helper
+def whiten_forces(L: Array, X: Array) -> None:
+    """Columns X (nv, n) of forces into whitened coordinates: X <- L⁻ᵀ X."""
+    for k in range(L.shape[0] - 1, -1, -1):
+        s = 1.0 / L[k, k]
+        for j in range(X.shape[1]):
+            X[k, j] *= s
+        for i in range(k):
+            x = L[k, i]
+            if x != 0.0:
+                for j in range(X.shape[1]):
+                    X[i, j] -= x * X[k, j]
+
+
+@helper
+def unwhiten_columns(L: Array, X: Array) -> None:
+    """Columns of whitened accelerations back: X <- L⁻¹ X."""
+    for k in range(L.shape[0]):
+        for i in range(k):
+            x = L[k, i]
+            if x != 0.0:
+                for j in range(X.shape[1]):
+                    X[k, j] -= x * X[i, j]
+        s = 1.0 / L[k, k]
+        for j in range(X.shape[1]):
+            X[k, j] *= s
+
+
+@helper
+def respond(
+    L: Array,
+    Y: Array,
+    R: Array,
+    rows: Records[Row],
+    rank: int,
+    sides: Array,
+    X: Array,
+    parts: Array,
+    multipliers: Array,
+) -> None:
+    """Solve M X - Jᵀ Λ = X, J X = sides for as many columns as X has.
+
+    Args:
+        L: Of the split, as all up to ``rank``.
+        Y: (nc, nv)
+        R: (nc, nc)
+        rows: Those that follow from others are left out.
+        rank: How many are not.
+        sides: (nc, m) with m up to n; further columns are zero.
+        X: (nv, n) forces, then accelerations.
+        parts: (nc, n) scratch.
+        multipliers: (nc, n) Λ, of the rows without their scale; zero for those left out.
+    """
+    n, m = X.shape[1], sides.shape[1]
+    whiten_forces(L, X)
+    for i in range(rank):
+        row = rows[rows[i].pivot]
+        for j in range(n):
+            parts[i, j] = 0.0
+        for j in range(m):
+            parts[i, j] = row.scale * sides[rows[i].pivot, j]
+        for k in range(i):
+            x = R[i, k]
+            if x != 0.0:
+                for j in range(m):
+                    parts[i, j] -= x * parts[k, j]
+        s = 1.0 / R[i, i]
+        for j in range(m):
+            parts[i, j] *= s
+    # the columns' own parts along the rows are exchanged for those that the rows ask for, one row
+    # after the other: what rounding leaves of one is then seen by the next
+    for i in range(rank):
+        row_part = multipliers[i]
+        for j in range(n):
+            row_part[j] = 0.0
+        for k in range(L.shape[0]):
+            x = Y[i, k]
+            if x != 0.0:
+                for j in range(n):
+                    row_part[j] += x * X[k, j]
+        for j in range(n):
+            parts[i, j] -= row_part[j]
+            row_part[j] = parts[i, j]
+        for k in range(L.shape[0]):
+            x = Y[i, k]
+            if x != 0.0:
+                for j in range(n):
+                    X[k, j] += x * row_part[j]
+    unwhiten_columns(L, X)
+    for i in range(multipliers.shape[0]):
+        for j in range(n):
+            multipliers[i, j] = 0.0
+    for i in range(rank - 1, -1, -1):
+        for k in range(i + 1, rank):
+            x = R[k, i]
+            if x != 0.0:
+                for j in range(n):
+                    parts[i, j] -= x * parts[k, j]
+        row = rows[rows[i].pivot]
+        s, size, p = 1.0 / R[i, i], row.scale, rows[i].pivot
+        for j in range(n):
+            parts[i, j] *= s
+            multipliers[p, j] = size * parts[i, j]

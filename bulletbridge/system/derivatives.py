@@ -1,0 +1,137 @@
+"""Derivatives of accelerations and multipliers with respect to the state and the forces."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bulletbridge.constraints.encode import Constraint
+from bulletbridge.engine.derivatives import Differentiator
+from bulletbridge.engine.step_derivatives import StepDerivatives, StepDifferentiator
+from bulletbridge.engine.stepper import Solver
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.by_joint import rate_names
+from bulletbridge.numerics.records import Array
+from bulletbridge.system.parameter_derivatives import ParameterDifferentiator
+
+if TYPE_CHECKING:
+    from bulletbridge.system.system import System
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """How accelerations and forces of constraints answer to small changes of state and forces.
+
+    Columns by q are displacements (nv,) of the configuration: rates that act for a unit of time, as
+    of ``kinematics.displace``. A floating base turns about its origin and moves, both in world
+    axes; a spherical joint turns in body axes. All matrices are those of the equations of the kept
+    rows, off the loops too: v̇ changes by ``acceleration_by_q @ dq`` whether dq keeps them closed or
+    not.
+
+    Attributes:
+        rates: (nv,) names of the rates, which also name displacements and forces on them.
+        rows: (nc,) names of the multipliers: the constraint's, with the number of its kept row.
+        acceleration: (nv,) v̇ at the state [rad/s² or m/s²].
+        acceleration_by_q: (nv, nv) by displacements [rad or m].
+        acceleration_by_v: (nv, nv) by rates.
+        acceleration_by_tau: (nv, nv) by forces on the rates [N m or N]; symmetric.
+        multipliers: (nc,) λ at the state [N or N m]: forces of the rows as ``Reaction`` has them.
+            Of rows that are dependent there, some are zero.
+        multipliers_by_q: (nc, nv)
+        multipliers_by_v: (nc, nv)
+        multipliers_by_tau: (nc, nv)
+        parameters: (n,) names of the parameters that were asked for.
+        acceleration_by_parameters: (nv, n) by their units, at this q and v: where a place opens a
+            loop, the loop is not closed again.
+        multipliers_by_parameters: (nc, n)
+    """
+
+    rates: tuple[str, ...]
+    rows: tuple[str, ...]
+    acceleration: Array
+    acceleration_by_q: Array
+    acceleration_by_v: Array
+    acceleration_by_tau: Array
+    multipliers: Array
+    multipliers_by_q: Array
+    multipliers_by_v: Array
+    multipliers_by_tau: Array
+    parameters: tuple[str, ...]
+    acceleration_by_parameters: Array
+    multipliers_by_parameters: Array
+
+
+def row_names(solver: Solver) -> tuple[str, ...]:
+    """Names of the rows of a solver: the constraint's, with the number of its row."""
+    return tuple(
+        f"{name}[{k}]"
+        for name, part in solver.encoded.rows.items()
+        for k in range(part.stop - part.start)
+    )
+
+
+def differentiator_of(system: "System", solver: Solver) -> Differentiator:
+    """What differentiates the equations of a system.
+
+    Raises:
+        UnsupportedError: It has motors, limits, contacts or force limits, or what is written in
+            Python; the message names it.
+    """
+    if system.has_inequalities:
+        raise UnsupportedError(
+            "motors, joint limits and friction, contacts and force limits act, whose derivatives"
+            " are not known; switch them off, or use central differences of step()"
+        )
+    if solver.differentiator is None:
+        solver.differentiator = Differentiator(solver)
+    found = solver.differentiator
+    assert isinstance(found, Differentiator)
+    return found
+
+
+def derivatives_at(
+    system: "System", solver: Solver, constraints: Sequence[Constraint], parameters: Sequence[str]
+) -> Derivatives:
+    """Derivatives at the state of a system, by its solver of the kept rows.
+
+    Args:
+        system: Whose.
+        solver: Of its kept rows.
+        constraints: What they were encoded of.
+        parameters: Names.
+    """
+    differentiator = differentiator_of(system, solver)
+    found = differentiator.at(solver.q, solver.v, solver.t, solver.tau[0])
+    nv = len(solver.v)
+    of_q, of_v, of_tau = (slice(k * nv, (k + 1) * nv) for k in range(3))
+    told = found.X.copy(), found.multipliers.copy()
+    by = np.zeros((nv, 0)), np.zeros((len(found.lam), 0))
+    if parameters:
+        columns = ParameterDifferentiator(solver, constraints).columns(parameters, found)
+        by = differentiator.answer(*columns)
+    return Derivatives(
+        rates=rate_names(solver.mechanism),
+        rows=row_names(solver),
+        acceleration=found.vdot.copy(),
+        acceleration_by_q=told[0][:, of_q],
+        acceleration_by_v=told[0][:, of_v],
+        acceleration_by_tau=told[0][:, of_tau],
+        multipliers=found.lam.copy(),
+        multipliers_by_q=told[1][:, of_q],
+        multipliers_by_v=told[1][:, of_v],
+        multipliers_by_tau=told[1][:, of_tau],
+        parameters=tuple(parameters),
+        acceleration_by_parameters=by[0],
+        multipliers_by_parameters=by[1],
+    )
+
+
+def step_derivatives_at(system: "System", solver: Solver) -> StepDerivatives:
+    """Derivatives of the step that a solver makes from its state."""
+    equations = differentiator_of(system, solver)
+    if solver.step_differentiator is None:
+        solver.step_differentiator = StepDifferentiator(solver, equations)
+    found = solver.step_differentiator
+    assert isinstance(found, StepDifferentiator)
+    return found.step()
