@@ -284,3 +284,15 @@ def test_what_has_no_equations_is_linearised_by_differences():
         assert loaded.system.linearise().by == "differences"
         with pytest.raises(UnsupportedError, match="semi_implicit_euler"):
             loaded.system.linearise(by="equations")
+
+
+def test_beside_a_limit_the_equations_of_a_free_step_are_not_taken():
+    """The gripper's joints begin at their limits; in the middle of their range they are free."""
+    with bb.load("mimic_gripper", dt=1e-3) as loaded:
+        system = loaded.system
+        with pytest.warns(BulletBridgeWarning, match="kink"):
+            assert system.linearise().by == "differences"
+        middle = {name: 0.5 * (j.lower + j.upper) for name, j in system.mechanism.joints.items()}
+        driver = next(iter(middle))
+        system.assemble({driver: middle[driver]})
+        assert system.linearise().by == "equations"

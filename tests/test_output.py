@@ -86,6 +86,8 @@ def test_what_a_prompt_shows_of_a_mechanism_and_a_recording_fits_a_line():
     assert repr(system.mechanism) == "<Mechanism: 2 bodies, 2 rates, joints j0, j1>"
     said = repr(system.rollout(3))
     assert said == "<Recording: 3 states of 2 joints, t = 0.25 to 0.75 s>"
+    said = repr(bulletbridge.rollout(system, np.tile(system.q, (4, 1)), steps=3))
+    assert said == "<Rollout: 4 worlds, 3 states each of 2 joints>"
 
 
 def test_joint_forces_are_set_as_numbers_or_by_name():

@@ -18,6 +18,9 @@ AT_REST = 1e-10
 """Force along the freedoms, relative to the terms that cancel there, that counts as none."""
 TIGHT = 1e-15
 """What round-off leaves to say when to stop."""
+FARTHEST = 3.0
+"""Way [rad or m] beyond which coordinates are taken anew: what nothing holds would turn for
+ever to gain a little elsewhere."""
 MOST_CHARTS = 20
 """Poses around which coordinates are taken anew."""
 
@@ -80,7 +83,7 @@ class Balance:
 def equilibrium(system: System) -> Equilibrium:
     """The pose near the present one at which gravity, springs and ``tau`` hold each other.
 
-    Stable or not. Forces along the freedoms are brought to zero by Levenberg and Marquardt's method
+    Stable or not. Forces along the freedoms are brought to zero in trust regions
     (``scipy.optimize.least_squares``) in coordinates of the closed loops, taken anew where they
     lead far. Where a whole family of poses rests, as without gravity, the nearest one is found.
 
@@ -122,14 +125,14 @@ def equilibrium(system: System) -> Equilibrium:
 
         start = np.zeros(len(force))
         found = least_squares(
-            pull, start, "3-point", method="lm", xtol=TIGHT, ftol=TIGHT, gtol=TIGHT
+            pull, start, "3-point", (-FARTHEST, FARTHEST), xtol=TIGHT, ftol=TIGHT, gtol=TIGHT
         )
         count += balance.evaluations
         before = float(np.linalg.norm(force / scale))
         q = balance.pose(found.x / lengths)
         balance = Balance(system, tree, q)
         force, size = balance.at(q)
-        if float(np.linalg.norm(force / scale)) >= 0.5 * before:
+        if float(np.linalg.norm(force / scale)) >= 0.9 * before:
             break
     if np.any(np.abs(force) > AT_REST * 10.0 * np.maximum(size, np.finfo(float).tiny)):
         worst = int(np.argmax(np.abs(force) / np.maximum(size, np.finfo(float).tiny)))

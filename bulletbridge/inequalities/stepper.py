@@ -453,8 +453,7 @@ class InequalityStepper:
         if trace.every > 0:
             steps = min(steps, trace.every - trace.before % trace.every)
         begun, solver = self._begin(), self.solver
-        *given, callback = self._given(steps)
-        rest = *given, NO_CONTACTS, self.report, callback, STEP, steps
+        rest = self._given(steps), NO_CONTACTS, STEP, steps
         failure = self._end_of(begun, self._ways[False].call(rest), NO_CONTACTS)
         done = int(solver.control[0]["done"])
         if failure == DONE:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 What = Literal["step", "continuous"]
 By = Literal["equations", "differences"]
 Complexes = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
+BESIDE = 2e-4
+"""Distance from a limit [rad or m] that counts as beside it: what differences go, and some more."""
 SATURATED = 1.0 - 1e-9
 """Share of a largest force from which on it counts as reached."""
 OF_FRAMES = tuple(
@@ -272,9 +274,26 @@ def derive(differences: Differences, tangents: Tangents, request: Request) -> Fu
 
 def step_by_equations(differences: Differences, tangents: Tangents) -> Full:
     """A and B of one step by those of its predictor, correction and filter."""
-    found = differences.copy.step_derivatives()
+    copy = differences.copy
+    found = copy.step_derivatives()
+    put(copy, tangents.at)
+    copy.step(write=False)
+    plain = np.array_equal(copy.q, found.q) and np.array_equal(copy.v, found.v)
+    if not plain or active_set(copy) or is_beside_limit(copy):
+        raise UnsupportedError(
+            "a joint is at a limit in this step or beside it, where equations are others; use"
+            " central differences"
+        )
     A = found.A @ tangents.closing
     return Full(A, found.B, found.q, found.v, (), (), 0.0, "equations")
+
+
+def is_beside_limit(system: "System") -> bool:
+    """Whether a joint is so near to a limit that small changes may reach it."""
+    axes = system.mechanism.axes[system.mechanism.axes["limited"] != 0]
+    position = np.asarray(system.q)[axes["q"]]
+    room = np.minimum(position - axes["lower"], axes["upper"] - position)
+    return bool(np.any(room <= BESIDE))
 
 
 def flow_by_equations(differences: Differences, tangents: Tangents) -> Full:

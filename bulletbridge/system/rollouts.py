@@ -63,6 +63,14 @@ class Rollout:
     restarted: Mask
     contact_forces: dict[str, Array]
 
+    def __repr__(self) -> str:
+        """How many worlds and records, of what, and how many failed."""
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return (
+            f"<Rollout: {len(self)} worlds, {self.table.shape[1]} states each of"
+            f" {len(self.mechanism.joints)} joints{failed}>"
+        )
+
     @property
     def q(self) -> Array:
         """Configurations (n, records, nq)."""
