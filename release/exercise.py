@@ -52,7 +52,7 @@ def integrators() -> None:
 def derivatives() -> None:
     """Derivatives of accelerations, multipliers and steps, of a floating base too."""
     four_bar().derivatives(["crank.mass"])
-    bb.load("minitaur").system.step_derivatives()
+    bb.load("minitaur", "new").system.step_derivatives()
 
 
 def formulations() -> None:
