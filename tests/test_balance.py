@@ -150,13 +150,3 @@ def test_what_inputs_do_not_reach_is_said(connect):
             bb.lqr(system, Q, R, inputs=["x"])
     with pytest.raises(ModelError, match="does not rest"):
         bb.lqr(parallelogram(connect, 0.5), np.ones(2), [1.0], inputs=["crank"])
-
-
-def test_what_nothing_holds_is_not_turned_for_ever():
-    """Two arms that hang with their load: gravity does not hold some turns of their wrists."""
-    with bb.load("two_arms") as loaded:
-        system = loaded.system
-        rest = bb.equilibrium(system)
-        assert np.abs(rest.q).max() < 10.0
-        system.set_state(rest.q, np.zeros(system.mechanism.nv))
-        assert np.abs(system.acceleration()).max() <= 1e-6
