@@ -76,6 +76,14 @@ FixedBase = Annotated[
 RepairInertia = Annotated[
     bool, typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have.")
 ]
+Inside = Annotated[
+    Path | None,
+    typer.Option(
+        "--inside",
+        metavar="FOLDER",
+        help="Folder that included files (MJCF, SDF) must be in; that of the file unless given.",
+    ),
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
 ]
@@ -138,6 +146,7 @@ def compare(
     ] = False,
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
+    inside: Inside = None,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
     from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
@@ -152,7 +161,8 @@ def compare(
     method = None if integrator is None else integrator.value
     plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference, limits)
     specs = [
-        read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia) for model in models
+        read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside)
+        for model in models
     ]
     for spec in specs:
         tell_notes(spec.path, spec.notes)
@@ -267,13 +277,14 @@ def inspect(
     json_file: JsonFile = None,
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
+    inside: Inside = None,
 ) -> None:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
     from bulletbridge.models.formats.recognise import read_model
 
-    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside)
     found = inspect_model(spec)
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
@@ -287,12 +298,13 @@ def view_in_browser(
     port: Annotated[int, typer.Option(help="Of the page on this machine.")] = 8080,
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
+    inside: Inside = None,
 ) -> None:
     """Show a model in a browser: drag joints, loops stay closed; forces, a time line."""
     from bulletbridge.models.formats.recognise import read_model
     from bulletbridge.viewer.view import view_model
 
-    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside)
     tell_notes(spec.path, spec.notes)
     view_model(spec, duration, port)
 
@@ -324,11 +336,14 @@ def convert(
     ] = "loops",
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
+    inside: Inside = None,
 ) -> None:
     """Write a model as URDF and loops file, or in another format, and say what was lost."""
     from bulletbridge.models.formats.convert import convert as write
 
-    done = write(model, output, to, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    done = write(
+        model, output, to, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside
+    )
     for note in done.notes:
         print(f"note: {note}")
     for file in done.files:

@@ -221,6 +221,13 @@ def test_failed_simulation_is_exit_code_one(tmp_path, capsys):
     assert "cannot close" in capsys.readouterr().err
 
 
+def test_inspect_takes_armature_out_of_the_mass_matrix_that_bullet_does_not_have(capsys):
+    assert run(["inspect", "biped", "--json", "-"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["masses"]
+    assert found["difference"] < 1e-12
+    assert "without armature" in found["note"]
+
+
 def test_inspect_tells_rank_mobility_and_redundancy(tmp_path, capsys):
     path = str(four_bar(tmp_path, "revolute"))
     assert run(["inspect", path, "--json", "-"]) == 0

@@ -219,8 +219,11 @@ def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     path = write(inside.parent, "", '<include file="part.xml"/>')
     assert unassembled(read_mjcf(path, tmp_path)).mechanism.nv == 1
     path = write(inside.parent, "", '<include file="../secret.xml"/>')
-    with pytest.raises(ModelError, match="from outside its folder"):
+    with pytest.raises(ModelError, match=r"outside .*robot; name a folder .*inside=FOLDER"):
         read_mjcf(path, tmp_path)
+    with pytest.raises(ModelError, match="inside='nowhere' is no folder"):
+        read_model(path, inside="nowhere")
+    assert unassembled(read_model(path, inside=tmp_path)).mechanism.nv == 1
 
 
 LOST = {

@@ -164,14 +164,16 @@ def mass_matrices(loaded: LoadedModel) -> tuple[MassReport, ...]:
             found.append(MassReport(name, None, "Bullet refuses to calculate its own"))
             continue
         rates = [k for j in joints.values() for k in range(j.v.start, j.v.stop)]
-        block = ours[np.ix_(rates, rates)]
+        armature = mechanism.axes["armature"][rates]
+        block = ours[np.ix_(rates, rates)] - np.diag(armature)
         if any(joint.kind == "free" for joint in joints.values()):
             block = _in_base_axes(block, body, loaded.client)
         if block.shape != theirs.shape:
             found.append(MassReport(name, None, "Bullet's has another size"))
             continue
         scale = float(np.abs(theirs).max())
-        found.append(MassReport(name, float(np.abs(block - theirs).max()) / scale))
+        note = "without armature, which Bullet does not have" if armature.any() else ""
+        found.append(MassReport(name, float(np.abs(block - theirs).max()) / scale, note))
     return tuple(found)
 
 

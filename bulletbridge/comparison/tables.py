@@ -136,8 +136,8 @@ def print_inspection(found: Inspection, console: Console) -> None:
         console.print("  " + "  ".join(number(s) for s in found.singular_values))
     title(console, "mass matrix", ", Bullet's beside ours, largest difference over largest entry")
     for mass in found.masses:
-        shown = mass.note if mass.difference is None else f"{mass.difference:.1e}"
-        console.print(f"  {mass.body}: {shown}")
+        difference = "" if mass.difference is None else f"{mass.difference:.1e}"
+        console.print(f"  {mass.body}: {', '.join(filter(None, (difference, mass.note)))}")
     title(console, "in Bullet")
     native = found.native or "closes with Bullet's own constraints as well"
     for line in (*found.notes, native, *found.warnings):

@@ -67,7 +67,10 @@ def find(model: str | Path) -> Path:
     if described is not None:
         return described
     if path.suffix or len(path.parts) > 1:
-        raise ModelError(f"there is no file {path}; bundled models: {', '.join(known)}")
+        raise ModelError(
+            f"there is no file {path}; check the path, or give the name of a bundled model"
+            " (`bulletbridge models` lists them)"
+        )
     near = get_close_matches(str(model), known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(known)}"
     raise ModelError(f"no model is called '{model}'; {hint}, or give the path of a robot's file")

@@ -134,6 +134,7 @@ def load(
     adjust: Callable[[Mechanism], Mechanism] | None = None,
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
+    inside: str | Path | None = None,
     **system_options: Unpack[SystemOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
@@ -148,6 +149,8 @@ def load(
         fixed_base: Whether the robot's base is part of the world; None for what its file says.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can, with a warning; they are an error otherwise.
+        inside: Folder that files which this one includes (MJCF, SDF) must be in; that of the file
+            unless given: nothing outside is opened.
         system_options: Keyword arguments of ``System``. Joint limits act unless ``limits=False``,
             but with other formulations and integrators than the compiled ones. ``springs`` are
             explicit unless given or too stiff for that at the start, and so the integrator is
@@ -170,7 +173,9 @@ def load(
     if isinstance(model, ModelSpec):
         spec = model
     else:
-        spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+        spec = read_model(
+            model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside
+        )
         if spec.notes:
             warn_user(f"{spec.path}: {'; '.join(spec.notes)}")
     if client is None:

@@ -68,6 +68,7 @@ def convert(
     *,
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
+    inside: str | Path | None = None,
 ) -> Converted:
     """Write a model in another format.
 
@@ -78,6 +79,7 @@ def convert(
             URDF that has its loops in it, as Isaac Sim reads them, ``mjcf``, ``sdf``.
         fixed_base: As ``load`` takes it.
         repair_inertia: As ``load`` takes it.
+        inside: As ``load`` takes it.
 
     Raises:
         ModelError: The model cannot be read or written, or would be overwritten.
@@ -88,7 +90,9 @@ def convert(
     if isinstance(model, ModelSpec):
         spec = model
     else:
-        spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia)
+        spec = read_model(
+            model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside
+        )
     path = Path(output)
     for ending in ENDINGS:
         path = path.with_name(path.name.removesuffix(ending)) if path.name else path

@@ -32,18 +32,19 @@ FREE, BALL, SLIDE, HINGE = range(4)
 KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
 
 
-def read_mjcf(path: Path, folder: Path) -> ModelSpec:
+def read_mjcf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     """Read an MJCF file.
 
     Args:
         path: The file.
         folder: Where the generated URDFs go.
+        inside: Folder that included files must be in; that of the file unless given.
 
     Raises:
         ModelError: MuJoCo is not installed, or cannot read the file; something that the file needs
             is missing.
     """
-    spec, model, notes = compile_mjcf(path)
+    spec, model, notes = compile_mjcf(path, inside)
     places = Places(model, path.stem)
     scene = places.scene
     scene.notes += notes

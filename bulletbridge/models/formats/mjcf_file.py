@@ -25,15 +25,19 @@ def library() -> Any:
         ) from None
 
 
-def compile_mjcf(path: Path) -> tuple[Any, Any, list[str]]:
+def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list[str]]:
     """MuJoCo's specification and model of a file, and notes of what was missing.
 
+    Args:
+        path: The file.
+        inside: Folder that included files must be in; that of the file unless given.
+
     Raises:
-        ModelError: It cannot be read, includes files outside its folder, or needs one that is
+        ModelError: It cannot be read, includes files from elsewhere, or needs one that is
             not there.
     """
     mujoco = library()
-    _require_includes_inside(path.resolve(), path.resolve().parent)
+    _require_includes_inside(path.resolve(), (inside or path.parent).resolve())
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
@@ -54,16 +58,19 @@ def _said(error: Warning | Exception | str) -> str:
 
 
 def _require_includes_inside(path: Path, top: Path) -> None:
-    """Refuse includes from outside the folder of a file."""
+    """Refuse what a file includes from outside a folder; MuJoCo looks beside the outermost file."""
     found, todo = set[Path](), [path]
     while todo:
         part = todo.pop()
-        if not part.is_relative_to(top):
-            raise ModelError(f"{path} includes {part} from outside its folder; put that beside it")
+        if part != path and not part.is_relative_to(top):
+            raise ModelError(
+                f"{path} includes {part}, which is outside {top}; name a folder that holds both by"
+                " inside=FOLDER (--inside FOLDER)"
+            )
         if part not in found:
             found.add(part)
             names = (include.get("file") or "" for include in read_xml(part).iter("include"))
-            todo += [(top / name).resolve() for name in names]
+            todo += [(path.parent / name).resolve() for name in names]
 
 
 def asset_path(spec: Any, path: Path, file: str, folder: str) -> Path:

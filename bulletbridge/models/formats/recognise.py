@@ -16,8 +16,9 @@ from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
 
-Reader = Callable[[Path, Path], ModelSpec]
-"""``read(path, folder)``: the model in a file; URDFs that are made of it go into the folder."""
+Reader = Callable[[Path, Path, Path | None], ModelSpec]
+"""``read(path, folder, inside)``: the model in a file; URDFs that are made of it go into the
+folder, what it includes must be ``inside``, by default beside it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Format:
 
     Attributes:
         name: What people call it.
-        read: The model in a file; URDFs that are made of it go into the folder that is given.
+        read: The model in a file.
         root: Of XML, the name of its outermost element.
         endings: Of anything else, how file names end.
         says_base: Whether it says what of it stands still.
@@ -40,7 +41,7 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("URDF", read_robot, root="robot", says_base=False),
+    Format("URDF", lambda path, folder, _: read_robot(path, folder), "robot", says_base=False),
     Format("MJCF", read_mjcf, root="mujoco"),
     Format("SDF", read_sdf, root="sdf"),
 )
@@ -53,6 +54,7 @@ def read_model(
     *,
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
+    inside: str | Path | None = None,
 ) -> ModelSpec:
     """A model in any format.
 
@@ -63,6 +65,8 @@ def read_model(
             and a floating one, as of ``loadURDF``, where it says nothing.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can (``models/nearest_inertia.py``); they are an error otherwise.
+        inside: Folder that files which this one includes (MJCF, SDF) must be in; that of the file
+            unless given.
 
     Raises:
         ModelError: There is no such model, or something in it that cannot be modelled.
@@ -71,10 +75,23 @@ def read_model(
     path = find(model)
     form = format_of(path)
     folder = folder or scratch_folder(path)
-    spec = read_loops(path) if form is None else form.read(path, folder)
+    within = None if inside is None else _folder(inside)
+    spec = read_loops(path) if form is None else form.read(path, folder, within)
     spec = _with_base(spec, fixed_base, form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     return with_folded_links(spec, folder)
+
+
+def _folder(inside: str | Path) -> Path:
+    """A folder that was named.
+
+    Raises:
+        ModelError: There is none.
+    """
+    folder = Path(inside)
+    if not folder.is_dir():
+        raise ModelError(f"inside='{inside}' is no folder; name one that holds the included files")
+    return folder
 
 
 def format_of(path: Path) -> Format | None:

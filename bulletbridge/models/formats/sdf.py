@@ -54,12 +54,13 @@ MOST_DIGITS = 9
 """Digits after the point beyond which a file counts as not rounded."""
 
 
-def read_sdf(path: Path, folder: Path) -> ModelSpec:
+def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     """Read an SDF file: one model, or a world with several.
 
     Args:
         path: The file.
         folder: Where the generated URDFs go.
+        inside: Folder that included models must be in; that of the file unless given.
 
     Raises:
         ModelError: The file, or one that it includes, cannot be understood.
@@ -71,7 +72,7 @@ def read_sdf(path: Path, folder: Path) -> ModelSpec:
         raise ModelError(
             f"{path} has {len(worlds)} worlds and {len(models)} models; give it one of both"
         )
-    top = path.resolve().parent
+    top = (inside or path.parent).resolve()
     scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
     graph = JointGraph(models[0].get("name", path.stem) if models else path.stem)
     graph.notes += _gravity_notes(worlds)

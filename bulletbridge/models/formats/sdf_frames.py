@@ -349,8 +349,8 @@ def _included(
         return None
     if file is None:
         raise ModelError(
-            f"{path} includes '{uri}', which is not in {top}; put it there, files outside are not"
-            " opened"
+            f"{path} includes '{uri}', which is not in {top}; put it there, or name a folder that"
+            " holds both by inside=FOLDER (--inside FOLDER): files outside are not opened"
         )
     if file.is_dir():
         config = file / "model.config"
