@@ -305,26 +305,28 @@ def take_ahead(efforts: Records[Effort], spring_dt: float) -> None:
 
 
 @helper
-def differentiate_compliance(
+def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float) -> None:
+    """Have elements exert dt D + dt² K times the rates, and nothing else; the rest does nothing."""
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        effort.force = 0.0
+        if effort.kind == DRAG or effort.kind == WRENCH:
+            continue
+        for n in range(coordinates(effort)):
+            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
+            effort.stiffness[n] = 0.0
+
+
+@helper
+def differentiate_elements(
     bodies: Records[Body],
     efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     variations: Records[Variation],
-    damper_dt: float,
-    spring_dt: float,
     F: Array,
 ) -> None:
-    """Add to F what (dt D + dt² K) v of the elements changes by positions: dampers that strong.
-
-    The efforts, which are a copy, are lost. Columns by rates of F are lost too.
-    """
+    """``differentiate_efforts`` of springs, torsion springs and bushings alone."""
     for i in range(len(efforts)):
-        effort = efforts[i]
-        if effort.kind == DRAG or effort.kind == WRENCH:
-            continue
-        effort.force = 0.0
-        for n in range(coordinates(effort)):
-            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
-            effort.stiffness[n] = 0.0
-        differentiate_element(bodies, effort, poses, axes, variations, F)
+        if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
+            differentiate_element(bodies, efforts[i], poses, axes, variations, F)

@@ -45,6 +45,32 @@ def back_real(A: Array, turns: Array, b: Array) -> None:
 
 
 @helper
+def back_lines(A: Array, turns: Array, B: Array) -> None:
+    """Solve with the factors for the columns of B (n or more, m) side by side, in place."""
+    n, m = len(turns), B.shape[1]
+    for k in range(n):
+        i = int(turns[k])
+        if i != k:
+            for c in range(m):
+                B[k, c], B[i, c] = B[i, c], B[k, c]
+    for i in range(n):
+        for j in range(i):
+            x = A[i, j]
+            if x != 0.0:
+                for c in range(m):
+                    B[i, c] -= x * B[j, c]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            x = A[i, j]
+            if x != 0.0:
+                for c in range(m):
+                    B[i, c] -= x * B[j, c]
+        s = 1.0 / A[i, i]
+        for c in range(m):
+            B[i, c] *= s
+
+
+@helper
 def divide(a: float, b: float, c: float, d: float) -> tuple[float, float]:
     """(a + i b) / (c + i d)."""
     size = c * c + d * d

@@ -34,6 +34,17 @@ def unwhiten_columns(L: Array, X: Array) -> None:
 
 
 @helper
+def add_product(size: float, A: Array, first: int, B: Array, C: Array) -> None:
+    """C += size A B, of A (n, .) the columns from ``first`` on; B (k, m), C (n, m or more)."""
+    for i in range(C.shape[0]):
+        for k in range(B.shape[0]):
+            x = size * A[i, first + k]
+            if x != 0.0:
+                for j in range(B.shape[1]):
+                    C[i, j] += x * B[k, j]
+
+
+@helper
 def respond(
     L: Array,
     Y: Array,
