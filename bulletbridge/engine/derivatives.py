@@ -127,7 +127,7 @@ def differentiate_equations(
     put_row_derivatives(a, d, targets, vdot)
 
 
-@helper
+@outlined
 def put_row_derivatives(
     a: Arrays, d: DerivativeArrays, targets: Records[Target], vdot: Array
 ) -> None:
@@ -169,7 +169,7 @@ def ask_forces_of_solution(d: DerivativeArrays) -> None:
         d.X[i, 2 * nv + i] = 1.0
 
 
-@helper
+@outlined
 def differentiate_solution(
     a: Arrays, f: Factors, d: DerivativeArrays, now: Instant, q: Array, v: Array, tau: Array
 ) -> None:

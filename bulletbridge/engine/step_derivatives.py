@@ -345,7 +345,7 @@ def prepare_correction(
     of_rates = 0
     for i in range(rank):
         s.kept[i] = f.rows[i].pivot
-        of_rates += f.rows[s.kept[i]].level
+        of_rates += f.rows[int(s.kept[i])].level
         for k in range(rank):
             s.slopes[i, k] = f.R[i, k] if k <= i else 0.0
     if of_rates > 0:
@@ -378,7 +378,7 @@ def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
     slopes, sides, ends = s.slopes[:rank], s.sides[:rank], s.ends[:rank]
     put_zeros(sides)
     for i in range(rank):
-        row = f.rows[s.kept[i]]
+        row = f.rows[int(s.kept[i])]
         if row.level > 0:
             put_zeros(ends[i : i + 1])
             continue
@@ -390,7 +390,7 @@ def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
     add_product(1.0, ends, 0, s.Z, slopes)
     add_product(1.0, ends, 0, s.bent, sides)
     for i in range(rank):
-        row = f.rows[s.kept[i]]
+        row = f.rows[int(s.kept[i])]
         if row.level > 0:
             for k in range(nv):
                 sides[i, k] = row.scale * s.bent_rows[s.kept[i], k]
@@ -406,14 +406,10 @@ def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
 
 
 @helper
-def filter_changes(
-    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank: int, end: Instant
-) -> None:
-    """Solve the filter for the changes that it is given, in X, by rows at the filtered rates."""
-    nv = len(a.axes)
-    put_rate_derivatives(a, d, end.targets, s.vectors[FILTERED, :nv])
+def solve_filter(a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank: int) -> None:
+    """Changes of filtered rates into X, by those of momenta there and the rows in ``rate``."""
     put_zeros(s.sides)
-    add_product(-1.0, d.rate, 0, s.changes[:nv], s.sides)
+    add_product(-1.0, d.rate, 0, s.changes[: len(a.axes)], s.sides)
     respond(f.L, f.Y, f.R, f.rows, rank, s.sides, d.X, d.parts, d.multipliers)
 
 
@@ -433,7 +429,8 @@ def filter_step(
     put_zeros(d.X)
     add_product(1.0, s.M, 0, by_v, d.X)
     add_product(-1.0, d.F, 0, by_q, d.X)
-    filter_changes(a, f, d, s, rank, end)
+    put_rate_derivatives(a, d, end.targets, filtered)
+    solve_filter(a, f, d, s, rank)
     put_matrix(by_v, 1.0, d.X)
 
 
@@ -465,7 +462,7 @@ def differentiate_second_half(
     add_product(1.0, s.M, 0, by_v, s.pushed)
     for k in range(nv):
         s.pushed[k, 2 * nv + k] += half
-    for _ in range(2):
+    for n in range(2):
         accelerate(a, f, end, q, guess, tau, d.vdot)
         needed = a.vectors[FORCE, :nv]
         forces_less_bias(a, q, guess, tau, needed)
@@ -476,13 +473,16 @@ def differentiate_second_half(
             d.vdot[k] = (filtered[k] - v[k]) / half
         solution_multipliers(a, f, rank, needed, d.vdot, d.lam)
         differentiate_motion(a, d, end.targets, guess, d.vdot)
+        if n > 0:  # by rows at the rates that the filter has led to
+            solve_filter(a, f, d, s, rank)
+            put_matrix(s.guess, 1.0, d.X)
         put_matrix(d.X, 1.0, s.pushed)
         add_product(-half, d.F, 0, by_q, d.X)
         add_product(-half, d.F, nv, s.guess, d.X)
-        filter_changes(a, f, d, s, rank, end)
         copy_into(guess, filtered)
-        put_matrix(s.guess, 1.0, d.X)
-    put_matrix(by_v, 1.0, s.guess)
+    put_rate_derivatives(a, d, end.targets, filtered)
+    solve_filter(a, f, d, s, rank)
+    put_matrix(by_v, 1.0, d.X)
 
 
 @helper
@@ -616,7 +616,7 @@ class StepDifferentiator:
         _require_method(solver)
         nv, nc = len(solver.v), solver.encoded.nc
         self._metric = solver.efforts.copy()
-        self._found = found = StepArrays(
+        found = StepArrays(
             np.zeros((2 * nv, 3 * nv)),
             np.zeros((4, nv, 3 * nv)),
             np.zeros((4, nv, 3 * nv)),
@@ -646,6 +646,7 @@ class StepDifferentiator:
         )
         with announce_compilation(differentiate_step):
             self._differentiate = StoredCall(differentiate_step, fixed, examples).call
+        self._changes = found.changes
 
     def step(self) -> StepDerivatives:
         """The step from the state of the solver.
@@ -655,14 +656,13 @@ class StepDifferentiator:
                 directions than those of its start.
         """
         solver, e = self._solver, self._equations
-        _require_method(solver)
-        t = solver.t
+        method, t = _require_method(solver), solver.t
         e.take(solver.q, solver.v, t)
         if len(self._metric):
             self._metric[:] = solver.efforts
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         forces = solver.forces(1)
-        failure = self._step_call()((targets, forces, NO_RECORD, STEP, 1))
+        failure = self._step_call(method)((targets, forces, NO_RECORD, STEP, 1))
         if failure == DONE:
             failure = self._differentiate((targets, forces, t))
         if failure == TOO_FAR:
@@ -676,14 +676,15 @@ class StepDifferentiator:
                 " too long: it is no plain one, corrected along the directions of its start; take"
                 " a shorter dt, or central differences of step()"
             )
-        nq, nv, changes = len(solver.q), len(solver.v), self._found.changes
-        q, v = e.state[:nq].copy(), e.state[nq : nq + nv].copy()
-        return StepDerivatives(changes[:, : 2 * nv].copy(), changes[:, 2 * nv :].copy(), q, v)
+        changes, end = self._changes.copy(), e.state.copy()
+        nv = len(changes) // 2
+        return StepDerivatives(
+            changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
+        )
 
-    def _step_call(self) -> Callable[[Any], int]:
-        """The kernel of the step, on arrays of our own."""
+    def _step_call(self, method: int) -> Callable[[Any], int]:
+        """The kernel of a step by a method, which may have changed, on arrays of our own."""
         solver = self._solver
-        method = int(solver.control[0]["integrator"])  # which may have changed
         if method not in self._calls:
             kernel = stepping_kernel(method)
             examples = solver.still, solver.tau, NO_RECORD, STEP, 1
@@ -692,14 +693,15 @@ class StepDifferentiator:
         return self._calls[method]
 
 
-def _require_method(solver: Solver) -> None:
-    """Refuse steps that are none of ``METHODS``, or cannot be differentiated.
+def _require_method(solver: Solver) -> int:
+    """The integrator of a solver, one of ``METHODS``, whose steps can be differentiated.
 
     Raises:
         UnsupportedError: It says what to give.
     """
     control, what = solver.control[0], ""
-    if int(control["integrator"]) not in METHODS:
+    method = int(control["integrator"])
+    if method not in METHODS:
         what = f"steps other than those of {', '.join(METHODS.values())}"
     elif control["directions"] != START or control["passes"] >= 0:
         what = "corrections along other directions than those of the start, or of few passes"
@@ -710,3 +712,4 @@ def _require_method(solver: Solver) -> None:
             f"derivatives of {what} are not known; use another integrator, or central differences"
             " of step()"
         )
+    return method

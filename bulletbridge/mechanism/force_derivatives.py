@@ -5,7 +5,7 @@ both changes nothing but the axes, so that it is enough to know what it does if 
 stays: by the unit twist of an axis below b, or by its opposite for one below a.
 """
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.mechanism.derivatives import Variation, added_velocity, is_carried
 from bulletbridge.mechanism.force_elements import (
     OPPOSED,
@@ -55,7 +55,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 
-@helper
+@outlined
 def differentiate_efforts(
     bodies: Records[Body],
     efforts: Records[Effort],
@@ -317,7 +317,7 @@ def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float
             effort.stiffness[n] = 0.0
 
 
-@helper
+@outlined
 def differentiate_elements(
     bodies: Records[Body],
     efforts: Records[Effort],

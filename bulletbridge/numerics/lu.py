@@ -4,6 +4,7 @@ Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Com
 """
 
 from bulletbridge.compilation.jit import helper
+from bulletbridge.numerics.many_sides import add_lines
 from bulletbridge.numerics.records import Array
 
 
@@ -54,17 +55,9 @@ def back_lines(A: Array, turns: Array, B: Array) -> None:
             for c in range(m):
                 B[k, c], B[i, c] = B[i, c], B[k, c]
     for i in range(n):
-        for j in range(i):
-            x = A[i, j]
-            if x != 0.0:
-                for c in range(m):
-                    B[i, c] -= x * B[j, c]
+        add_lines(B[i], -1.0, A[i], 0, i, B)
     for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            x = A[i, j]
-            if x != 0.0:
-                for c in range(m):
-                    B[i, c] -= x * B[j, c]
+        add_lines(B[i], -1.0, A[i], i + 1, n, B)
         s = 1.0 / A[i, i]
         for c in range(m):
             B[i, c] *= s
