@@ -18,7 +18,7 @@ from bulletbridge.bench.peers.mujoco import Mujoco
 from bulletbridge.bench.peers.ours import Ours
 from bulletbridge.bench.peers.pinocchio import Pinocchio
 from bulletbridge.bench.problem import Problem
-from bulletbridge.engine.derivatives import AT_STATE, Differentiator
+from bulletbridge.engine.derivatives import Differentiator
 from bulletbridge.mechanism.kinematics import displace
 
 CASES = ("four_bar", "two_arms", "minitaur", "row5")
@@ -80,7 +80,7 @@ def of_ours(made: Problem) -> tuple[float, ...]:
     differentiator = Differentiator(solver)
     state = np.array(system.q), np.array(system.v), system.t
     found = differentiator.at(*state, solver.tau[0])
-    call, rest = differentiator.call, (solver.still, solver.tau, 0.0, AT_STATE)
+    call, rest = differentiator.call, (solver.still, solver.tau)
     kernel = cost(lambda: call(rest))
     exact = found.X[:, : 2 * len(solver.v)].copy()
 

@@ -119,6 +119,20 @@ def variable_direction(loop: Loop, relative: Matrix, s: Vector) -> Pair:
 
 
 @helper
+def variable_direction_rate(
+    loop: Loop, relative: Matrix, s: Vector, turn: Vector, way: Vector
+) -> Pair:
+    """What ``variable_direction`` changes by as b turns and its origin moves, in axes of a'."""
+    if loop.variable == PERPENDICULAR:
+        return cross(cross(turn, transpose(relative)[2]), Z), ZERO
+    reach = arm(loop, s)
+    length = norm(reach)
+    along = scale(1.0 / length, reach)
+    moved = arm(loop, way)
+    return ZERO, scale(1.0 / length, sub(moved, scale(dot(along, moved), along)))
+
+
+@helper
 def variable_residual(loop: Loop, relative: Matrix, s: Vector, targets: Records[Target]) -> float:
     """Residual of a loop's last row, whose direction depends on the pose: cosine, or length [m]."""
     if loop.variable == PERPENDICULAR:

@@ -19,7 +19,13 @@ from bulletbridge.constraints.records import (
     Target,
     Term,
 )
-from bulletbridge.constraints.relative_pose import Z, arm, constant_rows, variable_direction
+from bulletbridge.constraints.relative_pose import (
+    Z,
+    arm,
+    constant_rows,
+    variable_direction,
+    variable_direction_rate,
+)
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.derivatives import (
     Variation,
@@ -218,7 +224,7 @@ def varied_row(
 ) -> tuple[float, float]:
     """What velocity and acceleration of a row change by whose direction depends on the place."""
     moment, force = variable_direction(loop, motion.relative, motion.s)
-    bent, pushed = bent_direction(loop, motion, turn, way[0])
+    bent, pushed = variable_direction_rate(loop, motion.relative, motion.s, turn, way[0])
     if loop.variable == PERPENDICULAR:
         z = transpose(motion.relative)[2]
         w, w_rate = motion.angular, motion.angular_rate
@@ -237,18 +243,6 @@ def varied_row(
 
 
 @helper
-def bent_direction(loop: Loop, motion: RelativeMotion, turn: Vector, way: Vector) -> Pair:
-    """What the direction of such a row changes by, in axes of a'."""
-    if loop.variable == PERPENDICULAR:
-        return cross(cross(turn, transpose(motion.relative)[2]), Z), ZERO
-    reach = arm(loop, motion.s)
-    length = norm(reach)
-    along = scale(1.0 / length, reach)
-    moved = arm(loop, way)
-    return ZERO, scale(1.0 / length, sub(moved, scale(dot(along, moved), along)))
-
-
-@helper
 def changed_reaction(
     loop: Loop, motion: RelativeMotion, lam: Array, turn: Vector, way: Vector
 ) -> tuple[Pair, Pair]:
@@ -264,7 +258,7 @@ def changed_reaction(
         direction = variable_direction(loop, motion.relative, motion.s)
         moment = add(moment, scale(size, direction[0]))
         force = add(force, scale(size, direction[1]))
-        change = bent_direction(loop, motion, turn, way)
+        change = variable_direction_rate(loop, motion.relative, motion.s, turn, way)
         bent, pushed = scale(size, change[0]), scale(size, change[1])
     force, pushed, moved = apply(R, force), apply(R, pushed), apply(R, way)
     moment = add(apply(R, moment), cross(b, force))

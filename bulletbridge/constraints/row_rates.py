@@ -7,7 +7,6 @@ from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.prescribed import prescribed_rate
 from bulletbridge.constraints.records import (
     FREE_ROTATION,
-    PERPENDICULAR,
     ROD,
     Coupling,
     Loop,
@@ -15,12 +14,11 @@ from bulletbridge.constraints.records import (
     Term,
 )
 from bulletbridge.constraints.relative_pose import (
-    Z,
-    arm,
     constant_rows,
     frames,
     position_in,
     variable_direction,
+    variable_direction_rate,
 )
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
@@ -35,7 +33,6 @@ from bulletbridge.numerics.spatial import (
     cross,
     dot,
     mul,
-    norm,
     scale,
     sub,
     transpose,
@@ -98,13 +95,8 @@ def add_loop_rate(
     if loop.variable > 0:
         relative = mul(up, b[0])
         direction = variable_direction(loop, relative, s)
-        if loop.variable == PERPENDICULAR:
-            z_rate = cross(apply(up, sub(twist_b[0], spin)), transpose(relative)[2])
-            direction_rate = cross(z_rate, Z), ZERO
-        else:
-            unit, reach_rate = direction[1], arm(loop, s_rate)
-            across = sub(reach_rate, scale(dot(unit, reach_rate), unit))
-            direction_rate = ZERO, scale(1.0 / norm(arm(loop, s)), across)
+        turn_rate = apply(up, sub(twist_b[0], spin))
+        direction_rate = variable_direction_rate(loop, relative, s, turn_rate, s_rate)
     for side in range(2):
         k = loop.axis_a if side == 0 else loop.axis_b
         sign = -1.0 if side == 0 else 1.0

@@ -17,42 +17,87 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.compilation.stored_calls import StoredCall
-from bulletbridge.engine.derivatives import (
-    ADMISSIBLE,
-    AT_STATE,
-    OF_CORRECTION,
-    OF_FILTER,
-    Differentiator,
+from bulletbridge.constraints.records import Target
+from bulletbridge.constraints.rows import jacobian
+from bulletbridge.engine.dense import (
+    accelerate,
+    admissible_acceleration,
+    factor_at,
+    filter_velocity,
+    forces_less_bias,
+    update_positions,
 )
-from bulletbridge.engine.explicit import A4, C4
+from bulletbridge.engine.derivatives import (
+    DerivativeArrays,
+    Differentiator,
+    ask_forces_of_solution,
+    differentiate_acceleration,
+    differentiate_equations,
+    differentiate_motion,
+    differentiate_solution,
+    put_row_derivatives,
+    solution_multipliers,
+)
+from bulletbridge.engine.explicit import A4, C4, combine
 from bulletbridge.engine.records import (
+    CHART,
     CORRECTION,
     DONE,
     EULER,
+    FORCE,
     ONE_OVER_UNITS,
     RK4,
+    STAGE_Q,
     START,
+    START_Q,
+    START_V,
+    TARGETS_PER_STEP,
     VERLET,
+    Arrays,
+    Factors,
+    Instant,
+    SystemArrays,
+    arrays_of,
+    dense_factors,
 )
 from bulletbridge.engine.step_kernel import stepping_kernel
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.errors import UnsupportedError
+from bulletbridge.mechanism.derivatives import differentiate_joint_forces, vary_axes
 from bulletbridge.mechanism.displacement_maps import (
     CARRIED,
     RATE_BY_U,
     RATE_BY_V,
     TURNED,
-    displacement_maps,
+    put_displacement_maps,
+    turn_columns,
+    turn_lines,
+    turns_alone,
 )
-from bulletbridge.mechanism.kinematics import chart_rate, displace
-from bulletbridge.mechanism.records import FREE, SPHERICAL
-from bulletbridge.numerics.records import Array
+from bulletbridge.mechanism.dynamics import add_impedance, mass_matrix
+from bulletbridge.mechanism.force_derivatives import (
+    differentiate_efforts,
+    differentiate_elements,
+    take_ahead,
+    take_as_dampers,
+)
+from bulletbridge.mechanism.force_elements import add_compliance
+from bulletbridge.mechanism.kinematics import displace, put_twists
+from bulletbridge.mechanism.records import Effort
+from bulletbridge.numerics.lu import back_lines, lu_real
+from bulletbridge.numerics.many_sides import add_product, respond, unwhiten_columns
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import copy_into
 
 METHODS = {EULER: "semi_implicit_euler", VERLET: "verlet", RK4: "rk4"}
 LONGEST = 1e-4
 """Correction [rad or lengths] beyond which what is left out could exceed 1e-8."""
+NOT_PLAIN, TOO_FAR = -1, -2
+"""Why a step has no derivatives: it was cut in parts, or corrected by other directions than those
+of its start; it was corrected by more than ``LONGEST``."""
 
 
 class StepDerivatives(NamedTuple):
@@ -71,8 +116,487 @@ class StepDerivatives(NamedTuple):
     v: Array
 
 
-Change = Array
-"""(nv, 3 nv) of something by displacements and rates at the start, and by forces."""
+class StepArrays(NamedTuple):
+    """What derivatives of a step are put together in.
+
+    Changes have a column for each displacement and rate at the start of the step, and for each
+    force.
+
+    Attributes:
+        changes: (2 nv, 3 nv) of q, then of v; those at the end of the step are left here.
+        rates: (4, nv, 3 nv) of the rates of coordinates at the stages.
+        pushes: (4, nv, 3 nv) of accelerations there.
+        way: (nv, 3 nv) of a displacement.
+        moved: (nv, 3 nv) of the correction.
+        guess: (nv, 3 nv) of rates that an acceleration is taken at.
+        pushed: (nv, 3 nv) of momenta and impulses that a filter is given.
+        sides: (nc, 3 nv) right sides of rows.
+        none: (nc, 0) none.
+        maps: (2, 4, nv, 3) of the step's displacement, of the correction.
+        M: (nv, nv) mass matrix at the end, with dampers and springs that act there.
+        J: (nc, nv) rows there.
+        metric: Force elements as dampers, as they act in that mass.
+        metric_by_q: (nv, 2 nv) what they do with some rates, by positions.
+        bent: (nv, nv) the correction by what positions do to its equations.
+        Z: (nv, nc) corrections by a row of the start's each, orthonormal.
+        bent_rows: (nc, nv) rows that hold rates alone, by positions, as the correction has them.
+        ends: (nc, nv) rows of the end by corrections.
+        slopes: (nc, nc) the same along Z, then its factors.
+        turns: (nc,) of these.
+        kept: (nc,) which rows of the start are kept.
+        vectors: (5, nv) displacement, rates, guessed and filtered ones, zeros.
+    """
+
+    changes: Array
+    rates: Array
+    pushes: Array
+    way: Array
+    moved: Array
+    guess: Array
+    pushed: Array
+    sides: Array
+    none: Array
+    maps: Array
+    M: Array
+    J: Array
+    metric: Records[Effort]
+    metric_by_q: Array
+    bent: Array
+    Z: Array
+    bent_rows: Array
+    ends: Array
+    slopes: Array
+    turns: Array
+    kept: Ints
+    vectors: Array
+
+
+U, V, GUESS, FILTERED, ZEROS = range(5)
+OF_STEP, OF_CORRECTION = 0, 1
+
+
+@helper
+def put_zeros(X: Array) -> None:
+    """Make a matrix zero."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            X[i, j] = 0.0
+
+
+@helper
+def put_units(X: Array, first: int) -> None:
+    """Make a matrix zero but for units from column ``first`` on."""
+    put_zeros(X)
+    for i in range(X.shape[0]):
+        X[i, first + i] = 1.0
+
+
+@helper
+def put_matrix(X: Array, size: float, A: Array) -> None:
+    """X <- size A."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            X[i, j] = size * A[i, j]
+
+
+@helper
+def add_matrix(X: Array, size: float, A: Array) -> None:
+    """X += size A."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            X[i, j] += size * A[i, j]
+
+
+@helper
+def put_displaced(a: Arrays, s: StepArrays, u: Array, v: Array) -> None:
+    """Changes of the start, displaced by u (nv,) that changes by ``way``, into those of q.
+
+    Keeps the maps, with those of the rates of u at v; ``way`` is lost.
+    """
+    nv = len(u)
+    by_q, maps = s.changes[:nv], s.maps[OF_STEP]
+    put_displacement_maps(a.bodies, u, v, maps)
+    put_units(by_q, 0)
+    turn_lines(a.bodies, maps[CARRIED], by_q)
+    turn_lines(a.bodies, maps[TURNED], s.way)
+    add_matrix(by_q, 1.0, s.way)
+
+
+@helper
+def put_end_terms(a: Arrays, f: Factors, s: StepArrays, end: Instant) -> None:
+    """M, as the factors have it, and J at the poses."""
+    M = s.M
+    mass_matrix(a.bodies, a.beams, a.stations, a.poses, a.axes, M)
+    damper_dt, spring_dt = a.control.damper_dt, a.control.spring_dt
+    if damper_dt > 0.0:
+        row = a.vectors[CHART, : len(a.axes)]
+        add_impedance(a.axes, damper_dt, spring_dt, M)
+        add_compliance(a.efforts, a.poses, a.axes, damper_dt, damper_dt * spring_dt, row, M)
+    for i in range(M.shape[0]):
+        for j in range(i):
+            M[j, i] = M[i, j]
+    jacobian(a.loops, a.couplings, a.terms, a.poses, a.axes, end.targets, s.J, f.rows)
+
+
+@helper
+def put_rate_derivatives(
+    a: Arrays, d: DerivativeArrays, targets: Records[Target], v: Array
+) -> None:
+    """Derivatives of J v + g_t by positions into ``rate``; of λ and v̇ what is known is lost."""
+    for i in range(len(d.lam)):
+        d.lam[i] = 0.0
+    put_twists(a.bodies, a.axes, v, a.poses)
+    for k in range(len(v)):
+        a.axes[k].rate = v[k]
+    vary_axes(a.bodies, a.poses, a.axes, d.variations)
+    put_row_derivatives(a, d, targets, v)
+
+
+@helper
+def put_rate_sides(
+    a: Arrays, d: DerivativeArrays, s: StepArrays, now: Instant, v: Array, sides: Array
+) -> None:
+    """Right sides -∂(J v)/∂q (nc, nv or more), without what is prescribed."""
+    put_rate_derivatives(a, d, now.targets, v)
+    for i in range(len(d.lam)):
+        for j in range(len(v)):
+            sides[i, j] = -d.rate[i, j]
+    if a.control.driven != 0:
+        put_rate_derivatives(a, d, now.targets, s.vectors[ZEROS])
+        for i in range(len(d.lam)):
+            for j in range(len(v)):
+                sides[i, j] += d.rate[i, j]
+
+
+@helper
+def put_metric_derivatives(
+    a: Arrays, d: DerivativeArrays, s: StepArrays, now: Instant, w: Array
+) -> None:
+    """What dampers and springs of elements in the metric do with rates w, by positions."""
+    if a.control.damper_dt > 0.0 and len(a.efforts) > 0:
+        put_rate_derivatives(a, d, now.targets, w)
+        put_zeros(s.metric_by_q)
+        differentiate_elements(a.bodies, s.metric, a.poses, a.axes, d.variations, s.metric_by_q)
+
+
+@helper
+def add_metric_derivatives(a: Arrays, d: DerivativeArrays, s: StepArrays) -> None:
+    """Add what ``put_metric_derivatives`` has found to F."""
+    if a.control.damper_dt > 0.0 and len(a.efforts) > 0:
+        for i in range(len(a.axes)):
+            for j in range(len(a.axes)):
+                d.F[i, j] += s.metric_by_q[i, j]
+
+
+@helper
+def differentiate_admissible(
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    now: Instant,
+    q: Array,
+    v: Array,
+    tau: Array,
+) -> None:
+    """What forces do to admissible velocities, J v̇ = 0, as Euler's step takes it: v̇ and X."""
+    factor_at(a, f, now, q, v)
+    admissible_acceleration(a, f, q, v, tau, d.vdot)
+    needed = a.vectors[FORCE, : len(v)]
+    forces_less_bias(a, q, v, tau, needed)
+    put_metric_derivatives(a, d, s, now, d.vdot)
+    put_rate_sides(a, d, s, now, d.vdot, s.sides)
+    solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
+    differentiate_equations(a, d, now.targets, a.control.gravity, v, d.vdot)
+    take_ahead(a.efforts, a.control.spring_dt)
+    differentiate_efforts(a.bodies, a.efforts, a.poses, a.axes, d.variations, d.F)
+    differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
+    take_ahead(a.efforts, -a.control.spring_dt)  # as they were
+    add_metric_derivatives(a, d, s)
+    ask_forces_of_solution(d)
+    for i in range(len(d.lam)):
+        for j in range(len(v), 3 * len(v)):
+            s.sides[i, j] = 0.0
+    respond(f.L, f.Y, f.R, f.rows, a.control.rank, s.sides, d.X, d.parts, d.multipliers)
+
+
+@helper
+def differentiate_projection(
+    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, now: Instant, rank: int, w: Array
+) -> None:
+    """Derivatives of M w - Jᵀ λ = 0, for changes w of rates, by positions into F."""
+    needed, none = a.vectors[FORCE, : len(w)], s.vectors[ZEROS]
+    for k in range(len(needed)):
+        needed[k] = 0.0
+    put_metric_derivatives(a, d, s, now, w)
+    solution_multipliers(a, f, rank, needed, w, d.lam)
+    differentiate_equations(a, d, now.targets, none, none[: len(w)], w)
+    add_metric_derivatives(a, d, s)
+
+
+@helper
+def prepare_correction(
+    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, start: Instant
+) -> None:
+    """What the equations of the correction have at the start: M₀ c = J₀ᵀ ν, by positions."""
+    nv, rank, c = len(a.axes), a.control.rank, a.vectors[CORRECTION, : len(a.axes)]
+    if rank == 0:
+        return
+    of_rates = 0
+    for i in range(rank):
+        s.kept[i] = f.rows[i].pivot
+        of_rates += f.rows[int(s.kept[i])].level
+        for k in range(rank):
+            s.slopes[i, k] = f.R[i, k] if k <= i else 0.0
+    if of_rates > 0:
+        put_rate_sides(a, d, s, start, c, s.bent_rows)
+    differentiate_projection(a, f, d, s, start, rank, c)
+    for i in range(nv):
+        for j in range(nv):
+            s.bent[i, j] = d.F[i, j]
+        for j in range(s.Z.shape[1]):
+            s.Z[i, j] = f.Y[j, i] if j < rank else 0.0
+    respond(f.L, f.Y, f.R, f.rows, rank, s.none, s.bent, d.parts, d.multipliers)
+    unwhiten_columns(f.L, s.Z)
+
+
+@helper
+def correct_changes(a: Arrays, f: Factors, s: StepArrays, rank: int) -> None:
+    """Changes of q as predicted into those at the end of the step, those of the correction beside.
+
+    Takes what ``prepare_correction`` has found, with the factors of the start, and J of the end:
+    δc = Z z - bent δq₀, with z such that J δq₁ = 0; rows that hold rates alone ask J₀ δc to keep
+    what c does to them.
+    """
+    nv, maps = len(a.axes), s.maps[OF_CORRECTION]
+    by_q, c = s.changes[:nv], a.vectors[CORRECTION, :nv]
+    put_zeros(s.moved)
+    if rank == 0:
+        return
+    put_displacement_maps(a.bodies, c, c, maps)
+    turn_lines(a.bodies, maps[CARRIED], by_q)
+    slopes, sides, ends = s.slopes[:rank], s.sides[:rank], s.ends[:rank]
+    put_zeros(sides)
+    for i in range(rank):
+        row = f.rows[int(s.kept[i])]
+        if row.level > 0:
+            put_zeros(ends[i : i + 1])
+            continue
+        put_zeros(slopes[i : i + 1])
+        for k in range(nv):
+            ends[i, k] = row.scale * s.J[s.kept[i], k]
+    add_product(-1.0, ends, 0, by_q, sides)
+    turn_columns(a.bodies, maps[TURNED], ends)
+    add_product(1.0, ends, 0, s.Z, slopes)
+    add_product(1.0, ends, 0, s.bent, sides)
+    for i in range(rank):
+        row = f.rows[int(s.kept[i])]
+        if row.level > 0:
+            for k in range(nv):
+                sides[i, k] = row.scale * s.bent_rows[s.kept[i], k]
+    lu_real(slopes, s.turns[:rank])
+    back_lines(slopes, s.turns[:rank], sides)
+    for i in range(nv):
+        for j in range(nv):
+            s.moved[i, j] = -s.bent[i, j]
+    add_product(1.0, s.Z, 0, sides, s.moved)
+    put_matrix(s.way, 1.0, s.moved)
+    turn_lines(a.bodies, maps[TURNED], s.way)
+    add_matrix(by_q, 1.0, s.way)
+
+
+@helper
+def solve_filter(a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank: int) -> None:
+    """Changes of filtered rates into X, by those of momenta there and the rows in ``rate``."""
+    put_zeros(s.sides)
+    add_product(-1.0, d.rate, 0, s.changes[: len(a.axes)], s.sides)
+    respond(f.L, f.Y, f.R, f.rows, rank, s.sides, d.X, d.parts, d.multipliers)
+
+
+@helper
+def filter_step(
+    a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank: int, end: Instant
+) -> None:
+    """Changes of the rates through the filter at the end of a step."""
+    nv = len(a.axes)
+    by_q, by_v = s.changes[:nv], s.changes[nv:]
+    v, filtered = s.vectors[V, :nv], s.vectors[FILTERED, :nv]
+    copy_into(filtered, v)
+    filter_velocity(a, f, filtered)
+    for k in range(nv):
+        d.vdot[k] = filtered[k] - v[k]
+    differentiate_projection(a, f, d, s, end, rank, d.vdot)
+    put_zeros(d.X)
+    add_product(1.0, s.M, 0, by_v, d.X)
+    add_product(-1.0, d.F, 0, by_q, d.X)
+    put_rate_derivatives(a, d, end.targets, filtered)
+    solve_filter(a, f, d, s, rank)
+    put_matrix(by_v, 1.0, d.X)
+
+
+@helper
+def differentiate_second_half(
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    rank: int,
+    end: Instant,
+    q: Array,
+    tau: Array,
+) -> None:
+    """Changes of the rates through the second half of Verlet's step, each time with a filter.
+
+    Takes the rates before it, corrected, and the first acceleration in ``vdot``. What accelerates
+    and what filters are solved as one, by v̇ + 2/h (v⁺ - v): of an acceleration the filter leaves
+    what is admissible.
+    """
+    nv, half = len(a.axes), 0.5 * a.control.dt
+    by_q, by_v = s.changes[:nv], s.changes[nv:]
+    v, guess, filtered = s.vectors[V, :nv], s.vectors[GUESS, :nv], s.vectors[FILTERED, :nv]
+    for k in range(nv):
+        guess[k] = v[k] + half * d.vdot[k]
+    put_matrix(s.guess, 1.0, by_v)
+    add_matrix(s.guess, half, s.pushes[0])
+    put_zeros(s.pushed)
+    add_product(1.0, s.M, 0, by_v, s.pushed)
+    for k in range(nv):
+        s.pushed[k, 2 * nv + k] += half
+    for n in range(2):
+        accelerate(a, f, end, q, guess, tau, d.vdot)
+        needed = a.vectors[FORCE, :nv]
+        forces_less_bias(a, q, guess, tau, needed)
+        for k in range(nv):
+            filtered[k] = v[k] + half * d.vdot[k]
+        filter_velocity(a, f, filtered)
+        for k in range(nv):
+            d.vdot[k] = (filtered[k] - v[k]) / half
+        solution_multipliers(a, f, rank, needed, d.vdot, d.lam)
+        differentiate_motion(a, d, end.targets, guess, d.vdot)
+        if n > 0:  # by rows at the rates that the filter has led to
+            solve_filter(a, f, d, s, rank)
+            put_matrix(s.guess, 1.0, d.X)
+        put_matrix(d.X, 1.0, s.pushed)
+        add_product(-half, d.F, 0, by_q, d.X)
+        add_product(-half, d.F, nv, s.guess, d.X)
+        copy_into(guess, filtered)
+    put_rate_derivatives(a, d, end.targets, filtered)
+    solve_filter(a, f, d, s, rank)
+    put_matrix(by_v, 1.0, d.X)
+
+
+@helper
+def differentiate_stages(
+    a: Arrays,
+    f: Factors,
+    d: DerivativeArrays,
+    s: StepArrays,
+    start: Instant,
+    q0: Array,
+    targets: Array,
+    tau: Array,
+) -> None:
+    """Changes of q as predicted and of the rates by the stages of ``RK4``, left by the step."""
+    nv, dt = len(a.axes), a.control.dt
+    by_q, by_v = s.changes[:nv], s.changes[nv:]
+    q = a.vectors[STAGE_Q, : len(q0)]
+    u, v = s.vectors[U, :nv], s.vectors[V, :nv]
+    put_matrix(s.pushes[0], 1.0, d.X)
+    put_units(s.rates[0], nv)
+    for n in range(1, len(A4)):
+        combine(a, A4[n], min(n, len(C4)), dt, u, v)
+        put_zeros(s.way)
+        put_units(by_v, nv)
+        for m in range(min(n, len(C4))):
+            weight = dt * A4[n, m]
+            if weight != 0.0:
+                add_matrix(s.way, weight, s.rates[m])
+                add_matrix(by_v, weight, s.pushes[m])
+        put_matrix(s.guess, 1.0, s.way)
+        put_displaced(a, s, u, v)
+        if n == len(C4):
+            break
+        line = int(2.0 * C4[n])
+        now = Instant(start.t + C4[n] * dt, targets[min(line, len(targets) - 1)])
+        displace(a.bodies, q0, u, 1.0, q)
+        differentiate_solution(a, f, d, now, q, v, tau[min(line, len(tau) - 1)])
+        put_units(d.X, 2 * nv)
+        add_product(-1.0, d.F, 0, by_q, d.X)
+        add_product(-1.0, d.F, nv, by_v, d.X)
+        put_zeros(s.sides)
+        add_product(-1.0, d.acceleration, 0, by_q, s.sides)
+        add_product(-1.0, d.acceleration, nv, by_v, s.sides)
+        respond(f.L, f.Y, f.R, f.rows, a.control.rank, s.sides, d.X, d.parts, d.multipliers)
+        put_matrix(s.pushes[n], 1.0, d.X)
+        put_matrix(s.rates[n], 1.0, by_v)
+        turn_lines(a.bodies, s.maps[OF_STEP, RATE_BY_V], s.rates[n])
+        turn_lines(a.bodies, s.maps[OF_STEP, RATE_BY_U], s.guess)
+        turns_alone(a.bodies, s.guess)
+        add_matrix(s.rates[n], 1.0, s.guess)
+
+
+@kernel
+def differentiate_step(
+    arrays: SystemArrays,
+    d: DerivativeArrays,
+    s: StepArrays,
+    targets: Array,
+    tau: Array,
+    t: float,
+) -> int:
+    """Derivatives of the step from t [s] that the arrays have just made; ``DONE``, or why not.
+
+    Takes the state, the correction and the factors that it ended with, and its start and stages
+    from the scratch vectors. targets and tau are those of the step.
+    """
+    a, c, nv = arrays_of(arrays), arrays.control[0], len(arrays.axes)
+    if c.guarded != 0 or c.taken != 1:
+        return NOT_PLAIN
+    correction = a.vectors[CORRECTION, :nv]
+    for k in range(nv):
+        if abs(correction[k] * a.vectors[ONE_OVER_UNITS, k]) > LONGEST:
+            return TOO_FAR
+    first, last = dense_factors(arrays, 1), dense_factors(arrays, 0)
+    nq, dt, rank, filter_rank = len(arrays.state) - nv - 1, c.dt, c.rank, c.filter_rank
+    start = Instant(t, targets[0])
+    line = min(TARGETS_PER_STEP[c.integrator], len(targets) - 1)
+    end = Instant(arrays.state[nq + nv], targets[line])
+    q0, v0, q1 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv], arrays.state[:nq]
+    by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
+    if c.integrator == EULER:
+        take_as_dampers(s.metric, c.damper_dt, c.spring_dt)
+        differentiate_admissible(a, first, d, s, start, q0, v0, tau[0])
+    else:
+        differentiate_acceleration(a, first, d, start, q0, v0, tau[0])
+    if c.integrator != RK4:
+        part = dt if c.integrator == EULER else 0.5 * dt
+        put_matrix(s.pushes[0], 1.0, d.X)
+        put_units(by_v, nv)
+        add_matrix(by_v, part, d.X)
+        put_matrix(s.way, dt, by_v)
+        for k in range(nv):
+            v[k] = v0[k] + part * d.vdot[k]
+            u[k] = dt * v[k]
+            v[k] += correction[k] / dt
+            s.vectors[GUESS, k] = d.vdot[k]
+    prepare_correction(a, first, d, s, start)
+    own = c.rank
+    if c.integrator == RK4:
+        differentiate_stages(a, first, d, s, start, q0, targets, tau)
+    else:
+        put_displaced(a, s, u, v)
+    c.rank, c.filter_rank = rank, filter_rank
+    update_positions(a, last, end, q1, v)
+    put_end_terms(a, last, s, end)
+    correct_changes(a, first, s, own)
+    if c.integrator != RK4:
+        add_matrix(by_v, 1.0 / dt, s.moved)
+    if c.integrator == VERLET:
+        copy_into(d.vdot, s.vectors[GUESS, :nv])
+        differentiate_second_half(a, last, d, s, filter_rank, end, q1, tau[len(tau) - 1])
+    else:
+        filter_step(a, last, d, s, filter_rank, end)
+    return DONE
 
 
 class StepDifferentiator:
@@ -88,11 +612,41 @@ class StepDifferentiator:
 
     def __init__(self, solver: Solver, equations: Differentiator) -> None:
         self._solver, self._equations = solver, equations
-        self._method, self._calls = EULER, dict[int, Callable[[Any], int]]()
+        self._calls = dict[int, Callable[[Any], int]]()
         _require_method(solver)
-        self._turns = bool(np.isin(solver.bodies["joint"][1:], (FREE, SPHERICAL)).any())
-        self._identities = np.stack([np.eye(len(solver.v))] * 4)
-        self._identities[RATE_BY_U] = 0.0
+        nv, nc = len(solver.v), solver.encoded.nc
+        self._metric = solver.efforts.copy()
+        found = StepArrays(
+            np.zeros((2 * nv, 3 * nv)),
+            np.zeros((4, nv, 3 * nv)),
+            np.zeros((4, nv, 3 * nv)),
+            np.zeros((nv, 3 * nv)),
+            np.zeros((nv, 3 * nv)),
+            np.zeros((nv, 3 * nv)),
+            np.zeros((nv, 3 * nv)),
+            np.zeros((nc, 3 * nv)),
+            np.zeros((nc, 0)),
+            np.zeros((2, 4, nv, 3)),
+            np.zeros((nv, nv)),
+            np.zeros((nc, nv)),
+            self._metric,
+            np.zeros((nv, 2 * nv)),
+            np.zeros((nv, nv)),
+            np.zeros((nv, nc)),
+            np.zeros((nc, nv)),
+            np.zeros((nc, nv)),
+            np.zeros((nc, nc)),
+            np.zeros(nc),
+            np.zeros(nc, np.int64),
+            np.zeros((5, max(nv, 3))),
+        )
+        fixed, examples = (
+            (equations.arrays, equations.found, found),
+            (solver.still, solver.tau, 0.0),
+        )
+        with announce_compilation(differentiate_step):
+            self._differentiate = StoredCall(differentiate_step, fixed, examples).call
+        self._changes = found.changes
 
     def step(self) -> StepDerivatives:
         """The step from the state of the solver.
@@ -102,171 +656,52 @@ class StepDifferentiator:
                 directions than those of its start.
         """
         solver, e = self._solver, self._equations
-        _require_method(solver)
-        self._method = int(solver.control[0]["integrator"])  # which may have changed
-        self._q, self._v, self._t = solver.q.copy(), solver.v.copy(), solver.t
-        self._dt, self._tau = float(solver.control[0]["dt"]), solver.tau[0].copy()
-        self._ahead = self._dt if self._method == EULER else 0.0
-        e.take(self._q, self._v, self._t, self._tau)
+        method, t = _require_method(solver), solver.t
+        e.take(solver.q, solver.v, t)
+        if len(self._metric):
+            self._metric[:] = solver.efforts
         targets = solver.targets(1) if solver.encoded.motions else solver.still
-        failure = self._step_call()((targets, solver.forces(1), NO_RECORD, STEP, 1))
-        control = e.control[0]
-        if failure != DONE or control["guarded"] or control["taken"] != 1:
+        forces = solver.forces(1)
+        failure = self._step_call(method)((targets, forces, NO_RECORD, STEP, 1))
+        if failure == DONE:
+            failure = self._differentiate((targets, forces, t))
+        if failure == TOO_FAR:
             raise UnsupportedError(
-                f"the step from t = {self._t:.6g} s ends at a limit, is near a singular position or"
+                f"the step from t = {t:.6g} s is corrected by more than {LONGEST:g}; take a"
+                " shorter dt, or central differences of step()"
+            )
+        if failure != DONE:
+            raise UnsupportedError(
+                f"the step from t = {t:.6g} s ends at a limit, is near a singular position or"
                 " too long: it is no plain one, corrected along the directions of its start; take"
                 " a shorter dt, or central differences of step()"
             )
-        nq, nv = len(self._q), len(self._v)
-        self._end_q, self._end_v = e.state[:nq].copy(), e.state[nq : nq + nv].copy()
-        self._correction = e.vectors[CORRECTION, :nv].copy()
-        units = solver.vectors[ONE_OVER_UNITS, :nv]
-        if np.abs(self._correction * units).max(initial=0.0) > LONGEST:
-            raise UnsupportedError(
-                f"the step from t = {self._t:.6g} s is corrected by more than {LONGEST:g}; take a"
-                " shorter dt, or central differences of step()"
-            )
-        unit = np.eye(nv, 3 * nv)
-        self._by_q, self._by_v = unit, np.roll(unit, nv, axis=1)
-        self._by_tau = np.roll(unit, 2 * nv, axis=1)
-        method = {EULER: self._euler, VERLET: self._verlet, RK4: self._rk4}[self._method]
-        by_q, by_v = method()
-        both = np.vstack([by_q, by_v])
-        return StepDerivatives(both[:, : 2 * nv], both[:, 2 * nv :], self._end_q, self._end_v)
+        changes, end = self._changes.copy(), e.state.copy()
+        nv = len(changes) // 2
+        return StepDerivatives(
+            changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
+        )
 
-    def _step_call(self) -> Callable[[Any], int]:
-        """The kernel of the step, on arrays of our own."""
-        if self._method not in self._calls:
-            solver, kernel = self._solver, stepping_kernel(self._method)
+    def _step_call(self, method: int) -> Callable[[Any], int]:
+        """The kernel of a step by a method, which may have changed, on arrays of our own."""
+        solver = self._solver
+        if method not in self._calls:
+            kernel = stepping_kernel(method)
             examples = solver.still, solver.tau, NO_RECORD, STEP, 1
             with announce_compilation(kernel):
-                call = StoredCall(kernel, (self._equations.arrays,), examples).call
-            self._calls[self._method] = call
-        return self._calls[self._method]
-
-    def _euler(self) -> tuple[Change, Change]:
-        """Semi-implicit Euler: the velocity, then the configuration by it."""
-        h = self._dt
-        found = self._equations.at(self._q, self._v, self._t, self._tau, ADMISSIBLE, h)
-        v = self._v + h * found.vdot
-        by_v = self._by_v + h * found.X
-        by_q, moved = self._corrected(h * v, self._displaced(h * v, self._by_q, h * by_v))
-        return by_q, self._filtered(v + self._correction / h, by_q, by_v + moved / h)
-
-    def _verlet(self) -> tuple[Change, Change]:
-        """Velocity Verlet, with the two evaluations of its second half."""
-        h, e = self._dt, self._equations
-        found = e.at(self._q, self._v, self._t, self._tau)
-        first, by_first = found.vdot.copy(), found.X.copy()
-        v, by_v = self._v + 0.5 * h * first, self._by_v + 0.5 * h * by_first
-        by_q, moved = self._corrected(h * v, self._displaced(h * v, self._by_q, h * by_v))
-        v, by_v = v + self._correction / h, by_v + moved / h
-        guess, by_guess = v + 0.5 * h * first, by_v + 0.5 * h * by_first
-        second, by_second = self._accelerated(self._end_q, guess, h, by_q, by_guess)
-        guess = v + 0.5 * h * second
-        by_guess = self._filtered(guess, by_q, by_v + 0.5 * h * by_second)
-        guess = e.found.filtered.copy()
-        second, by_second = self._accelerated(self._end_q, guess, h, by_q, by_guess)
-        return by_q, self._filtered(v + 0.5 * h * second, by_q, by_v + 0.5 * h * by_second)
-
-    def _rk4(self) -> tuple[Change, Change]:
-        """Runge-Kutta in the chart of the exponential maps around the start."""
-        h, nv = self._dt, len(self._v)
-        zero, nothing = np.zeros(nv), np.zeros((nv, 3 * nv))
-        rates, by_rates, pushes, by_pushes = (list[Array]() for _ in range(4))
-        for n, weights in enumerate(A4):
-            u, by_u = h * _mean(weights, rates, zero), h * _mean(weights, by_rates, nothing)
-            v = self._v + h * _mean(weights, pushes, zero)
-            by_v = self._by_v + h * _mean(weights, by_pushes, nothing)
-            by_q = self._displaced(u, self._by_q, by_u)
-            if n == len(C4):
-                by_q, _ = self._corrected(u, by_q)
-                return by_q, self._filtered(v, by_q, by_v)
-            q = self._moved(self._q, u)
-            push, by_push = self._accelerated(q, v, C4[n] * h, by_q, by_v)
-            rate, maps = np.empty(nv), self._maps(u, v)
-            chart_rate(self._solver.bodies, u, v, rate)
-            rates.append(rate)
-            by_rates.append(maps[RATE_BY_V] @ by_v + maps[RATE_BY_U] @ by_u)
-            pushes.append(push)
-            by_pushes.append(by_push)
-        raise AssertionError
-
-    def _accelerated(
-        self, q: Array, v: Array, later: float, by_q: Change, by_v: Change
-    ) -> tuple[Array, Change]:
-        """Acceleration at a state of the step, and what it changes by."""
-        nv = len(v)
-        found = self._equations.at(q, v, self._t + later, self._tau, AT_STATE, self._ahead)
-        X = found.X
-        changed = X[:, :nv] @ by_q + X[:, nv : 2 * nv] @ by_v + X[:, 2 * nv :] @ self._by_tau
-        return found.vdot.copy(), changed
-
-    def _filtered(self, v: Array, by_q: Change, by_v: Change) -> Change:
-        """What the filtered velocity changes by at the end of the step."""
-        nv, end = len(v), self._t + self._dt
-        e = self._equations
-        X = e.at(self._end_q, v, end, self._tau, OF_FILTER, self._ahead).X
-        return X[:, :nv] @ by_q + X[:, nv : 2 * nv] @ by_v
-
-    def _corrected(self, way: Array, by_q: Change) -> tuple[Change, Change]:
-        """What the end of the step, and the correction to it, change by with the prediction."""
-        e, c, nv = self._equations, self._correction, len(self._v)
-        there = e.at(self._end_q, c, self._t + self._dt, self._tau, OF_CORRECTION, self._ahead)
-        J = there.J.copy()
-        here = e.at(self._q, c, self._t, self._tau, OF_CORRECTION, self._ahead)
-        rank = int(e.control[0]["rank"])
-        kept = e.rows[0]["pivot"][:rank]
-        if rank == 0:
-            return by_q, np.zeros_like(by_q)
-        maps = self._maps(c)
-        by_q = maps[CARRIED] @ by_q
-        end, along = J[kept], J[kept] @ maps[TURNED]
-        sides = -end @ by_q
-        held = self._solver.encoded.has_position[kept]
-        along[~held] = here.J[kept][~held]
-        sides[~held] = here.acceleration[kept][~held, :nv] @ self._by_q
-        whole = np.block([[here.M, -here.J[kept].T], [along, np.zeros((rank, rank))]])
-        known = np.vstack([-here.F[:, :nv] @ self._by_q, sides])
-        moved = np.asarray(np.linalg.solve(whole, known)[:nv], np.float64)
-        return by_q + maps[TURNED] @ moved, moved
-
-    def _moved(self, q: Array, u: Array) -> Array:
-        """A configuration displaced."""
-        there = np.empty_like(q)
-        displace(self._solver.bodies, q, u, 1.0, there)
-        return there
-
-    def _maps(self, u: Array, v: Array | None = None) -> Array:
-        """Differentials (4, nv, nv) of a displacement by u; see ``displacement_maps``."""
-        maps = self._identities.copy()
-        if self._turns:
-            displacement_maps(self._solver.bodies, u, u if v is None else v, maps)
-        return maps
-
-    def _displaced(self, u: Array, by_q: Change, by_u: Change) -> Change:
-        """What a configuration that is displaced by u changes by, with it and with u."""
-        maps = self._maps(u)
-        return np.asarray(maps[CARRIED] @ by_q + maps[TURNED] @ by_u)
+                self._calls[method] = StoredCall(kernel, (self._equations.arrays,), examples).call
+        return self._calls[method]
 
 
-def _mean(weights: Array, values: list[Array], zero: Array) -> Array:
-    """Weighted sum of as many values as there are."""
-    found = zero.copy()
-    for weight, value in zip(weights, values, strict=False):
-        if weight != 0.0:
-            found += weight * value
-    return found
-
-
-def _require_method(solver: Solver) -> None:
-    """Refuse steps that are none of ``METHODS``, or cannot be differentiated.
+def _require_method(solver: Solver) -> int:
+    """The integrator of a solver, one of ``METHODS``, whose steps can be differentiated.
 
     Raises:
         UnsupportedError: It says what to give.
     """
     control, what = solver.control[0], ""
-    if int(control["integrator"]) not in METHODS:
+    method = int(control["integrator"])
+    if method not in METHODS:
         what = f"steps other than those of {', '.join(METHODS.values())}"
     elif control["directions"] != START or control["passes"] >= 0:
         what = "corrections along other directions than those of the start, or of few passes"
@@ -277,3 +712,4 @@ def _require_method(solver: Solver) -> None:
             f"derivatives of {what} are not known; use another integrator, or central differences"
             " of step()"
         )
+    return method

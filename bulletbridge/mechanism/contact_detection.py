@@ -14,12 +14,12 @@ from bulletbridge.collision.records import (
     Room,
     Shape,
 )
-from bulletbridge.compilation.jit import helper, kernel, outlined
-from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
+from bulletbridge.compilation.jit import kernel, outlined
+from bulletbridge.mechanism.kinematics import kinematics, put_twists
 from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
 from bulletbridge.mechanism.surfaces import SurfaceLink, put_surface
 from bulletbridge.numerics.records import Array, Ints, Records
-from bulletbridge.numerics.spatial import add_pair, put, scale_pair, vec
+from bulletbridge.numerics.spatial import put, vec
 
 CONTACTS, ASKED, PAIRS, STRANGER, COUNTS = range(5)
 """Counts of a detection: contacts, pairs of links somebody must be asked about, pairs of shapes
@@ -99,20 +99,6 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
         add_contacts(d, i, j, limit)
     simple = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[CONTACTS] <= len(d.contacts)
     return counts[CONTACTS] if simple else -1
-
-
-@helper
-def put_twists(bodies: Records[Body], axes: Records[Axis], v: Array, poses: Records[Pose]) -> None:
-    """Write the twist of every body at rates v (nv,); that of the world stays."""
-    for i in range(1, len(bodies)):
-        parent = bodies[i].parent
-        twist = pose_twist(poses[parent])
-        j = bodies[i].axis
-        while j != bodies[parent].axis:
-            twist = add_pair(twist, scale_pair(v[j], axis_twist(axes[j])))
-            j = axes[j].below
-        put(poses[i].w, twist[0])
-        put(poses[i].v, twist[1])
 
 
 @kernel

@@ -12,7 +12,7 @@ Source: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022 (their ψ̇
 
 from bulletbridge.compilation.jit import helper
 from bulletbridge.mechanism.inertias import carried_inertia, own_inertia
-from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, carried_twist, pose_twist
 from bulletbridge.mechanism.records import FREE, SPHERICAL, Axis, Body, Pose
 from bulletbridge.numerics.records import Array, Mat3, Matrix, Records, Vec3, Vector, dtype_of
 from bulletbridge.numerics.spatial import (
@@ -35,7 +35,6 @@ from bulletbridge.numerics.spatial import (
     put,
     put_mat,
     scale,
-    scale_pair,
     transpose,
     vec,
     velocity_at,
@@ -121,9 +120,7 @@ def take_accelerations(
     for i in range(1, len(bodies)):
         body, pose, load = bodies[i], poses[i], loads[i]
         below = loads[body.parent]
-        own = (vec(below.aw), vec(below.av))
-        for k in range(body.v, body.axis + 1):
-            own = add_pair(own, scale_pair(vdot[k], axis_twist(axes[k])))
+        own = carried_twist(body, axes, vdot, (vec(below.aw), vec(below.av)))
         put(load.aw, own[0])
         put(load.av, own[1])
         put(pose.aw, add(vec(pose.aw), own[0]))

@@ -5,7 +5,7 @@ both changes nothing but the axes, so that it is enough to know what it does if 
 stays: by the unit twist of an axis below b, or by its opposite for one below a.
 """
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.mechanism.derivatives import Variation, added_velocity, is_carried
 from bulletbridge.mechanism.force_elements import (
     OPPOSED,
@@ -55,7 +55,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 
-@helper
+@outlined
 def differentiate_efforts(
     bodies: Records[Body],
     efforts: Records[Effort],
@@ -305,26 +305,28 @@ def take_ahead(efforts: Records[Effort], spring_dt: float) -> None:
 
 
 @helper
-def differentiate_compliance(
+def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float) -> None:
+    """Have elements exert dt D + dt² K times the rates, and nothing else; the rest does nothing."""
+    for i in range(len(efforts)):
+        effort = efforts[i]
+        effort.force = 0.0
+        if effort.kind == DRAG or effort.kind == WRENCH:
+            continue
+        for n in range(coordinates(effort)):
+            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
+            effort.stiffness[n] = 0.0
+
+
+@outlined
+def differentiate_elements(
     bodies: Records[Body],
     efforts: Records[Effort],
     poses: Records[Pose],
     axes: Records[Axis],
     variations: Records[Variation],
-    damper_dt: float,
-    spring_dt: float,
     F: Array,
 ) -> None:
-    """Add to F what (dt D + dt² K) v of the elements changes by positions: dampers that strong.
-
-    The efforts, which are a copy, are lost. Columns by rates of F are lost too.
-    """
+    """``differentiate_efforts`` of springs, torsion springs and bushings alone."""
     for i in range(len(efforts)):
-        effort = efforts[i]
-        if effort.kind == DRAG or effort.kind == WRENCH:
-            continue
-        effort.force = 0.0
-        for n in range(coordinates(effort)):
-            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
-            effort.stiffness[n] = 0.0
-        differentiate_element(bodies, effort, poses, axes, variations, F)
+        if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
+            differentiate_element(bodies, efforts[i], poses, axes, variations, F)

@@ -24,6 +24,7 @@ from bulletbridge.numerics.spatial import (
     Pair,
     Vector,
     add,
+    add_pair,
     apply,
     copy_into,
     cross,
@@ -41,6 +42,7 @@ from bulletbridge.numerics.spatial import (
     quat_mul,
     rotation,
     scale,
+    scale_pair,
     sub,
     transpose,
     turn_z,
@@ -58,6 +60,25 @@ def axis_twist(axis: Axis) -> Pair:
 def pose_twist(pose: Pose) -> Pair:
     """Twist of a body."""
     return vec(pose.w), vec(pose.v)
+
+
+@helper
+def carried_twist(body: Body, axes: Records[Axis], v: Array, twist: Pair) -> Pair:
+    """Twist of a body at the rates v (nv,), if that of its parent is ``twist``."""
+    for k in range(body.v, body.axis + 1):
+        twist = add_pair(twist, scale_pair(v[k], axis_twist(axes[k])))
+    return twist
+
+
+@helper
+def put_twists(bodies: Records[Body], axes: Records[Axis], v: Array, poses: Records[Pose]) -> None:
+    """Twists of the bodies at the rates v (nv,) into poses .w, .v."""
+    put(poses[0].w, ZERO)
+    put(poses[0].v, ZERO)
+    for i in range(1, len(bodies)):
+        twist = carried_twist(bodies[i], axes, v, pose_twist(poses[bodies[i].parent]))
+        put(poses[i].w, twist[0])
+        put(poses[i].v, twist[1])
 
 
 @helper

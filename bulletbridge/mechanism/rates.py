@@ -16,7 +16,7 @@ from bulletbridge.mechanism.inertias import (
     put_carried_inertia,
     put_own_inertia,
 )
-from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, pose_twist, put_twists
 from bulletbridge.mechanism.records import (
     BEAM,
     FREE,
@@ -50,25 +50,11 @@ from bulletbridge.numerics.spatial import (
     power,
     put,
     scale,
-    scale_pair,
     sub,
     transpose,
     vec,
     velocity_at,
 )
-
-
-@helper
-def put_twists(bodies: Records[Body], axes: Records[Axis], v: Array, moving: Records[Pose]) -> None:
-    """Twists of the bodies at the rates v (nv,) into moving .w, .v."""
-    put(moving[0].w, ZERO)
-    put(moving[0].v, ZERO)
-    for i in range(1, len(bodies)):
-        twist = pose_twist(moving[bodies[i].parent])
-        for k in range(bodies[i].v, bodies[i].axis + 1):
-            twist = add_pair(twist, scale_pair(v[k], axis_twist(axes[k])))
-        put(moving[i].w, twist[0])
-        put(moving[i].v, twist[1])
 
 
 @helper

@@ -4,6 +4,7 @@ Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Com
 """
 
 from bulletbridge.compilation.jit import helper
+from bulletbridge.numerics.many_sides import add_lines
 from bulletbridge.numerics.records import Array
 
 
@@ -42,6 +43,24 @@ def back_real(A: Array, turns: Array, b: Array) -> None:
         for j in range(i + 1, n):
             b[i] -= A[i, j] * b[j]
         b[i] /= A[i, i]
+
+
+@helper
+def back_lines(A: Array, turns: Array, B: Array) -> None:
+    """Solve with the factors for the columns of B (n or more, m) side by side, in place."""
+    n, m = len(turns), B.shape[1]
+    for k in range(n):
+        i = int(turns[k])
+        if i != k:
+            for c in range(m):
+                B[k, c], B[i, c] = B[i, c], B[k, c]
+    for i in range(n):
+        add_lines(B[i], -1.0, A[i], 0, i, B)
+    for i in range(n - 1, -1, -1):
+        add_lines(B[i], -1.0, A[i], i + 1, n, B)
+        s = 1.0 / A[i, i]
+        for c in range(m):
+            B[i, c] *= s
 
 
 @helper
