@@ -18,12 +18,15 @@ from bulletbridge.constraints.motion import Motion, Polynomial, Sine, Spline
 from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
 from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
+from bulletbridge.control.costs import CostTerms, QuadraticCost
 from bulletbridge.control.equilibrium import Equilibrium, equilibrium
 from bulletbridge.control.identification import Identification, identify
+from bulletbridge.control.ilqr import Plan, ilqr
 from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
 from bulletbridge.control.lqr import Regulator, lqr
 from bulletbridge.control.modes import Modes, modes
 from bulletbridge.control.plant import Desired, plant_of
+from bulletbridge.control.rollout_gradient import RolloutGradient, rollout_gradient
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.events.contact import Contact
@@ -58,6 +61,7 @@ __all__ = [
     "Bushing",
     "Contact",
     "ContactMotion",
+    "CostTerms",
     "Coupling",
     "Desired",
     "Distance",
@@ -76,11 +80,14 @@ __all__ = [
     "Motion",
     "Motor",
     "PartTracking",
+    "Plan",
     "PointOnMesh",
     "Polynomial",
+    "QuadraticCost",
     "Recording",
     "Regulation",
     "Regulator",
+    "RolloutGradient",
     "Rows",
     "SavedState",
     "Sine",
@@ -97,6 +104,7 @@ __all__ = [
     "equilibrium",
     "forward_kinematics",
     "identify",
+    "ilqr",
     "inverse_dynamics",
     "inverse_kinematics",
     "load",
@@ -110,6 +118,7 @@ __all__ = [
     "read_study",
     "record",
     "rollout",
+    "rollout_gradient",
     "sliding",
     "sweep",
     "view",

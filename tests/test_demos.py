@@ -78,6 +78,8 @@ CHECKED = {
     "lift": (0.0, 1e-3),
     # Bullet's normals of a ball on a box are good to 4e-6 rad, of a slope of 0.05
     "ball_on_plate": (0.0, 1e-4),
+    # 1.66e-5 at 2 ms
+    "jump": (0.0, 5e-6),
     "walk": (0.0, HELD * 240 / 9.81),
     # round-off of 50 N, as for the two before
     "squeeze": (0.0, 1e-11),
@@ -138,6 +140,12 @@ def test_halving_the_step_divides_the_error_by_sixteen(name, dt, demo):
 def test_four_bar_saves_its_plot(demo, tmp_path):
     demo("four_bar").main(plot=tmp_path / "crank.png")
     assert (tmp_path / "crank.png").stat().st_size > 1000
+
+
+def test_minitaur_jumps_by_pushing_alone(demo):
+    found = demo("jump").measure()
+    assert found.plan.converged and not len(found.plan.differences)
+    assert found.least > 0.0 and found.rise > 0.15 and found.gap <= PROMISE
 
 
 def test_slider_crank_speed_and_work(demo):

@@ -13,6 +13,7 @@ DOCS = ROOT / "docs"
 PAGES = [
     DOCS / "modules.md",
     DOCS / "linearisation.md",
+    DOCS / "optimisation.md",
     *sorted(DOCS.glob("tutorials/[!i]*.md")),
     *sorted(DOCS.glob("how/[!i]*.md")),
 ]

@@ -83,11 +83,32 @@ def differentiator_of(system: "System", solver: Solver) -> Differentiator:
             "motors, joint limits and friction, contacts and force limits act, whose derivatives"
             " are not known; switch them off, or use central differences of step()"
         )
+    return equations_of(solver)
+
+
+def equations_of(solver: Solver) -> Differentiator:
+    """What differentiates the equations of a solver, whatever else acts in steps.
+
+    Raises:
+        UnsupportedError: It has what is written in Python, or beams; the message names it.
+    """
     if solver.differentiator is None:
         solver.differentiator = Differentiator(solver)
     found = solver.differentiator
     assert isinstance(found, Differentiator)
     return found
+
+
+def filtering(solver: Solver, q: Array, v: Array, t: float) -> Array:
+    """What filtered rates change by (nv, nv), as a state that satisfies all rows is displaced.
+
+    Raises:
+        UnsupportedError: As of ``equations_of``.
+    """
+    equations, nv = equations_of(solver), len(v)
+    rate = equations.at(q, v, t, np.zeros(nv)).rate.copy()
+    # M δv = Jᵀ δμ, J δv + ∂(J v + g_t) = 0
+    return equations.answer(np.zeros((nv, nv)), rate)[0]
 
 
 def derivatives_at(

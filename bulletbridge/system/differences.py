@@ -1,12 +1,15 @@
 """Central differences of what a system does from states around one, all of them on its loops."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bulletbridge.errors import UnsupportedError
+from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
+from bulletbridge.system.derivatives import filtering
 from bulletbridge.system.tangents import REACH, Freedoms, Point, Tangents
 
 if TYPE_CHECKING:
@@ -57,8 +60,17 @@ class Differences:
         """The tangent space at the state."""
         turn = np.zeros((len(lengths), len(positions)))
         if self.at.v.any() or self.copy.encoded.motions:
-            turn = self.along(positions, lengths, lambda system: np.array(system.v)).values
+            turn = self.turn(positions, lengths)
         return Tangents(self.at, positions, velocities, turn, lengths)
+
+    def turn(self, positions: Freedoms, lengths: Array) -> Array:
+        """How the velocity follows (nv, fq), as it is filtered, along the freedoms."""
+        tree, at = self.copy.dynamics, self.at
+        assert isinstance(tree, Tree)
+        try:
+            return filtering(tree.solver, at.q, at.v, at.t) @ positions.directions
+        except UnsupportedError:
+            return self.along(positions, lengths, lambda system: np.array(system.v)).values
 
     def along(self, freedoms: Freedoms, lengths: Array, see: Seen, of_q: bool = True) -> Derivative:
         """By the freedoms of the configuration, or of the velocity."""
@@ -88,10 +100,14 @@ class Differences:
         both = np.hstack([part.reshape(n, -1) for part in (values, rates)])
         return Derivative(both @ tangents.dual, max(error, more))
 
-    def by_forces(self, tangents: Tangents, see: Seen) -> Derivative:
-        """By the forces on all rates (n, nv)."""
+    def by_forces(
+        self, tangents: Tangents, see: Seen, rates: Sequence[int] | None = None
+    ) -> Derivative:
+        """By the forces on the given rates (n, m), or on all (n, nv)."""
         found, errors = list[Array](), [0.0]
-        for k, reach in enumerate(self.pushes(tangents)):
+        pushes = self.pushes(tangents)
+        for k in range(len(pushes)) if rates is None else rates:
+            reach = float(pushes[k])
 
             def there(x: float, k: int = k) -> Array:
                 put(self.copy, self.at)

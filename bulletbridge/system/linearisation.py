@@ -14,6 +14,7 @@ import numpy as np
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.engine.failures import check_finite
+from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
@@ -30,6 +31,10 @@ By = Literal["equations", "differences"]
 Complexes = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
 BESIDE = 2e-4
 """Distance from a limit [rad or m] that counts as beside it: what differences go, and some more."""
+BESIDE_LIMIT = (
+    "a joint is at a limit in this step or beside it, where equations are others; use central"
+    " differences"
+)
 SATURATED = 1.0 - 1e-9
 """Share of a largest force from which on it counts as reached."""
 OF_FRAMES = tuple(
@@ -209,9 +214,9 @@ def linearise(copy: "System", request: Request) -> Linearisation:
     """
     at, mechanism = point_of(copy), copy.mechanism
     chosen = None if isinstance(request.reduced, bool) else request.reduced
-    positions, velocities, lengths = freedoms_at(copy, chosen)
     differences = Differences(copy, at)
-    tangents = differences.tangents(positions, velocities, lengths)
+    tangents = differences.tangents(*freedoms_at(copy, chosen))
+    lengths = tangents.lengths
     full = derive(differences, tangents, request)
     if full.changed:
         warn_user(
@@ -278,14 +283,26 @@ def step_by_equations(differences: Differences, tangents: Tangents) -> Full:
     found = copy.step_derivatives()
     put(copy, tangents.at)
     copy.step(write=False)
-    plain = np.array_equal(copy.q, found.q) and np.array_equal(copy.v, found.v)
-    if not plain or active_set(copy) or is_beside_limit(copy):
-        raise UnsupportedError(
-            "a joint is at a limit in this step or beside it, where equations are others; use"
-            " central differences"
-        )
+    require_plain(copy, found)
+    if active_set(copy):
+        raise UnsupportedError(BESIDE_LIMIT)
     A = found.A @ tangents.closing
     return Full(A, found.B, found.q, found.v, (), (), 0.0, "equations")
+
+
+def require_plain(system: "System", found: StepDerivatives) -> None:
+    """Refuse derivatives of a step that a joint limit may have changed.
+
+    Args:
+        system: Where the step has led.
+        found: By the equations of the step.
+
+    Raises:
+        UnsupportedError: The step led elsewhere, or a joint is at a limit or beside it.
+    """
+    plain = np.array_equal(system.q, found.q) and np.array_equal(system.v, found.v)
+    if not plain or is_beside_limit(system):
+        raise UnsupportedError(BESIDE_LIMIT)
 
 
 def is_beside_limit(system: "System") -> bool:

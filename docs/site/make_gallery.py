@@ -87,6 +87,7 @@ SHOTS = {
     "flexible_arms": Shot(2.0, (0.15, -0.45, 0.9)),
     "four_bar": Shot(0.2, FLAT),
     "gripper": Shot(2.0, beside=("table",)),
+    "jump": Shot(0.2, floor=-0.165, paint=MINITAUR),
     "leaf_leg": Shot(0.1),
     "lift": Shot(2.0),
     "minitaur": Shot(0.5, paint=MINITAUR),

@@ -1,0 +1,159 @@
+"""Trajectories of a system, and what parts of them change by: what plans and gradients stand on."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.formulations.system_dynamics import Tree
+from bulletbridge.mechanism.displacement import configuration_difference
+from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.system.differences import Differences, put
+from bulletbridge.system.linearisation import require_plain
+from bulletbridge.system.saved import SavedState
+from bulletbridge.system.system import System
+from bulletbridge.system.tangents import Point, Tangents, freedoms_at, lengths_of
+
+WHEN = re.compile(r" from t = \S+ s")
+"""What tells one reason that derivatives are not known from the same one in another step."""
+
+
+class PartDerivatives(NamedTuple):
+    """What some steps under one force lead to, as a linear map in tangent coordinates.
+
+    Attributes:
+        A: (2 nv, 2 nv) by the state before them; right for tangents.
+        B: (2 nv, nv) by the force.
+        why: Why differences were taken; nothing where the equations of the steps were.
+    """
+
+    A: Array
+    B: Array
+    why: str
+
+
+class Trajectories:
+    """Trajectories of a system by copies of it; the system itself is not touched.
+
+    Args:
+        system: Whose state is the start.
+
+    Attributes:
+        own: The copy that runs, by the same steps as the system.
+        near: The copy that derivatives are asked of.
+        start: Of the trajectories.
+        lengths: (nv,) one for angles, the mechanism's length for ways.
+        length: That of the mechanism [m].
+    """
+
+    def __init__(self, system: System) -> None:
+        system.acceleration()  # closes what is open by round-off, as the first step does
+        self.near = system.differentiable()
+        (self.own,) = system.fork(1)
+        self.start = self.own.save(world=False)
+        self.nv, self.dt = system.mechanism.nv, system.dt
+        tree = self.near.dynamics
+        assert isinstance(tree, Tree)
+        self.lengths, self.length = lengths_of(tree.solver), float(system.encoded.length)
+        try:
+            system.compiled()
+            self._in_python = False
+        except ModelError:
+            self._in_python = True
+
+    def here(self, tau: Array) -> Point:
+        """Where the copy that runs is, and the forces that act there."""
+        return Point(np.array(self.own.q), np.array(self.own.v), self.own.t, np.array(tau))
+
+    def go_back(self, state: SavedState) -> None:
+        """Have the copy that runs go on from a state."""
+        self.own.restore(state, write=False)
+
+    def run(self, tau: Array) -> list[Point]:
+        """Advance by steps under forces (steps, nv).
+
+        Returns:
+            The states that they begin in, with their forces, and where they end, with the last.
+
+        Raises:
+            StepError: A step could not be finished.
+        """
+        states, nq, steps = [self.here(tau[0])], self.own.mechanism.nq, len(tau)
+        table = np.zeros((steps, nq + self.nv + 4))
+        if self._in_python:
+            for k, forces in enumerate(tau):
+                self.own.roll(forces, (1, 1), table[k:])
+        else:
+            self.own.roll(tau, (steps, 1), table)
+        for k, line in enumerate(table, 1):
+            there = tau[min(k, steps - 1)]
+            states.append(Point(line[:nq], line[nq : nq + self.nv], float(line[-4]), there))
+        return states
+
+    def put_near(self, at: Point) -> None:
+        """Take the copy for derivatives to a state of the trajectory, as it is."""
+        self.near.take_back(np.concatenate([at.q, at.v, [at.t]]))
+        self.near.tau[:] = at.tau
+
+    def tangents(self, at: Point) -> Tangents:
+        """The tangent space of the closed states at one of them.
+
+        Raises:
+            ModelError: The mechanism is singular there.
+        """
+        self.put_near(at)
+        return Differences(self.near, at).tangents(*freedoms_at(self.near))
+
+    def derivatives(self, at: Point, steps: int, rates: Ints) -> PartDerivatives:
+        """Of so many steps under the forces at a state, by their equations where these are known.
+
+        Args:
+            at: Where they begin.
+            steps: How many.
+            rates: (m,) of the forces by which derivatives are wanted; the others may be left zero.
+
+        Raises:
+            StepError: A step from there, or from beside it, could not be finished.
+        """
+        try:
+            return self._by_equations(at, steps)
+        except UnsupportedError as error:
+            return self._by_differences(at, steps, rates, WHEN.sub("", str(error)))
+
+    def _by_equations(self, at: Point, steps: int) -> PartDerivatives:
+        near, A, B = self.near, np.eye(2 * self.nv), np.zeros((2 * self.nv, self.nv))
+        self.put_near(at)
+        for n in range(steps):
+            found = near.step_derivatives()
+            near.step(write=False)
+            require_plain(near, found)
+            if n == 0:
+                A, B = found.A, found.B
+            else:
+                A, B = found.A @ A, found.A @ B + found.B
+        return PartDerivatives(A, B, "")
+
+    def _by_differences(self, at: Point, steps: int, rates: Ints, why: str) -> PartDerivatives:
+        near, size = self.near, len(at.q) + self.nv + 4
+        put(near, at)
+        differences = Differences(near, at)
+        tangents = differences.tangents(*freedoms_at(near))
+        line = np.zeros((1, size))
+
+        def end(system: System) -> Array:
+            system.roll(np.array(system.tau), (steps, steps), line)
+            return np.concatenate([system.q, system.v])
+
+        put(near, at)
+        middle, nq = end(near), len(at.q)
+
+        def see(system: System) -> Array:
+            there = end(system)
+            away = configuration_difference(near.mechanism, there[:nq], middle[:nq])
+            return np.concatenate([away, there[nq:] - middle[nq:]])
+
+        B = np.zeros((2 * self.nv, self.nv))
+        A = differences.by_state(tangents, see).values
+        B[:, rates] = differences.by_forces(tangents, see, rates.tolist()).values
+        return PartDerivatives(A, B, why)

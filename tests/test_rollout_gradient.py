@@ -1,0 +1,204 @@
+"""Gradients of whole trajectories, against central differences of them and products of steps.
+
+Derivatives of a step are good to 2e-8 of the largest (``test_step_derivatives``), differences to
+round-off over their length, 1e-9 of the cost: bounds are ten times the first.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from support.closed_mechanisms import closed_system
+from support.richardson import moved, rate_of
+from support.small_trees import slider
+
+import bulletbridge as bb
+from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
+
+KINDS = [REVOLUTE, SPHERICAL, PRISMATIC, SPHERICAL]
+CLOSE = 2e-7
+
+
+class Case:
+    """A trajectory with a cost of everything in it, and the cost of trajectories beside it."""
+
+    def __init__(self, system: bb.System, steps: int, **scales: float) -> None:
+        rng = np.random.default_rng(1)
+        system.acceleration()
+        nq, nv = system.mechanism.nq, system.mechanism.nv
+        self.a, self.b = rng.normal(size=nq) / nq, rng.normal(size=nv) / nv
+        self.tau = rng.normal(size=(steps, nv)) * scales.get("force", 1.0)
+        self.system, (self.copy,) = system, system.fork(1)
+        self.start = np.array(system.q), np.array(system.v), system.t
+        self.nv, self.rng = nv, rng
+
+    def running(self, q, v, tau, t):
+        return np.sin(self.a @ q) + 0.1 * (self.b @ v) ** 2 + (1.0 + t) * (self.b @ tau) ** 2
+
+    def final(self, q, v, t):
+        return np.array([np.cos(self.a @ q), self.b @ v])
+
+    def gradient(self, **options):
+        return bb.rollout_gradient(self.system, self.tau, self.running, self.final, **options)
+
+    def cost(self, dx=None, dtau=0.0, parameters=None):
+        q, v, t = self.start
+        if dx is not None:
+            q, v = moved(self.system.mechanism, q, dx[: self.nv]), v + dx[self.nv :]
+        c, found = self.copy, 0.0
+        c.start_from((q, v, t), parameters or {})
+        for tau in self.tau + dtau:
+            found += self.running(c.q, c.v, tau, c.t)
+            c.tau[:] = tau
+            c.step(write=False)
+        return found + np.sum(self.final(c.q, c.v, c.t) ** 2)
+
+    def require(self, found, close=CLOSE, of_states=2e-4):
+        """The gradient is that of the whole trajectory, along tangents and along forces."""
+        assert abs(found.cost - self.cost()) <= 1e-12 * abs(found.cost)
+        lift = self.system.linearise(reduced=True).lift
+        size = np.linalg.norm(found.by_state @ lift)
+        for _ in range(3):
+            z = self.rng.normal(size=lift.shape[1])
+            z /= np.linalg.norm(z)
+            way = lift @ z
+            assert abs(
+                rate_of(lambda s, w=way: self.cost(s * w), of_states) - found.by_state @ way
+            ) <= (close * size)
+        for _ in range(2):
+            way = self.rng.normal(size=self.tau.shape)
+            want = rate_of(lambda s, w=way: self.cost(dtau=s * w), 0.05)
+            assert abs(want - np.sum(found.by_tau * way)) <= (
+                close * np.linalg.norm(found.by_tau) * np.linalg.norm(way)
+            )
+
+
+@pytest.mark.parametrize("name", ["four_bar", "minitaur"])
+def test_gradients_on_bundled_models(connect, name):
+    system = bb.load(name, connect()._client, dt=2e-3).system
+    system.rollout(30)
+    case = Case(system, 40, force=0.3)
+    found = case.gradient()
+    assert not len(found.differences) and not found.reasons
+    assert repr(found).startswith("<RolloutGradient: cost ") and "of 40 steps>" in repr(found)
+    case.require(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "twice", "integrator"),
+    [("ball", False, "rk4"), ("weld", True, None), ("rolling", False, "semi_implicit_euler")],
+)
+def test_gradients_with_floating_bases_balls_rolls_and_redundant_rows(model, twice, integrator):
+    seed = 7 if twice else 102
+    system = closed_system((seed, True, KINDS, model, twice), integrator=integrator)
+    Case(system, 40).require(Case(system, 40).gradient())
+
+
+def test_every_number_of_steps_is_cut_rightly(connect):
+    """The adjoint in pieces is the product of the steps' derivatives, transposed."""
+    system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
+    system.rollout(30)
+    rng = np.random.default_rng(3)
+    way, tau = rng.normal(size=6), rng.normal(size=(17, 3))
+
+    def final(q, v, t):
+        return bb.CostTerms(0.0, way)
+
+    (copy,) = system.fork(1)
+    A, B = list[np.ndarray](), list[np.ndarray]()
+    for forces in tau:
+        copy.tau[:] = forces
+        found = copy.step_derivatives()
+        A.append(found.A)
+        B.append(found.B)
+        copy.step(write=False)
+    for n in (1, 2, 3, 4, 5, 9, 10, 16, 17):
+        found, p = bb.rollout_gradient(system, tau[:n], final=final), way
+        for k in reversed(range(n)):
+            assert_allclose(found.by_tau[k], B[k].T @ p, rtol=0, atol=1e-12 * np.abs(B[k]).max())
+            p = A[k].T @ p
+        lift = system.linearise(reduced=True).lift
+        assert_allclose(found.by_state @ lift, p @ lift, rtol=1e-10)
+
+
+def test_what_would_open_loops_counts_for_nothing(connect):
+    system = bb.load("minitaur", connect()._client).system
+    found = Case(system, 5, force=0.1).gradient()
+    terms = system.terms()
+    off = np.linalg.solve(terms.M, terms.J.T)
+    scale = np.abs(found.by_state).max() * np.abs(off).max()
+    nv = len(system.v)
+    assert np.abs(found.by_state[nv:] @ off).max() <= 1e-11 * scale
+    assert np.abs(found.by_state[:nv] @ off).max() <= 1e-11 * scale  # at rest: no turn of rates
+    assert found.states[0] == "base[0]" and found.states[nv] == "base[0].rate"
+
+
+def test_costs_with_and_without_derivatives_are_the_same(connect):
+    system = bb.load("minitaur", connect()._client, dt=2e-3).system
+    system.set_state(v=system.v)
+    system.rollout(20)
+    q, m = np.array(system.q), system.mechanism
+    wanted = moved(m, q, np.linspace(-0.5, 0.5, m.nv))
+    Q = np.linspace(1.0, 2.0, 2 * m.nv)
+    exact = bb.QuadraticCost(m, wanted, Q=Q, R=np.full(m.nv, 0.3))
+    tau = np.full((4, m.nv), 0.2)
+
+    def number(*state):
+        return exact(*state).value
+
+    found = bb.rollout_gradient(system, tau, exact, exact)
+    other = bb.rollout_gradient(system, tau, number, number)
+    assert abs(found.cost - other.cost) <= 1e-13 * found.cost
+    for a, b in ((found.by_state, other.by_state), (found.by_tau, other.by_tau)):
+        assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(a).max())
+
+
+def test_steps_with_motors_go_by_differences_and_it_is_said(connect):
+    system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
+    system.motors.set("crank", velocity=-50.0, force=0.05)  # never reached
+    case = Case(system, 6)
+    found = case.gradient()
+    assert list(found.differences) == list(range(6)) and "6 by differences" in repr(found)
+    assert len(found.reasons) == 1 and "motors" in found.reasons[0]
+    case.require(found, close=1e-6)
+    with pytest.raises(UnsupportedError, match="in step 5 motors"):
+        case.gradient(parameters=["rocker.mass"])
+
+
+def test_gradients_by_parameters(connect):
+    """Lengths move the start as well; what is zero and not negative has a derivative from above."""
+    system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
+    system.rollout(30)
+    case = Case(system, 60, force=0.3)
+    known = system.parameters
+    steps = {"rocker.mass": 1e-2, "gravity.z": 1e-2, "ground_pin.b.x": 1e-4, "crank.armature": 1e-2}
+    found = case.gradient(parameters=[*steps, "coupler.damping"])
+    assert system.parameters == known
+    for name, h in steps.items():
+        if known[name] == 0.0:
+            continue
+        x = known[name]
+        want = rate_of(lambda s, n=name, x=x: case.cost(parameters={n: x + s}), h)
+        case.copy.start_from(case.start, {name: x})
+        assert abs(found.by_parameters[name] / want - 1.0) <= 1e-6, name
+    base, h = case.cost(), 1e-4
+    more = [case.cost(parameters={"coupler.damping": k * h}) for k in (1, 2)]
+    want = (4.0 * more[0] - more[1] - 3.0 * base) / (2.0 * h)
+    assert abs(found.by_parameters["coupler.damping"] / want - 1.0) <= 1e-4
+
+
+def test_what_cannot_be_is_said():
+    system = bb.System(slider("xy"))
+    tau = np.zeros((3, 2))
+    for given, options, match in (
+        (np.zeros(2), {}, r"is not \(steps, 2\)"),
+        (tau * np.nan, {}, "not finite"),
+        (tau, {"running": lambda *_: np.nan}, "at t = "),
+        (tau, {"final": lambda *_: bb.CostTerms(0.0, np.zeros(3))}, r"gradient \(4,\)"),
+        (tau, {"parameters": ["z.mass"]}, "parameter 'z.mass'"),
+    ):
+        with pytest.raises(ModelError, match=match):
+            bb.rollout_gradient(system, given, **options)
+    for options, match in (({"q": np.zeros(3)}, "wanted state"), ({"Q": {"z": 1.0}}, "entry of Q")):
+        with pytest.raises(ModelError, match=match):
+            bb.QuadraticCost(system.mechanism, **({"q": np.zeros(2), "Q": {}} | options))
