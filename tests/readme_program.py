@@ -12,7 +12,7 @@ from pathlib import Path
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 ROUND_OFF = re.compile(r"\b\d(\.\d+)?e-(1[3-9]|[2-9]\d)\b|(?<= )0(?= |$)", re.MULTILINE)
 """What may be any such number, or zero."""
-TIMES = re.compile(r"\d+ µs each|\d+ each|ratio [\d.]+|[\d.e+]+ µs")
+TIMES = re.compile(r"[\d.e+]+ µs each|\d+ each|ratio [\d.]+|[\d.e+]+ µs")
 
 
 def plain(table: str) -> list[list[str]]:

@@ -78,11 +78,16 @@ def times(runs: ScriptRuns) -> str:
     """Steps and their times in words."""
     line = f"{runs.ours.steps} steps"
     if runs.ours.step_us is not None:
-        line += f", {runs.ours.step_us:.3g} µs each"
+        line += f", {microseconds(runs.ours.step_us)} each"
     if runs.native is not None and runs.native.step_us is not None:
-        line += f"; natively {runs.native.steps} steps, {runs.native.step_us:.3g} µs each"
+        line += f"; natively {runs.native.steps} steps, {microseconds(runs.native.step_us)} each"
         line += f"; ratio {number(runs.ratio)}"
     return f"{line}; ended by --steps" if runs.ours.ended else line
+
+
+def microseconds(time: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{time:.0f} µs" if time >= 100.0 else f"{time:.3g} µs"
 
 
 def failure(run: Outcome) -> str:
