@@ -40,6 +40,9 @@ OBJECTS = (
 LIMIT = 30.0
 """Joint rate [rad/s] that no motor here gives within two seconds of such motions."""
 
+EVERY = 10
+"""Grasps after which it says how far it has come."""
+
 
 @dataclass(frozen=True)
 class Grasp:
@@ -198,7 +201,10 @@ def main() -> None:
             counts[mode, "faulty" if faults else "fine"] += 1
             if faults:
                 print(mode, grasp, *faults, sep="\n    ", flush=True)
-    print(dict(counts))
+        done = number + 1 - chosen.first
+        if done % EVERY == 0 or done == chosen.number:
+            figures = (f"{mode} {kind} {n}" for (mode, kind), n in sorted(counts.items()))
+            print(f"{done} of {chosen.number}:", ", ".join(figures), flush=True)
 
 
 if __name__ == "__main__":

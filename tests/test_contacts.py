@@ -1,9 +1,12 @@
 """Friction of contacts: what slides, rolls and comes to rest, as mechanics says."""
 
 import numpy as np
+import pybullet
 import pytest
 from scipy.spatial.transform import Rotation
 from support.solid_worlds import BLOCK, DT, G
+
+from bulletbridge.numerics.complementarity import NEWTON_STEPS, SETTLING_STEPS
 
 ROUND_OFF = 1e-12
 
@@ -75,3 +78,28 @@ def test_a_ball_with_rolling_friction_stops(solids):
     run(system, 0.5)
     slowing = 0.004 * G * 0.1 / (0.4 * 0.01 + 0.01)
     assert system.v[3] == pytest.approx(0.5 - 0.5 * slowing, abs=1e-9)
+
+
+def test_what_has_no_way_apart_is_not_searched_for(solids):
+    """A ball a millimetre deep in both of two walls falls between them, as if they were not there.
+
+    What would push it out of one pushes it into the other: no step goes through more than one
+    attempt from where the last one ended, and one of softer motors and contacts.
+    """
+    for side in (-1.0, 1.0):
+        shape = pybullet.createCollisionShape(
+            pybullet.GEOM_BOX, halfExtents=[0.1, 1.0, 1.0], physicsClientId=solids.client
+        )
+        place = [side * 0.199, 0.0, 0.0]
+        solids.rub(
+            pybullet.createMultiBody(0, shape, -1, place, physicsClientId=solids.client), 1.0
+        )
+    system = solids.system(solids.solid('<sphere radius="0.1"/>', [0.0, 0.0, 0.0]))
+    most = 0
+    for _ in range(20):
+        system.step()
+        most = max(most, system.complementarity.newton)
+    assert abs(system.q[:2]).max() < ROUND_OFF
+    assert system.v[5] == pytest.approx(-G * system.t, abs=ROUND_OFF)
+    # settling, twice as many Newton steps after sweeps, settling, and the softer ones
+    assert most <= 2 * (SETTLING_STEPS + NEWTON_STEPS) + 2 * NEWTON_STEPS

@@ -126,8 +126,8 @@ def decidedly_alike(case, **options):
             other.step()
         except StepError:  # accelerations too large for this step
             assume(False)
-        # A guarded correction ends beside the unguarded one by the square of what it corrects,
-        # and its directions are those of the coordinates that it is taken in.
+        # A guarded correction that is too long loses weak rows one by one in joint coordinates;
+        # in those of links what the elimination left over, and the rest is shortened.
         assume(not other.status.guarded)
     one.rollout(20)
     for system in (one, other):

@@ -16,6 +16,7 @@ from bulletbridge.compilation.cache import KernelCache
 from bulletbridge.drop_in.functions import FUNCTIONS
 from bulletbridge.drop_in.scripts.headless import CALL, EPOCH, headless
 from bulletbridge.drop_in.scripts.step_limit import FEWEST, IDLE_CALLS, PATIENCE, Ended, Meter
+from bulletbridge.drop_in.scripts.table import microseconds
 from bulletbridge.drop_in.session import REAL_TIME, session_of
 
 FOUR_BAR = """
@@ -308,3 +309,11 @@ def test_scripts_that_never_step_end(action, times):
     assert ends(getattr(meter, action))
     endless = Meter(None, lambda: None)
     assert not any(ends(getattr(endless, action)) for _ in range(allowed + 1))
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(0.51234, "0.512 µs"), (31.04, "31 µs"), (99.97, "100 µs"), (1234.4, "1234 µs")],
+)
+def test_times_of_steps_are_told_without_exponents(time, text):
+    assert microseconds(time) == text

@@ -97,7 +97,8 @@ class Encoded:
             numbers[:, k, :9] = (values[:, :3].transpose(0, 2, 1) @ R).reshape(-1, 9)
             numbers[:, k, 9:] = values[:, 3]
         table = numbers.view(TARGET).reshape(len(times), len(self.motions))
-        for loop in self.loops[self._raised]:
+        for k in self._raised:
+            loop = self.loops[k]
             _carry(table[:, int(loop["target"])], loop["turn"], float(loop["height"]))
         return table
 

@@ -162,11 +162,11 @@ def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Arra
 
 
 @outlined
-def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool) -> Outcome:
     """Solve the mixed problem, here or in Python.
 
     Motors are rigid as long as such a problem has a solution that is found; from then on they give
-    way to what contradicts them until nothing does.
+    way to what contradicts them until nothing does. ``search``: look for solutions far from x too.
     """
     p, n, shared = h.problem, rows.all, 0 < rows.motors < rows.all
     for i in range(n):
@@ -176,12 +176,14 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
         return Outcome(h.report[LEFT], 0, 0)
     if not shared:
         h.report[COMPLIED] = 0.0
+        if not search:
+            return solve_complementarity(p, n, tolerance, 0)
         return select_solution(p, h.rest, n, tolerance, UNTRIED)
     before = UNTRIED
     if h.report[COMPLIED] == 0.0:
         before = solve_complementarity(p, n, tolerance, 0)
         if before.residual <= tolerance:
-            return select_solution(p, h.rest, n, tolerance, before)
+            return select_solution(p, h.rest, n, tolerance, before) if search else before
         for i in range(n):
             p.x[i] = h.rest.warm[i]
     outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
@@ -196,13 +198,13 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     flung = yields and left > max(most, AT_REST)
     if flung or (h.report[COMPLIED] == 1.0 and are_blocked(h, rows.motors)):
         enough = LESSER_EVIL * left if flung else JUST_AS_WELL * tolerance
-        pushed = push_rigidly(h, rows, tolerance, enough, flung)
+        pushed = push_rigidly(h, rows, tolerance, enough, flung and search)
         outcome = Outcome(outcome.residual, outcome.sweeps, outcome.newton + pushed.newton)
         h.report[COMPLIED] = 1.0 + PAUSE
         if pushed.residual <= enough:
             h.report[COMPLIED] = 0.0
             outcome = Outcome(pushed.residual, outcome.sweeps, outcome.newton)
-    if outcome.residual == math.inf:
+    if outcome.residual == math.inf and search:
         for i in range(n):
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
         outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
@@ -249,6 +251,27 @@ def push_rigidly(
             p.x[i], p.centre[i] = kept[i], h.sharing.start[i]
         velocities(p, p.x, p.w, n)
     return outcome
+
+
+@outlined
+def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
+    """Solve for the impulses that also move bodies out of each other, from x, or come near them.
+
+    Bodies that others hold where they are have no way apart, which no search would find.
+    """
+    p, n = h.problem, rows.all
+    before = Outcome(0.0, 0, 0)
+    if h.report[COMPLIED] > 0.0:
+        for i in range(n):
+            p.b[i] += h.sharing.gave[i]
+    else:
+        before = solve(h, rows, tolerance, False)
+        if before.residual <= JUST_AS_WELL * tolerance:
+            return before
+        for i in range(n):
+            p.x[i], p.centre[i] = h.resting[i], 0.0
+    outcome = push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
+    return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
 
 
 @outlined
@@ -419,7 +442,7 @@ def solve_inequalities(
         if h.row_targets.stabilisation[i] != 0.0:
             apart += 1
             gentle += GENTLE * h.row_targets.stabilisation[i] ** 2 / h.lengths[i]
-    outcome = solve(h, rows, tolerance)
+    outcome = solve(h, rows, tolerance, True)
     residual, sweeps, newton = outcome.residual, outcome.sweeps, outcome.newton
     share = 0.0
     if bounces > 0:
@@ -427,7 +450,7 @@ def solve_inequalities(
             h.resting[i] = p.x[i]
         for i in range(first_unilateral, n):
             p.b[i] += h.row_targets.restitution[i]
-        outcome = solve(h, rows, tolerance)
+        outcome = solve(h, rows, tolerance, True)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         for i in range(first_unilateral, n):
             p.b[i] -= h.row_targets.restitution[i]
@@ -449,12 +472,7 @@ def solve_inequalities(
             p.b[i] += outermost(
                 share * h.row_targets.restitution[i], h.row_targets.stabilisation[i]
             )
-        if h.report[COMPLIED] > 0.0:
-            for i in range(n):
-                p.b[i] += h.sharing.gave[i]
-            outcome = push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
-        else:
-            outcome = solve(h, rows, tolerance)
+        outcome = push_apart(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
         if is_usable(outcome.residual, tolerance, h.row_targets.stabilisation, first_unilateral, n):
             residual = max(residual, outcome.residual)

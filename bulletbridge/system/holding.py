@@ -61,6 +61,21 @@ class HoldingMemory:
         return {**vars(self), "rigid": replace(self.rigid, decision=decision)}
 
 
+class GapRoom:
+    """Where bodies are when gaps are asked for between steps, whose own arrays stay as they are.
+
+    Args:
+        solver: Whose bodies they are.
+        nc: Rows of the constraints with a force limit.
+    """
+
+    def __init__(self, solver: Solver, nc: int) -> None:
+        self.solver = solver
+        self.beams, self.stations = solver.beams.copy(), solver.stations.copy()
+        self.poses, self.axes = solver.poses.copy(), solver.axes.copy()
+        self.rows = np.zeros(nc, ROW)
+
+
 class Holding:
     """Which constraints with a force limit hold, and the solver in which they are rigid.
 
@@ -79,6 +94,7 @@ class Holding:
         self._rigid_of: Decision | None = None  # about the rigid ones, that it was made beside
         self._holding: frozenset[str] | None = None  # names; None: to be found from the gaps
         self._pause, self._failed = 0, 0  # steps until it is tried again, after it failed so often
+        self._room: GapRoom | None = None
 
     def forget(self) -> None:
         """Find from the gaps what holds, as in the beginning."""
@@ -180,13 +196,14 @@ class Holding:
     def _gaps_of_limited(self) -> Array:
         """Gap of each constraint with a force limit, in mechanism lengths or radians."""
         solver, limited = self._active.solver, self._inequalities.force_limited
-        poses, axes, rows = solver.poses.copy(), solver.axes.copy(), np.zeros(limited.nc, ROW)
-        beams, stations = solver.beams.copy(), solver.stations.copy()
-        kinematics(solver.bodies, beams, stations, solver.q, poses, axes)
+        room = self._room
+        if room is None or room.solver is not solver:
+            room = self._room = GapRoom(solver, limited.nc)
+        kinematics(solver.bodies, room.beams, room.stations, solver.q, room.poses, room.axes)
         targets = limited.targets(np.array([self._active.t]))[0]
         tables = limited.loops, limited.couplings, limited.terms
-        residuals(*tables, poses, axes, targets, solver.q, rows)
-        return self._norms(rows["g"])
+        residuals(*tables, room.poses, room.axes, targets, solver.q, room.rows)
+        return self._norms(room.rows["g"])
 
     def _norms(self, g: Array) -> Array:
         """Length of each constraint's residuals (nc,), in mechanism lengths or radians."""
