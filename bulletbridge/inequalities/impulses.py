@@ -257,21 +257,16 @@ def push_rigidly(
 def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     """Solve for the impulses that also move bodies out of each other, from x, or come near them.
 
-    Bodies that others hold where they are have no way apart, which no search would find.
+    Bodies that others hold where they are have no way apart, which no search would find: they stay.
+    Softer contacts would let what stands beside them rise from the ground by the load that it
+    loses, and a robot would step from foot to foot.
     """
     p, n = h.problem, rows.all
-    before = Outcome(0.0, 0, 0)
-    if h.report[COMPLIED] > 0.0:
-        for i in range(n):
-            p.b[i] += h.sharing.gave[i]
-    else:
-        before = solve(h, rows, tolerance, False)
-        if before.residual <= JUST_AS_WELL * tolerance:
-            return before
-        for i in range(n):
-            p.x[i], p.centre[i] = h.resting[i], 0.0
-    outcome = push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
-    return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
+    if h.report[COMPLIED] == 0.0:
+        return solve(h, rows, tolerance, False)
+    for i in range(n):
+        p.b[i] += h.sharing.gave[i]
+    return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)
 
 
 @outlined

@@ -236,6 +236,14 @@ class InequalityStepper:
             self._predict_by(False)
         return self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
 
+    @property
+    def _predicted_rates(self) -> Array:
+        """Those that lead to where contacts are found (nv,).
+
+        What rests and is led away by them is told as from where it rests.
+        """
+        return self.impulses[MOVING, : len(self.solver.v)]
+
     def _predict_by(self, links: bool) -> int:
         """The same by one of the ways; DENSE_REQUIRED, or DONE."""
         given, limited = self._given(), self.inequalities.force_limited.nc
@@ -441,7 +449,7 @@ class InequalityStepper:
             if done > 0:
                 self._end_of(begun, DONE, contacts)
         predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
-        failure = self.step(surroundings.contact_points(predicted, self.solver.v, begun.dt))
+        failure = self.step(surroundings.contact_points(predicted, self._predicted_rates, begun.dt))
         if failure == DONE:
             done += 1
             total = trace.before + done
@@ -503,11 +511,11 @@ class InequalityStepper:
 
     def _first_contacts(self, surroundings: Surroundings) -> np.ndarray:
         """Contacts of a step before which it is not known what motors exert."""
-        solver, dt = self.solver, float(self.solver.control[0]["dt"])
+        dt = float(self.solver.control[0]["dt"])
         find = surroundings.contact_points
-        contact_points = find(self.predict(), solver.v, dt)
+        contact_points = find(self.predict(), self._predicted_rates, dt)
         if self._find_what_motors_exert():
-            other = find(self.predict(), solver.v, dt)
+            other = find(self.predict(), self._predicted_rates, dt)
             if len(other) > len(contact_points):
                 return other
             self._exerted[:] = 0.0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import bundling, caller, kernel
 from bulletbridge.compilation.stored_calls import call_stored
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, ONE_OVER_UNITS, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
 from bulletbridge.inequalities.arrays import (
     MOVING,
@@ -19,7 +19,7 @@ from bulletbridge.inequalities.arrays import (
     Given,
     X,
 )
-from bulletbridge.inequalities.prediction import REMEMBERED, motor_share
+from bulletbridge.inequalities.prediction import PREDICTION_LIMIT, REMEMBERED, motor_share
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.records import Array, Ints, Records
 
@@ -106,6 +106,14 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, l
         push[0, j] = tau[0, j] + part * a.exerted[j]
     if not whole:
         call_stored(run, (driven_by(given, push), none, PREDICT, 0))
+    furthest = 0.0  # motors that push a light foot move it by all that the leg turns
+    for j in range(nv):
+        led = abs(a.impulses[MOVING, j] - a.scratch[FREE, j])
+        furthest = max(furthest, a.vectors[ONE_OVER_UNITS, j] * led * a.control[0].length * dt)
+    if furthest > PREDICTION_LIMIT:
+        for j in range(nv):
+            push[0, j] = tau[0, j] + PREDICTION_LIMIT / furthest * (push[0, j] - tau[0, j])
+        call_stored(run, (driven_by(given, push), none, PREDICT, 0))
     return DONE
 
 
@@ -141,8 +149,8 @@ def step_with_contacts(
         line = min(n, len(given.tau) - 1)
         if predict(run, a, given, line, lightest, limited) != DONE:
             return DENSE_REQUIRED
-        q, v = a.vectors[PREDICTED_Q, :nq], a.state[nq : nq + nv]
-        count = call_stored(find, (q, v, a.control[0].dt))
+        q, rates = a.vectors[PREDICTED_Q, :nq], a.impulses[MOVING, :nv]
+        count = call_stored(find, (q, rates, a.control[0].dt))
         if count < 0 or count > room:
             return ASK
         a.counts[CONTACTS] = count
