@@ -44,7 +44,6 @@ from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
 from bulletbridge.inequalities.link_plan import ROWS_OF_CONTACT, link_arrays, steps_by_links
 from bulletbridge.inequalities.link_step_kernel import run_contacts
 from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
-from bulletbridge.inequalities.prediction import REMEMBERED
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
 from bulletbridge.inequalities.step_kernel import run_inequalities
 from bulletbridge.inequalities.steps_kernel import (
@@ -52,6 +51,7 @@ from bulletbridge.inequalities.steps_kernel import (
     CONTACTS,
     COUNTS,
     LENGTH_OF_SCRATCH,
+    REMEMBERED,
     STEPS,
     StepArrays,
     Trace,
@@ -191,8 +191,6 @@ class InequalityStepper:
     def forget(self) -> None:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
         self.report[:] = 0.0
-        mass = self.solver.bodies["mass"]  # which may have been changed
-        self._lightest = float(mass[mass > 0.0].min(initial=np.inf))
         self._forget_impulses()
         self._end[:], self._known = np.nan, (0.0, b"")
         for row, freedom in zip(self.positions, self.inequalities.loop_axes.acting, strict=True):
@@ -250,9 +248,9 @@ class InequalityStepper:
         if links not in self._predict:
             fixed = self._ways[links].block, self._step_arrays(NO_CONTACTS)
             with announce_compilation(predict):
-                stored = StoredCall(predict, fixed, (given, 0, self._lightest, limited))
+                stored = StoredCall(predict, fixed, (given, 0, limited))
             self._predict[links] = stored.call
-        return self._predict[links]((given, 0, self._lightest, limited))
+        return self._predict[links]((given, 0, limited))
 
     def _may_take_links(self) -> bool:
         """Whether nothing but contacts acts on bodies that are eliminated one by one."""
@@ -293,7 +291,7 @@ class InequalityStepper:
         if made is None or made[:2] != (detector, version):
             given, limited = self._given(), self.inequalities.force_limited.nc
             arrays = self._step_arrays(detector.contacts)
-            rest = given, self._lightest, limited, 0, NO_TRACE, 0
+            rest = given, limited, 0, NO_TRACE, 0
             with announce_compilation(step_with_contacts):
                 fixed = self._ways[links].block, detector.call.block, arrays
                 stored = StoredCall(step_with_contacts, fixed, rest)
@@ -432,7 +430,7 @@ class InequalityStepper:
         else:
             calls, begun = self._calls(detector, self._links), self._begin()
             given = self._given(steps)
-            numbers = self._lightest, self.inequalities.force_limited.nc, self._size
+            numbers = self.inequalities.force_limited.nc, self._size
             failure = calls.step((given, *numbers, trace, steps))
             contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
             done = int(calls.arrays.counts[STEPS])

@@ -19,7 +19,6 @@ from bulletbridge.inequalities.arrays import (
     Given,
     X,
 )
-from bulletbridge.inequalities.prediction import PREDICTION_LIMIT, REMEMBERED, motor_share
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.records import Array, Ints, Records
 
@@ -27,6 +26,11 @@ ASK = -1
 """Instead of a failure: contacts are to be found by others, at the prediction that was made."""
 FORCES, FREE, LENGTH_OF_SCRATCH = range(3)
 """Lines of scratch: forces of a prediction, velocities without motors."""
+PREDICTION_LIMIT = 1e-4
+"""Largest way [m] by which motors lead to where contacts are found, of anything as far from a joint
+as the mechanism is long."""
+REMEMBERED = 0.3
+"""Share of the last step in the motor forces by which contacts are predicted."""
 STEPS, CONTACTS, COUNTS = range(3)
 """What is counted: steps that were done, contacts of the last one."""
 
@@ -61,12 +65,12 @@ def driven_by(given: Given, tau: Array) -> Given:
 
 
 @caller
-def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, limited: int) -> int:
+def predict(run: Any, a: StepArrays, given: Given, line: int, limited: int) -> int:
     """Where forces, and motors as they pushed lately, would lead in one step.
 
     There contacts are found: what motors press together is found in every step, as what weight
     does. Constraints with a force limit count as motors. They lead no further than
-    ``prediction.PREDICTION_LIMIT``: what is light would go far through what stops it, and contacts
+    ``PREDICTION_LIMIT``: what is light would go far through what stops it, and contacts
     would be those of there.
 
     Args:
@@ -74,7 +78,6 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, l
         a: What steps work on; the prediction is put into its vectors.
         given: What drives them.
         line: Of the forces.
-        lightest: Smallest mass of a body [kg].
         limited: Rows of constraints with a force limit.
     """
     nv, dt = len(a.exerted), a.control[0].dt
@@ -92,27 +95,17 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, lightest: float, l
     failure = call_stored(run, (driven_by(given, tau), none, PREDICT, 0))
     if failure == DENSE_REQUIRED or not pushes:
         return failure if failure == DENSE_REQUIRED else DONE
-    push, v = a.scratch[FORCES : FORCES + 1], a.state[len(a.state) - nv - 1 :]
+    push, led = a.scratch[FORCES : FORCES + 1], 0.0
     for j in range(nv):
         a.scratch[FREE, j] = a.impulses[MOVING, j]
         push[0, j] = tau[0, j] + a.exerted[j]
     call_stored(run, (driven_by(given, push), none, PREDICT, 0))
-    whole = True
     for j in range(nv):
-        free = a.scratch[FREE, j]
-        delta = a.impulses[MOVING, j] - free
-        part = motor_share(a.exerted[j], free - v[j], delta, lightest, dt)
-        whole = whole and part == 1.0
-        push[0, j] = tau[0, j] + part * a.exerted[j]
-    if not whole:
-        call_stored(run, (driven_by(given, push), none, PREDICT, 0))
-    furthest = 0.0  # motors that push a light foot move it by all that the leg turns
-    for j in range(nv):
-        led = abs(a.impulses[MOVING, j] - a.scratch[FREE, j])
-        furthest = max(furthest, a.vectors[ONE_OVER_UNITS, j] * led * a.control[0].length * dt)
-    if furthest > PREDICTION_LIMIT:
+        rate = abs(a.impulses[MOVING, j] - a.scratch[FREE, j])
+        led = max(led, dt * rate * a.vectors[ONE_OVER_UNITS, j] * a.control[0].length)
+    if led > PREDICTION_LIMIT:
         for j in range(nv):
-            push[0, j] = tau[0, j] + PREDICTION_LIMIT / furthest * (push[0, j] - tau[0, j])
+            push[0, j] = tau[0, j] + PREDICTION_LIMIT / led * a.exerted[j]
         call_stored(run, (driven_by(given, push), none, PREDICT, 0))
     return DONE
 
@@ -123,7 +116,6 @@ def step_with_contacts(
     find: Any,
     a: StepArrays,
     given: Given,
-    lightest: float,
     limited: int,
     room: int,
     trace: Trace,
@@ -136,7 +128,6 @@ def step_with_contacts(
         find: ``contact_detection.find_contacts`` with its arrays, stored.
         a: As of ``predict``,
         given: as there,
-        lightest: as there,
         limited: as there.
         room: Contacts that ``run`` has room for.
         trace: Receives states.
@@ -147,7 +138,7 @@ def step_with_contacts(
     a.counts[STEPS] = a.counts[CONTACTS] = 0
     for n in range(steps):
         line = min(n, len(given.tau) - 1)
-        if predict(run, a, given, line, lightest, limited) != DONE:
+        if predict(run, a, given, line, limited) != DONE:
             return DENSE_REQUIRED
         q, rates = a.vectors[PREDICTED_Q, :nq], a.impulses[MOVING, :nv]
         count = call_stored(find, (q, rates, a.control[0].dt))
