@@ -8,6 +8,7 @@ import pybullet
 from scipy.spatial.transform import Rotation
 
 from bulletbridge.bench.problem import Problem, positions, problem
+from bulletbridge.bench.robots import ROBOTS
 from bulletbridge.bench.walkers import walker
 from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.bullet.worlds import connect_direct, disconnect, make_passive
@@ -54,7 +55,7 @@ ROUNDED, GRADUATION = 1e-3, np.deg2rad(5.0)
 
 
 def case(name: str) -> Problem:
-    """A problem by name: a bundled model, a parallelogram, ``rowN``, ``ladderN``, ``walkerN``.
+    """A problem by name: a bundled model, one of ``ROBOTS``, ``rowN``, ``ladderN``, ``walkerN``.
 
     Raises:
         ModelError: There is none.
@@ -65,9 +66,12 @@ def case(name: str) -> Problem:
     for kind, make in (("row", row), ("ladder", ladder), ("walker", walker)):
         if name.startswith(kind) and name.removeprefix(kind).isdigit():
             return make(int(name.removeprefix(kind)))
+    if name in ROBOTS:
+        return ROBOTS[name]()
     if name not in bundled():
         raise ModelError(
-            f"no case is called '{name}'; there are {', '.join(CASES)}, rowN, ladderN, walkerN"
+            f"no case is called '{name}'; there are {', '.join((*CASES, *ROBOTS))}, rowN, ladderN,"
+            " walkerN"
         )
     if name == "minitaur":
         return minitaur()

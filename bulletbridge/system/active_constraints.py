@@ -304,13 +304,14 @@ class ActiveConstraints:
         if not isinstance(solver.stepper, SparseStepper):
             return None
         lengths = row_lengths(full, start, self.t)
-        if not lengths.min(initial=np.inf) > 0.0:
-            return None
+        if not lengths.min(initial=np.inf) > self.tolerances.redundant * lengths.max(initial=0.0):
+            return None  # scaled to one they would look like all others, whatever they are made of
         scale = full.encoded.scale / lengths
         decision = all_independent(full.encoded, scale, self.mechanism.nv)
         solver.decide_rank(decision.caps, scale, 0.0, np.inf)
         found = project_by_links(solver, start, self.t)
-        if found is None or solver.control[0]["margin"] < REGULAR:
+        c = solver.control[0]  # its margin is of the rows that it counts
+        if found is None or c["filter_rank"] < full.encoded.nc or c["margin"] < REGULAR:
             return None
         if not self.allow_structure:
             require_freedom(self.mechanism, decision)
