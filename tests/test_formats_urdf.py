@@ -174,6 +174,32 @@ def test_gepettos_file_retypes_joints(put):
     assert loaded.system.dof == 5
 
 
+def test_older_files_of_gepetto_name_loops_and_spherical_joints_by_a_word(put):
+    tips = "".join(
+        f'<link name="closing1_{n}"/><joint name="closing1_{n}_frame" type="fixed">'
+        f'<parent link="{on}"/><child link="closing1_{n}"/><origin xyz="{x} 0 0"/></joint>'
+        for n, on, x in (("A", "rocker", 0.7), ("B", "ground", 1.0))
+    )
+    path = put(four_bar_with(tips), "another_name.urdf")
+    put(
+        "name_mot: cra\nname_closedloop: closing\nclosed_loop_number: 1\ntype: '3D'\nLidmot: [0]\n",
+        "robot.yaml",
+    )
+    spec = read_model(path)
+    assert spec.actuated == ("crank",)
+    assert any("left out of robot.yaml, for it is not known: Lidmot" in x for x in spec.notes)
+    assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+    put("closed_loop: [[closing1_A, closing1_B]]\nrotule_name: coup\n", "robot.yaml")
+    spec = read_model(path)
+    (weld,) = spec.constraints
+    assert weld.model is JointModel.WELD and any("gives no 'type'" in x for x in spec.notes)
+    with load(replace(spec, constraints=())) as loaded:
+        assert loaded.system.mechanism.joints["coupler"].kind == "spherical"
+    put("closed_lop: []\nrotule_name: coup\n", "robot.yaml")
+    with pytest.raises(LoopFileError, match="did you mean 'closed_loop'"):
+        read_model(path)
+
+
 def test_scikit_robots_closures_are_hinges_in_the_roots_frame(put):
     path = put(four_bar_with(""))
     with load(read_model(path), fixed_base=True) as loaded:
@@ -230,18 +256,27 @@ def test_limits_that_end_each_others_range_are_told(put):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ('<mimic joint="j9"/>', "", r"joint 'j0' mimics 'j9', which is no joint; did you mean"),
         ('<mimic joint="j0"/>', "", r"in a circle: j0 -> j0"),
         ('<mimic joint="j1"/>', '<mimic joint="j0"/>', r"in a circle: j0 -> j1 -> j0"),
         ('<mimic joint="j1" multiplier="two"/>', "", r'multiplier="two"; give a number'),
-        ('<mimic joint="held"/>', "", r"mimics 'held', which is fixed and has no position"),
     ],
 )
 def test_mimics_that_lead_nowhere_are_named(put, first, second, message):
-    text = chain(first, second)
-    text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))
     with pytest.raises(ModelError, match=message):
-        read_model(put(text + "</robot>"))
+        read_model(put(chain(first, second)))
+
+
+def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
+    text = chain('<mimic joint="j9"/>', '<mimic joint="held" multiplier="3" offset="0.2"/>')
+    text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))
+    spec = read_model(put(text + "</robot>"))
+    free, held = spec.notes
+    assert "'j0' mimics 'j9', which is no joint: it moves freely; did you mean 'j1'?" in free
+    assert "'j1' mimics 'held', which is fixed: it stays at its offset" in held
+    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0}, 0.2),)
+    with load(spec) as loaded:
+        loaded.system.run(0.5)
+        assert loaded.system.dof == 1 and abs(loaded.system.q[1] - 0.2) < 1e-13
 
 
 @pytest.mark.parametrize(
@@ -274,6 +309,8 @@ def test_entities_and_foreign_roots_are_refused(put):
     bomb = '<!DOCTYPE robot [<!ENTITY a "b">]>' + chain("")
     with pytest.raises(ModelError, match="declares the entity 'a'"):
         read_model(put(bomb))
+    with pytest.raises(ModelError, match="part that MJCF files include; load the one that"):
+        read_model(put("<mujocoinclude/>", "part.xml"))
     with pytest.raises(ModelError, match="begins with <svg>, which is no robot; known are <robot>"):
         read_model(put("<svg/>", "picture.svg"))
 

@@ -16,6 +16,8 @@ from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
 
+MJCF_PART = "mujocoinclude"
+"""Outermost element of a file that is no model."""
 Reader = Callable[[Path, Path, Path | None], ModelSpec]
 """``read(path, folder, inside)``: the model in a file; URDFs that are made of it go into the
 folder, what it includes must be ``inside``, by default beside it."""
@@ -109,6 +111,11 @@ def format_of(path: Path) -> Format | None:
     for form in FORMATS:
         if form.root == root:
             return form
+    if root == MJCF_PART:
+        raise ModelError(
+            f"{path} is a part that MJCF files include; load the one that includes it, which begins"
+            " with <mujoco>"
+        )
     known = ", ".join(f"<{form.root}> ({form.name})" for form in FORMATS if form.root)
     raise ModelError(f"{path} begins with <{root}>, which is no robot; known are {known}")
 

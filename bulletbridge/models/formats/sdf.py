@@ -55,7 +55,7 @@ MOST_DIGITS = 9
 
 
 def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
-    """Read an SDF file: one model, or a world with several.
+    """Read an SDF file: models, or a world with them.
 
     Args:
         path: The file.
@@ -68,18 +68,24 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     root = read_xml(path)
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
-    if len(worlds) + len(models) != 1:
+    if len(worlds) > 1 or bool(worlds) == bool(models):
         raise ModelError(
-            f"{path} has {len(worlds)} worlds and {len(models)} models; give it one of both"
+            f"{path} has {len(worlds)} worlds and {len(models)} models; give it one world, or"
+            " models alone"
         )
     top = (inside or path.parent).resolve()
     scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
-    graph = JointGraph(models[0].get("name", path.stem) if models else path.stem)
+    graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += _gravity_notes(worlds)
     for each in scope.scopes():
         _add_links(graph, each, top)
     for each in scope.scopes():
         _add_joints(graph, each)
+    graph.notes += [
+        f"a second model '{each.prefix}{name}' is called '{own}'"
+        for each in scope.scopes()
+        for own, name in each.renamed.items()
+    ]
     missing = [uri for each in scope.scopes() for uri in each.missing]
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
@@ -102,8 +108,12 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
 
 def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Element:
     """The model or world; of a world with one model and no more that model."""
-    if models:
+    if len(models) == 1:
         return models[0]
+    if models:  # beside each other in no world, as before SDF 1.8
+        together = Xml.Element("world")
+        together.extend(models)
+        return together
     inside = [p for p in worlds[0] if p.tag in ("model", "include", "joint", "frame")]
     alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
     return inside[0] if alone else worlds[0]

@@ -15,7 +15,13 @@ from bulletbridge.models.formats.loadable import (
     write_urdf,
 )
 from bulletbridge.models.formats.loop_tags import loops_in
-from bulletbridge.models.formats.mimic import Mimic, couplings_of, limit_notes, mimics_of
+from bulletbridge.models.formats.mimic import (
+    Mimic,
+    couplings_of,
+    limit_notes,
+    loose_mimics,
+    mimics_of,
+)
 from bulletbridge.models.formats.rotors import rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
@@ -51,7 +57,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     notes = [*numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += rotors.notes
-    notes += limit_notes(tree, mimics)
+    notes += [*loose_mimics(tree), *limit_notes(tree, mimics)]
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
         notes.append("the base floats, for a floating joint joins it to the world")
