@@ -565,6 +565,14 @@ def test_a_limit_that_ends_in_a_point_is_a_number(put):
         assert loaded.system.mechanism.joints["j0"].lower == pytest.approx(-1.57)
 
 
+def test_what_other_programs_say_of_a_link_is_no_shape(put):
+    said = '<collision_checking><capsule name="shape"/></collision_checking>'
+    plain = chain("")
+    assert_same(
+        read_model(put(plain.replace("</link>", f"{said}</link>", 1))), read_model(put(plain))
+    )
+
+
 def test_a_file_without_links_is_told(put):
     with pytest.raises(ModelError, match="has no <link>"):
         read_model(put('<robot name="soft"><deformable name="torus"/></robot>'))

@@ -32,13 +32,16 @@ FREE, BALL, SLIDE, HINGE = range(4)
 KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
 
 
-def read_mjcf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
+def read_mjcf(
+    path: Path, folder: Path, inside: Path | None = None, servos: bool = False
+) -> ModelSpec:
     """Read an MJCF file.
 
     Args:
         path: The file.
         folder: Where the generated URDFs go.
         inside: Folder that included files must be in; that of the file unless given.
+        servos: Whether actuators that follow the position or rate of a joint act.
 
     Raises:
         ModelError: MuJoCo is not installed, or cannot read the file; something that the file needs
@@ -58,7 +61,7 @@ def read_mjcf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec
     scene.gravity = _gravity(model, scene)
     _start(model, places)
     add_constraints(model, places)
-    add_drives(model, places)
+    add_drives(model, places, servos)
     _note_rest(spec, model, scene)
     return specify(scene, path, folder)
 
