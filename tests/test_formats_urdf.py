@@ -12,11 +12,14 @@ from scipy.spatial.transform import Rotation
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
+from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import bundled, find
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.xml_file import read_xml
 
 INERTIAL = (
     '<inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>'
@@ -101,6 +104,29 @@ def test_a_loop_joint_is_the_loop_of_the_loops_file(put, second):
     spec = read_model(path, fixed_base=True)
     assert [loop.model for loop in spec.constraints] == [JointModel.BALL]
     assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+
+
+@pytest.mark.parametrize("root", ["world", "l6"])
+def test_a_further_parent_of_a_link_is_a_loop(put, root):
+    text = chain(*[""] * 7)
+    tree = UrdfTree(put(text), read_xml(put(text)))
+    (R, p), child = tree.poses["l6"], "l6" if root == "world" else "world"
+    if root == "l6":  # the loop ends at the root, and no link is without a parent
+        R, p = R.T, -R.T @ p
+    xyz, rpy = " ".join(map(repr, p.tolist())), " ".join(map(repr, matrix_rpy(R)))
+    again = (
+        f'<joint name="again" type="continuous"><parent link="{root}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="0 1 0"/></joint>'
+    )
+    same = (
+        f'<loop_joint name="again" type="continuous"><link1 link="{root}" xyz="{xyz}"'
+        f' rpy="{rpy}"/><link2 link="{child}"/><axis xyz="0 1 0"/></loop_joint>'
+    )
+    spec = read_model(put(text.replace("</robot>", f"{again}</robot>"), "a.urdf"))
+    assert any(f"further joints are loops: 'again' of '{child}'" in note for note in spec.notes)
+    assert_same(spec, read_model(put(text.replace("</robot>", f"{same}</robot>"), "b.urdf")))
+    with load(spec) as loaded:
+        assert not loaded.assembly.moved and loaded.system.dof == 2
 
 
 @pytest.mark.parametrize(

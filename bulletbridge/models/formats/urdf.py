@@ -14,7 +14,7 @@ from bulletbridge.models.formats.loadable import (
     unit_axes,
     write_urdf,
 )
-from bulletbridge.models.formats.loop_tags import loops_in
+from bulletbridge.models.formats.loop_tags import loops_in, take_second_parents
 from bulletbridge.models.formats.mimic import (
     Mimic,
     couplings_of,
@@ -49,12 +49,12 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     tree = UrdfTree(path, robot)
     if any(str(element.tag).startswith("xacro:") for element in robot.iter()):
         tree.fail(f"it is xacro; expand it first: `xacro {path.name} > {path.stem}.urdf`")
-    of_drake = take_drake_joints(tree)
+    of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
     numbers = tree.settle_numbers()
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
     retyped = of_drake | sidecar.retyped
-    notes = [*numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
+    notes = [*second, *numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += rotors.notes
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics)]
@@ -65,7 +65,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()
-    if numbers or retyped or foreign or loose is not None or frames or moved:
+    if second or numbers or retyped or foreign or loose is not None or frames or moved:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart(in_file.loops, sidecar.loops)
