@@ -116,11 +116,11 @@ def test_a_further_parent_of_a_link_is_a_loop(put, root):
     xyz, rpy = " ".join(map(repr, p.tolist())), " ".join(map(repr, matrix_rpy(R)))
     again = (
         f'<joint name="again" type="continuous"><parent link="{root}"/><child link="{child}"/>'
-        f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="0 1 0"/></joint>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="1 0 0"/></joint>'
     )
     same = (
         f'<loop_joint name="again" type="continuous"><link1 link="{root}" xyz="{xyz}"'
-        f' rpy="{rpy}"/><link2 link="{child}"/><axis xyz="0 1 0"/></loop_joint>'
+        f' rpy="{rpy}"/><link2 link="{child}"/><axis xyz="1 0 0"/></loop_joint>'
     )
     spec = read_model(put(text.replace("</robot>", f"{again}</robot>"), "a.urdf"))
     assert any(f"further joints are loops: 'again' of '{child}'" in note for note in spec.notes)

@@ -226,6 +226,19 @@ def test_servos_that_are_no_springs_of_one_joint_are_told(tmp_path: Path) -> Non
     assert all(name in told for name in ("late", "pair", "away")) and "--servos" not in told
 
 
+def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
+    part = '<mujocoinclude><option apirate="100" timestep="0.01"/></mujocoinclude>'
+    (tmp_path / "part.xml").write_text(part)
+    arm = ARM.format(geom="").replace("range", 'damping="3" range')
+    old = '<include file="part.xml"/><option><flag passive="disable"/></option>'
+    spec = read_mjcf(write(tmp_path, arm, settings=old), tmp_path)
+    assert said(spec, '<option apirate="100"> is of an older MuJoCo: left out')
+    assert said(spec, '<flag passive="disable">') and said(spec, "dampers are switched off")
+    assert unassembled(spec).mechanism.axes["damping"].max() == 0.0
+    with pytest.raises(ModelError, match="unrecognized attribute: 'dampin'"):
+        read_mjcf(write(tmp_path, arm.replace("damping", "dampin"), settings=old), tmp_path)
+
+
 def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
     mesh = '<geom type="mesh" mesh="m"/>'

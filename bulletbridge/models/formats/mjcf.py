@@ -51,6 +51,7 @@ def read_mjcf(
     places = Places(model, path.stem)
     scene = places.scene
     scene.notes += notes
+    _switch_off(model, scene)
     _grow(model, places)
     for name, robot in list(places.robots.items()):
         if len(robot.links) == 1 and robot.root == WORLD:
@@ -64,6 +65,25 @@ def read_mjcf(
     add_drives(model, places, servos)
     _note_rest(spec, model, scene)
     return specify(scene, path, folder)
+
+
+def _switch_off(model: Any, scene: Scene) -> None:
+    """Zero what the file's flags disable."""
+    off = library().mjtDisableBit
+    switched = {
+        "springs": (off.mjDSBL_SPRING, ("jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness")),
+        "dampers": (off.mjDSBL_DAMPER, ("dof_damping", "dof_dampingpoly", "tendon_damping")),
+        "friction": (off.mjDSBL_FRICTIONLOSS, ("dof_frictionloss", "tendon_frictionloss")),
+        "limits": (off.mjDSBL_LIMIT, ("jnt_limited", "tendon_limited")),
+        "actuators": (off.mjDSBL_ACTUATION, ("actuator_biastype",)),
+    }
+    for what, (flag, fields) in switched.items():
+        if not model.opt.disableflags & int(flag):
+            continue
+        scene.notes.append(f"{what} are switched off in <option>")
+        for field in fields:
+            if hasattr(model, field):
+                getattr(model, field)[...] = 0
 
 
 def turn(quat: Array) -> Array:

@@ -43,9 +43,14 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("URDF", lambda path, folder, *_: read_robot(path, folder), "robot", says_base=False),
+    Format(
+        "URDF",
+        lambda path, folder, _inside, _servos: read_robot(path, folder),
+        "robot",
+        says_base=False,
+    ),
     Format("MJCF", read_mjcf, root="mujoco"),
-    Format("SDF", lambda path, folder, inside, _: read_sdf(path, folder, inside), root="sdf"),
+    Format("SDF", lambda path, folder, inside, _servos: read_sdf(path, folder, inside), root="sdf"),
 )
 """Every format but loops files, which are whatever is no XML and in no other one."""
 
