@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pybullet
@@ -170,6 +171,44 @@ def test_drakes_ball_constraint_and_closing_frames_are_ball_joints(put):
     assert_same(closing, plain)  # the frames weigh nothing
     assert any("no mass" in note for note in closing.notes)
     assert any("ball joints, as PlaCo does" in note for note in closing.notes)
+
+
+@pytest.mark.parametrize("frame", ["", "model", "expressed"])
+def test_joints_for_gazebo_close_loops(put, frame):
+    """The four-bar's last pin in SDF's words, closed with joints at zero."""
+    loop = LOOPS.format(kind="continuous", second="link2", axis='<axis xyz="0 1 0"/>')
+    with load(read_model(put(four_bar_with(loop), "a.urdf")), fixed_base=True) as known:
+        q = known.system.q
+    robot = Xml.fromstring(FOUR_BAR)
+    for name, turned in zip(("crank", "coupler", "rocker"), q[-3:], strict=True):
+        origin = robot.find(f"joint[@name='{name}']/origin")
+        assert origin is not None
+        rpy = matrix_rpy(Rotation.from_euler("y", turned).as_matrix())
+        origin.set("rpy", " ".join(map(repr, rpy)))
+    axes = {
+        "": "<xyz>0 0 1</xyz>",
+        "model": "<xyz>0 2 0</xyz><use_parent_model_frame>1</use_parent_model_frame>",
+        "expressed": '<xyz expressed_in="ground">0 1 0</xyz>',
+    }
+    pin = (
+        '<gazebo><joint name="pin" type="revolute"><parent>rocker</parent><child>ground</child>'
+        f"<pose>1 0 0 {-np.pi / 2} 0 0</pose><axis>{axes[frame]}<limit><lower>-9</lower>"
+        "<upper>1e16</upper></limit><dynamics><damping>0.3</damping></dynamics></axis></joint>"
+        '<joint name="gears" type="gearbox"><parent>rocker</parent><child>ground</child></joint>'
+        '<plugin name="p"/></gazebo><gazebo reference="crank"><mu1>1</mu1></gazebo>'
+        '<gazebo><joint name="feet" type="fixed"><parent>world</parent>'
+        "<child>ground</child></joint></gazebo>"
+    )
+    text = Xml.tostring(robot, encoding="unicode").replace("</robot>", f"{pin}</robot>")
+    spec = read_model(put(text, "b.urdf"))
+    assert any("joints in <gazebo> close loops, joints at zero: pin" in x for x in spec.notes)
+    assert any("kinds that are not read: gears (gearbox)" in x for x in spec.notes)
+    (hinge,) = spec.constraints
+    assert hinge.model is JointModel.REVOLUTE and hinge.turn == bb.LoopAxis(damping=0.3)
+    with load(spec) as loaded:
+        assert loaded.system.dof == 1 and loaded.system.mechanism.nv == 3  # the base is held
+        loaded.system.run(0.5)
+        assert max(gap.kept_metres for gap in loaded.system.evaluate().gaps) < 1e-12
 
 
 def test_gepettos_file_names_frames_by_link_or_joint(put):

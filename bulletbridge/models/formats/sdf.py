@@ -1,6 +1,5 @@
 """SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
 
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -8,12 +7,18 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.joint_graph import Along, Connection, Gear, JointGraph, scene_of
+from bulletbridge.models.formats.joint_graph import (
+    Along,
+    Connection,
+    Gear,
+    JointGraph,
+    digits_worth,
+    scene_of,
+)
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed
 from bulletbridge.models.formats.sdf_frames import (
     DIGITS_TAG,
     GEAR_TAG,
-    LEAST_DIGITS,
     LOOP_TAG,
     OWN_FRAME,
     ROTOR_TAG,
@@ -50,8 +55,6 @@ WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
-MOST_DIGITS = 9
-"""Digits after the point beyond which a file counts as not rounded."""
 
 
 def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
@@ -127,17 +130,13 @@ def _digits(scope: Scope) -> int | None:
     for each in scope.element:
         if each.tag == DIGITS_TAG and (each.text or "").strip().isdecimal():
             return int(each.text or "")
-    most = 0
-    for each in scope.scopes():
-        for part in each.element.iter():
-            if part.tag in ("pose", "xyz"):
-                for number in (part.text or "").split():
-                    try:
-                        exponent = Decimal(number).normalize().as_tuple().exponent
-                    except InvalidOperation:
-                        continue
-                    most = max(most, -exponent if isinstance(exponent, int) else 0)
-    return max(most + 1, LEAST_DIGITS) if most <= MOST_DIGITS else None
+    return digits_worth(
+        number
+        for each in scope.scopes()
+        for part in each.element.iter()
+        if part.tag in ("pose", "xyz")
+        for number in (part.text or "").split()
+    )
 
 
 def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:

@@ -24,8 +24,6 @@ LOOP_TAG = "bulletbridge:loop"
 """In a joint that closes a loop whatever tree there might be, as our writer has it."""
 DIGITS_TAG = "bulletbridge:digits"
 """In a model or world whose places are rounded: digits after the point that they are worth."""
-LEAST_DIGITS = 7
-"""Digits after the point that places are always worth."""
 ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
 """Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
 GAZEBOS = ("sun", "ground_plane")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.models.formats.gazebo_joints import gazebo_joints
 from bulletbridge.models.formats.loadable import (
     empty_frames,
     free_base,
@@ -53,8 +54,16 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     check_tree(robot, path)
     numbers = tree.settle_numbers()
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
+    gazebo = gazebo_joints(tree, {loop.name for loop in in_file.loops})
     retyped = of_drake | sidecar.retyped
-    notes = [*second, *numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
+    notes = [
+        *second,
+        *numbers,
+        *in_file.notes,
+        *gazebo.notes,
+        *sidecar.notes,
+        *retype(tree, retyped),
+    ]
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += rotors.notes
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics)]
@@ -68,13 +77,16 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     if second or numbers or retyped or foreign or loose is not None or frames or moved:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
-    loops = _told_apart(in_file.loops, sidecar.loops)
+    loops = _told_apart([*in_file.loops, *gazebo.loops], sidecar.loops)
     return ModelSpec(
         path.parent.name if path.stem in GENERIC else path.stem,
         path,
         (
             BodySpec(
-                "robot", urdf, sidecar.held or _stands_still(tree), *(loose or (ORIGIN, ORIGIN))
+                "robot",
+                urdf,
+                sidecar.held or gazebo.held or _stands_still(tree),
+                *(loose or (ORIGIN, ORIGIN)),
             ),
         ),
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
