@@ -229,10 +229,14 @@ def test_servos_that_are_no_springs_of_one_joint_are_told(tmp_path: Path) -> Non
 def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
     part = '<mujocoinclude><option apirate="100" timestep="0.01"/></mujocoinclude>'
     (tmp_path / "part.xml").write_text(part)
-    arm = ARM.format(geom="").replace("range", 'damping="3" range')
-    old = '<include file="part.xml"/><option><flag passive="disable"/></option>'
+    arm = ARM.format(geom="").replace("range", 'damping="3" user="1, 2" range')
+    old = """<include file="part.xml"/><option><flag passive="disable"/></option>
+    <default><default class="c" group="1"/></default>
+    <asset><material name="grey"/><material name="grey" rgba="1 0 0 1"/></asset>"""
     spec = read_mjcf(write(tmp_path, arm, settings=old), tmp_path)
-    assert said(spec, '<option apirate="100"> is of an older MuJoCo: left out')
+    assert said(spec, '<option apirate="100"> is not understood by this MuJoCo: left out')
+    assert said(spec, "material 'grey' is given 2 times: the first one is taken")
+    assert said(spec, '<default group="1">') and said(spec, '<joint user="1, 2">')
     assert said(spec, '<flag passive="disable">') and said(spec, "dampers are switched off")
     assert unassembled(spec).mechanism.axes["damping"].max() == 0.0
     with pytest.raises(ModelError, match="unrecognized attribute: 'dampin'"):
