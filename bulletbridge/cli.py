@@ -84,6 +84,10 @@ Inside = Annotated[
         help="Folder that included files (MJCF, SDF) must be in; that of the file unless given.",
     ),
 ]
+Servos = Annotated[
+    bool,
+    typer.Option("--servos", help="Let servos of MJCF act, as springs and dampers."),
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
 ]
@@ -147,6 +151,7 @@ def compare(
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
     inside: Inside = None,
+    servos: Servos = False,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
     from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
@@ -161,7 +166,13 @@ def compare(
     method = None if integrator is None else integrator.value
     plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference, limits)
     specs = [
-        read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside)
+        read_model(
+            model,
+            fixed_base=fixed_base,
+            repair_inertia=repair_inertia,
+            inside=inside,
+            servos=servos,
+        )
         for model in models
     ]
     for spec in specs:
@@ -278,13 +289,20 @@ def inspect(
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
     inside: Inside = None,
+    servos: Servos = False,
 ) -> None:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
     from bulletbridge.models.formats.recognise import read_model
 
-    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside)
+    spec = read_model(
+        model,
+        fixed_base=fixed_base,
+        repair_inertia=repair_inertia,
+        inside=inside,
+        servos=servos,
+    )
     found = inspect_model(spec)
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
@@ -299,12 +317,19 @@ def view_in_browser(
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
     inside: Inside = None,
+    servos: Servos = False,
 ) -> None:
     """Show a model in a browser: drag joints, loops stay closed; forces, a time line."""
     from bulletbridge.models.formats.recognise import read_model
     from bulletbridge.viewer.view import view_model
 
-    spec = read_model(model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside)
+    spec = read_model(
+        model,
+        fixed_base=fixed_base,
+        repair_inertia=repair_inertia,
+        inside=inside,
+        servos=servos,
+    )
     tell_notes(spec.path, spec.notes)
     view_model(spec, duration, port)
 
@@ -337,12 +362,19 @@ def convert(
     fixed_base: FixedBase = None,
     repair_inertia: RepairInertia = False,
     inside: Inside = None,
+    servos: Servos = False,
 ) -> None:
     """Write a model as URDF and loops file, or in another format, and say what was lost."""
     from bulletbridge.models.formats.convert import convert as write
 
     done = write(
-        model, output, to, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside
+        model,
+        output,
+        to,
+        fixed_base=fixed_base,
+        repair_inertia=repair_inertia,
+        inside=inside,
+        servos=servos,
     )
     for note in done.notes:
         print(f"note: {note}")

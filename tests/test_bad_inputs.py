@@ -72,10 +72,24 @@ def test_a_misspelt_key(client, tmp_path):
     attempt(LoopFileError, message, client, lambda: bb.load(path, client))
 
 
+def test_loops_that_cannot_close_are_named_the_widest_first(robot, client):
+    far = [
+        bb.LoopJoint(name, PIN.model, PIN.a, bb.Frame("rocker", (0, 0, z)))
+        for name, z in (("near", 5), ("far", -9))
+    ]
+    message = (
+        r"loop '\w+' cannot close: gap [\d.]+ m \(limit .* m\), with '\w+' [\d.]+ m, the least"
+    )
+    attempt(AssemblyError, message, client, attach(robot, client, *far).assemble)
+
+
 def test_a_loop_that_cannot_close(robot, client):
     far = bb.LoopJoint("pin", PIN.model, PIN.a, bb.Frame("rocker", (0, 0, -9)))
     system = attach(robot, client, far)
-    message = r"loop 'pin' cannot close: gap 6.3 m .*check link lengths"
+    message = (
+        r"loop 'pin' cannot close: gap 5.95 m .*, the least that was found downhill .* 18 others"
+        r".*check link lengths"
+    )
     attempt(AssemblyError, message, client, system.assemble)
     assert system.q[0] == 0.3
 

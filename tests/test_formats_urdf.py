@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pybullet
@@ -12,11 +13,14 @@ from scipy.spatial.transform import Rotation
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
+from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import bundled, find
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.xml_file import read_xml
 
 INERTIAL = (
     '<inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>'
@@ -103,6 +107,29 @@ def test_a_loop_joint_is_the_loop_of_the_loops_file(put, second):
     assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
 
 
+@pytest.mark.parametrize("root", ["world", "l6"])
+def test_a_further_parent_of_a_link_is_a_loop(put, root):
+    text = chain(*[""] * 7).replace("0 0 0.2", "0.5 0.1 0.2")
+    tree = UrdfTree(put(text), read_xml(put(text)))
+    (R, p), child = tree.poses["l6"], "l6" if root == "world" else "world"
+    if root == "l6":  # the loop ends at the root, and no link is without a parent
+        R, p = R.T, -R.T @ p
+    xyz, rpy = " ".join(map(repr, p.tolist())), " ".join(map(repr, matrix_rpy(R)))
+    again = (
+        f'<joint name="again" type="continuous"><parent link="{root}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="1 0 0"/></joint>'
+    )
+    same = (
+        f'<loop_joint name="again" type="continuous"><link1 link="{root}" xyz="{xyz}"'
+        f' rpy="{rpy}"/><link2 link="{child}"/><axis xyz="1 0 0"/></loop_joint>'
+    )
+    spec = read_model(put(text.replace("</robot>", f"{again}</robot>"), "a.urdf"))
+    assert any(f"further joints are loops: 'again' of '{child}'" in note for note in spec.notes)
+    assert_same(spec, read_model(put(text.replace("</robot>", f"{same}</robot>"), "b.urdf")))
+    with load(spec) as loaded:
+        assert not loaded.assembly.moved and loaded.system.dof == 2
+
+
 @pytest.mark.parametrize(
     "element",
     [
@@ -146,6 +173,44 @@ def test_drakes_ball_constraint_and_closing_frames_are_ball_joints(put):
     assert any("ball joints, as PlaCo does" in note for note in closing.notes)
 
 
+@pytest.mark.parametrize("frame", ["", "model", "expressed"])
+def test_joints_for_gazebo_close_loops(put, frame):
+    """The four-bar's last pin in SDF's words, closed with joints at zero."""
+    loop = LOOPS.format(kind="continuous", second="link2", axis='<axis xyz="0 1 0"/>')
+    with load(read_model(put(four_bar_with(loop), "a.urdf")), fixed_base=True) as known:
+        q = known.system.q
+    robot = Xml.fromstring(FOUR_BAR)
+    for name, turned in zip(("crank", "coupler", "rocker"), q[-3:], strict=True):
+        origin = robot.find(f"joint[@name='{name}']/origin")
+        assert origin is not None
+        rpy = matrix_rpy(Rotation.from_euler("y", turned).as_matrix())
+        origin.set("rpy", " ".join(map(repr, rpy)))
+    axes = {
+        "": "<xyz>0 0 1</xyz>",
+        "model": "<xyz>0 2 0</xyz><use_parent_model_frame>1</use_parent_model_frame>",
+        "expressed": '<xyz expressed_in="ground">0 1 0</xyz>',
+    }
+    pin = (
+        '<gazebo><joint name="pin" type="revolute"><parent>rocker</parent><child>ground</child>'
+        f"<pose>1 0 0 {-np.pi / 2} 0 0</pose><axis>{axes[frame]}<limit><lower>-9</lower>"
+        "<upper>1e16</upper></limit><dynamics><damping>0.3</damping></dynamics></axis></joint>"
+        '<joint name="gears" type="gearbox"><parent>rocker</parent><child>ground</child></joint>'
+        '<plugin name="p"/></gazebo><gazebo reference="crank"><mu1>1</mu1></gazebo>'
+        '<gazebo><joint name="feet" type="fixed"><parent>world</parent>'
+        "<child>ground</child></joint></gazebo>"
+    )
+    text = Xml.tostring(robot, encoding="unicode").replace("</robot>", f"{pin}</robot>")
+    spec = read_model(put(text, "b.urdf"))
+    assert any("joints in <gazebo> close loops, joints at zero: pin" in x for x in spec.notes)
+    assert any("kinds that are not read: gears (gearbox)" in x for x in spec.notes)
+    (hinge,) = spec.constraints
+    assert hinge.model is JointModel.REVOLUTE and hinge.turn == bb.LoopAxis(damping=0.3)
+    with load(spec) as loaded:
+        assert loaded.system.dof == 1 and loaded.system.mechanism.nv == 3  # the base is held
+        loaded.system.run(0.5)
+        assert max(gap.kept_metres for gap in loaded.system.evaluate().gaps) < 1e-12
+
+
 def test_gepettos_file_names_frames_by_link_or_joint(put):
     frames = "".join(
         f'<link name="tip_{n}"/><joint name="{n}_frame" type="fixed"><parent link="{on}"/>'
@@ -172,6 +237,32 @@ def test_gepettos_file_retypes_joints(put):
         loaded.system.run(0.2)
     # the cross weighs nothing: the arm as a body on two hinges, whatever their order is made of
     assert loaded.system.dof == 5
+
+
+def test_older_files_of_gepetto_name_loops_and_spherical_joints_by_a_word(put):
+    tips = "".join(
+        f'<link name="closing1_{n}"/><joint name="closing1_{n}_frame" type="fixed">'
+        f'<parent link="{on}"/><child link="closing1_{n}"/><origin xyz="{x} 0 0"/></joint>'
+        for n, on, x in (("A", "rocker", 0.7), ("B", "ground", 1.0))
+    )
+    path = put(four_bar_with(tips), "another_name.urdf")
+    put(
+        "name_mot: cra\nname_closedloop: closing\nclosed_loop_number: 1\ntype: '3D'\nLidmot: [0]\n",
+        "robot.yaml",
+    )
+    spec = read_model(path)
+    assert spec.actuated == ("crank",)
+    assert any("left out of robot.yaml, for it is not known: Lidmot" in x for x in spec.notes)
+    assert_same(spec, replace(read_loops(find("four_bar")), start_q={}))
+    put("closed_loop: [[closing1_A, closing1_B]]\nrotule_name: coup\n", "robot.yaml")
+    spec = read_model(path)
+    (weld,) = spec.constraints
+    assert weld.model is JointModel.WELD and any("gives no 'type'" in x for x in spec.notes)
+    with load(replace(spec, constraints=())) as loaded:
+        assert loaded.system.mechanism.joints["coupler"].kind == "spherical"
+    put("closed_lop: []\nrotule_name: coup\n", "robot.yaml")
+    with pytest.raises(LoopFileError, match="did you mean 'closed_loop'"):
+        read_model(path)
 
 
 def test_scikit_robots_closures_are_hinges_in_the_roots_frame(put):
@@ -230,18 +321,27 @@ def test_limits_that_end_each_others_range_are_told(put):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ('<mimic joint="j9"/>', "", r"joint 'j0' mimics 'j9', which is no joint; did you mean"),
         ('<mimic joint="j0"/>', "", r"in a circle: j0 -> j0"),
         ('<mimic joint="j1"/>', '<mimic joint="j0"/>', r"in a circle: j0 -> j1 -> j0"),
         ('<mimic joint="j1" multiplier="two"/>', "", r'multiplier="two"; give a number'),
-        ('<mimic joint="held"/>', "", r"mimics 'held', which is fixed and has no position"),
     ],
 )
 def test_mimics_that_lead_nowhere_are_named(put, first, second, message):
-    text = chain(first, second)
-    text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))
     with pytest.raises(ModelError, match=message):
-        read_model(put(text + "</robot>"))
+        read_model(put(chain(first, second)))
+
+
+def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
+    text = chain('<mimic joint="j9"/>', '<mimic joint="held" multiplier="3" offset="0.2"/>')
+    text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))
+    spec = read_model(put(text + "</robot>"))
+    free, held = spec.notes
+    assert "'j0' mimics 'j9', which is no joint: it moves freely; did you mean 'j1'?" in free
+    assert "'j1' mimics 'held', which is fixed: it stays at its offset" in held
+    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0}, 0.2),)
+    with load(spec) as loaded:
+        loaded.system.run(0.5)
+        assert loaded.system.dof == 1 and abs(loaded.system.q[1] - 0.2) < 1e-13
 
 
 @pytest.mark.parametrize(
@@ -274,6 +374,8 @@ def test_entities_and_foreign_roots_are_refused(put):
     bomb = '<!DOCTYPE robot [<!ENTITY a "b">]>' + chain("")
     with pytest.raises(ModelError, match="declares the entity 'a'"):
         read_model(put(bomb))
+    with pytest.raises(ModelError, match="part that MJCF files include; load the one that"):
+        read_model(put("<mujocoinclude/>", "part.xml"))
     with pytest.raises(ModelError, match="begins with <svg>, which is no robot; known are <robot>"):
         read_model(put("<svg/>", "picture.svg"))
 
@@ -526,6 +628,14 @@ def test_a_limit_that_ends_in_a_point_is_a_number(put):
     assert any("<limit> has lower" in note for note in spec.notes)
     with load(spec) as loaded:
         assert loaded.system.mechanism.joints["j0"].lower == pytest.approx(-1.57)
+
+
+def test_what_other_programs_say_of_a_link_is_no_shape(put):
+    said = '<collision_checking><capsule name="shape"/></collision_checking>'
+    plain = chain("")
+    assert_same(
+        read_model(put(plain.replace("</link>", f"{said}</link>", 1))), read_model(put(plain))
+    )
 
 
 def test_a_file_without_links_is_told(put):

@@ -183,6 +183,66 @@ def test_limits_friction_and_drives_are_those_of_the_file(tmp_path: Path) -> Non
     assert limit is not None and float(limit.get("effort", "")) == 40.0
 
 
+ANGLES = '<compiler autolimits="true"/><option><flag contact="disable"/></option>'
+SERVOS = """<body pos="0 0 1"><joint name="a" axis="0 1 0" damping="0.1" stiffness="2"/>
+<inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.02 0.02"/><body pos="0.4 0 0">
+<joint name="b" axis="0 1 0"/><inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>
+<body pos="0.4 0 0"><joint name="c" axis="1 0 0" ref="20"/><joint name="d" type="slide"/>
+<inertial pos="0 0.1 0" mass="0.5" diaginertia="0.01 0.02 0.02"/></body></body></body>"""
+CONTROLS = """<tendon><fixed name="t"><joint joint="c" coef="-0.5"/></fixed>
+<fixed name="both"><joint joint="c" coef="1"/><joint joint="d" coef="1"/></fixed></tendon><actuator>
+<position joint="a" kp="30" kv="2" gear="-3" ctrlrange="-1 1"/><velocity joint="b" kv="4" gear="2"/>
+<general tendon="t" biastype="affine" gainprm="5" biasprm="0.3 -7 -0.2"/>
+<intvelocity joint="d" kp="90" actrange="-1 1"/>{more}<motor joint="a"/></actuator>
+<keyframe><key qpos="0.1 0.2 0.3 0.1" ctrl="0.7 -0.4 2 0 {rest}0" act="0.2{act}"/></keyframe>"""
+
+
+def test_servos_act_as_in_mujoco_where_they_are_asked_to(tmp_path: Path) -> None:
+    path = write(tmp_path, SERVOS, CONTROLS.format(more="", rest="", act=""), ANGLES)
+    asked, silent = read_model(path, servos=True), read_model(path)
+    assert asked.actuated == silent.actuated == ("a", "b", "c", "d")
+    assert said(silent, "servos=True (--servos)") and not said(asked, "no force acts")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    rng = np.random.default_rng(3)
+    for spec, disabled in ((asked, 0), (silent, mujoco.mjtDisableBit.mjDSBL_ACTUATION)):
+        model.opt.disableflags = int(disabled)
+        system, data = unassembled(spec), mujoco.MjData(model)
+        for _ in range(2):
+            mujoco.mj_resetDataKeyframe(model, data, 0)
+            data.qpos[:], data.qvel[:] = rng.normal(size=(2, 4))
+            system.set_state(data.qpos, data.qvel)
+            mujoco.mj_forward(model, data)
+            size = np.abs(data.qacc).max()
+            np.testing.assert_allclose(system.acceleration(), data.qacc, atol=1e-10 * size)
+
+
+def test_servos_that_are_no_springs_of_one_joint_are_told(tmp_path: Path) -> None:
+    more = """<position name="late" joint="a" kp="3" timeconst="0.1"/>
+    <general name="pair" tendon="both" biastype="affine" biasprm="0 -1 0"/>
+    <general name="away" joint="b" biastype="affine" biasprm="0 1 0"/>"""
+    controls = CONTROLS.format(more=more, rest="0 0 0 ", act=" 0")
+    spec = read_mjcf(write(tmp_path, SERVOS, controls, ANGLES), tmp_path, servos=True)
+    (told,) = (note for note in spec.notes if "no force acts" in note)
+    assert all(name in told for name in ("late", "pair", "away")) and "--servos" not in told
+
+
+def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
+    part = '<mujocoinclude><option apirate="100" timestep="0.01"/></mujocoinclude>'
+    (tmp_path / "part.xml").write_text(part)
+    arm = ARM.format(geom="").replace("range", 'damping="3" user="1, 2" range')
+    old = """<include file="part.xml"/><option><flag passive="disable"/></option>
+    <default><default class="c" group="1"/></default>
+    <asset><material name="grey"/><material name="grey" rgba="1 0 0 1"/></asset>"""
+    spec = read_mjcf(write(tmp_path, arm, settings=old), tmp_path)
+    assert said(spec, '<option apirate="100"> is not understood by this MuJoCo: left out')
+    assert said(spec, "material 'grey' is given 2 times: the first one is taken")
+    assert said(spec, '<default group="1">') and said(spec, '<joint user="1, 2">')
+    assert said(spec, '<flag passive="disable">') and said(spec, "dampers are switched off")
+    assert unassembled(spec).mechanism.axes["damping"].max() == 0.0
+    with pytest.raises(ModelError, match="unrecognized attribute: 'dampin'"):
+        read_mjcf(write(tmp_path, arm.replace("damping", "dampin"), settings=old), tmp_path)
+
+
 def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
     mesh = '<geom type="mesh" mesh="m"/>'

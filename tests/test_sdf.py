@@ -210,6 +210,18 @@ def test_a_link_called_world_is_the_world(tmp_path: Path) -> None:
     assert apart(terms_at(system, q, v).h, terms_at(oracle, q, v).h) < ROUND_OFF
 
 
+def test_models_of_one_name_are_told_apart_and_need_no_world(tmp_path: Path) -> None:
+    one = arm("").split("<model", 1)[1].rsplit("</model>", 1)[0]
+    alone = read(f'<sdf version="1.9"><model{one}</model></sdf>', tmp_path)
+    several = f"<model{one}</model><model{one}</model>"
+    for around in (several, f'<world name="w">{several}</world>'):
+        spec = read(f'<sdf version="1.9">{around}</sdf>', tmp_path)
+        name = one.split('name="', 1)[1].split('"', 1)[0]
+        assert f"a second model '{name}' is called '{name}_2'" in spec.notes
+        with bb.load(spec) as both, bb.load(alone) as single:
+            assert both.system.mechanism.nv == 2 * single.system.mechanism.nv
+
+
 def test_a_mimic_follows_its_leader(tmp_path: Path) -> None:
     mimic = (
         f"{OWN}<mimic joint='j1'><multiplier>2</multiplier><offset>0.3</offset>"

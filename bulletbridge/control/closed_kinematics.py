@@ -13,7 +13,7 @@ from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.by_joint import Values, put_values
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
-from bulletbridge.system.assembly import close, round_off
+from bulletbridge.system.assembly import SEARCHED, close, round_off
 from bulletbridge.system.system import System
 
 
@@ -92,7 +92,7 @@ def nearest_closed(system: System, q: Array) -> Array:
     solver, start = _solver(system), np.array(q, np.float64)
     enough = round_off(solver, start, system.t) + system.decision.allowance
     found, _ = close(solver, start, system.t, np.zeros(system.mechanism.nv, bool), enough)
-    require_closed(solver, found, system.t, enough)
+    require_closed(solver, found, system.t, enough, SEARCHED)
     return found
 
 
@@ -130,5 +130,5 @@ def _close(system: System, solver: Solver, q: Values, guess: Values | None) -> A
     held = put_values(system.mechanism, q, start, "q")
     enough = round_off(solver, start, system.t) + system.decision.allowance
     found, _ = close(solver, start, system.t, held, enough)
-    require_closed(solver, found, system.t, enough)
+    require_closed(solver, found, system.t, enough, SEARCHED)
     return found

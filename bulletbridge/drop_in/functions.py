@@ -193,7 +193,7 @@ def coupleMimicJoints(session: Session, given: Given) -> tuple[int, ...]:
     coupled unless this is called.
 
     Raises:
-        ModelError: The URDF is not found, or a joint mimics what does not exist.
+        ModelError: The URDF is not found, or joints mimic each other in a circle.
     """
     client, body = session.client, int(given["bodyUniqueId"])
     joints = joint_ids({"body": body}, client)

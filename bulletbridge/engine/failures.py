@@ -29,6 +29,8 @@ from bulletbridge.numerics.records import Array
 NEAR_SINGULAR = 1e-3
 """Singular value of the kept rows, over the largest, below which a failure is blamed on it: there
 a rate along the loops is amplified a thousand times in what they do not hold."""
+MOST_NAMED = 3
+"""Further loops that are named where several are open."""
 TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
 """Attempts before a step is given up, in words."""
 BY_OTHERS = ", by verlet and semi_implicit_euler too"
@@ -52,23 +54,47 @@ def owner(encoded: Encoded, row: int) -> str:
     return next(n for n, part in encoded.rows.items() if part.start <= row < part.stop)
 
 
-def require_closed(solver: Solver, q: Array, t: float, allowed: float) -> None:
+def require_closed(solver: Solver, q: Array, t: float, allowed: float, tried: str = "") -> None:
     """Refuse a configuration that is open by more than ``allowed``, in lengths or radians.
 
+    Args:
+        solver: Of the rows that count.
+        q: (nq,)
+        t: [s]
+        allowed: Largest residual.
+        tried: How a nearer one was looked for, if it was.
+
     Raises:
-        AssemblyError: It names the widest loop and its gap.
+        AssemblyError: It names the widest loop and its gap, and the next ones that are open.
     """
     encoded = solver.encoded
-    gap = encoded.scale * solver.terms(q, np.zeros(solver.mechanism.nv), t).g
-    worst = int(np.argmax(np.abs(gap))) if len(gap) else 0
-    if not len(gap) or abs(gap[worst]) <= allowed:
+    gap = np.abs(encoded.scale * solver.terms(q, np.zeros(solver.mechanism.nv), t).g)
+    worst = int(np.argmax(gap)) if len(gap) else 0
+    if not len(gap) or gap[worst] <= allowed:
         return
+
+    def said(row: int) -> str:
+        if encoded.in_metres[row]:
+            return f"{gap[row] / encoded.scale[row]:.3g} m"
+        return f"{gap[row]:.3g} rad"
+
     unit, scale = ("m", encoded.scale[worst]) if encoded.in_metres[worst] else ("rad", 1.0)
+    widest = [part.start + int(np.argmax(gap[part])) for part in _parts(encoded)]
+    others = sorted((row for row in widest if gap[row] > allowed and row != worst), key=gap.take)
+    named = [f"'{owner(encoded, row)}' {said(row)}" for row in reversed(others)]
+    rest = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    also = f", with {', '.join(named[:MOST_NAMED])}{rest}" if named else ""
     raise AssemblyError(
-        f"loop '{owner(encoded, worst)}' cannot close: gap {abs(gap[worst]) / scale:.3g} {unit} "
-        f"(limit {allowed / scale:.1g} {unit}); call assemble() with a start nearer to closure, "
+        f"loop '{owner(encoded, worst)}' cannot close: gap {said(worst)} "
+        f"(limit {allowed / scale:.1g} {unit}){also}{f', {tried}' if tried else ''}; "
+        f"call assemble() with a start nearer to closure, "
         f"hold fewer joints, or check link lengths and frames"
     )
+
+
+def _parts(encoded: Encoded) -> list[slice]:
+    """Rows of every constraint that has some."""
+    return [part for part in encoded.rows.values() if part.stop > part.start]
 
 
 def require_freedom(mechanism: Mechanism, decision: Decision) -> None:

@@ -135,6 +135,7 @@ def load(
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
     inside: str | Path | None = None,
+    servos: bool = False,
     **system_options: Unpack[SystemOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
@@ -151,6 +152,8 @@ def load(
             can, with a warning; they are an error otherwise.
         inside: Folder that files which this one includes (MJCF, SDF) must be in; that of the file
             unless given: nothing outside is opened.
+        servos: Whether actuators of MJCF that follow the position or rate of a joint act, as
+            springs and dampers; otherwise no force acts at actuated joints.
         system_options: Keyword arguments of ``System``. Joint limits act unless ``limits=False``,
             but with other formulations and integrators than the compiled ones. ``springs`` are
             explicit unless given or too stiff for that at the start, and so the integrator is
@@ -174,7 +177,11 @@ def load(
         spec = model
     else:
         spec = read_model(
-            model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside
+            model,
+            fixed_base=fixed_base,
+            repair_inertia=repair_inertia,
+            inside=inside,
+            servos=servos,
         )
         if spec.notes:
             warn_user(f"{spec.path}: {'; '.join(spec.notes)}")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from bulletbridge.bullet.reader import file_of, loaded_files, read_body
 from bulletbridge.constraints.joints import Coupling
-from bulletbridge.errors import ModelError
-from bulletbridge.models.formats.mimic import Mimic, couplings_of, mimics_of
+from bulletbridge.errors import ModelError, warn_user
+from bulletbridge.models.formats.mimic import Mimic, couplings_of, loose_mimics, mimics_of
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.xml_file import read_xml
 
@@ -14,7 +14,10 @@ def mimics_of_body(name: str, body: int, client: int) -> dict[str, Mimic]:
     """Which joint of a loaded body follows which, as its URDF says.
 
     Raises:
-        ModelError: The URDF is not found, or a joint mimics what does not exist.
+        ModelError: The URDF is not found, or joints mimic each other in a circle.
+
+    Warns:
+        BulletBridgeWarning: A joint mimics what does not exist, or does not move.
     """
     path = file_of(read_body(name, body, client), loaded_files(client))
     if path is None:
@@ -22,7 +25,11 @@ def mimics_of_body(name: str, body: int, client: int) -> dict[str, Mimic]:
             f"the URDF of body {body} is not found, or two have the same links; start where its"
             " path leads, or give couplings as constraints"
         )
-    return mimics_of(UrdfTree(path, read_xml(path)))
+    tree = UrdfTree(path, read_xml(path))
+    loose = loose_mimics(tree)
+    if loose:
+        warn_user(f"{path}: {'; '.join(loose)}")
+    return mimics_of(tree)
 
 
 def mimics_of_bodies(ids: Mapping[str, int], client: int) -> list[Coupling]:

@@ -27,6 +27,7 @@ from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
+    SEARCHED,
     Assembly,
     Move,
     close,
@@ -176,7 +177,7 @@ class ActiveConstraints:
         """
         enough = round_off(solver, start, self.t) + decision.allowance
         found, iterations = close(solver, start, self.t, held, enough)
-        require_closed(solver, found, self.t, enough)
+        require_closed(solver, found, self.t, enough, SEARCHED)
         return found, iterations
 
     def set_state(self, q: Array | None, v: Array | None, t: float | None) -> None:
@@ -279,7 +280,7 @@ class ActiveConstraints:
             return regular
         enough, t = self.tolerances.redundant, self.t
         closed, iterations = close(full, start, t, held, enough)
-        require_closed(full, closed, t, enough)
+        require_closed(full, closed, t, enough, SEARCHED)
         decision = decide(
             self.mechanism,
             full.encoded,

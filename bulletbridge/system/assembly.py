@@ -26,6 +26,13 @@ SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
 """Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""
 
 
+SEARCHED = (
+    f"the least that was found downhill from the start and from {len(SHAKES) * SHAKES_EACH} others"
+    f" around it, displaced by {SHAKES[0]:g} to {SHAKES[-1]:g} rad or mechanism lengths"
+)
+"""How ``close`` looks for a configuration, in words."""
+
+
 @dataclass(frozen=True)
 class Move:
     """What assembly did to one joint: coordinates before and after."""
@@ -59,14 +66,16 @@ def close(
     nearest of what is then found is taken.
 
     Returns:
-        The configuration, which is closed as far as its rows allow, and the iterations needed.
+        The configuration, which is closed as far as its rows allow, or where none is found the one
+        that is open the least, and the iterations needed.
     """
     if not held.any() and isinstance(solver.stepper, SparseStepper):
         nearest = project_by_links(solver, q, t)
         if nearest is not None:
             return nearest
     found, iterations = descend(solver, q, t, held)
-    if open_by(solver, found, t) <= enough:
+    least = open_by(solver, found, t)
+    if least <= enough:
         return found, iterations
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
@@ -78,8 +87,11 @@ def close(
             displace(solver.bodies, q, move, 1.0, shaken)
             candidate, more = descend(solver, shaken, t, held)
             iterations += more
-            if open_by(solver, candidate, t) <= enough:
+            gap = open_by(solver, candidate, t)
+            if gap <= enough:
                 closed.append((float(np.abs(candidate - q).sum()), candidate))
+            elif gap < least:
+                least, found = gap, candidate
         if closed:
             return min(closed, key=lambda pair: pair[0])[1], iterations
     return found, iterations

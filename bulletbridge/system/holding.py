@@ -32,7 +32,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.projection import ROW
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints
-from bulletbridge.system.assembly import close
+from bulletbridge.system.assembly import SEARCHED, close
 from bulletbridge.system.carrying import carry_over
 from bulletbridge.system.saved import thawed, without_functions
 
@@ -171,7 +171,7 @@ class Holding:
         full.apply_settings(active.full)
         full.state[:] = active.solver.state
         closed, _ = close(full, q, t, active.nothing_held(), tolerances.redundant)
-        require_closed(full, closed, t, tolerances.redundant)
+        require_closed(full, closed, t, tolerances.redundant, SEARCHED)
         start = Start(closed, active.is_exact(full, q))
         decision = decide(mechanism, encoded, start, t, tolerances, decided.whole)
         if len(names) < len(encoded.rows):

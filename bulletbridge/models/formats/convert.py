@@ -69,6 +69,7 @@ def convert(
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
     inside: str | Path | None = None,
+    servos: bool = False,
 ) -> Converted:
     """Write a model in another format.
 
@@ -80,6 +81,7 @@ def convert(
         fixed_base: As ``load`` takes it.
         repair_inertia: As ``load`` takes it.
         inside: As ``load`` takes it.
+        servos: As ``load`` takes it.
 
     Raises:
         ModelError: The model cannot be read or written, or would be overwritten.
@@ -91,7 +93,11 @@ def convert(
         spec = model
     else:
         spec = read_model(
-            model, fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside
+            model,
+            fixed_base=fixed_base,
+            repair_inertia=repair_inertia,
+            inside=inside,
+            servos=servos,
         )
     path = Path(output)
     for ending in ENDINGS:

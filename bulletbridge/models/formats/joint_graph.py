@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
@@ -43,6 +44,10 @@ LOOP_MODELS = {
     "ball": JointModel.BALL,
     "screw": JointModel.SCREW,
 }
+LEAST_DIGITS = 7
+"""Digits after the point that places count as having, however rounded a file is."""
+MOST_DIGITS = 9
+"""Digits after the point beyond which a file counts as not rounded."""
 PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
 
@@ -312,12 +317,12 @@ def _loop(
         for link in (edge.parent, edge.child)
     ]
     ends = [
-        Frame(end.link, _rounded(end.xyz, graph.digits), _rounded(end.rpy, graph.digits))
+        Frame(end.link, rounded(end.xyz, graph.digits), rounded(end.rpy, graph.digits))
         for end in ends
     ]
     axis, axis_b = (0.0, 0.0, 1.0), None
     if edge.along:
-        axis = _rounded(edge.along[0].axis, graph.digits)
+        axis = rounded(edge.along[0].axis, graph.digits)
     if edge.kind == "universal":
         first, second = (along.axis for along in edge.along)
         if abs(first @ second) > PERPENDICULAR:
@@ -325,7 +330,7 @@ def _loop(
                 f"joint '{edge.name}' has two axes that are not at right angles and closes a loop;"
                 " write two revolute joints with a light link between"
             )
-        axis_b = _rounded(second, graph.digits)
+        axis_b = rounded(second, graph.digits)
     turn, travel = None, None
     acting = LoopAxis() if not edge.along else _loop_axis(edge.along[0])
     if acting != LoopAxis() and edge.kind in ("revolute", "screw"):
@@ -357,11 +362,27 @@ def _loop_axis(along: Along) -> LoopAxis:
     )
 
 
-def _rounded(values: Array | Triple, digits: int | None) -> Triple:
+def rounded(values: Array | Triple, digits: int | None) -> Triple:
+    """Three numbers with so many digits after the point; None for all that they have."""
     x, y, z = (
         float(value if digits is None else round(float(value), digits)) + 0.0 for value in values
     )
     return x, y, z
+
+
+def digits_worth(numbers: Iterable[str]) -> int | None:
+    """Digits after the point that places are worth which are worked out from the numbers of a file.
+
+    One more than the file has, seven at least; None where it has so many that it is not rounded.
+    """
+    most = 0
+    for number in numbers:
+        try:
+            exponent = Decimal(number).normalize().as_tuple().exponent
+        except InvalidOperation:
+            continue
+        most = max(most, -exponent if isinstance(exponent, int) else 0)
+    return max(most + 1, LEAST_DIGITS) if most <= MOST_DIGITS else None
 
 
 def _full(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], link: str) -> str:

@@ -52,6 +52,36 @@ class Closures(NamedTuple):
     notes: list[str]
 
 
+def take_second_parents(tree: UrdfTree) -> list[str]:
+    """Make loop joints of joints whose child has a parent already; notes on that.
+
+    A URDF is a tree, but exporters write what they are given. Where every link has a parent, the
+    first one is the root.
+    """
+    joints, links = tree.robot.findall("joint"), list(tree.links)
+    rootless = links and set(links) <= {end(joint, "child") for joint in joints}
+    held = set(links[:1]) if rootless else set[str]()
+    made: list[str] = []
+    for joint in joints:
+        child, kind = end(joint, "child"), joint.get("type", "")
+        if child not in held or kind not in KINDS or end(joint, "parent") == child:
+            held.add(child)
+            continue
+        joint.tag = "loop_joint"
+        for which, tag in (("parent", "link1"), ("child", "link2")):
+            for element in joint.findall(which):
+                element.tag = tag
+        origin = joint.find("origin")
+        if origin is not None:
+            joint.remove(origin)
+            for element in joint.findall("link1"):
+                element.attrib |= origin.attrib
+        made.append(f"'{joint.get('name')}' of '{child}'")
+    if not made:
+        return []
+    return [f"links with a parent already; these further joints are loops: {', '.join(made)}"]
+
+
 def loops_in(tree: UrdfTree) -> Closures:
     """Every loop that the URDF itself has.
 

@@ -30,17 +30,51 @@ class Mimic(NamedTuple):
 def mimics_of(tree: UrdfTree) -> dict[str, Mimic]:
     """Which joint follows which, chains resolved: those that are followed follow no other.
 
+    A joint that mimics one that does not exist moves freely, as ``loose_mimics`` tells. One that
+    does not move has no position but zero: what mimics it stays at its offset.
+
     Raises:
-        ModelError: A joint mimics one that does not exist or that does not move, itself, or in a
-            circle; or its numbers are none.
+        ModelError: A joint mimics itself, or in a circle; or its numbers are none.
     """
     found: dict[str, Mimic] = {}
     joints = tree.joints
-    for name, joint in joints.items():
-        element = next((each for tag in TAGS for each in joint.findall(tag)), None)
-        if element is not None and joint.get("type") in MOVING:
-            found[name] = _read(tree, name, element, joints)
+    for name, element in _elements(tree).items():
+        where, other = f"joint '{name}'", element.get("joint", "")
+        multiplier = tree.number(element, "multiplier", 1.0, where)
+        offset = tree.number(element, "offset", 0.0, where)
+        if other in joints:
+            moves = joints[other].get("type") in MOVING
+            found[name] = Mimic(other, multiplier if moves else 0.0, offset)
     return {name: _resolve(tree, name, found) for name in found}
+
+
+def loose_mimics(tree: UrdfTree) -> list[str]:
+    """What is to be said of joints that mimic one that does not exist, or does not move."""
+    said: list[str] = []
+    joints = tree.joints
+    for name, element in _elements(tree).items():
+        other = element.get("joint", "")
+        if other not in joints:
+            near = get_close_matches(other, [each for each in joints if each != name], 1, 0.4)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            said.append(
+                f"joint '{name}' mimics '{other}', which is no joint: it moves freely{hint}"
+            )
+        elif joints[other].get("type") not in MOVING:
+            kind = joints[other].get("type")
+            said.append(f"joint '{name}' mimics '{other}', which is {kind}: it stays at its offset")
+    return said
+
+
+def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
+    """What says that a joint mimics another, by the joint, of all joints that move."""
+    return {
+        name: element
+        for name, joint in tree.joints.items()
+        if joint.get("type") in MOVING
+        for element in [next((each for tag in TAGS for each in joint.findall(tag)), None)]
+        if element is not None
+    }
 
 
 def couplings_of(mimics: Mapping[str, Mimic], taken: frozenset[str]) -> list[Coupling]:
@@ -67,7 +101,7 @@ def limit_notes(tree: UrdfTree, mimics: Mapping[str, Mimic]) -> list[str]:
     said: list[str] = []
     for name, mimic in mimics.items():
         own, driver = tree.limits(tree.joints[name]), tree.limits(tree.joints[mimic.joint])
-        if own is None or driver is None:
+        if own is None or driver is None or not mimic.multiplier:
             continue
         low, high = mimic.positions(driver)
         if max(own[0] - low, high - own[1]) > ROUND_OFF * (1.0 + high - low):
@@ -77,27 +111,6 @@ def limit_notes(tree: UrdfTree, mimics: Mapping[str, Mimic]) -> list[str]:
                 " ones hold"
             )
     return said
-
-
-def _read(
-    tree: UrdfTree, name: str, element: Xml.Element, joints: Mapping[str, Xml.Element]
-) -> Mimic:
-    where = f"joint '{name}'"
-    other = element.get("joint", "")
-    if other not in joints:
-        near = get_close_matches(other, joints, n=1, cutoff=0.4)
-        hint = f"did you mean '{near[0]}'?" if near else "name one of this robot's"
-        tree.fail(f"{where} mimics '{other}', which is no joint; {hint}")
-    if joints[other].get("type") not in MOVING:
-        tree.fail(
-            f"{where} mimics '{other}', which is {joints[other].get('type')} and has no position;"
-            " name a revolute, continuous or prismatic joint"
-        )
-    return Mimic(
-        other,
-        tree.number(element, "multiplier", 1.0, where),
-        tree.number(element, "offset", 0.0, where),
-    )
 
 
 def _resolve(tree: UrdfTree, name: str, found: Mapping[str, Mimic]) -> Mimic:

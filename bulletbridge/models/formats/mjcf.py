@@ -32,13 +32,16 @@ FREE, BALL, SLIDE, HINGE = range(4)
 KINDS = {BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
 
 
-def read_mjcf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
+def read_mjcf(
+    path: Path, folder: Path, inside: Path | None = None, servos: bool = False
+) -> ModelSpec:
     """Read an MJCF file.
 
     Args:
         path: The file.
         folder: Where the generated URDFs go.
         inside: Folder that included files must be in; that of the file unless given.
+        servos: Whether actuators that follow the position or rate of a joint act.
 
     Raises:
         ModelError: MuJoCo is not installed, or cannot read the file; something that the file needs
@@ -48,6 +51,7 @@ def read_mjcf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec
     places = Places(model, path.stem)
     scene = places.scene
     scene.notes += notes
+    _switch_off(model, scene)
     _grow(model, places)
     for name, robot in list(places.robots.items()):
         if len(robot.links) == 1 and robot.root == WORLD:
@@ -58,9 +62,28 @@ def read_mjcf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec
     scene.gravity = _gravity(model, scene)
     _start(model, places)
     add_constraints(model, places)
-    add_drives(model, places)
+    add_drives(model, places, servos)
     _note_rest(spec, model, scene)
     return specify(scene, path, folder)
+
+
+def _switch_off(model: Any, scene: Scene) -> None:
+    """Zero what the file's flags disable."""
+    off = library().mjtDisableBit
+    switched = {
+        "springs": (off.mjDSBL_SPRING, ("jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness")),
+        "dampers": (off.mjDSBL_DAMPER, ("dof_damping", "dof_dampingpoly", "tendon_damping")),
+        "friction": (off.mjDSBL_FRICTIONLOSS, ("dof_frictionloss", "tendon_frictionloss")),
+        "limits": (off.mjDSBL_LIMIT, ("jnt_limited", "tendon_limited")),
+        "actuators": (off.mjDSBL_ACTUATION, ("actuator_biastype",)),
+    }
+    for what, (flag, fields) in switched.items():
+        if not model.opt.disableflags & int(flag):
+            continue
+        scene.notes.append(f"{what} are switched off in <option>")
+        for field in fields:
+            if hasattr(model, field):
+                getattr(model, field)[...] = 0
 
 
 def turn(quat: Array) -> Array:

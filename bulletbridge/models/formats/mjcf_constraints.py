@@ -10,7 +10,7 @@ from bulletbridge.constraints.force_elements import Spring
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
-from bulletbridge.models.formats.robot import Pose, Scene, free_name
+from bulletbridge.models.formats.robot import Pose, Scene, free_name, listed
 from bulletbridge.numerics.records import Array
 
 HIGHER = slice(2, 5)
@@ -57,8 +57,13 @@ def add_constraints(model: Any, places: Places) -> None:
         scene.notes.append(
             "equality constraints hold exactly here; MuJoCo's are soft (solref, solimp)"
         )
+    lost: dict[str, list[str]] = {}
     for k, tendon in enumerate(tendons):
-        _spring(model, scene, k, tendon)
+        for what in _add_spring(model, scene, k, tendon):
+            lost.setdefault(what, []).append(f"'{model.tendon(k).name or f'tendon_{k}'}'")
+    for what, names in lost.items():
+        s = "s" if len(names) > 1 else ""
+        scene.notes.append(f"{what} of tendon{s} {listed(names)}: left out")
 
 
 def _name(model: Any, places: Places, k: int, kind: Any) -> str:
@@ -178,8 +183,8 @@ def _tendon(model: Any, places: Places, k: int) -> Tendon | None:
     return None
 
 
-def _spring(model: Any, scene: Scene, k: int, tendon: Tendon | None) -> None:
-    """Spring and damper of a tendon; a note of what else it does."""
+def _add_spring(model: Any, scene: Scene, k: int, tendon: Tendon | None) -> list[str]:
+    """Spring and damper of a tendon; what else it does, in words."""
     name = model.tendon(k).name or f"tendon_{k}"
     stiffness, damping = float(model.tendon_stiffness[k]), float(model.tendon_damping[k])
     lower, upper = (float(x) for x in model.tendon_lengthspring[k])
@@ -198,6 +203,4 @@ def _spring(model: Any, scene: Scene, k: int, tendon: Tendon | None) -> None:
         "friction": model.tendon_frictionloss,
         "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon)),
     }
-    lost += [what for what, given in others.items() if given[k]]
-    if lost:
-        scene.notes.append(f"{', '.join(lost)} of tendon '{name}': left out")
+    return lost + [what for what, given in others.items() if given[k]]

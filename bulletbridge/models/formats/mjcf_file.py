@@ -1,13 +1,31 @@
 """An MJCF file compiled by MuJoCo, without what the file names but is not there."""
 
+import re
 import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.xml_file import read_xml
+
+UNKNOWN = re.compile(r"(?:unrecognized attribute:|bad format in attribute) '(\w+)' Element '(\w+)'")
+"""What MuJoCo says of an attribute that it does not know or understand."""
+USERS = "user"
+"""An attribute that MuJoCo only keeps for others."""
+REPEATED = re.compile(r"repeated name '(.+)' in (\w+)")
+"""What it says of two things of one name."""
+SETTINGS = (
+    *("compiler", "option", "flag", "size", "global", "quality", "map", "scale", "statistic"),
+    "default",
+)
+"""Elements with settings, whose attributes come and go with versions."""
+ASSETS = ("mesh", "texture", "material", "hfield")
+"""Elements whose second one of a name goes."""
+PASSIVE = ("flag", "passive")
+"""What has switched off springs and dampers, which have flags of their own now."""
 
 
 def library() -> Any:
@@ -40,17 +58,75 @@ def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list
     _require_includes_inside(path.resolve(), (inside or path.parent).resolve())
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        try:
-            spec = mujoco.MjSpec.from_file(str(path))
-        except (ValueError, OSError, RuntimeError) as error:
-            raise ModelError(f"MuJoCo cannot read {path}: {_said(error)}; correct it") from None
-        notes = _drop_missing(spec, path)
+        spec, notes = _read(mujoco, path)
+        notes += _drop_missing(spec, path)
         try:
             model = spec.compile()
         except (ValueError, OSError, RuntimeError) as error:
             raise ModelError(f"MuJoCo cannot compile {path}: {_said(error)}; correct it") from None
     notes += dict.fromkeys(f"MuJoCo says: {_said(warning.message)}" for warning in warned)
     return spec, model, notes
+
+
+def _read(mujoco: Any, path: Path) -> tuple[Any, list[str]]:
+    """MuJoCo's specification of a file, without settings that only older versions know; notes.
+
+    Raises:
+        ModelError: It cannot be read.
+    """
+    robot, notes = None, list[str]()
+    while True:
+        try:
+            if robot is None:
+                return mujoco.MjSpec.from_file(str(path)), notes
+            spec = mujoco.MjSpec.from_string(Xml.tostring(robot, encoding="unicode"))
+            spec.modelfiledir = str(path.resolve().parent)
+            return spec, notes
+        except (ValueError, OSError, RuntimeError) as error:
+            said = _said(error)
+        robot = _in_one(path, path.resolve().parent, ()) if robot is None else robot
+        note = _mended(robot, said)
+        if not note:
+            raise ModelError(f"MuJoCo cannot read {path}: {said}; correct it")
+        notes.append(note)
+
+
+def _mended(robot: Xml.Element, said: str) -> str:
+    """Take out of a file what MuJoCo refuses and what says nothing of the robot; a note, or none.
+
+    Args:
+        robot: The file's outermost element, which is changed.
+        said: Why MuJoCo does not read it.
+    """
+    unknown, repeated = UNKNOWN.search(said), REPEATED.search(said)
+    if unknown and (unknown[2] in SETTINGS or unknown[1] == USERS):
+        name, tag = unknown[1], unknown[2]
+        values = [each.attrib.pop(name) for each in robot.iter(tag) if name in each.attrib]
+        if (tag, name) == PASSIVE and values:
+            for flag in robot.iter(tag):
+                flag.attrib.update(spring=values[-1], damper=values[-1])
+        if values:
+            return f'<{tag} {name}="{values[-1]}"> is not understood by this MuJoCo: left out'
+    if repeated and repeated[2] in ASSETS:
+        name, tag = repeated[1], repeated[2]
+        for parent in robot.iter("asset"):
+            same = [each for each in parent.findall(tag) if each.get("name") == name]
+            for each in same[1:]:
+                parent.remove(each)
+            if same[1:]:
+                return f"{tag} '{name}' is given {len(same)} times: the first one is taken"
+    return ""
+
+
+def _in_one(path: Path, folder: Path, outer: tuple[Path, ...]) -> Xml.Element:
+    """A file with what it includes in the place of that."""
+    robot = read_xml(path)
+    for parent in list(robot.iter()):
+        for k, include in reversed(list(enumerate(parent))):
+            file = (folder / include.get("file", "")).resolve()
+            if include.tag == "include" and file not in outer:
+                parent[k : k + 1] = list(_in_one(file, folder, (*outer, file)))
+    return robot
 
 
 def _said(error: Warning | Exception | str) -> str:

@@ -16,9 +16,11 @@ from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
 from bulletbridge.models.xml_file import read_xml
 
-Reader = Callable[[Path, Path, Path | None], ModelSpec]
-"""``read(path, folder, inside)``: the model in a file; URDFs that are made of it go into the
-folder, what it includes must be ``inside``, by default beside it."""
+MJCF_PART = "mujocoinclude"
+"""Outermost element of a file that is no model."""
+Reader = Callable[[Path, Path, Path | None, bool], ModelSpec]
+"""``read(path, folder, inside, servos)``: the model in a file; URDFs that are made of it go into
+the folder, what it includes must be ``inside``, by default beside it, ``servos`` act or do not."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,14 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("URDF", lambda path, folder, _: read_robot(path, folder), "robot", says_base=False),
+    Format(
+        "URDF",
+        lambda path, folder, _inside, _servos: read_robot(path, folder),
+        "robot",
+        says_base=False,
+    ),
     Format("MJCF", read_mjcf, root="mujoco"),
-    Format("SDF", read_sdf, root="sdf"),
+    Format("SDF", lambda path, folder, inside, _servos: read_sdf(path, folder, inside), root="sdf"),
 )
 """Every format but loops files, which are whatever is no XML and in no other one."""
 
@@ -55,6 +62,7 @@ def read_model(
     fixed_base: bool | None = None,
     repair_inertia: bool = False,
     inside: str | Path | None = None,
+    servos: bool = False,
 ) -> ModelSpec:
     """A model in any format.
 
@@ -67,6 +75,8 @@ def read_model(
             can (``models/nearest_inertia.py``); they are an error otherwise.
         inside: Folder that files which this one includes (MJCF, SDF) must be in; that of the file
             unless given.
+        servos: Whether actuators of MJCF that follow the position or rate of a joint act, as
+            springs and dampers; otherwise no force acts at actuated joints.
 
     Raises:
         ModelError: There is no such model, or something in it that cannot be modelled.
@@ -74,9 +84,9 @@ def read_model(
     """
     path = find(model)
     form = format_of(path)
-    folder = folder or scratch_folder(path)
     within = None if inside is None else _folder(inside)
-    spec = read_loops(path) if form is None else form.read(path, folder, within)
+    folder = folder or scratch_folder(path, (within, servos, repair_inertia))
+    spec = read_loops(path) if form is None else form.read(path, folder, within, servos)
     spec = _with_base(spec, fixed_base, form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     return with_folded_links(spec, folder)
@@ -109,6 +119,11 @@ def format_of(path: Path) -> Format | None:
     for form in FORMATS:
         if form.root == root:
             return form
+    if root == MJCF_PART:
+        raise ModelError(
+            f"{path} is a part that MJCF files include; load the one that includes it, which begins"
+            " with <mujoco>"
+        )
     known = ", ".join(f"<{form.root}> ({form.name})" for form in FORMATS if form.root)
     raise ModelError(f"{path} begins with <{root}>, which is no robot; known are {known}")
 

@@ -1,6 +1,5 @@
 """SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
 
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -8,12 +7,18 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.joint_graph import Along, Connection, Gear, JointGraph, scene_of
+from bulletbridge.models.formats.joint_graph import (
+    Along,
+    Connection,
+    Gear,
+    JointGraph,
+    digits_worth,
+    scene_of,
+)
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed
 from bulletbridge.models.formats.sdf_frames import (
     DIGITS_TAG,
     GEAR_TAG,
-    LEAST_DIGITS,
     LOOP_TAG,
     OWN_FRAME,
     ROTOR_TAG,
@@ -50,12 +55,10 @@ WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 MOMENTS = (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2))
-MOST_DIGITS = 9
-"""Digits after the point beyond which a file counts as not rounded."""
 
 
 def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
-    """Read an SDF file: one model, or a world with several.
+    """Read an SDF file: models, or a world with them.
 
     Args:
         path: The file.
@@ -68,18 +71,24 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     root = read_xml(path)
     version = version_of(root, path)
     worlds, models = root.findall("world"), root.findall("model")
-    if len(worlds) + len(models) != 1:
+    if len(worlds) > 1 or bool(worlds) == bool(models):
         raise ModelError(
-            f"{path} has {len(worlds)} worlds and {len(models)} models; give it one of both"
+            f"{path} has {len(worlds)} worlds and {len(models)} models; give it one world, or"
+            " models alone"
         )
     top = (inside or path.parent).resolve()
     scope = open_scope(_outermost(worlds, models), version, path.resolve(), top)
-    graph = JointGraph(models[0].get("name", path.stem) if models else path.stem)
+    graph = JointGraph(models[0].get("name", path.stem) if len(models) == 1 else path.stem)
     graph.notes += _gravity_notes(worlds)
     for each in scope.scopes():
         _add_links(graph, each, top)
     for each in scope.scopes():
         _add_joints(graph, each)
+    graph.notes += [
+        f"a second model '{each.prefix}{name}' is called '{own}'"
+        for each in scope.scopes()
+        for own, name in each.renamed.items()
+    ]
     missing = [uri for each in scope.scopes() for uri in each.missing]
     if missing:
         graph.notes.append(f"includes that come with Gazebo are left out: {listed(missing)}")
@@ -102,8 +111,12 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
 
 def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Element:
     """The model or world; of a world with one model and no more that model."""
-    if models:
+    if len(models) == 1:
         return models[0]
+    if models:  # beside each other in no world, as before SDF 1.8
+        together = Xml.Element("world")
+        together.extend(models)
+        return together
     inside = [p for p in worlds[0] if p.tag in ("model", "include", "joint", "frame")]
     alone = len(inside) == 1 and inside[0].tag == "model" and not relative_to(inside[0])
     return inside[0] if alone else worlds[0]
@@ -117,17 +130,13 @@ def _digits(scope: Scope) -> int | None:
     for each in scope.element:
         if each.tag == DIGITS_TAG and (each.text or "").strip().isdecimal():
             return int(each.text or "")
-    most = 0
-    for each in scope.scopes():
-        for part in each.element.iter():
-            if part.tag in ("pose", "xyz"):
-                for number in (part.text or "").split():
-                    try:
-                        exponent = Decimal(number).normalize().as_tuple().exponent
-                    except InvalidOperation:
-                        continue
-                    most = max(most, -exponent if isinstance(exponent, int) else 0)
-    return max(most + 1, LEAST_DIGITS) if most <= MOST_DIGITS else None
+    return digits_worth(
+        number
+        for each in scope.scopes()
+        for part in each.element.iter()
+        if part.tag in ("pose", "xyz")
+        for number in (part.text or "").split()
+    )
 
 
 def _gravity_notes(worlds: list[Xml.Element]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.robot import Pose, pose_of
+from bulletbridge.models.formats.robot import Pose, free_name, pose_of
 from bulletbridge.models.xml_file import read_xml
 from bulletbridge.numerics.records import Array
 
@@ -24,8 +24,6 @@ LOOP_TAG = "bulletbridge:loop"
 """In a joint that closes a loop whatever tree there might be, as our writer has it."""
 DIGITS_TAG = "bulletbridge:digits"
 """In a model or world whose places are rounded: digits after the point that they are worth."""
-LEAST_DIGITS = 7
-"""Digits after the point that places are always worth."""
 ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
 """Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
 GAZEBOS = ("sun", "ground_plane")
@@ -128,6 +126,7 @@ class Scope:
         pose_element: What has its pose: the model, or what includes it.
         static: Whether all of it stands still.
         missing: What it includes that comes with Gazebo and is not there.
+        renamed: Models in it whose name another one has, by the one that they got.
     """
 
     element: Xml.Element
@@ -141,6 +140,7 @@ class Scope:
     joints: dict[str, Xml.Element] = field(default_factory=lambda: {})
     nested: dict[str, "Scope"] = field(default_factory=lambda: {})
     missing: list[str] = field(default_factory=lambda: [])
+    renamed: dict[str, str] = field(default_factory=lambda: {})
 
     @property
     def root(self) -> str:
@@ -260,6 +260,8 @@ def open_scope(
     top: Path,
     outer: Scope | None = None,
     include: Xml.Element | None = None,
+    *,
+    called: str = "",
 ) -> Scope:
     """The scope of a model or world, with all that is nested in it.
 
@@ -270,12 +272,13 @@ def open_scope(
         top: Folder that included files must be in.
         outer: Scope around it; None for the outermost.
         include: What includes it.
+        called: Its name in the outer scope.
 
     Raises:
-        ModelError: A name is given twice, or an included file is missing or elsewhere.
+        ModelError: A name of a link, joint or frame is given twice, or an included file is missing
+            or elsewhere.
     """
-    own = text_of(include, "name") or element.get("name", "")
-    prefix = "" if outer is None else f"{outer.prefix}{own}{SCOPE}"
+    prefix = "" if outer is None else f"{outer.prefix}{called}{SCOPE}"
     if prefix.count(SCOPE) > DEEPEST:
         raise ModelError(f"{path}: models are nested deeper than {DEEPEST} levels")
     static = is_true(text_of(include, "static") or text_of(element, "static"))
@@ -300,8 +303,8 @@ def open_scope(
             _claim(name, scope, others, path)
             scope.parts[name] = part
         elif part.tag == "model":
-            _claim(name, scope, scope.nested, path)
-            scope.nested[name] = open_scope(part, version, path, top, scope)
+            own = _name_of_model(name, scope, path)
+            scope.nested[own] = open_scope(part, version, path, top, scope, called=own)
         elif part.tag == "include":
             found = _included(part, path, top)
             if found is None:
@@ -309,20 +312,33 @@ def open_scope(
                 continue
             inner, own_version, file = found
             inner_name = text_of(part, "name") or inner.get("name", "")
-            _claim(inner_name, scope, scope.nested, path)
+            own = _name_of_model(inner_name, scope, path)
             if is_true(part.get("merge", "false")):
                 raise ModelError(
                     f"{path}: includes '{inner_name}' with merge, which is not read; write the"
                     " model out"
                 )
-            scope.nested[inner_name] = open_scope(inner, own_version, file, top, scope, part)
+            scope.nested[own] = open_scope(inner, own_version, file, top, scope, part, called=own)
     return scope
+
+
+def _name_of_model(name: str, scope: Scope, path: Path) -> str:
+    """What a model in a scope is called: its name, or with a number where another one has that.
+
+    Gazebo numbers models that are put into a world twice likewise.
+    """
+    if not name:
+        _claim(name, scope, (), path)
+    own = free_name(name, scope.nested)
+    if own != name:
+        scope.renamed[own] = name
+    return own
 
 
 def _claim(name: str, scope: Scope, taken: Iterable[str], path: Path) -> None:
     if not name or name in taken:
         said = f"the name '{scope.prefix}{name}' is given twice" if name else "a part has no name"
-        raise ModelError(f"{path}: {said}; give each link, joint, frame and model its own")
+        raise ModelError(f"{path}: {said}; give each link, joint and frame its own")
 
 
 def version_of(root: Xml.Element, path: Path) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopAxis, LoopJoint
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
+from bulletbridge.models.formats.joint_graph import LEAST_DIGITS
 from bulletbridge.models.formats.robot import (
     Joint,
     Link,
@@ -29,7 +30,6 @@ from bulletbridge.models.formats.robot import (
 )
 from bulletbridge.models.formats.sdf_frames import (
     DIGITS_TAG,
-    LEAST_DIGITS,
     LOOP_TAG,
     ROTOR_TAG,
     SCOPE,

@@ -4,13 +4,16 @@ Sources: Batto, de Matteis and Mansard, "Extended URDF" (arXiv 2504.04767), whos
 Gepetto/example-parallel-robots; scikit-robot's loop_closures.yaml.
 """
 
+import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
 
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.mechanism.frames import matrix_rpy
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.urdf_tree import UrdfTree, end
 from bulletbridge.models.model_spec import Z
 from bulletbridge.models.strict_yaml import Node
@@ -18,7 +21,18 @@ from bulletbridge.models.urdf_file import is_file
 from bulletbridge.models.yaml_text import read_yaml
 
 CLOSURES = "loop_closures.yaml"
-GEPETTO_KEYS = ("closed_loop", "type", "name_mot", "type_mot", "joint_name", "joint_type")
+GEPETTO = "robot"
+"""Stem of Gepetto's file, whatever the URDF is called."""
+SPHERICAL = ("rotule_name", "name_spherical")
+"""Keys of older files: what names of spherical joints have in them."""
+MARKS = ("closed_loop", "joint_type", "name_closedloop", *SPHERICAL)
+"""Keys by which Gepetto's file is known; loops of older ones have names with a word in them."""
+GEPETTO_KEYS = (
+    *("closed_loop", "type", "name_mot", "type_mot", "joint_name", "joint_type"),
+    *("name_closedloop", "closed_loop_number", *SPHERICAL),
+)
+OTHERWISE = "6d"
+"""What Gepetto's loader takes where no type is given."""
 ROWS = {"6d": JointModel.WELD, "3d": JointModel.BALL}
 UNIVERSAL = {"ujoint": "xy", "universal": "xy"} | {
     f"ujoint_{first}{second}": first + second
@@ -35,6 +49,13 @@ class Retyped(NamedTuple):
 
     kind: str
     axes: str = ""
+
+
+class Pair(NamedTuple):
+    """What closes one loop: the names of its ends as they stand in the file, and their links."""
+
+    said: tuple[str, str]
+    links: tuple[str, str]
 
 
 @dataclass
@@ -65,9 +86,11 @@ def read_sidecars(tree: UrdfTree) -> Sidecar:
     path = tree.path
     found = Sidecar()
     beside = path.with_suffix(".yaml")
+    if not is_file(beside) and not is_file(path.with_stem(GEPETTO)):
+        beside = beside.with_stem(GEPETTO)
     if is_file(beside):
         root = read_yaml(beside)
-        if root.is_mapping() and root.table().keys() & {"closed_loop", "joint_type"}:
+        if root.is_mapping() and root.table().keys() & set(MARKS):
             _read_gepetto(tree, root, found)
     folders = [path.parent]
     if path.parent.name == "urdf":  # of a package
@@ -79,7 +102,7 @@ def read_sidecars(tree: UrdfTree) -> Sidecar:
 
 
 def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
-    keys = root.mapping((), GEPETTO_KEYS)
+    keys = root.table()
     found.held = True
     found.notes.append(
         "the base is held, as Gepetto's loader has it without free_flyer;"
@@ -87,28 +110,71 @@ def _read_gepetto(tree: UrdfTree, root: Node, found: Sidecar) -> None:
     )
     if "type_mot" in keys:
         found.notes.append(f"'type_mot' of {root.path.name} is left out: kinds of motors")
-    pairs = list(keys["closed_loop"].items()) if "closed_loop" in keys else []
-    kinds = _items(keys, "type")
-    if len(kinds) != len(pairs):
-        root.fail(
-            f"'closed_loop' has {len(pairs)} pairs and 'type' {len(kinds)} entries; give one type,"
-            " 6d or 3d, for each pair"
-        )
+    unknown = [key for key in keys if key not in GEPETTO_KEYS]
+    for key in unknown:
+        near = get_close_matches(key, GEPETTO_KEYS, n=1, cutoff=0.8)
+        if near:
+            keys[key].fail(f"unknown key '{key}'; did you mean '{near[0]}'?")
+    if unknown:
+        found.notes.append(f"left out of {root.path.name}, for it is not known: {listed(unknown)}")
+    pairs = _pairs(tree, keys)
     taken: set[str] = set()
-    for pair, kind in zip(pairs, kinds, strict=True):
-        ends = list(pair.items())
-        if len(ends) != 2:
-            pair.fail(f"has {len(ends)} frames; name two")
-        rows = kind.text().lower()
-        if rows not in ROWS:
-            kind.fail(f"unknown type '{kind.text()}'; give 6d or 3d")
-        a, b = (Frame(_link_of(tree, each)) for each in ends)
-        name = _common(ends[0].text(), ends[1].text(), taken)
-        found.loops.append(LoopJoint(name, ROWS[rows], a, b))
+    for pair, model in zip(pairs, _kinds(root, keys, len(pairs), found), strict=True):
+        name = _common(*pair.said, taken)
+        a, b = map(Frame, pair.links)
+        found.loops.append(LoopJoint(name, model, a, b))
     _read_retyped(tree, root, keys, found)
     motors = keys.get("name_mot")
     if motors is not None:
         found.actuated += _motors(tree, motors, found.retyped)
+
+
+def _pairs(tree: UrdfTree, keys: dict[str, Node]) -> list[Pair]:
+    """Frames that close loops, by name; in older files links with a word and a number in common.
+
+    Raises:
+        LoopFileError: An entry does not name two, or no two links have the word and a number.
+    """
+    pairs: list[Pair] = []
+    for pair in _items(keys, "closed_loop"):
+        ends = list(pair.items())
+        if len(ends) != 2:
+            pair.fail(f"has {len(ends)} frames; name two")
+        a, b = ends
+        pairs.append(Pair((a.text(), b.text()), (_link_of(tree, a), _link_of(tree, b))))
+    if "closed_loop" in keys or "name_closedloop" not in keys:
+        return pairs
+    word = keys["name_closedloop"]
+    found: dict[str, list[str]] = {}
+    for link in tree.links:
+        match = re.search(rf"{re.escape(word.text())}_?(\d+)", link)
+        if match and "frame" not in link:
+            found.setdefault(match[1], []).append(link)
+    pairs = [Pair((a, b), (a, b)) for a, b in (ends for ends in found.values() if len(ends) == 2)]
+    if not pairs:
+        word.fail(f"no two links have '{word.text()}' and one number in their names; name them")
+    return pairs
+
+
+def _kinds(root: Node, keys: dict[str, Node], pairs: int, found: Sidecar) -> list[JointModel]:
+    """The joint model of each pair: one for all, or a list as long."""
+    given = keys.get("type")
+    if given is None:
+        if pairs:
+            found.notes.append(
+                f"{root.path.name} gives no 'type' of its loops: {OTHERWISE}, as for its loader"
+            )
+        return [ROWS[OTHERWISE]] * pairs
+    kinds = list(given.items()) if given.is_list() else [given] * pairs
+    if len(kinds) != pairs:
+        root.fail(
+            f"'closed_loop' has {pairs} pairs and 'type' {len(kinds)} entries; give one type,"
+            " 6d or 3d, for each pair"
+        )
+    for kind in kinds:
+        if kind.text().lower() not in ROWS:
+            kind.fail(f"unknown type '{kind.text()}'; give 6d or 3d")
+    return [ROWS[kind.text().lower()] for kind in kinds]
 
 
 def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Sidecar) -> None:
@@ -122,6 +188,11 @@ def _read_retyped(tree: UrdfTree, root: Node, keys: dict[str, Node], found: Side
             kind.fail(f"unknown type '{kind.text()}'; there are {', '.join(RETYPED).upper()}")
         axes = UNIVERSAL.get(said, "")
         found.retyped[joint] = Retyped("universal" if axes else said, axes)
+    for key in SPHERICAL:
+        for joint, element in tree.joints.items():
+            moves = element.get("type") not in ("fixed", "floating")
+            if key in keys and moves and keys[key].text() in joint:
+                found.retyped[joint] = Retyped("spherical")
 
 
 def _motors(tree: UrdfTree, node: Node, retyped: dict[str, Retyped]) -> list[str]:

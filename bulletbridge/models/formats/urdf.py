@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.models.formats.gazebo_joints import gazebo_joints
 from bulletbridge.models.formats.loadable import (
     empty_frames,
     free_base,
@@ -14,8 +15,14 @@ from bulletbridge.models.formats.loadable import (
     unit_axes,
     write_urdf,
 )
-from bulletbridge.models.formats.loop_tags import loops_in
-from bulletbridge.models.formats.mimic import Mimic, couplings_of, limit_notes, mimics_of
+from bulletbridge.models.formats.loop_tags import loops_in, take_second_parents
+from bulletbridge.models.formats.mimic import (
+    Mimic,
+    couplings_of,
+    limit_notes,
+    loose_mimics,
+    mimics_of,
+)
 from bulletbridge.models.formats.rotors import rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
@@ -43,15 +50,23 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     tree = UrdfTree(path, robot)
     if any(str(element.tag).startswith("xacro:") for element in robot.iter()):
         tree.fail(f"it is xacro; expand it first: `xacro {path.name} > {path.stem}.urdf`")
-    of_drake = take_drake_joints(tree)
+    of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
     numbers = tree.settle_numbers()
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
+    gazebo = gazebo_joints(tree, {loop.name for loop in in_file.loops})
     retyped = of_drake | sidecar.retyped
-    notes = [*numbers, *in_file.notes, *sidecar.notes, *retype(tree, retyped)]
+    notes = [
+        *second,
+        *numbers,
+        *in_file.notes,
+        *gazebo.notes,
+        *sidecar.notes,
+        *retype(tree, retyped),
+    ]
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += rotors.notes
-    notes += limit_notes(tree, mimics)
+    notes += [*loose_mimics(tree), *limit_notes(tree, mimics)]
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
         notes.append("the base floats, for a floating joint joins it to the world")
@@ -59,16 +74,19 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()
-    if numbers or retyped or foreign or loose is not None or frames or moved:
+    if second or numbers or retyped or foreign or loose is not None or frames or moved:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
-    loops = _told_apart(in_file.loops, sidecar.loops)
+    loops = _told_apart([*in_file.loops, *gazebo.loops], sidecar.loops)
     return ModelSpec(
         path.parent.name if path.stem in GENERIC else path.stem,
         path,
         (
             BodySpec(
-                "robot", urdf, sidecar.held or _stands_still(tree), *(loose or (ORIGIN, ORIGIN))
+                "robot",
+                urdf,
+                sidecar.held or gazebo.held or _stands_still(tree),
+                *(loose or (ORIGIN, ORIGIN)),
             ),
         ),
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),

@@ -1,6 +1,7 @@
 """A URDF's links and joints by name, its numbers as numbers, and where its links are at zero."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,8 @@ COUNTS = NUMBERS | {
     "dynamics": dict.fromkeys(("damping", "friction"), 1),
 }
 """Number of numbers of an attribute, by element: all of links and joints that we or Bullet use."""
+LINK_PARTS = ("inertial", "visual", "collision", "contact")
+"""Elements of a link that count; others have what is no shape under names of shapes."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 X: Triple = (1.0, 0.0, 0.0)
 """The axis of a joint that names none."""
@@ -152,7 +155,7 @@ class UrdfTree:
             if owner.tag not in ("link", "joint"):
                 continue
             where = f"{owner.tag} '{owner.get('name', '')}'"
-            for element in owner.iter():
+            for element in _read_of(owner):
                 for name, count in COUNTS.get(str(element.tag), {}).items():
                     text = element.get(name)
                     if text is None or are_as_many(text, count):
@@ -181,6 +184,13 @@ class UrdfTree:
             return [float(part) for part in text.split()]
         except ValueError:
             return []
+
+
+def _read_of(owner: Xml.Element) -> Iterator[Xml.Element]:
+    """Elements of a link or joint that count; links have those of other programs too."""
+    for child in owner:
+        if owner.tag != "link" or child.tag in LINK_PARTS:
+            yield from child.iter()
 
 
 def _begins(piece: str) -> str:

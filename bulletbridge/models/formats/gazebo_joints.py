@@ -1,0 +1,182 @@
+"""Joints that a URDF gives Gazebo in SDF's words, which close loops there: <gazebo><joint>.
+
+Source: Gazebo's tutorial on kinematic loops. Gazebo makes SDF of the URDF and puts in what
+<gazebo> holds; a joint's pose is that in its child link, its axis in its own frame.
+"""
+
+from typing import NamedTuple
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+
+from bulletbridge.constraints.joints import Frame, JointModel, LoopAxis, LoopJoint
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.joint_graph import digits_worth, rounded
+from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.urdf_tree import UrdfTree
+from bulletbridge.numerics.records import Array, are_numbers
+
+KINDS = {
+    "fixed": JointModel.WELD,
+    "revolute": JointModel.REVOLUTE,
+    "hinge": JointModel.REVOLUTE,
+    "continuous": JointModel.REVOLUTE,
+    "prismatic": JointModel.PRISMATIC,
+    "ball": JointModel.BALL,
+}
+TURNS, TRAVELS = (JointModel.REVOLUTE,), (JointModel.PRISMATIC,)
+ROUND = (JointModel.BALL, JointModel.WELD)
+MODEL = "__model__"
+NO_LIMIT = 1e15
+"""Limits beyond are SDF's way to say that there are none."""
+
+
+class GazeboJoints(NamedTuple):
+    """What <gazebo> elements say of joints.
+
+    Attributes:
+        loops: What closes loops.
+        held: Whether one of them fixes the root link to the world.
+        notes: What is to be said about it.
+    """
+
+    loops: list[LoopJoint]
+    held: bool
+    notes: list[str]
+
+
+def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
+    """Read the joints inside of <gazebo>.
+
+    Args:
+        tree: The URDF.
+        taken: Names of other loops.
+
+    Raises:
+        ModelError: One names a link that does not exist, or its numbers are none.
+    """
+    loops: list[LoopJoint] = []
+    notes: list[str] = []
+    left: list[str] = []
+    held = False
+    names = set(taken)
+    said = [e.get(key, "") for e in tree.robot.iter("origin") for key in ("xyz", "rpy")]
+    said += [_text(joint, "pose") for joint in tree.robot.iterfind("gazebo/joint")]
+    digits = digits_worth(number for text in said for number in text.split())
+    for joint in tree.robot.iterfind("gazebo/joint"):
+        kind, called = joint.get("type", ""), joint.get("name", "loop")
+        where = f"<gazebo> joint '{called}'"
+        ends = [_link(tree, joint, which, where) for which in ("parent", "child")]
+        if kind not in KINDS:
+            left.append(f"{called} ({kind})")
+        elif kind == "fixed" and set(ends) == {WORLD, tree.root}:
+            held = True
+            notes.append(f"the base is held: {where} fixes it to the world")
+        else:
+            name = free_name(called, names)
+            names.add(name)
+            loops.append(_loop(tree, joint, name, ends, digits))
+    if loops:
+        names_of = listed(loop.name for loop in loops)
+        notes.append(f"joints in <gazebo> close loops, joints at zero: {names_of}")
+    if left:
+        notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
+    return GazeboJoints(loops, held, notes)
+
+
+def _loop(
+    tree: UrdfTree, joint: Xml.Element, name: str, ends: list[str], digits: int | None
+) -> LoopJoint:
+    where = f"<gazebo> joint '{name}'"
+    model = KINDS[joint.get("type", "")]
+    parent, child = (_place(tree, end) for end in ends)
+    pose = np.array(_numbers(tree, joint, "pose", (0.0,) * 6, where))
+    in_child = pose_of(pose[:3], pose[3:])
+    place = child @ in_child
+    frames = [
+        Frame(end, rounded(at.xyz, digits), rounded(at.rpy, digits))
+        for end, at in zip(ends, (parent.inverse @ place, in_child), strict=True)
+    ]
+    axis = np.array([0.0, 0.0, 1.0])
+    if model not in ROUND:
+        axis = _axis(tree, joint, place, where)
+    along = _along(tree, joint, where)
+    return LoopJoint(
+        name,
+        model,
+        frames[0],
+        frames[1],
+        rounded(axis, digits),
+        turn=along if model in TURNS else None,
+        travel=along if model in TRAVELS else None,
+    )
+
+
+def _axis(tree: UrdfTree, joint: Xml.Element, place: Pose, where: str) -> Array:
+    """Unit vector (3,) in the joint's frame."""
+    axis = np.array(_numbers(tree, joint, "axis/xyz", (0.0, 0.0, 1.0), where))
+    size = float(np.linalg.norm(axis))
+    if not size > 1e-9:
+        tree.fail(f"{where} has an axis without length; give three numbers that are not all zero")
+    element = joint.find("axis/xyz")
+    frame = "" if element is None else element.get("expressed_in", "")
+    if _text(joint, "axis/use_parent_model_frame") in ("1", "true"):
+        frame = MODEL
+    if not frame:
+        return axis / size
+    R = np.eye(3) if frame == MODEL else _place(tree, frame).R
+    return place.R.T @ R @ axis / size
+
+
+def _along(tree: UrdfTree, joint: Xml.Element, where: str) -> LoopAxis | None:
+    """Limits, damping, friction and spring of a hinge or slider, where it has any."""
+
+    def number(tag: str, default: float) -> float:
+        return _numbers(tree, joint, f"axis/{tag}", (default,), where)[0]
+
+    low, high = number("limit/lower", -NO_LIMIT), number("limit/upper", NO_LIMIT)
+    bounded = low < high and max(-low, high) < NO_LIMIT
+    stiffness = number("dynamics/spring_stiffness", 0.0)
+    along = LoopAxis(
+        (low, high) if bounded else None,
+        number("dynamics/friction", 0.0),
+        stiffness=stiffness,
+        damping=number("dynamics/damping", 0.0),
+        rest=number("dynamics/spring_reference", 0.0) if stiffness else 0.0,
+    )
+    return None if along == LoopAxis() else along
+
+
+def _place(tree: UrdfTree, link: str) -> Pose:
+    """A link in the root's frame, joints at zero; the world is where that is."""
+    R, p = tree.poses.get(link, (np.eye(3), np.zeros(3)))
+    return Pose(R, p)
+
+
+def _link(tree: UrdfTree, joint: Xml.Element, which: str, where: str) -> str:
+    element = joint.find(which)
+    name = "" if element is None else element.get("link", (element.text or "").strip())
+    name = name.rpartition("::")[2]
+    if name not in tree.links and name != WORLD:
+        tree.fail(f"{where} has the {which} '{name}', which is no link; correct the name")
+    return name
+
+
+def _text(joint: Xml.Element, tag: str) -> str:
+    element = joint.find(tag)
+    return "" if element is None else (element.text or "").strip()
+
+
+def _numbers(
+    tree: UrdfTree, joint: Xml.Element, tag: str, default: tuple[float, ...], where: str
+) -> list[float]:
+    text = _text(joint, tag)
+    if not text:
+        return list(default)
+    try:
+        found = [float(part) for part in text.split()]
+    except ValueError:
+        found = []
+    if not are_numbers(found, (len(default),)):
+        tree.fail(f"{where}: <{tag}> is '{text[:40]}'; give {len(default)} numbers")
+    return found
