@@ -7,7 +7,7 @@ alone, and between two of them run again, so that no more than 2 √n are there 
 Walther, *Evaluating Derivatives*, 2008, ch. 12).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import fsum, isqrt
 from typing import NamedTuple
 
@@ -64,11 +64,11 @@ class Adjoint:
         runs: Whose start it has.
         tau: (steps, nv) forces on the rates.
         price: Of its states.
-        values: Parameters by which derivatives are wanted, as they are.
+        values: Parameters by which derivatives are wanted, as they are; all that were changed.
     """
 
     def __init__(
-        self, runs: Trajectories, tau: Array, price: Price, values: Mapping[str, float]
+        self, runs: Trajectories, tau: Array, price: Price, values: dict[str, float]
     ) -> None:
         self.runs, self.tau, self.price, self.values = runs, tau, price, values
         self.mechanism = runs.own.mechanism
@@ -143,7 +143,7 @@ class Adjoint:
 
         def ends(x: float) -> Array:
             start = states[0]
-            near.start_from((start.q, start.v, start.t), {name: self.values[name] + x})
+            self._start_near(start, name, x)
             found = 0.0
             for at, after, p in zip(states[:-1], states[1:], adjoints, strict=True):
                 runs.put_near(at)
@@ -158,13 +158,13 @@ class Adjoint:
         near = self.runs.near
 
         def begin(x: float) -> Array:
-            near.start_from((start.q, start.v, start.t), {name: self.values[name] + x})
+            self._start_near(start, name, x)
             return np.array([p @ self._away(near, start)])
 
         return self._by(name, begin, start)
 
     def _by(self, name: str, see: Callable[[float], Array], start: Point) -> float:
-        value, near = self.values[name], self.runs.near
+        value = self.values[name]
         of_place = name.rpartition(".")[2] in "xyz" and not name.startswith("gravity")
         reach = OF_PLACES * self.runs.length if of_place else OF_OTHERS * (abs(value) or 1.0)
         if name.rpartition(".")[2] in NOT_NEGATIVE and value < 2.0 * reach:
@@ -172,8 +172,13 @@ class Adjoint:
             found = np.array(FORWARD) @ seen / reach
         else:
             found = richardson(see, reach)[0]
-        near.start_from((start.q, start.v, start.t), {name: value})
+        self._start_near(start, name, 0.0)
         return float(found[0])
+
+    def _start_near(self, start: Point, name: str, x: float) -> None:
+        """Take the copy for derivatives to a start, with one parameter changed by x."""
+        values = self.values | {name: self.values[name] + x}
+        self.runs.near.start_from((start.q, start.v, start.t), values)
 
     def _away(self, system: System, from_: Point) -> Array:
         """Tangent coordinates (2 nv,) of the state of a system, from another one."""

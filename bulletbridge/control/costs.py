@@ -9,8 +9,8 @@ import numpy as np
 from bulletbridge.control.lqr import Weights, weights_of
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import ByJoint, by_joint, rate_names
-from bulletbridge.mechanism.displacement import configuration_difference
-from bulletbridge.mechanism.kinematics import chart_rate, displace
+from bulletbridge.mechanism.displacement import chart_rates, configuration_difference
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.differences import richardson
@@ -211,8 +211,6 @@ class QuadraticCost:
             )
         self.Q = weights_of("Q", Q, [*names, *(f"{name}.rate" for name in names)])
         self.R = weights_of("R", {} if R is None else R, names)
-        turning = [j for j in mechanism.joints.values() if j.kind in ("spherical", "free")]
-        self._turns = [k for j in turning for k in range(j.v.start, j.v.start + 3)]
 
     def __call__(self, q: Array, v: Array, *rest: Array | float) -> CostTerms:
         """The cost and its derivatives, with the Hessian of Gauss and Newton."""
@@ -220,10 +218,8 @@ class QuadraticCost:
         x = np.zeros(2 * nv)
         x[:nv] = configuration_difference(self.mechanism, q, self.q)
         x[nv:] = np.asarray(v) - self.v
-        W, units, rate = np.eye(2 * nv), np.eye(nv), np.zeros(nv)
-        for k in self._turns:
-            chart_rate(self.mechanism.bodies, x[:nv], units[k], rate)
-            W[:nv, k] = rate
+        W = np.eye(2 * nv)
+        W[:nv, :nv] = chart_rates(self.mechanism, x[:nv])
         away = self.Q @ x
         gradient, hessian = 2.0 * W.T @ away, 2.0 * W.T @ self.Q @ W
         value = float(x @ away)

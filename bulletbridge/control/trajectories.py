@@ -1,6 +1,7 @@
 """Trajectories of a system, and what parts of them change by: what plans and gradients stand on."""
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,17 @@ class Trajectories:
     def go_back(self, state: SavedState) -> None:
         """Have the copy that runs go on from a state."""
         self.own.restore(state, write=False)
+
+    def begin(self, q: Array, v: Array, t: float, parameters: Mapping[str, float]) -> None:
+        """Take another start, closed and filtered, for what has these parameters.
+
+        Raises:
+            ModelError: A number is not possible.
+            AssemblyError: The loops are open there.
+        """
+        for system in (self.near, self.own):
+            system.start_from((q, v, t), parameters)
+        self.start = self.own.save(world=False)
 
     def run(self, tau: Array) -> list[Point]:
         """Advance by steps under forces (steps, nv).
