@@ -12,6 +12,7 @@ from support.richardson import moved, rate_of
 from support.small_trees import slider
 
 import bulletbridge as bb
+from bulletbridge.control import adjoint
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -94,8 +95,9 @@ def test_gradients_with_floating_bases_balls_rolls_and_redundant_rows(model, twi
     Case(system, 40).require(Case(system, 40).gradient())
 
 
-def test_every_number_of_steps_is_cut_rightly(connect):
+def test_every_number_of_steps_is_cut_rightly(connect, monkeypatch):
     """The adjoint in pieces is the product of the steps' derivatives, transposed."""
+    monkeypatch.setattr(adjoint, "AT_ONCE", 4 * 6 * 3**2)  # of four steps at a time
     system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
     system.rollout(30)
     rng = np.random.default_rng(3)

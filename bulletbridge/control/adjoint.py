@@ -2,13 +2,12 @@
 
 From the end of the trajectory to its start, p is what the cost still to come changes by with the
 state: p = the gradient at the end, then p <- Aᵀ p + the gradient at each state, with A of the exact
-derivative of each step. The forces of a step have Bᵀ p. States are kept at every √n-th of n steps
-alone, and between two of them run again, so that no more than 2 √n are there at once (Griewank and
-Walther, *Evaluating Derivatives*, 2008, ch. 12).
+derivative of each step. The forces of a step have Bᵀ p. What is kept of the way there are states
+alone; from these the derivatives of some steps at a time are made on the way back.
 """
 
 from collections.abc import Callable
-from math import fsum, isqrt
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +28,9 @@ below what it may be; others in their own sizes, of which steps are nearly linea
 
 FORWARD = -25 / 12, 4.0, -3.0, 4 / 3, -1 / 4
 """Weights of a forward difference of order 4, for what is not negative and is zero."""
+
+AT_ONCE = 2**18
+"""Numbers of derivatives of steps that are there at once: 2 MB, which stay near the processor."""
 
 Price = Callable[[int, Point], CostTerms]
 """What state k of n + 1 costs, with its gradient: (3 nv,) by displacements, rates and the forces of
@@ -77,32 +79,22 @@ class Adjoint:
         self.differences, self.reasons = list[int](), dict[str, None]()
 
     def sweep(self) -> Swept:
-        """Forward, keeping some states, and back.
+        """Forward, keeping the states, and back.
 
         Raises:
             UnsupportedError: Derivatives by parameters are wanted of steps that have none.
             StepError: A step could not be finished.
         """
         runs, n = self.runs, len(self.tau)
-        apart = max(1, isqrt(n - 1) + 1)
         runs.go_back(runs.start)
-        kept = [runs.start]
-        for first in range(0, n - apart, apart):
-            runs.run(self.tau[first : first + apart])
-            kept.append(runs.own.save(world=False))
-        start = end = runs.here(self.tau[-1])
-        p = np.zeros(2 * runs.nv)
-        for k in reversed(range(len(kept))):
-            first, last = k * apart, min(n, (k + 1) * apart)
-            runs.go_back(kept[k])
-            states = runs.run(self.tau[first:last])
-            if last == n:
-                end = states[-1]
-                terms = self.price(n, end)
-                self.costs.append(terms.value)
-                p = terms.gradient
-            p, start = self._back(states, first, p), states[0]
-            del kept[k]  # so that there are fewer
+        states = runs.run(self.tau)
+        start, end = states[0], states[-1]
+        terms = self.price(n, end)
+        self.costs.append(terms.value)
+        p = terms.gradient
+        several = max(1, AT_ONCE // (6 * runs.nv**2))
+        for first in reversed(range(0, n, several)):
+            p = self._back(states[first : first + several + 1], first, p)
         for name in self.values:
             self.by_parameters[name] += self._of_start(name, start, p)
         return Swept(
@@ -117,10 +109,9 @@ class Adjoint:
 
     def _back(self, states: list[Point], first: int, p: Array) -> Array:
         """Take p (2 nv,) from the end of some steps to their start."""
-        nv, rates = self.runs.nv, np.arange(self.runs.nv)
-        adjoints = list[Array]()
+        n, parts, adjoints = 2 * self.runs.nv, self.runs.of_each(states), list[Array]()
         for k in reversed(range(len(states) - 1)):
-            part = self.runs.derivatives(states[k], 1, rates)
+            part = parts[k]
             if part.why:
                 self.differences.append(first + k)
                 self.reasons[part.why] = None
@@ -131,8 +122,8 @@ class Adjoint:
             terms = self.price(first + k, states[k])
             self.costs.append(terms.value)
             adjoints.append(p)
-            self.by_tau[first + k] = part.B.T @ p + terms.gradient[2 * nv :]
-            p = part.A.T @ p + terms.gradient[: 2 * nv]
+            back = p @ part.changes + terms.gradient
+            p, self.by_tau[first + k] = back[:n], back[n:]
         for name in self.values:
             self.by_parameters[name] += self._of_steps(name, states, adjoints[::-1])
         return p

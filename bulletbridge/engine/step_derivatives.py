@@ -656,13 +656,10 @@ class StepDifferentiator:
                 directions than those of its start.
         """
         solver, e = self._solver, self._equations
-        method, t = _require_method(solver), solver.t
-        e.take(solver.q, solver.v, t)
-        if len(self._metric):
-            self._metric[:] = solver.efforts
+        call, t = self._begin(), solver.t
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         forces = solver.forces(1)
-        failure = self._step_call(method)((targets, forces, NO_RECORD, STEP, 1))
+        failure = call((targets, forces, NO_RECORD, STEP, 1))
         if failure == DONE:
             failure = self._differentiate((targets, forces, t))
         if failure == TOO_FAR:
@@ -681,6 +678,39 @@ class StepDifferentiator:
         return StepDerivatives(
             changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
         )
+
+    def steps(self, tau: Array) -> tuple[Array, Array]:
+        """Steps one after another from the state of the solver, under forces tau (n, nv).
+
+        Returns:
+            Of m <= n steps, up to the first one that is no plain step, changes (m, 2 nv, 3 nv) by
+            displacements, rates and forces, and ends (m, nq + nv + 1): q, v, t.
+        """
+        solver, e = self._solver, self._equations
+        if solver.encoded.motions or solver.script.signals or solver.held:
+            found = self.step()
+            changes = np.hstack([found.A, found.B])
+            return changes[None], np.concatenate([found.q, found.v, e.state[-1:]])[None]
+        call, still, m = self._begin(), solver.still, 0
+        found, ends = np.empty((len(tau), *self._changes.shape)), np.empty((len(tau), len(e.state)))
+        for forces in tau[:, None]:
+            t = e.state[-1]
+            if call((still, forces, NO_RECORD, STEP, 1)) != DONE:
+                break
+            if self._differentiate((still, forces, t)) != DONE:
+                break
+            found[m], ends[m] = self._changes, e.state
+            m += 1
+        return found[:m], ends[:m]
+
+    def _begin(self) -> Callable[[Any], int]:
+        """Take over the state of the solver; the kernel of its steps."""
+        solver = self._solver
+        method = _require_method(solver)
+        self._equations.take(solver.q, solver.v, solver.t)
+        if len(self._metric):
+            self._metric[:] = solver.efforts
+        return self._step_call(method)
 
     def _step_call(self, method: int) -> Callable[[Any], int]:
         """The kernel of a step by a method, which may have changed, on arrays of our own."""

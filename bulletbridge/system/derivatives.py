@@ -150,9 +150,18 @@ def derivatives_at(
 
 def step_derivatives_at(system: "System", solver: Solver) -> StepDerivatives:
     """Derivatives of the step that a solver makes from its state."""
+    return step_differentiator_of(system, solver).step()
+
+
+def step_differentiator_of(system: "System", solver: Solver) -> StepDifferentiator:
+    """What differentiates the steps of a system.
+
+    Raises:
+        UnsupportedError: As of ``differentiator_of``.
+    """
     equations = differentiator_of(system, solver)
     if solver.step_differentiator is None:
         solver.step_differentiator = StepDifferentiator(solver, equations)
     found = solver.step_differentiator
     assert isinstance(found, StepDifferentiator)
-    return found.step()
+    return found
