@@ -159,11 +159,11 @@ class Trajectories:
     def _plain(self, at: Point, tau: Array, table: Array) -> Array:
         """Changes (m, 2 nv, 3 nv) of the first plain steps to states of a table (n, nq + nv)."""
         near, none = self.near, np.zeros((0, 2 * self.nv, 3 * self.nv))
-        if self._in_python:
+        if self._in_python or near.has_inequalities:
             return none
         self.put_near(at)
         try:
-            changes, ends = step_differentiator_of(near, near.compiled()[0]).steps(tau)
+            changes, ends = step_differentiator_of(near.compiled()[0]).steps(tau)
         except UnsupportedError:
             return none
         there = table[: len(ends)]

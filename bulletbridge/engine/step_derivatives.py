@@ -108,12 +108,15 @@ class StepDerivatives(NamedTuple):
         B: (2 nv, nv) by forces that act through the whole step.
         q: (nq,) configuration at the end.
         v: (nv,) rates there.
+        active: Motors, friction and joint limits that act in the step, each with how: the
+            derivative is that of this active set.
     """
 
     A: Array
     B: Array
     q: Array
     v: Array
+    active: tuple[str, ...] = ()
 
 
 class StepArrays(NamedTuple):
@@ -646,19 +649,25 @@ class StepDifferentiator:
         )
         with announce_compilation(differentiate_step):
             self._differentiate = StoredCall(differentiate_step, fixed, examples).call
-        self._changes = found.changes
+        self._changes, self._pushes = found.changes, found.pushes
 
-    def step(self) -> StepDerivatives:
+    def step(self, push: Array | None = None) -> StepDerivatives:
         """The step from the state of the solver.
+
+        Args:
+            push: (nv,) forces on the rates besides those that the solver knows, with which
+                Euler's step is meant, whatever the integrator; none unless given.
 
         Raises:
             UnsupportedError: It was no plain step: it was cut in parts or corrected by other
                 directions than those of its start.
         """
         solver, e = self._solver, self._equations
-        call, t = self._begin(), solver.t
+        call, t = self._begin(push is not None), solver.t
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         forces = solver.forces(1)
+        if push is not None:
+            forces = forces + push
         failure = call((targets, forces, NO_RECORD, STEP, 1))
         if failure == DONE:
             failure = self._differentiate((targets, forces, t))
@@ -678,6 +687,11 @@ class StepDifferentiator:
         return StepDerivatives(
             changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
         )
+
+    def rates_before_closing(self) -> Array:
+        """Changes (nv, 3 nv) of the rates that forces led to in the last step, one of Euler's."""
+        nv, dt = self._pushes.shape[1], float(self._solver.control[0]["dt"])
+        return np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
 
     def steps(self, tau: Array) -> tuple[Array, Array]:
         """Steps one after another from the state of the solver, under forces tau (n, nv).
@@ -703,11 +717,12 @@ class StepDifferentiator:
             m += 1
         return found[:m], ends[:m]
 
-    def _begin(self) -> Callable[[Any], int]:
+    def _begin(self, by_euler: bool = False) -> Callable[[Any], int]:
         """Take over the state of the solver; the kernel of its steps."""
         solver = self._solver
-        method = _require_method(solver)
+        method = _require_method(solver, by_euler)
         self._equations.take(solver.q, solver.v, solver.t)
+        self._equations.control[0]["integrator"] = method
         if len(self._metric):
             self._metric[:] = solver.efforts
         return self._step_call(method)
@@ -723,14 +738,14 @@ class StepDifferentiator:
         return self._calls[method]
 
 
-def _require_method(solver: Solver) -> int:
-    """The integrator of a solver, one of ``METHODS``, whose steps can be differentiated.
+def _require_method(solver: Solver, by_euler: bool = False) -> int:
+    """The integrator of a solver, or Euler's, if steps by it can be differentiated.
 
     Raises:
         UnsupportedError: It says what to give.
     """
     control, what = solver.control[0], ""
-    method = int(control["integrator"])
+    method = EULER if by_euler else int(control["integrator"])
     if method not in METHODS:
         what = f"steps other than those of {', '.join(METHODS.values())}"
     elif control["directions"] != START or control["passes"] >= 0:

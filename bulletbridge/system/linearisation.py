@@ -287,10 +287,10 @@ def step_by_equations(differences: Differences, tangents: Tangents) -> Full:
     put(copy, tangents.at)
     copy.step(write=False)
     require_plain(copy, found)
-    if active_set(copy):
+    if active_set(copy) and not copy.has_inequalities:
         raise UnsupportedError(BESIDE_LIMIT)
     A = found.A @ tangents.closing
-    return Full(A, found.B, found.q, found.v, (), (), 0.0, "equations")
+    return Full(A, found.B, found.q, found.v, found.active, (), 0.0, "equations")
 
 
 def require_plain(system: "System", found: StepDerivatives) -> None:
@@ -303,6 +303,8 @@ def require_plain(system: "System", found: StepDerivatives) -> None:
     Raises:
         UnsupportedError: The step led elsewhere, or a joint is at a limit or beside it.
     """
+    if system.has_inequalities:  # the derivatives know them
+        return
     there, led = (np.concatenate([x.q, x.v])[None] for x in (system, found))
     if not are_plain(system.mechanism, there, led)[0]:
         raise UnsupportedError(BESIDE_LIMIT)
