@@ -34,7 +34,16 @@ def require_differences(system: bb.System) -> bb.Linearisation:
         ({"velocity": 5.0, "force": 0.5}, ("motor of crank at +force",)),
         ({"velocity": 1.0, "force": 100.0}, ()),
         ({"position": 0.4, "position_gain": 0.01, "velocity": 0.0, "force": 1e4}, ()),
-        ({"position": 9.0, "velocity": 0.0, "position_gain": 0.1, "force": 1e4, "max_velocity": 2.0}, ()),
+        (
+            {
+                "position": 9.0,
+                "velocity": 0.0,
+                "position_gain": 0.1,
+                "force": 1e4,
+                "max_velocity": 2.0,
+            },
+            (),
+        ),
     ],
     ids=["at its force", "holds a rate", "goes to a position", "as fast as it may"],
 )
