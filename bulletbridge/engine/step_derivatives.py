@@ -649,7 +649,7 @@ class StepDifferentiator:
         )
         with announce_compilation(differentiate_step):
             self._differentiate = StoredCall(differentiate_step, fixed, examples).call
-        self._changes, self._pushes = found.changes, found.pushes
+        self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
 
     def step(self, push: Array | None = None) -> StepDerivatives:
         """The step from the state of the solver.
@@ -688,10 +688,11 @@ class StepDifferentiator:
             changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
         )
 
-    def rates_before_closing(self) -> Array:
-        """Changes (nv, 3 nv) of the rates that forces led to in the last step, one of Euler's."""
+    def rates_before_closing(self) -> tuple[Array, Array]:
+        """Rates (nv,) that forces led to in the last step, of Euler's, and changes (nv, 3 nv)."""
         nv, dt = self._pushes.shape[1], float(self._solver.control[0]["dt"])
-        return np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
+        values = self._vectors[V, :nv] - self._equations.vectors[CORRECTION, :nv] / dt
+        return values, np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
 
     def steps(self, tau: Array) -> tuple[Array, Array]:
         """Steps one after another from the state of the solver, under forces tau (n, nv).

@@ -78,7 +78,10 @@ def bounded_step_derivatives(
         )
     changes, nv = np.hstack([found.A, found.B]), len(solver.v)
     if axes := held.axes:
-        rates, pushes = differentiator.rates_before_closing()[axes], [2 * nv + k for k in axes]
+        values, rates = (x[axes] for x in differentiator.rates_before_closing())
+        pushes = [2 * nv + k for k in axes]
+        if np.abs(values - held.rates).max() > ALIKE * size:
+            raise UnsupportedError(f"rows of joints do not hold what they ask for{OTHERWISE}")
         S = rates[:, pushes]
         answers = np.abs(np.diag(S))
         strengths = np.linalg.svd(S / np.sqrt(np.outer(answers, answers)), compute_uv=False)
@@ -104,17 +107,20 @@ class Held(NamedTuple):
         axes: Which rates.
         by_position: What the rates that they hold change by with their own positions.
         room: Forces by which they are off their largest one.
+        rates: What they hold.
     """
 
     axes: list[int]
     by_position: list[float]
     room: list[float]
+    rates: list[float]
 
-    def add(self, axis: int, by_position: float, room: float) -> None:
+    def add(self, axis: int, by_position: float, room: float, rate: float) -> None:
         """Add a row."""
         self.axes.append(axis)
         self.by_position.append(by_position)
         self.room.append(room)
+        self.rates.append(rate)
 
 
 def _rows_that_hold(step: InequalityStepper, solver: Solver, after: "System") -> Held:
@@ -123,7 +129,7 @@ def _rows_that_hold(step: InequalityStepper, solver: Solver, after: "System") ->
     Raises:
         UnsupportedError: It says which row is not known, or about to change.
     """
-    x, dt, held = step.impulses[X], step.dt, Held([], [], [])
+    x, dt, held = step.impulses[X], step.dt, Held([], [], [], [])
     names = rate_names(solver.mechanism)
     for motor in step.motor_rows:
         row, axis, gain = int(motor["row"]), int(motor["axis"]), float(motor["position_gain"])
@@ -140,10 +146,10 @@ def _rows_that_hold(step: InequalityStepper, solver: Solver, after: "System") ->
             position = solver.q[solver.axes[axis]["q"]]
             wanted += gain * float(motor["position"] - position) / dt
         fastest, room = float(motor["fastest"]), float(motor["force"]) - abs(x[row]) / dt
-        free = abs(wanted) < fastest
+        free, wanted = abs(wanted) < fastest, float(np.clip(wanted, -fastest, fastest))
         if room > (1.0 - SATURATED) * motor["force"]:
-            held.add(axis, -gain / dt if free else 0.0, room)
-        elif abs(after.v[axis] - np.clip(wanted, -fastest, fastest)) <= BESIDE:
+            held.add(axis, -gain / dt if free else 0.0, room, wanted)
+        elif abs(after.v[axis] - wanted) <= BESIDE:
             raise UnsupportedError(ABOUT.format(names[axis]))
     for limit in step.joint_limits:
         row, axis = int(limit["row"]), int(limit["axis"])
@@ -159,7 +165,9 @@ def _rows_that_hold(step: InequalityStepper, solver: Solver, after: "System") ->
         beyond = max(limit["lower"] - start, start - limit["upper"])
         if beyond >= SHALLOW:
             raise UnsupportedError(f"'{names[axis]}' is {beyond:.3g} beyond its limit{OTHERWISE}")
-        held.add(axis, -1.0 / dt if beyond <= 0.0 else 0.0, np.inf)
+        inside = beyond <= 0.0
+        way = beyond if start >= 0.5 * (limit["lower"] + limit["upper"]) else -beyond
+        held.add(axis, -1.0 / dt if inside else 0.0, np.inf, -way / dt if inside else 0.0)
     return held
 
 
