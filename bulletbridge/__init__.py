@@ -19,14 +19,18 @@ from bulletbridge.constraints.user import Kinematics, Rows, UserConstraint
 from bulletbridge.control.closed_kinematics import forward_kinematics, inverse_kinematics
 from bulletbridge.control.controllers import PartTracking, Regulation, Tracking
 from bulletbridge.control.costs import CostTerms, QuadraticCost
+from bulletbridge.control.crocoddyl_models import to_crocoddyl
+from bulletbridge.control.differentiable import StepFunctions
 from bulletbridge.control.equilibrium import Equilibrium, equilibrium
 from bulletbridge.control.identification import Identification, identify
 from bulletbridge.control.ilqr import Plan, ilqr
 from bulletbridge.control.inverse_dynamics import inverse_dynamics, multipliers
+from bulletbridge.control.jax_functions import to_jax
 from bulletbridge.control.lqr import Regulator, lqr
 from bulletbridge.control.modes import Modes, modes
 from bulletbridge.control.plant import Desired, plant_of
 from bulletbridge.control.rollout_gradient import RolloutGradient, rollout_gradient
+from bulletbridge.control.torch_functions import to_torch
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import BulletBridgeError
 from bulletbridge.events.contact import Contact
@@ -93,6 +97,7 @@ __all__ = [
     "Sine",
     "Spline",
     "Spring",
+    "StepFunctions",
     "System",
     "Tolerances",
     "TorsionSpring",
@@ -121,6 +126,9 @@ __all__ = [
     "rollout_gradient",
     "sliding",
     "sweep",
+    "to_crocoddyl",
+    "to_jax",
+    "to_torch",
     "view",
 ]
 

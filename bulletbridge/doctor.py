@@ -22,10 +22,13 @@ FEATURES = {
     "compile": "kernels compiled here, where a wheel brings none that fit",
     "cluster": "sweep --cluster: parameter studies on a Dask cluster",
     "conic": 'impulse_solver="clarabel": a reference for contacts',
+    "crocoddyl": "bb.to_crocoddyl: steps as an action model",
     "docs": "make docs: the site of the documentation",
     "gym": "bulletbridge.gym: environments to learn in",
+    "jax": "bb.to_jax: steps with derivatives as functions of JAX",
     "mjcf": "robots in MJCF, read and written",
     "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
+    "torch": "bb.to_torch: steps with derivatives as functions of tensors",
     "viewer": "bulletbridge view, bb.view: models in a browser",
     "video": "videos as mp4 (gif needs nothing)",
 }

@@ -1,12 +1,19 @@
 """Poses of rest, modes and regulators of closed mechanisms, against closed forms."""
 
+from dataclasses import replace
+from importlib import import_module
+
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from support.beam_trees import DENSITY, LONG, SHORT, STIFFNESS, PlanarLink, planar_arm
 from support.small_trees import GRAVITY, free_body, slider
+from test_beam_motion import TABLE_21
 
 import bulletbridge as bb
 from bulletbridge.errors import InfeasibleError, ModelError
 
+equilibrium = import_module("bulletbridge.control.equilibrium")
 INERTIA, TORQUE = (2.0 / 3.0 + 2.0) * 0.25, 3.0 * GRAVITY * 0.5
 """The bundled parallelogram as the pendulum that it is [kg m², N m]."""
 
@@ -44,6 +51,60 @@ def test_what_nothing_holds_has_no_pose_of_rest(connect):
         bb.equilibrium(held)
     floating = bb.System(free_body(gravity=(0, 0, 0)))
     assert np.array_equal(bb.equilibrium(floating).q, floating.q)
+
+
+def test_far_poses_of_rest_are_reached_in_coordinates_that_stay_near(monkeypatch):
+    """A spring pulls in proportion: every piece of the way but the last ends at its bound."""
+    origins = list[float]()
+
+    class Spied(equilibrium.Balance):
+        def __init__(self, system, tree, origin):
+            super().__init__(system, tree, origin)
+            origins.append(float(origin[0]))
+
+    monkeypatch.setattr(equilibrium, "Balance", Spied)
+    mechanism = slider("x", mass=2.0, gravity=(0, 0, 0))
+    mechanism.axes[0]["stiffness"] = 8.0
+    system = bb.System(mechanism)
+    system.set_state(np.array([10.0]), np.zeros(1))
+    assert abs(bb.equilibrium(system).q[0]) <= 1e-9
+    ways = -np.diff(origins)
+    assert origins[0] == 10.0 and np.all(ways <= equilibrium.FARTHEST)
+    assert np.all(ways[:3] >= equilibrium.FARTHEST - 1e-3)
+
+
+def roots(equation, near):
+    """Roots of a function between the extrema that lie around some numbers."""
+    return np.array([brentq(equation, x - 0.7, x + 0.7, xtol=1e-14) for x in near])
+
+
+def test_modes_of_beams_are_those_of_their_closed_forms():
+    """Modes are those of a clamped beam: exact there, Ritz's upper bounds at other ends."""
+    speed = np.sqrt(STIFFNESS / DENSITY)  # of a length of 1 m
+    clamped = roots(lambda b: np.cos(b) + 1.0 / np.cosh(b), [1.9, 4.7, 7.9]) ** 2 * speed
+    pinned = roots(lambda b: np.tan(b) - np.tanh(b), [3.95, 7.1, 10.2]) ** 2 * speed
+    share = SHORT.length / LONG.length  # mass on the tip over that of the beam
+
+    def weighted(b):
+        c, s = np.cos(b), np.sin(b)
+        return 1.0 / np.cosh(b) + c + share * b * (c * np.tanh(b) - s)
+
+    loaded = roots(weighted, [1.4, 4.1, 7.2]) ** 2 * speed
+    held = [bb.Coupling("held", {"j0": 1.0})]
+    before = np.full(3, np.inf)
+    for modes in (1, 2, 3):
+        arm = planar_arm([PlanarLink(replace(LONG, modes=modes))])
+        found = 2.0 * np.pi * bb.modes(bb.System(arm, held)).frequencies
+        assert np.abs(found / clamped[:modes] - 1.0).max() <= 1e-7
+        free = 2.0 * np.pi * bb.modes(bb.System(arm)).frequencies[-modes:]
+        assert np.all(free >= pinned[:modes] * (1.0 - 1e-7))
+        weight = planar_arm([PlanarLink(replace(LONG, modes=modes), DENSITY * SHORT.length)])
+        found = 2.0 * np.pi * bb.modes(bb.System(weight, held)).frequencies
+        table = TABLE_21[0.0, modes][0]  # link 1, with link 2 as a mass
+        assert np.abs(found / table - 1.0).max() <= 1e-5
+        assert np.all(found >= loaded[:modes]) and np.all(found <= before[:modes])
+        before[:modes] = found
+    assert abs(free[0] / pinned[0] - 1.0) <= 1e-4
 
 
 def test_modes_of_a_parallelogram_are_a_pendulums(connect):

@@ -34,7 +34,7 @@ BELOW = "errors", "console"
 WITHOUT_BULLET = ROOMS[: ROOMS.index("models")]
 """Rooms that know no Bullet, but for ``bullet`` itself."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LAZY = {"matplotlib", "trimesh", "jinja2", "viser"}
+LAZY = {"matplotlib", "trimesh", "jinja2", "viser", "torch", "jax", "crocoddyl"}
 
 
 def imports(path: Path, top_level: bool = False) -> set[str]:

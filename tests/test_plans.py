@@ -152,12 +152,12 @@ def test_costs_without_derivatives_do_as_well(as_residuals):
     assert_allclose(found.K, want.K, rtol=0, atol=1e-6 * np.abs(want.K).max())
 
 
-def test_steps_with_motors_are_planned_by_differences():
+def test_steps_with_soft_motors_are_planned_by_differences():
     system = sliding()
-    system.motors.set("x", velocity=-50.0, force=0.5)  # never reached: a constant force
+    system.motors.set("x", velocity=-50.0, velocity_gain=0.5, force=0.5)  # a constant force
     plan = planned(system)
     assert plan.converged and list(plan.differences) == list(range(STEPS))
-    assert "motors" in plan.reasons[0] and np.all(np.diff(plan.costs) < 0.0)
+    assert "velocity gain" in plan.reasons[0] and np.all(np.diff(plan.costs) < 0.0)
 
 
 def test_what_cannot_be_planned_is_said():

@@ -12,6 +12,7 @@ from support.richardson import moved, rate_of
 from support.small_trees import slider
 
 import bulletbridge as bb
+from bulletbridge.control import adjoint
 from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -94,8 +95,9 @@ def test_gradients_with_floating_bases_balls_rolls_and_redundant_rows(model, twi
     Case(system, 40).require(Case(system, 40).gradient())
 
 
-def test_every_number_of_steps_is_cut_rightly(connect):
+def test_every_number_of_steps_is_cut_rightly(connect, monkeypatch):
     """The adjoint in pieces is the product of the steps' derivatives, transposed."""
+    monkeypatch.setattr(adjoint, "AT_ONCE", 4 * 6 * 3**2)  # of four steps at a time
     system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
     system.rollout(30)
     rng = np.random.default_rng(3)
@@ -153,15 +155,24 @@ def test_costs_with_and_without_derivatives_are_the_same(connect):
         assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(a).max())
 
 
-def test_steps_with_motors_go_by_differences_and_it_is_said(connect):
+def test_steps_with_motors_go_by_their_active_set(connect):
     system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
     system.motors.set("crank", velocity=-50.0, force=0.05)  # never reached
     case = Case(system, 6)
     found = case.gradient()
+    assert not len(found.differences)
+    case.require(found)
+
+
+def test_steps_with_soft_motors_go_by_differences_and_it_is_said(connect):
+    system = bb.load("four_bar", connect()._client, dt=2e-3, limits=False).system
+    system.motors.set("crank", velocity=-50.0, velocity_gain=0.5, force=0.05)
+    case = Case(system, 6)
+    found = case.gradient()
     assert list(found.differences) == list(range(6)) and "6 by differences" in repr(found)
-    assert len(found.reasons) == 1 and "motors" in found.reasons[0]
+    assert len(found.reasons) == 1 and "velocity gain of 0.5" in found.reasons[0]
     case.require(found, close=1e-6)
-    with pytest.raises(UnsupportedError, match="in step 5 motors"):
+    with pytest.raises(UnsupportedError, match="in step 5 the motor of 'crank'"):
         case.gradient(parameters=["rocker.mass"])
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from bulletbridge.control.lqr import Weights, weights_of
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import ByJoint, by_joint, rate_names
-from bulletbridge.mechanism.displacement import configuration_difference
-from bulletbridge.mechanism.kinematics import chart_rate, displace
+from bulletbridge.mechanism.displacement import chart_rates, configuration_difference
+from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.differences import richardson
@@ -213,6 +213,9 @@ class QuadraticCost:
         self.R = weights_of("R", {} if R is None else R, names)
         turning = [j for j in mechanism.joints.values() if j.kind in ("spherical", "free")]
         self._turns = [k for j in turning for k in range(j.v.start, j.v.start + 3)]
+        n = 2 * mechanism.nv
+        self._curved = np.zeros((3 * mechanism.nv, 3 * mechanism.nv))
+        self._curved[:n, :n], self._curved[n:, n:] = 2.0 * self.Q, 2.0 * self.R
 
     def __call__(self, q: Array, v: Array, *rest: Array | float) -> CostTerms:
         """The cost and its derivatives, with the Hessian of Gauss and Newton."""
@@ -220,16 +223,21 @@ class QuadraticCost:
         x = np.zeros(2 * nv)
         x[:nv] = configuration_difference(self.mechanism, q, self.q)
         x[nv:] = np.asarray(v) - self.v
-        W, units, rate = np.eye(2 * nv), np.eye(nv), np.zeros(nv)
-        for k in self._turns:
-            chart_rate(self.mechanism.bodies, x[:nv], units[k], rate)
-            W[:nv, k] = rate
-        away = self.Q @ x
-        gradient, hessian = 2.0 * W.T @ away, 2.0 * W.T @ self.Q @ W
-        value = float(x @ away)
-        if len(rest) == 1:
-            return CostTerms(value, gradient, hessian)
-        tau = np.asarray(rest[0])
-        pushed, whole = self.R @ tau, np.zeros((3 * nv, 3 * nv))
-        whole[: 2 * nv, : 2 * nv], whole[2 * nv :, 2 * nv :] = hessian, 2.0 * self.R
-        return CostTerms(value + float(tau @ pushed), np.append(gradient, 2.0 * pushed), whole)
+        away, size = self.Q @ x, 2 * nv if len(rest) == 1 else 3 * nv
+        value, gradient, hessian = (
+            float(x @ away),
+            np.zeros(size),
+            self._curved[:size, :size].copy(),
+        )
+        gradient[: 2 * nv] = 2.0 * away
+        if self._turns:
+            W, turns = chart_rates(self.mechanism, x[:nv])[:, self._turns], self._turns
+            gradient[turns] = 2.0 * W.T @ away[:nv]
+            hessian[:, turns] = hessian[:, :nv] @ W
+            hessian[turns] = W.T @ hessian[:nv]
+        if size == 3 * nv:
+            tau = np.asarray(rest[0])
+            pushed = self.R @ tau
+            value += float(tau @ pushed)
+            gradient[2 * nv :] = 2.0 * pushed
+        return CostTerms(value, gradient, hessian)

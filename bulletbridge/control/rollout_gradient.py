@@ -1,36 +1,19 @@
-"""What a trajectory's cost changes by with its start, forces and parameters: the adjoint of steps.
+"""What a trajectory's cost changes by with its start, forces and parameters."""
 
-From the end of the trajectory to its start, p is what the cost still to come changes by with the
-state: p = final's gradient, then p <- Aᵀ p + running's gradient, step by step, with A of the exact
-derivative of each. The forces of a step have Bᵀ p. States are kept at every √n-th of n steps alone,
-and between two of them run again, so that no more than 2 √n are there at once (Griewank and
-Walther, *Evaluating Derivatives*, 2008, ch. 12).
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum, isqrt
 
 import numpy as np
 
-from bulletbridge.control.costs import FinalCost, Priced, RunningCost
-from bulletbridge.control.identification import NOT_NEGATIVE
+from bulletbridge.control.adjoint import Adjoint, Price
+from bulletbridge.control.costs import CostTerms, FinalCost, Priced, RunningCost
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.by_joint import rate_names
-from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints, array_of
-from bulletbridge.system.differences import richardson
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point
-
-OF_PLACES, OF_OTHERS = 1e-5, 1e-3
-"""What parameters are changed by: places in mechanism lengths, by which a step is corrected well
-below what it may be; others in their own sizes, of which steps are nearly linear functions."""
-
-FORWARD = -25 / 12, 4.0, -3.0, 4 / 3, -1 / 4
-"""Weights of a forward difference of order 4, for what is not negative and is zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,142 +89,40 @@ def rollout_gradient(
         raise ModelError("tau has numbers that are not finite; set all of them")
     for name in parameters:
         require_known("parameter", name, system.parameters)
+    values = {name: system.parameters[name] for name in parameters}
     try:
-        return Adjoint(system, forces, running, final, parameters).sweep()
+        runs = Trajectories(system)
+        price = _prices(runs, running, final, len(forces))
+        found = Adjoint(runs, forces, price, values).sweep()
     finally:
         if system.finds_contacts:  # Bullet may have been shown other states
             system.write()
+    names = rate_names(system.mechanism)
+    return RolloutGradient(
+        found.cost,
+        found.by_state,
+        found.by_tau,
+        found.by_parameters,
+        (*names, *(f"{name}.rate" for name in names)),
+        found.end.q,
+        found.end.v,
+        np.array(found.differences, np.int64),
+        found.reasons,
+    )
 
 
-class Adjoint:
-    """The two sweeps over a trajectory.
+def _prices(
+    runs: Trajectories, running: RunningCost | None, final: FinalCost | None, n: int
+) -> Price:
+    """What the states of a trajectory of n steps cost."""
+    mechanism, nv = runs.own.mechanism, runs.nv
+    of_steps = Priced(mechanism, running, None, runs.lengths)
+    of_end = Priced(mechanism, None, final, runs.lengths)
+    ways = np.eye(3 * nv)
 
-    Args:
-        system: Where it starts.
-        tau: (steps, nv).
-        running: Cost of a step.
-        final: Cost of the end.
-        parameters: Names.
-    """
+    def price(k: int, at: Point) -> CostTerms:
+        if k == n:
+            return of_end.gradient(at, ways[: 2 * nv, : 2 * nv])
+        return of_steps.gradient(at, ways)
 
-    def __init__(
-        self,
-        system: System,
-        tau: Array,
-        running: RunningCost | None,
-        final: FinalCost | None,
-        parameters: Sequence[str],
-    ) -> None:
-        self.trajectories, self.tau = Trajectories(system), tau
-        mechanism, known = system.mechanism, system.parameters
-        self.nv, self.mechanism = mechanism.nv, mechanism
-        lengths = self.trajectories.lengths
-        self.running = Priced(mechanism, running, None, lengths)
-        self.final = Priced(mechanism, None, final, lengths)
-        self.values = {name: known[name] for name in parameters}
-        self.by_parameters = dict.fromkeys(parameters, 0.0)
-        self.costs, self.by_tau = list[float](), np.zeros_like(tau)
-        self.differences, self.reasons = list[int](), dict[str, None]()
-
-    def sweep(self) -> RolloutGradient:
-        """Forward, keeping some states, and back."""
-        runs, n = self.trajectories, len(self.tau)
-        apart = max(1, isqrt(n - 1) + 1)
-        kept = [runs.start]
-        for first in range(0, n - apart, apart):
-            runs.run(self.tau[first : first + apart])
-            kept.append(runs.own.save(world=False))
-        start = end = runs.here(self.tau[-1])
-        p = np.zeros(2 * self.nv)
-        for k in reversed(range(len(kept))):
-            first, last = k * apart, min(n, (k + 1) * apart)
-            runs.go_back(kept[k])
-            states = runs.run(self.tau[first:last])
-            if last == n:
-                end = states[-1]
-                terms = self.final.gradient(end, np.eye(2 * self.nv))
-                self.costs.append(terms.value)
-                p = terms.gradient
-            p, start = self._back(states, first, p), states[0]
-            del kept[k]  # so that there are fewer
-        for name in self.values:
-            self.by_parameters[name] += self._of_start(name, start, p)
-        names = rate_names(self.mechanism)
-        return RolloutGradient(
-            fsum(self.costs),
-            runs.tangents(start).closing.T @ p,
-            self.by_tau,
-            self.by_parameters,
-            (*names, *(f"{name}.rate" for name in names)),
-            end.q,
-            end.v,
-            np.array(self.differences[::-1], np.int64),
-            tuple(self.reasons),
-        )
-
-    def _back(self, states: list[Point], first: int, p: Array) -> Array:
-        """Take p (2 nv,) from the end of some steps to their start."""
-        nv, ways, rates = self.nv, np.eye(3 * self.nv), np.arange(self.nv)
-        adjoints = list[Array]()
-        for k in reversed(range(len(states) - 1)):
-            part = self.trajectories.derivatives(states[k], 1, rates)
-            if part.why:
-                self.differences.append(first + k)
-                self.reasons[part.why] = None
-                if self.values:
-                    raise UnsupportedError(
-                        f"derivatives by parameters are wanted, and in step {first + k} {part.why}"
-                    )
-            terms = self.running.gradient(states[k], ways)
-            self.costs.append(terms.value)
-            adjoints.append(p)
-            self.by_tau[first + k] = part.B.T @ p + terms.gradient[2 * nv :]
-            p = part.A.T @ p + terms.gradient[: 2 * nv]
-        for name in self.values:
-            self.by_parameters[name] += self._of_steps(name, states, adjoints[::-1])
-        return p
-
-    def _of_steps(self, name: str, states: list[Point], adjoints: list[Array]) -> float:
-        """What steps lead elsewhere by with a parameter, from the same states, times p after."""
-        runs, near = self.trajectories, self.trajectories.near
-
-        def ends(x: float) -> Array:
-            start = states[0]
-            near.start_from((start.q, start.v, start.t), {name: self.values[name] + x})
-            found = 0.0
-            for at, after, p in zip(states[:-1], states[1:], adjoints, strict=True):
-                runs.put_near(at)
-                near.step(write=False)
-                found += float(p @ self._away(near, after))
-            return np.array([found])
-
-        return self._by(name, ends, states[0])
-
-    def _of_start(self, name: str, start: Point, p: Array) -> float:
-        """What the start moves by with a parameter, to be closed, times p."""
-        near = self.trajectories.near
-
-        def begin(x: float) -> Array:
-            near.start_from((start.q, start.v, start.t), {name: self.values[name] + x})
-            return np.array([p @ self._away(near, start)])
-
-        return self._by(name, begin, start)
-
-    def _by(self, name: str, see: Callable[[float], Array], start: Point) -> float:
-        value, near = self.values[name], self.trajectories.near
-        of_place = name.rpartition(".")[2] in "xyz" and not name.startswith("gravity")
-        reach = (
-            OF_PLACES * self.trajectories.length if of_place else OF_OTHERS * (abs(value) or 1.0)
-        )
-        if name.rpartition(".")[2] in NOT_NEGATIVE and value < 2.0 * reach:
-            seen = np.array([see(k * reach) for k in range(len(FORWARD))])
-            found = np.array(FORWARD) @ seen / reach
-        else:
-            found = richardson(see, reach)[0]
-        near.start_from((start.q, start.v, start.t), {name: value})
-        return float(found[0])
-
-    def _away(self, system: System, from_: Point) -> Array:
-        """Tangent coordinates (2 nv,) of the state of a system, from another one."""
-        dq = configuration_difference(self.mechanism, np.array(system.q), from_.q)
-        return np.concatenate([dq, system.v - from_.v])
+    return price

@@ -1,6 +1,7 @@
 """Trajectories of a system, and what parts of them change by: what plans and gradients stand on."""
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.system.derivatives import step_differentiator_of
 from bulletbridge.system.differences import Differences, put
-from bulletbridge.system.linearisation import require_plain
+from bulletbridge.system.linearisation import are_plain, require_plain
 from bulletbridge.system.saved import SavedState
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point, Tangents, freedoms_at, lengths_of
@@ -23,14 +25,22 @@ class PartDerivatives(NamedTuple):
     """What some steps under one force lead to, as a linear map in tangent coordinates.
 
     Attributes:
-        A: (2 nv, 2 nv) by the state before them; right for tangents.
-        B: (2 nv, nv) by the force.
+        changes: (2 nv, 3 nv) by the state before them, right for tangents, and by the force.
         why: Why differences were taken; nothing where the equations of the steps were.
     """
 
-    A: Array
-    B: Array
+    changes: Array
     why: str
+
+    @property
+    def A(self) -> Array:
+        """(2 nv, 2 nv) by the state before the steps."""
+        return self.changes[:, : len(self.changes)]
+
+    @property
+    def B(self) -> Array:
+        """(2 nv, nv) by the force."""
+        return self.changes[:, len(self.changes) :]
 
 
 class Trajectories:
@@ -69,6 +79,17 @@ class Trajectories:
     def go_back(self, state: SavedState) -> None:
         """Have the copy that runs go on from a state."""
         self.own.restore(state, write=False)
+
+    def begin(self, q: Array, v: Array, t: float, parameters: Mapping[str, float]) -> None:
+        """Take another start, closed and filtered, for what has these parameters.
+
+        Raises:
+            ModelError: A number is not possible.
+            AssemblyError: The loops are open there.
+        """
+        for system in (self.near, self.own):
+            system.start_from((q, v, t), parameters)
+        self.start = self.own.save(world=False)
 
     def run(self, tau: Array) -> list[Point]:
         """Advance by steps under forces (steps, nv).
@@ -121,18 +142,48 @@ class Trajectories:
         except UnsupportedError as error:
             return self._by_differences(at, steps, rates, WHEN.sub("", str(error)))
 
+    def of_each(self, states: list[Point]) -> list[PartDerivatives]:
+        """Of each of the steps that lead from one of the states to the next, by all forces."""
+        found, n = list[PartDerivatives](), len(states) - 1
+        rates = np.arange(self.nv)
+        table = np.array([np.concatenate([at.q, at.v]) for at in states])
+        tau = np.array([at.tau for at in states[:-1]])
+        while len(found) < n:
+            k = len(found)
+            plain = self._plain(states[k], tau[k:], table[k + 1 :])
+            found += [PartDerivatives(changes, "") for changes in plain]
+            if len(found) < n:  # at its equations, which say why there are none
+                found.append(self.derivatives(states[len(found)], 1, rates))
+        return found
+
+    def _plain(self, at: Point, tau: Array, table: Array) -> Array:
+        """Changes (m, 2 nv, 3 nv) of the first plain steps to states of a table (n, nq + nv)."""
+        near, none = self.near, np.zeros((0, 2 * self.nv, 3 * self.nv))
+        if self._in_python or near.has_inequalities:
+            return none
+        self.put_near(at)
+        try:
+            changes, ends = step_differentiator_of(near.compiled()[0]).steps(tau)
+        except UnsupportedError:
+            return none
+        there = table[: len(ends)]
+        plain = are_plain(near.mechanism, there, ends[:, :-1])
+        return changes[: len(there) if plain.all() else int(np.argmin(plain))]
+
     def _by_equations(self, at: Point, steps: int) -> PartDerivatives:
-        near, A, B = self.near, np.eye(2 * self.nv), np.zeros((2 * self.nv, self.nv))
+        near, nv = self.near, self.nv
+        changes = np.eye(2 * nv, 3 * nv)
         self.put_near(at)
         for n in range(steps):
             found = near.step_derivatives()
             near.step(write=False)
             require_plain(near, found)
             if n == 0:
-                A, B = found.A, found.B
+                changes = np.hstack([found.A, found.B])
             else:
-                A, B = found.A @ A, found.A @ B + found.B
-        return PartDerivatives(A, B, "")
+                changes = found.A @ changes
+                changes[:, 2 * nv :] += found.B
+        return PartDerivatives(changes, "")
 
     def _by_differences(self, at: Point, steps: int, rates: Ints, why: str) -> PartDerivatives:
         near, size = self.near, len(at.q) + self.nv + 4
@@ -156,4 +207,4 @@ class Trajectories:
         B = np.zeros((2 * self.nv, self.nv))
         A = differences.by_state(tangents, see).values
         B[:, rates] = differences.by_forces(tangents, see, rates.tolist()).values
-        return PartDerivatives(A, B, why)
+        return PartDerivatives(np.hstack([A, B]), why)

@@ -108,12 +108,15 @@ class StepDerivatives(NamedTuple):
         B: (2 nv, nv) by forces that act through the whole step.
         q: (nq,) configuration at the end.
         v: (nv,) rates there.
+        active: Motors, friction and joint limits that act in the step, each with how: the
+            derivative is that of this active set.
     """
 
     A: Array
     B: Array
     q: Array
     v: Array
+    active: tuple[str, ...] = ()
 
 
 class StepArrays(NamedTuple):
@@ -646,23 +649,26 @@ class StepDifferentiator:
         )
         with announce_compilation(differentiate_step):
             self._differentiate = StoredCall(differentiate_step, fixed, examples).call
-        self._changes = found.changes
+        self._changes, self._pushes, self._vectors = found.changes, found.pushes, found.vectors
 
-    def step(self) -> StepDerivatives:
+    def step(self, push: Array | None = None) -> StepDerivatives:
         """The step from the state of the solver.
+
+        Args:
+            push: (nv,) forces on the rates besides those that the solver knows, with which
+                Euler's step is meant, whatever the integrator; none unless given.
 
         Raises:
             UnsupportedError: It was no plain step: it was cut in parts or corrected by other
                 directions than those of its start.
         """
         solver, e = self._solver, self._equations
-        method, t = _require_method(solver), solver.t
-        e.take(solver.q, solver.v, t)
-        if len(self._metric):
-            self._metric[:] = solver.efforts
+        call, t = self._begin(push is not None), solver.t
         targets = solver.targets(1) if solver.encoded.motions else solver.still
         forces = solver.forces(1)
-        failure = self._step_call(method)((targets, forces, NO_RECORD, STEP, 1))
+        if push is not None:
+            forces = forces + push
+        failure = call((targets, forces, NO_RECORD, STEP, 1))
         if failure == DONE:
             failure = self._differentiate((targets, forces, t))
         if failure == TOO_FAR:
@@ -682,6 +688,46 @@ class StepDifferentiator:
             changes[:, : 2 * nv], changes[:, 2 * nv :], end[: -nv - 1], end[-nv - 1 : -1]
         )
 
+    def rates_before_closing(self) -> tuple[Array, Array]:
+        """Rates (nv,) that forces led to in the last step, of Euler's, and changes (nv, 3 nv)."""
+        nv, dt = self._pushes.shape[1], float(self._solver.control[0]["dt"])
+        values = self._vectors[V, :nv] - self._equations.vectors[CORRECTION, :nv] / dt
+        return values, np.eye(nv, 3 * nv, nv) + dt * self._pushes[0]
+
+    def steps(self, tau: Array) -> tuple[Array, Array]:
+        """Steps one after another from the state of the solver, under forces tau (n, nv).
+
+        Returns:
+            Of m <= n steps, up to the first one that is no plain step, changes (m, 2 nv, 3 nv) by
+            displacements, rates and forces, and ends (m, nq + nv + 1): q, v, t.
+        """
+        solver, e = self._solver, self._equations
+        if solver.encoded.motions or solver.script.signals or solver.held:
+            found = self.step()
+            changes = np.hstack([found.A, found.B])
+            return changes[None], np.concatenate([found.q, found.v, e.state[-1:]])[None]
+        call, still, m = self._begin(), solver.still, 0
+        found, ends = np.empty((len(tau), *self._changes.shape)), np.empty((len(tau), len(e.state)))
+        for forces in tau[:, None]:
+            t = e.state[-1]
+            if call((still, forces, NO_RECORD, STEP, 1)) != DONE:
+                break
+            if self._differentiate((still, forces, t)) != DONE:
+                break
+            found[m], ends[m] = self._changes, e.state
+            m += 1
+        return found[:m], ends[:m]
+
+    def _begin(self, by_euler: bool = False) -> Callable[[Any], int]:
+        """Take over the state of the solver; the kernel of its steps."""
+        solver = self._solver
+        method = _require_method(solver, by_euler)
+        self._equations.take(solver.q, solver.v, solver.t)
+        self._equations.control[0]["integrator"] = method
+        if len(self._metric):
+            self._metric[:] = solver.efforts
+        return self._step_call(method)
+
     def _step_call(self, method: int) -> Callable[[Any], int]:
         """The kernel of a step by a method, which may have changed, on arrays of our own."""
         solver = self._solver
@@ -693,14 +739,14 @@ class StepDifferentiator:
         return self._calls[method]
 
 
-def _require_method(solver: Solver) -> int:
-    """The integrator of a solver, one of ``METHODS``, whose steps can be differentiated.
+def _require_method(solver: Solver, by_euler: bool = False) -> int:
+    """The integrator of a solver, or Euler's, if steps by it can be differentiated.
 
     Raises:
         UnsupportedError: It says what to give.
     """
     control, what = solver.control[0], ""
-    method = int(control["integrator"])
+    method = EULER if by_euler else int(control["integrator"])
     if method not in METHODS:
         what = f"steps other than those of {', '.join(METHODS.values())}"
     elif control["directions"] != START or control["passes"] >= 0:

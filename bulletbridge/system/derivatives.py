@@ -78,12 +78,21 @@ def differentiator_of(system: "System", solver: Solver) -> Differentiator:
         UnsupportedError: It has motors, limits, contacts or force limits, or what is written in
             Python; the message names it.
     """
+    require_no_inequalities(system)
+    return equations_of(solver)
+
+
+def require_no_inequalities(system: "System") -> None:
+    """Refuse a system with motors, limits, contacts or force limits.
+
+    Raises:
+        UnsupportedError: It says what to do.
+    """
     if system.has_inequalities:
         raise UnsupportedError(
             "motors, joint limits and friction, contacts and force limits act, whose derivatives"
             " are not known; switch them off, or use central differences of step()"
         )
-    return equations_of(solver)
 
 
 def equations_of(solver: Solver) -> Differentiator:
@@ -150,9 +159,19 @@ def derivatives_at(
 
 def step_derivatives_at(system: "System", solver: Solver) -> StepDerivatives:
     """Derivatives of the step that a solver makes from its state."""
-    equations = differentiator_of(system, solver)
+    require_no_inequalities(system)
+    return step_differentiator_of(solver).step()
+
+
+def step_differentiator_of(solver: Solver) -> StepDifferentiator:
+    """What differentiates the steps of a solver, whatever else acts in steps.
+
+    Raises:
+        UnsupportedError: As of ``equations_of``; or its steps have no derivatives.
+    """
+    equations = equations_of(solver)
     if solver.step_differentiator is None:
         solver.step_differentiator = StepDifferentiator(solver, equations)
     found = solver.step_differentiator
     assert isinstance(found, StepDifferentiator)
-    return found.step()
+    return found

@@ -18,7 +18,8 @@ from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
-from bulletbridge.numerics.records import Array
+from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.numerics.records import Array, Mask
 from bulletbridge.system.differences import Differences, put
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.tangents import Tangents, freedoms_at, point_of
@@ -31,6 +32,8 @@ By = Literal["equations", "differences"]
 Complexes = np.ndarray[tuple[int, ...], np.dtype[np.complex128]]
 BESIDE = 2e-4
 """Distance from a limit [rad or m] that counts as beside it: what differences go, and some more."""
+ALIKE = 1e-10
+"""What round-off takes steps apart by that are made one by one and in a row, and some more."""
 BESIDE_LIMIT = (
     "a joint is at a limit in this step or beside it, where equations are others; use central"
     " differences"
@@ -284,10 +287,10 @@ def step_by_equations(differences: Differences, tangents: Tangents) -> Full:
     put(copy, tangents.at)
     copy.step(write=False)
     require_plain(copy, found)
-    if active_set(copy):
+    if active_set(copy) and not copy.has_inequalities:
         raise UnsupportedError(BESIDE_LIMIT)
     A = found.A @ tangents.closing
-    return Full(A, found.B, found.q, found.v, (), (), 0.0, "equations")
+    return Full(A, found.B, found.q, found.v, found.active, (), 0.0, "equations")
 
 
 def require_plain(system: "System", found: StepDerivatives) -> None:
@@ -300,17 +303,26 @@ def require_plain(system: "System", found: StepDerivatives) -> None:
     Raises:
         UnsupportedError: The step led elsewhere, or a joint is at a limit or beside it.
     """
-    plain = np.array_equal(system.q, found.q) and np.array_equal(system.v, found.v)
-    if not plain or is_beside_limit(system):
+    if system.has_inequalities:  # the derivatives know them
+        return
+    there, led = (np.concatenate([x.q, x.v])[None] for x in (system, found))
+    if not are_plain(system.mechanism, there, led)[0]:
         raise UnsupportedError(BESIDE_LIMIT)
 
 
-def is_beside_limit(system: "System") -> bool:
-    """Whether a joint is so near to a limit that small changes may reach it."""
-    axes = system.mechanism.axes[system.mechanism.axes["limited"] != 0]
-    position = np.asarray(system.q)[axes["q"]]
+def are_plain(mechanism: Mechanism, states: Array, led: Array) -> Mask:
+    """Whether steps have led where their equations say, and far enough from any joint limit.
+
+    Args:
+        mechanism: Whose.
+        states: (n, nq + nv) where they have led.
+        led: (n, nq + nv) where they lead by their equations alone.
+    """
+    axes = mechanism.axes[mechanism.axes["limited"] != 0]
+    position = states[:, axes["q"]]
     room = np.minimum(position - axes["lower"], axes["upper"] - position)
-    return bool(np.any(room <= BESIDE))
+    alike = np.abs(states - led) <= ALIKE * np.maximum(1.0, np.abs(led))
+    return np.all(alike, axis=1) & np.all(room > BESIDE, axis=1)
 
 
 def flow_by_equations(differences: Differences, tangents: Tangents) -> Full:

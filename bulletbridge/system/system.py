@@ -39,6 +39,7 @@ from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
 from bulletbridge.system.assembly import Assembly
+from bulletbridge.system.bounded_derivatives import bounded_step_derivatives, require_joint_rows
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
     Connection,
@@ -1009,9 +1010,15 @@ class System:
         their equations are differentiated where they converge, so that whatever the change, what it
         leads to moves along the loops to round-off.
 
+        Motors, friction and limits of joints act by their active set at the end of the step:
+        what is at its force pushes by it, what is not holds its rate. ``active`` tells it; where
+        it is about to become another one, steps have a kink that the derivative does not know.
+
         Raises:
-            UnsupportedError: As of ``derivatives``; or it is another integrator, steps in Python,
-                or this step is cut in parts or corrected anew, as beside singular positions.
+            UnsupportedError: Contacts or force limits act, or motors along axes of loops; a
+                constraint or force is not known, as of ``derivatives``; or it is another
+                integrator, steps in Python, or this step is cut in parts or corrected anew, as
+                beside singular positions.
         """
         self._trim()
         if self._integration.python is not None:
@@ -1019,6 +1026,11 @@ class System:
                 "steps in Python have no derivatives here; use a compiled integrator with the"
                 " projector, or central differences of step()"
             )
+        if self.has_inequalities:
+            require_joint_rows(self)
+            copy = self.differentiable()
+            copy.step(write=False)
+            return bounded_step_derivatives(self._active.solver, copy, copy._inequalities.last)
         return step_derivatives_at(self, self._active.solver)
 
     def spring_forces(self) -> dict[str, SpringForce]:

@@ -186,7 +186,7 @@ def _freedoms(
     Raises:
         ModelError: The rates that were chosen do not tell them.
     """
-    from scipy.linalg import qr
+    from scipy.linalg import qr, solve_triangular
 
     nv = len(lengths)
     whole, _ = np.linalg.qr(split.Q[:rank].T, mode="complete")
@@ -205,4 +205,10 @@ def _freedoms(
         )
     square = basis[told]
     directions = np.asarray(np.linalg.solve(square.T, basis.T).T, np.float64)
-    return Freedoms(told, directions, np.asarray(square @ (free.T @ split.L), np.float64))
+    left = free.T
+    if 0 < rank < split.rank:  # what rolls is closed as it rolls: rows of rates stay satisfied
+        of_rates = split.Q[rank:].T @ solve_triangular(
+            split.R[rank:, rank:], split.R[rank:, :rank], lower=True
+        )
+        left = left + left @ of_rates @ split.Q[:rank]
+    return Freedoms(told, directions, np.asarray(square @ (left @ split.L), np.float64))
