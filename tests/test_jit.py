@@ -15,6 +15,10 @@ import pytest
 import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
 from bulletbridge.compilation import cache, mode
 from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.compilation.keys import key_of
+from bulletbridge.engine.dense_backend import DENSE
+from bulletbridge.engine.records import BY_SPARSE
+from bulletbridge.engine.step_end import ending
 
 PACKAGE = Path(__file__).parents[1] / "bulletbridge"
 CALLEE = """
@@ -36,6 +40,26 @@ if __name__ == "__main__":
     cached = is_cached(g)
     print(g(1.0), cached, sum(g.stats.cache_hits.values()) if hasattr(g, "stats") else "plain")
 """
+OTHER = """
+from small.callee import f
+from small.caller import g
+from small.compilation.jit import assist, kernel
+
+@kernel
+def h(x: float) -> float:
+    return 2.0 * f(x)
+
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+
+if __name__ == "__main__":
+    import sys
+    if "assist" in sys.argv:
+        assist(h, lambda: h(1.0))
+        print(len(h.signatures), hits(f))
+    else:
+        print(h(1.0), hits(h), hits(f))
+"""
 
 
 @pytest.fixture
@@ -50,6 +74,7 @@ def package(tmp_path):
     (root / "__init__.py").write_text("")
     (root / "callee.py").write_text(CALLEE.format(step=1))
     (root / "caller.py").write_text(CALLER)
+    (root / "other.py").write_text(OTHER)
     return root
 
 
@@ -62,10 +87,10 @@ def environment(package, **changes):
     return {k: v for k, v in (clean | changes).items() if v is not None}
 
 
-def run(package, said=None, **changes):
-    """What the caller prints in a fresh process; what it says on stderr goes into the list."""
+def run(package, said=None, module="caller", arguments=(), **changes):
+    """What a module prints in a fresh process; what it says on stderr goes into the list."""
     done = subprocess.run(
-        [sys.executable, "-m", "small.caller"],
+        [sys.executable, "-m", f"small.{module}", *arguments],
         env=environment(package, **changes),
         capture_output=True,
         text=True,
@@ -76,9 +101,9 @@ def run(package, said=None, **changes):
     return done.stdout.split()
 
 
-def kept(package):
-    """Files of compiled kernels."""
-    return sorted((package.parent / "cache" / "small" / "kernels").rglob("*.kernel"))
+def kept(package, kind="kernel"):
+    """Files of compiled kernels, or of helpers."""
+    return sorted((package.parent / "cache" / "small" / "kernels").rglob(f"*.{kind}"))
 
 
 def test_an_edited_callee_is_seen_and_an_unchanged_one_is_kept(package):
@@ -132,6 +157,102 @@ def test_what_cannot_be_read_is_compiled_anew(package, damage):
     file.write_bytes(damage(whole))
     assert run(package)[0::2] == ["2.0", "0"]
     assert run(package) == ["2.0", "True", "1"]
+
+
+def test_a_helper_is_translated_once_for_all_kernels(package):
+    run(package)
+    assert len(kept(package, "helper")) == 1
+    assert run(package, module="other") == ["4.0", "0", "1"]
+    assert run(package, module="other") == ["4.0", "1", "0"]
+    (package / "callee.py").write_text(CALLEE.format(step=2))
+    assert run(package, module="other") == ["6.0", "0", "0"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda x: b"", lambda x: x[: len(x) // 2], lambda x: x[:-1] + bytes([x[-1] ^ 1]), bytes.upper],
+    ids=["empty", "truncated", "one bit", "garbled"],
+)
+def test_a_helper_that_cannot_be_read_is_translated_anew(package, damage):
+    run(package)
+    (file,) = kept(package, "helper")
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert run(package, module="other") == ["4.0", "0", "0"]
+    assert file.read_bytes() != damage(whole)
+    (other,) = (one for one in kept(package) if "other" in one.name)
+    other.unlink()
+    assert run(package, module="other") == ["4.0", "0", "1"]
+
+
+def test_a_helper_has_one_name_in_all_processes(package):
+    """Else a kernel that takes helpers of two processes would have two of one that both call."""
+    (package / "named.py").write_text(
+        "from small.other import f, h\nh(1.0)\n"
+        "(code,) = f.overloads.values()\nprint(code.fndesc.mangled_name, code.fndesc.env_name)\n"
+    )
+    names = set()
+    for seed in range(3):
+        place = str(package.parent / str(seed))
+        names.add(
+            tuple(run(package, module="named", PYTHONHASHSEED=str(seed), XDG_CACHE_HOME=place))
+        )
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("there", ["whole", "gone", "garbled"])
+def test_a_helper_that_another_process_made_meanwhile_is_taken(package, there):
+    """It comes when all that it calls is known; gone or garbled, it is made here after all."""
+    run(package)
+    (file,) = kept(package, "helper")
+    whole = file.read_bytes()
+    file.unlink()
+    if there == "garbled":
+        whole = whole.upper()
+    put = "" if there == "gone" else f"pathlib.Path({str(file)!r}).write_bytes({whole!r})"
+    (package / "meanwhile.py").write_text(
+        f"""
+import pathlib
+from small.compilation import linking
+from small.other import f, h, hits
+given, asked = linking.is_there, []
+
+def is_there(path):
+    asked.append(path)
+    {put}
+    return given(path) if len(asked) > 1 or {there == "whole"} else True
+
+linking.is_there = is_there
+print(h(1.0), hits(f), len(asked))
+"""
+    )
+    asked = 1 if there == "whole" else 2
+    assert run(package, module="meanwhile") == ["4.0", str(int(there == "whole")), str(asked)]
+
+
+def test_a_process_that_assists_leaves_helpers_and_no_kernel(package):
+    assert run(package, module="other", arguments=["assist"]) == ["0", "0"]
+    assert len(kept(package, "helper")) == 1 and not kept(package)
+    assert run(package, module="other") == ["4.0", "0", "1"]
+
+
+def test_helpers_have_keys_of_what_they_are_made_of():
+    """Closures of one text differ by what is in them; what a process alone knows has no key."""
+    real, integer = numba.float64, numba.int64
+
+    def key(stepping, *arguments):
+        return key_of(stepping, "LinkedCode", arguments)
+
+    one, other = (ending(backend)[0] for backend in (DENSE, DENSE._replace(factored=BY_SPARSE)))
+    same = ending(DENSE)[0]
+    function, another, again = (x.py_func for x in (one, other, same))
+    assert function.__code__ is another.__code__
+    assert key(function, real) == key(again, real) != key(another, real)
+    assert key(function, real) != key(function, integer)
+    assert key(function, numba.typeof(one)) == key(again, numba.typeof(same))
+    assert key(function, numba.typeof(one)) != key(function, numba.typeof(other))
+    assert key(ending(DENSE._replace(factored=object()))[0].py_func, real) is None
+    assert key(lambda x: x, real) is None  # not the package's
 
 
 def test_the_folder_is_the_users_own(package):

@@ -21,10 +21,20 @@ settings: Any = config  # numba fills it at run time
 typeof = cast(Callable[[Any], Any], numba.typeof)
 KERNELS: list[Any] = []
 """numba's dispatchers of all kernels."""
+
+
+class InOrder(set[str]):
+    """A set whose text is the same in all processes: numba puts it into the names of functions."""
+
+    def __repr__(self) -> str:
+        """Its members, sorted."""
+        return str(sorted(self))
+
+
 PLAIN: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz", "arcp"},  # NaN and infinity keep their meaning
+    "fastmath": InOrder(("contract", "reassoc", "nsz", "arcp")),  # NaN, infinity keep their meaning
 }
 """Options of ``numba.njit`` that it documents."""
 HELPER: dict[str, Any] = PLAIN
@@ -46,7 +56,7 @@ BUNDLING: dict[str, Any] = {**HELPER, "inline": "always"}
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into the kernels that call it, inlined; from Python it cannot be called."""
-    return cast(Callable[P, R], numba.njit(**HELPER)(function))
+    return cast(Callable[P, R], _kept(function, HELPER))
 
 
 def bundling(function: Callable[P, R]) -> Callable[P, R]:
@@ -59,7 +69,17 @@ def bundling(function: Callable[P, R]) -> Callable[P, R]:
 
 def outlined(function: Callable[P, R]) -> Callable[P, R]:
     """A helper that is never inlined: what is rare, or long and called from many places."""
-    return cast(Callable[P, R], numba.njit(**OUT_OF_LINE)(function))
+    return cast(Callable[P, R], _kept(function, OUT_OF_LINE))
+
+
+def _kept(function: Any, options: dict[str, Any]) -> Any:
+    """What numba makes of a helper, which is looked for on disk first if it is linked."""
+    dispatcher = cast(Any, numba.njit(**options)(function))
+    if mode.LINKED:
+        from bulletbridge.compilation.helper_cache import keep
+
+        keep(dispatcher, options["pipeline_class"].lowering.code)
+    return dispatcher
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -158,6 +178,19 @@ def is_cached(function: Any) -> bool:
     """Whether an earlier process left a compiled version of this kernel on disk."""
     cache = getattr(function, "_cache", None)
     return is_compiled(function) if cache is None else cache.holds(function.targetctx)
+
+
+def assist(function: Any, compile_it: Callable[[], None]) -> None:
+    """Translate what a kernel calls beside a process that compiles it, see ``assist``.
+
+    Args:
+        function: The kernel.
+        compile_it: Has it compiled for the arguments that it takes.
+    """
+    if mode.LINKED and not is_compiled(function):
+        from bulletbridge.compilation import assist
+
+        assist.translate_helpers(function, KERNEL, compile_it)
 
 
 def is_plain_python() -> bool:

@@ -15,7 +15,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from time import monotonic, sleep  # the real ones, whatever a script is shown
 from time import time as now
@@ -249,10 +249,13 @@ class KernelCache:
             path = self._path(sig, target_context)
             if path is None:
                 return None
-            found = read(path, target_context)
+            from numba.core.compiler import CompileResult
+
+            rebuild = functools.partial(cast(Any, CompileResult)._rebuild, target_context)
+            found = read(path, rebuild)
             if found is None:
                 self._lock(path)
-                found = read(path, target_context)  # another process may have been quicker
+                found = read(path, rebuild)  # another process may have been quicker
                 if found is not None:
                     self._unlock(path)
             return found
@@ -270,7 +273,8 @@ class KernelCache:
                 return
             try:
                 if self._mode == "plain" or not data.library.has_dynamic_globals:
-                    write(path, data)
+                    write(path, data._reduce())
+                    forget_old(path.parent.parent)
             finally:
                 self._unlock(path)
 
@@ -318,33 +322,29 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def read(path: Path, target_context: Any) -> Any:
-    """A compiled kernel from its file; None if it is not there or not whole."""
+def read(path: Path, rebuild: Callable[..., Any]) -> Any:
+    """What is made of the parts in a file; None if it is not there, not whole, or of no use."""
     try:
-        from numba.core.compiler import CompileResult
-
         content = path.read_bytes()
         digest, payload = content[:DIGEST], content[DIGEST:]
         if hashlib.sha256(payload).digest() != digest:
             return None
-        parts = pickle.loads(payload)
-        found = cast(Any, CompileResult)._rebuild(target_context, *parts)
-    except Exception:  # whatever a file from elsewhere holds, the kernel can be compiled
+        found = rebuild(*pickle.loads(payload))
+    except Exception:  # whatever a file from elsewhere holds, what is wanted can be compiled
         return None
     with contextlib.suppress(OSError):
         os.utime(path.parent)
     return found
 
 
-def write(path: Path, compiled: Any) -> None:
-    """Put a compiled kernel into its file, whole or not at all; a full disk is no error."""
+def write(path: Path, parts: tuple[Any, ...]) -> None:
+    """Put parts into a file, whole or not at all; a full disk is no error."""
     from numba.core import serialize
 
-    payload = cast(Any, serialize).dumps(compiled._reduce())
+    payload = cast(Any, serialize).dumps(parts)
     with contextlib.suppress(OSError), replacing(path) as file:
         file.write(hashlib.sha256(payload).digest())
         file.write(payload)
-    forget_old(path.parent.parent)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from bulletbridge.compilation import objects
 if objects.SHELF is None:
     with objects.naming_the_extra():
         from bulletbridge.compilation.by_numba import (
+            assist,
             bundling,
             call_back,
             call_stored,
@@ -26,6 +27,7 @@ if objects.SHELF is None:
         )
 else:
     from bulletbridge.compilation.late import (
+        assist,
         bundling,
         call_back,
         call_stored,
@@ -42,6 +44,7 @@ else:
 
 __all__ = [
     "Callback",
+    "assist",
     "bundling",
     "call_back",
     "call_stored",

@@ -195,6 +195,13 @@ def is_cached(function: Any) -> bool:
     return by_numba.is_cached(known)
 
 
+def assist(function: Any, compile_it: Callable[[], None]) -> None:
+    """Translate what a kernel calls beside a process that compiles it."""
+    from bulletbridge.compilation import by_numba
+
+    by_numba.assist(function.by_numba, compile_it)
+
+
 def is_plain_python() -> bool:
     """Whether kernels run as plain Python: whoever asks for that is given it, see ``objects``."""
     return False

@@ -14,7 +14,11 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
+from bulletbridge.compilation.keys import is_there, key_of, place_of
+
 llvm: Any = binding  # no types, nor has numba any
+DYNAMIC = "numba.dynamic.globals"
+"""Beginning of the names of variables by which numba notes addresses of this process."""
 machinery: Any = compiler_machinery
 typed: Any = typed_passes
 untyped: Any = untyped_passes
@@ -75,6 +79,11 @@ def optimise(codegen: Any, module: Any) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
+def has_addresses(module: Any) -> bool:
+    """Whether a module has addresses of this process."""
+    return any(one.name.startswith(DYNAMIC) for one in module.global_variables)
+
+
 class KernelCode(cast(Any, JITCodeLibrary)):
     """Native code of a kernel with all that is linked into it."""
 
@@ -114,7 +123,15 @@ class KernelCode(cast(Any, JITCodeLibrary)):
 
 
 class LinkedCode(KernelCode):
-    """Code that is linked into other code and never becomes native by itself."""
+    """Code that is linked into other code and never becomes native by itself.
+
+    Attributes:
+        named: Functions in it that have the same name in all processes, see ``keys``; None where
+            one that others are to find has not.
+    """
+
+    named: set[str] | None = None
+    key: str | None = None
 
     def _optimize_final_module(self) -> None:
         """Inline, and let others have it without a copy of their own to change."""
@@ -123,6 +140,41 @@ class LinkedCode(KernelCode):
             function = self._final_module.get_function(name)
             if function.linkage.name == "external":
                 function.linkage = "linkonce_odr"
+        linked = [x.named for x in self._linking_libraries if isinstance(x, LinkedCode)]
+        if self.key is None or None in linked:
+            return
+        self.named = set(self.own).union(*(x for x in linked if x is not None))
+        for function in self._final_module.functions:  # what is left of numba's own
+            if not function.is_declaration and function.name not in self.named:
+                function.linkage = "internal"
+
+    def to_bitcode(self) -> bytes | None:
+        """What another process can link; None for what holds names or addresses of this one."""
+        self._ensure_finalized()
+        if self.named is None:
+            return None
+        final = self._final_module
+        if has_addresses(final):  # often of functions that were arguments, and used no more
+            final = self._what_is_used()
+        return None if has_addresses(final) else final.as_bitcode()
+
+    def _what_is_used(self) -> Any:
+        """A copy without variables and functions that nothing refers to."""
+        kept = [self._final_module.get_function(name) for name in self.own]
+        before = [function.linkage for function in kept]
+        for function in kept:
+            function.linkage = "external"
+        found = llvm.parse_assembly("")
+        found.link_in(self._final_module, preserve=True)
+        for function, linkage in zip(kept, before, strict=True):
+            function.linkage = linkage
+            found.get_function(function.name).linkage = linkage
+        return found
+
+    def take_bitcode(self, bitcode: bytes, key: str, named: set[str]) -> None:
+        """Be what another process has made."""
+        self._final_module = llvm.parse_bitcode(bitcode)
+        self.key, self.named, self._finalized = key, named, True
 
     def _get_module_for_linking(self) -> Any:
         """The module itself, which others are given copies of."""
@@ -142,6 +194,10 @@ class OutlinedCode(LinkedCode):
             if not function.is_declaration:
                 function.attributes.add("noinline")
         super().add_ir_module(ir_module)
+
+
+class FoundError(BaseException):
+    """A helper is on disk by now; no ``Exception``, of which numba makes others."""
 
 
 class NotNative(dict[Any, Any]):
@@ -176,9 +232,21 @@ class LinkedLowering(KernelLowering):
     code = LinkedCode
 
     def run_pass(self, state: Any) -> bool:
-        """Translate, and tell others where to find the code."""
+        """Translate, and tell others where to find the code.
+
+        Raises:
+            FoundError: Another process has just done so.
+        """
         state.flags.no_compile = True
+        function = state.func_id.func
+        made = key_of(function, self.code.__name__, tuple(state.args))
+        if is_there(place_of(function, made, state.targetctx)):
+            raise FoundError
+        if made is not None:
+            state.func_id.unique_id = int(made, 16)
+            state.func_id.unique_name = f"{state.func_id.func_qualname}${made}"
         super().run_pass(state)
+        state.library.key = made
         key, lowered = NotNative().__getitem__, state["cr"]
         state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
         state["cr"] = lowered._replace(cfunc=key)

@@ -49,6 +49,8 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.compiler:CompilerBase.define_pipelines": ("self",),
     "numba.core.compiler:CompileResult._rebuild": None,
     "numba.core.compiler:CompileResult._reduce": ("self",),
+    "numba.core.compiler:compile_result": None,
+    "numba.core.bytecode:FunctionIdentity.from_function": None,
     "numba.core.compiler:DefaultPassBuilder.define_nopython_pipeline": None,
     "numba.core.compiler_machinery:PassManager.finalize": ("self",),
     "numba.core.compiler_machinery:register_pass": ("self", "mutates_CFG", "analysis_only"),
@@ -69,7 +71,9 @@ TOUCHED: dict[str, tuple[str, ...] | None] = {
     "numba.core.serialize:dumps": ("obj",),
     "llvmlite.binding:create_pass_builder": ("tm", "pto"),
     "llvmlite.binding:create_pipeline_tuning_options": ("speed_level",),
+    "llvmlite.binding:ModuleRef.link_in": ("self", "other", "preserve"),
     "llvmlite.binding:parse_assembly": ("llvmir",),
+    "llvmlite.binding:parse_bitcode": ("bitcode",),
 }  # fmt: skip
 """Parts used or overridden, with the first of their parameters where they take any."""
 

@@ -194,10 +194,32 @@ def try_keeping() -> None:
     require(hits == 1, "what is kept is not found")
 
 
+def try_keeping_helpers() -> None:
+    """Helpers are found on disk, and linked from there."""
+    inlined, outside = (
+        cast(Any, make(cast(Any, one).py_func)) for make, one in ((helper, near), (outlined, far))
+    )
+
+    @kernel
+    def again(x: float) -> float:
+        return inlined(x) - outside(x)
+
+    require(again(2.0) == -3.0, "helpers that were kept compute something else")
+    hits = [sum(one.stats.cache_hits.values()) for one in (inlined, outside)]
+    require(hits == [1, 1], "helpers that are kept are not found")
+
+
 def main() -> None:
     """Try everything, what could do harm last; what differs is said in one line on stderr."""
     try:
-        for one in (try_linking, try_words, try_calls, try_callbacks, try_keeping):
+        for one in (
+            try_linking,
+            try_words,
+            try_calls,
+            try_callbacks,
+            try_keeping,
+            try_keeping_helpers,
+        ):
             one()
     except Exception as error:
         what = "" if isinstance(error, DiffersError) else f"{type(error).__name__}: "

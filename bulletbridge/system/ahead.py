@@ -1,8 +1,9 @@
-"""Kernels compiled ahead of their first use, in processes beside this one.
+"""Kernels compiled ahead of their first use, by this process and others beside it.
 
-A kernel takes one core for ten to twenty seconds, and which ones a system needs is known before the
-first of them is ready. Other processes leave theirs where compiled kernels are kept, and whoever
-needs one meanwhile waits for it there.
+A kernel takes one core for ten to thirty seconds, and which ones a system needs is known when it is
+made. The largest is compiled then and there, with another process that assists, see
+``compilation.assist``; that and further ones compile the other kernels meanwhile. They leave theirs
+where compiled kernels are kept, and whoever needs one waits for it there.
 """
 
 import functools
@@ -18,7 +19,7 @@ import numpy as np
 from bulletbridge.collision.shapes import records_of
 from bulletbridge.compilation.announce import at_hand, plan
 from bulletbridge.compilation.cache import PACKAGE, kernel_folder
-from bulletbridge.compilation.jit import is_plain_python
+from bulletbridge.compilation.jit import assist, is_plain_python
 from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import run, run_by_stages, run_implicitly
@@ -40,9 +41,11 @@ from bulletbridge.mechanism.surfaces import SURFACE_LINK
 from bulletbridge.numerics.projection import Caps
 from bulletbridge.system.rollout_workers import cores
 
-SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import RECIPES; " + (
-    "RECIPES[sys.argv[2]][1]()"
+SCRIPT = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import work; " + (
+    "work(sys.argv[2:])"
 )
+ASSIST = "assist:"
+"""Before the name of a kernel whose helpers a process is to translate, not the kernel."""
 _begun: set[str] = set()
 """Kernels that this process has had compiled ahead, or tried to."""
 
@@ -96,38 +99,54 @@ def compile_terms() -> None:
 
 
 RECIPES: dict[str, tuple[Any, Callable[[], None]]] = {
-    kernel.__name__: (kernel, functools.partial(compile_step, kernel))
-    for kernel in (run, run_by_stages, run_implicitly)
-} | {
     run_inequalities.__name__: (run_inequalities, compile_bounded),
-    run_filter.__name__: (run_filter, compile_filter),
+    **{
+        kernel.__name__: (kernel, functools.partial(compile_step, kernel))
+        for kernel in (run_implicitly, run, run_by_stages)
+    },
     find_contacts.__name__: (find_contacts, compile_detection),
+    run_filter.__name__: (run_filter, compile_filter),
     bias.__name__: (bias, compile_terms),
 }
-"""Kernels by name, and what compiles each."""
+"""Kernels by name, and what compiles each; those that take longest first."""
 
 
 def compile_ahead(*kernels: Callable[..., Any]) -> None:
-    """Have all but the first of these kernels compiled by other processes, if there are cores.
+    """Have these kernels compiled on all cores, the largest of them before this returns.
 
-    The first is for this process. It is a matter of time alone: nothing depends on it, and where no
-    kernels can be kept nothing happens.
+    It is a matter of time alone: nothing depends on it, and where no kernels can be kept, or on a
+    single core, nothing happens.
     """
-    missing = [kernel for kernel in dict.fromkeys(kernels) if not at_hand(kernel)]
-    plan(missing)
-    names = [kernel.__name__ for kernel in missing[1:]]
-    # beside one that waits for its first kernel all cores are free
-    others = [name for name in names if name not in _begun][: cores() if cores() > 1 else 0]
+    missing = {kernel.__name__: kernel for kernel in kernels if not at_hand(kernel)}
+    in_order = [name for name in RECIPES if name in missing]
+    plan(missing[name] for name in in_order)
+    plan(missing.values())
+    others = [name for name in in_order if name not in _begun]
     if not others or is_plain_python() or not sys.executable or kernel_folder() is None:
         return
+    if (beside := cores() - 1) < 1:
+        return
     _begun.update(others)
-    where = str(PACKAGE.parent)
-    for name in others:
+    largest = others[0]
+    tasks = [ASSIST + largest, *others[1:]]
+    for first in range(min(beside, len(tasks))):
         with suppress(OSError):  # where no process can be started kernels are compiled here
             process = subprocess.Popen(
-                [sys.executable, "-c", SCRIPT, where, name],
+                [sys.executable, "-c", SCRIPT, str(PACKAGE.parent), *tasks[first::beside]],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             threading.Thread(target=process.wait, daemon=True).start()
+    RECIPES[largest][1]()
+
+
+def work(tasks: list[str]) -> None:
+    """Do what a process that compiles ahead is told to, one after the other."""
+    for task in tasks:
+        name = task.removeprefix(ASSIST)
+        kernel, compile_it = RECIPES[name]
+        if name == task:
+            compile_it()
+        else:
+            assist(kernel, compile_it)

@@ -288,7 +288,7 @@ class System:
         if self._inequalities.act:
             stepped = run_inequalities
         found = (find_contacts,) if contacts else ()
-        compile_ahead(bias, run, stepped, *found)  # setting up takes the small ones first
+        compile_ahead(bias, run, stepped, *found)
         if world is not None:
             full.q[:], full.v[:] = world.state()
 

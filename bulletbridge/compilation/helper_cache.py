@@ -1,0 +1,111 @@
+"""Helpers, typed and translated, kept on disk beside the kernels that they are linked into.
+
+Half of the time of a kernel is numba's for its two hundred helpers, and most kernels have most of
+them in common. What one process has made of a helper another takes, though it compile another
+kernel, or the same at the same time.
+"""
+
+import contextlib
+import copy
+from typing import Any, cast
+
+from numba.core import compiler, types, typing
+
+from bulletbridge.compilation.cache import or_not_kept, read, write
+from bulletbridge.compilation.keys import UNREADABLE, NoKeyError, key_of, place_of, type_text
+from bulletbridge.compilation.linking import FoundError, LinkedCode, NotNative
+
+known: Any = types
+signature_of: Any = cast(Any, typing).signature
+made_of: Any = cast(Any, compiler).compile_result
+
+
+class HelperCache:
+    """The forms of one helper on disk, as numba's dispatchers use them.
+
+    Nobody waits: two processes that want the same helper at once both make it.
+
+    Args:
+        function: The helper.
+        code: What it is compiled into.
+    """
+
+    cache_path = None
+
+    def __init__(self, function: Any, code: type[LinkedCode]) -> None:
+        self._function, self._code = function, code
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What is kept for these types, or None."""
+        with or_not_kept():
+            arguments = tuple(sig.args if hasattr(sig, "args") else sig)
+            key = self._key(arguments)
+            path = place_of(self._function, key, target_context)
+            if path is None:
+                return None
+            target_context.refresh()
+
+            def rebuild(described: Any, returned: Any, bitcode: bytes, named: set[str]) -> Any:
+                library = self._code(target_context.codegen(), described.qualname)
+                library.take_bitcode(bitcode, cast(str, key), named)
+                described.argtypes = arguments
+                return made_of(
+                    typing_context=target_context.typing_context,
+                    target_context=target_context,
+                    signature=signature_of(returned, *arguments),
+                    entry_point=NotNative().__getitem__,
+                    fndesc=described,
+                    library=library,
+                    objectmode=False,
+                )
+
+            found = read(path, rebuild)
+            if found is None and path.is_file():
+                UNREADABLE.add(path)
+            return found
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what has been translated, if another process can use it."""
+        del sig
+        with or_not_kept():
+            path = place_of(self._function, self._key(data.signature.args), data.target_context)
+            if path is None:
+                return
+            bitcode, returned = data.library.to_bitcode(), data.signature.return_type
+            if bitcode is None or not is_the_same_elsewhere(returned):
+                return
+            described = copy.copy(data.fndesc)
+            described.typemap = described.calltypes = described.global_dict = None
+            described.argtypes = ()
+            write(path, (described, returned, bitcode, data.library.named))
+
+    def _key(self, arguments: tuple[Any, ...]) -> str | None:
+        return key_of(self._function, self._code.__name__, arguments)
+
+
+def keep(dispatcher: Any, code: type[LinkedCode]) -> None:
+    """Have a helper looked for on disk before it is translated, and kept there.
+
+    It is looked for once more when all that it calls is known: another process may have been
+    quicker.
+    """
+    dispatcher._cache = HelperCache(dispatcher.py_func, code)
+    translate = dispatcher.compile
+
+    def compile_or_find(sig: Any) -> Any:
+        try:
+            return translate(sig)
+        except FoundError:
+            return translate(sig)
+
+    dispatcher.compile = compile_or_find
+
+
+def is_the_same_elsewhere(kind: Any) -> bool:
+    """Whether another process knows a type by the same words, and can be told of it."""
+    if isinstance(kind, known.BaseTuple):
+        return all(map(is_the_same_elsewhere, kind.types))
+    with contextlib.suppress(NoKeyError):
+        return not isinstance(kind, known.Dispatcher) and bool(type_text(kind))
+    return False

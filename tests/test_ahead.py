@@ -1,0 +1,70 @@
+"""Kernels compiled ahead: the largest here, with help, the others beside; nothing on one core."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bulletbridge.system import ahead
+
+SIZES = "large", "medium", "small"
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """What is compiled here, and the tasks of each process that is started."""
+    here, beside = [], []
+
+    def start(command, **_):
+        beside.append(command[command.index(str(ahead.PACKAGE.parent)) + 1 :])
+        return SimpleNamespace(wait=lambda: 0)
+
+    def recipe(name):
+        def kernel():
+            return None
+
+        kernel.__name__ = name
+        return kernel, lambda: here.append(name)
+
+    monkeypatch.setattr(ahead, "RECIPES", {name: recipe(name) for name in SIZES})
+    monkeypatch.setattr(ahead, "subprocess", SimpleNamespace(Popen=start, DEVNULL=None))
+    monkeypatch.setattr(ahead, "_begun", set())
+    monkeypatch.setattr(ahead, "at_hand", lambda kernel: kernel.__name__ in here)
+    monkeypatch.setattr(ahead, "plan", list)
+    monkeypatch.setattr(ahead, "is_plain_python", lambda: False)
+    monkeypatch.setattr(ahead, "kernel_folder", Path)
+    return here, beside
+
+
+@pytest.mark.parametrize(
+    "cores, beside",
+    [
+        (1, []),
+        (2, [["assist:large", "medium", "small"]]),
+        (3, [["assist:large", "small"], ["medium"]]),
+        (8, [["assist:large"], ["medium"], ["small"]]),
+    ],
+)
+def test_all_cores_are_taken_at_once(begun, monkeypatch, cores, beside):
+    here, started = begun
+    monkeypatch.setattr(ahead, "cores", lambda: cores)
+    kernels = [ahead.RECIPES[name][0] for name in ("small", "large", "medium")]
+    ahead.compile_ahead(*kernels)
+    assert here == ["large"][: cores - 1] and started == beside
+    ahead.compile_ahead(*kernels)
+    assert len(started) == len(beside), "processes are started for what is begun"
+
+
+def test_a_kernel_that_is_at_hand_is_left_alone(begun, monkeypatch):
+    here, started = begun
+    monkeypatch.setattr(ahead, "cores", lambda: 2)
+    here.append("large")
+    ahead.compile_ahead(*(kernel for kernel, _ in ahead.RECIPES.values()))
+    assert here == ["large", "medium"] and started == [["assist:medium", "small"]]
+
+
+def test_a_process_beside_does_what_it_is_told_to(begun, monkeypatch):
+    here, helped = begun[0], []
+    monkeypatch.setattr(ahead, "assist", lambda kernel, _: helped.append(kernel.__name__))
+    ahead.work(["assist:large", "small"])
+    assert helped == ["large"] and here == ["small"]
