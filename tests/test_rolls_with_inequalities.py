@@ -105,11 +105,15 @@ def test_many_worlds_with_contacts_are_those_one_by_one(client, threads):
     found = bb.rollout(system, q, v, steps=120, every=40, threads=threads).check()
     assert found.done.tolist() == [120] * 5
     for n in (4, 0, 2):
-        other = minitaur(pybullet.connect(pybullet.DIRECT))
-        other.gravity = system.gravity
-        other.set_state(q[n], v[n], 0.0)
-        assert_array_equal(states(found[n]), states(other.rollout(120, 40)))
-        pybullet.disconnect(other.world.client)
+        elsewhere = pybullet.connect(pybullet.DIRECT)
+        try:
+            other = minitaur(elsewhere)
+            other.gravity = system.gravity
+            other.set_state(q[n], v[n], 0.0)
+            alone = other.rollout(120, 40)
+        finally:
+            pybullet.disconnect(elsewhere)
+        assert_array_equal(states(found[n]), states(alone))
 
 
 def test_many_worlds_leave_the_system_and_its_world_as_they_were(client):
