@@ -1,14 +1,14 @@
 """Steps of a system as an action model of Crocoddyl: ``calc`` and ``calcDiff``."""
 
 from collections.abc import Collection
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bulletbridge.control.costs import CostTerms, FinalCost, Priced, RunningCost
+from bulletbridge.control.differentiable import framework
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import MissingExtraError, ModelError, UnsupportedError
+from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.mechanism.displacement import (
     chart_rates,
     configuration_difference,
@@ -193,7 +193,10 @@ def to_crocoddyl(
         ModelError: A joint does not exist, or ``every`` is no positive number.
         UnsupportedError: Motions are prescribed.
     """
-    crocoddyl, actions = _crocoddyl(), Actions(system, (running, final), inputs, every)
+    crocoddyl, actions = (
+        framework("crocoddyl", "an action model needs Crocoddyl"),
+        Actions(system, (running, final), inputs, every),
+    )
     mechanism, maps = actions.mechanism, StateMaps(actions.mechanism)
     first, second = crocoddyl.Jcomponent.first, crocoddyl.Jcomponent.second
 
@@ -247,18 +250,3 @@ def to_crocoddyl(
                 data.Lu, data.Lxu, data.Luu = g[n:], H[:n, n:], H[n:, n:]
 
     return Steps()
-
-
-def _crocoddyl() -> Any:
-    """Crocoddyl.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        return import_module("crocoddyl")
-    except ImportError:
-        raise MissingExtraError(
-            "an action model needs Crocoddyl; install it with: pip install"
-            " 'bulletbridge[crocoddyl]'"
-        ) from None

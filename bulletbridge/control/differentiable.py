@@ -6,6 +6,7 @@ pure: nothing is kept between them but the arguments, and the pull-back runs the
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -14,12 +15,30 @@ import numpy as np
 from bulletbridge.control.adjoint import Adjoint
 from bulletbridge.control.costs import CostTerms
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.mechanism.displacement import by_displacement, by_numbers, with_unit_quaternions
 from bulletbridge.numerics.records import Array, array_of
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point
+
+
+def framework(name: str, use: str) -> Any:
+    """A package that is an extra of its name.
+
+    Args:
+        name: Of the package and of the extra.
+        use: What needs it, as the error begins.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(
+            f"{use}; install it with: pip install 'bulletbridge[{name}]'"
+        ) from None
 
 
 class Arguments(NamedTuple):

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from bulletbridge.control.differentiable import Arguments, DifferentiableSteps, StepFunctions
-from bulletbridge.errors import MissingExtraError
+from bulletbridge.control.differentiable import (
+    Arguments,
+    DifferentiableSteps,
+    StepFunctions,
+    framework,
+)
 from bulletbridge.system.system import System
 
 
@@ -30,7 +33,10 @@ def to_jax(system: System, parameters: Sequence[str] = ()) -> StepFunctions:
 
     What the steps raise, as of ``to_torch``, comes inside an error of JAX's.
     """
-    jax, steps = _jax(), DifferentiableSteps(system, parameters)
+    jax, steps = (
+        framework("jax", "functions of JAX need it"),
+        DifferentiableSteps(system, parameters),
+    )
     m, call = steps.mechanism, partial(jax.pure_callback, vmap_method="sequential")
 
     def run(t: float, *given: Any) -> tuple[np.ndarray, ...]:
@@ -72,17 +78,3 @@ def to_jax(system: System, parameters: Sequence[str] = ()) -> StepFunctions:
         return Q[..., -1, :], V[..., -1, :]
 
     return StepFunctions(step, rollout)
-
-
-def _jax() -> Any:
-    """JAX.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        return import_module("jax")
-    except ImportError:
-        raise MissingExtraError(
-            "functions of JAX need it; install it with: pip install 'bulletbridge[jax]'"
-        ) from None

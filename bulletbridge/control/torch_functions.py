@@ -1,13 +1,16 @@
 """Steps of a system as differentiable functions of PyTorch's tensors."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from bulletbridge.control.differentiable import Arguments, DifferentiableSteps, StepFunctions
-from bulletbridge.errors import MissingExtraError
+from bulletbridge.control.differentiable import (
+    Arguments,
+    DifferentiableSteps,
+    StepFunctions,
+    framework,
+)
 from bulletbridge.system.system import System
 
 
@@ -30,7 +33,10 @@ def to_torch(system: System, parameters: Sequence[str] = ()) -> StepFunctions:
     that is open, ``StepError`` for a step that could not be finished, ``UnsupportedError`` as they
     are differentiated by parameters where steps have no derivatives.
     """
-    torch, steps = _torch(), DifferentiableSteps(system, parameters)
+    torch, steps = (
+        framework("torch", "functions of tensors need PyTorch"),
+        DifferentiableSteps(system, parameters),
+    )
 
     def array(x: Any) -> np.ndarray:
         return x.detach().cpu().numpy().astype(np.float64)
@@ -67,17 +73,3 @@ def to_torch(system: System, parameters: Sequence[str] = ()) -> StepFunctions:
         return Q[..., -1, :], V[..., -1, :]
 
     return StepFunctions(step, rollout)
-
-
-def _torch() -> Any:
-    """PyTorch.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        return import_module("torch")
-    except ImportError:
-        raise MissingExtraError(
-            "functions of tensors need PyTorch; install it with: pip install 'bulletbridge[torch]'"
-        ) from None

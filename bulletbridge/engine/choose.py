@@ -22,7 +22,8 @@ PER_BODY, PER_OPERATION = 0.25, 1.25e-4
 AT_ALL, PER_FRONT, PER_ENTRY, PER_PASSED = 0.7, 0.11, 2.8e-3, 0.33
 """Cost of a step in link coordinates [µs], of a front, of one entry of its matrix, of a row that a
 front passes on. All six are of one fit to fourteen rows, ladders and walkers, so that what they are
-compared by, their ratios, are of one machine, and the sparse ones err by at most 10 percent."""
+compared by, their ratios, are of one machine; what they say of link coordinates errs by some ten
+percent."""
 STAGED = 0.9
 """Cost of steps with several stages as a share of that, measured by a step of the dense backend."""
 
