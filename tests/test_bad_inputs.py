@@ -138,7 +138,7 @@ def test_a_step_that_fails(robot, client):
     attempt(
         StepError,
         "not finite, nor could it be done in parts, down to dt / 512, by verlet and"
-        " semi_implicit_euler too; the state",
+        " semi_implicit_euler too, nor under error control by dop853; the state",
         client,
         system.step,
     )

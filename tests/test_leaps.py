@@ -164,6 +164,7 @@ def test_steps_that_turn_far_are_done_by_a_method_that_keeps_energy(monkeypatch)
     system.step()
     assert system.evaluate().kinetic == pytest.approx(before, rel=0.1)
     monkeypatch.setattr(stepper, "OTHERS", ())
+    monkeypatch.setattr(stepper, "CONTROLLED", ())
     with pytest.raises(StepError, match="leaps from"):
         whirling().step()
 

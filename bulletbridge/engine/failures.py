@@ -33,7 +33,7 @@ MOST_NAMED = 3
 """Further loops that are named where several are open."""
 TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
 """Attempts before a step is given up, in words."""
-BY_OTHERS = ", by verlet and semi_implicit_euler too"
+BY_OTHERS = ", by verlet and semi_implicit_euler too, nor under error control by dop853"
 """And where ``Solver`` has refined it."""
 
 

@@ -49,10 +49,17 @@ Verlet's method keeps the energy where long steps of others had made rates grow 
 follow. Euler's takes no curvature, which has a pole beside a singular position: there others throw
 a mechanism from one side of it to the other at any length. The finest that will do is taken.
 """
+CONTROLLED = 1e-8, 1e-10
+"""Tolerances of DOP853 under error control, by which a step is done that no equal parts can finish.
+
+Beside a singular position rates may grow a hundredfold and fall again within a thousandth of a
+step, where parts would have to be as short as nowhere else. The second is there for steps that only
+an agreement of two shows to be right."""
 AGREED = 0.5 * EXCESS
-"""Share of the rates that driven steps in parts of two lengths may differ by to agree on their end,
-and their energies by as much as a step may have too much. What drives do is known to be bounded
-only where they start or stop at once, and the energy that two lengths agree on is theirs."""
+"""Share of the rates that driven steps in parts of two lengths, or of two tolerances, may differ by
+to agree on their end, and their energies by as much as a step may have too much. What drives do is
+known to be bounded only where they start or stop at once, and the energy that two agree on is
+theirs."""
 TOO_LONG = (NOT_CLOSED, NOT_RESOLVED, NOT_FINITE, CONTRADICTED, LEFT_OPEN, LEAPT)
 """Failures that may come of a step that is too long."""
 TOLD = "worst", "gap", "kinetic_before", "kinetic_after", "given", "rate_before", "rate_after"
@@ -346,7 +353,7 @@ class Solver(SolverArrays):
         The state before the whole step is restored after any failure; a part restores its own.
 
         Its own integrator comes first, then ``OTHERS``; where links are eliminated, joint
-        coordinates last, which leave weak rows out one by one.
+        coordinates after them, which leave weak rows out one by one; error control is last.
 
         Args:
             whole: How the whole step failed.
@@ -375,16 +382,16 @@ class Solver(SolverArrays):
                 last = method != own or parts == REFINEMENTS[-1]
                 c["excess"] = MOST_EXCESS if last else EXCESS
                 if failure == DONE:
-                    agreed, led_to = self._agree(led_to), v.copy()
-                    failure = self.judge(before, pushed)
-                    if failure == LEAPT and c["driven"] and agreed:
-                        failure = DONE
+                    failure, led_to = self._believe(before, pushed, led_to), v.copy()
                 if failure not in TOO_LONG:
                     break
                 if parts == 1 or (failure == LEFT_OPEN and found[0] != LEFT_OPEN):
                     found = failure, [c[name] for name in TOLD]
                 if found[0] == LEFT_OPEN and last and self.stepper is None:
                     break
+            if failure in TOO_LONG and found[0] != LEFT_OPEN:
+                self.state[:], c["kinetic"] = before, kinetic
+                failure = self._control_error(pushed)
         finally:  # a user's constraint may raise
             self.stepper = stepper
             c["dt"], c["guarded"], c["excess"], c["integrator"] = dt, 1, EXCESS, own
@@ -396,6 +403,40 @@ class Solver(SolverArrays):
             for name, value in zip(TOLD, found[1], strict=True):
                 c[name] = value
         return failure
+
+    def _control_error(self, pushed: Array) -> int:
+        """One step by DOP853 under error control, in joint coordinates; a failure, or DONE.
+
+        ``pushed`` are forces (1, nv) on the rates at its start. The state is left where it led.
+        """
+        c, before, kinetic = self.control[0], self.state.copy(), float(self.control[0]["kinetic"])
+        kept = {name: c[name] for name in ("integrator", "controlled", "rtol", "atol")}
+        failure, led_to, self.stepper = NOT_RESOLVED, np.full(len(self.v), np.inf), None
+        for tolerance in CONTROLLED:
+            self.state[:], c["factored"], c["kinetic"] = before, 0, kinetic
+            c["integrator"], c["controlled"], c["rtol"], c["atol"] = DOP8, 1, tolerance, tolerance
+            try:
+                failure = self.run(STEP, 1)
+            finally:  # a user's constraint may raise
+                for name, value in kept.items():
+                    c[name] = value
+            if failure != DONE:
+                break
+            failure, led_to = self._believe(before, pushed, led_to), self.v.copy()
+            if failure == DONE:
+                break
+        return failure
+
+    def _believe(self, before: Array, pushed: Array, others: Array) -> int:
+        """LEAPT where a step that was done must not have led here from a state; or DONE.
+
+        Args:
+            before: (nq + nv + 1,)
+            pushed: Forces (1, nv) on the rates that acted then.
+            others: Rates (nv,) that it led to with parts of another length.
+        """
+        agreed, failure = self._agree(others), self.judge(before, pushed)
+        return DONE if failure == LEAPT and agreed and self.control[0]["driven"] else failure
 
     def _agree(self, others: Array) -> bool:
         """Whether rates (nv,) that parts of another length led to are those at hand."""

@@ -10,7 +10,7 @@ from bulletbridge.constraints.force_element_records import encode_closed
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.correction import PROMISED
 from bulletbridge.engine.failures import check_finite, require_closed, require_freedom
-from bulletbridge.engine.records import LEFT_OPEN
+from bulletbridge.engine.records import LEFT_OPEN, ONE_OVER_UNITS
 from bulletbridge.engine.redundancy import (
     SPREAD,
     Decision,
@@ -24,6 +24,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError
+from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
@@ -56,6 +57,14 @@ class ActiveSet(NamedTuple):
     full: Solver
     solver: Solver
     decision: Decision
+
+
+BENT = 10.0
+"""Times sqrt(2 g), g the largest gap [lengths, rad]: how far rows may move a mechanism that count
+from now on. A row that holds at second order alone lets an arm of one length turn by sqrt(2 g), one
+of a hundredth by ten times that. Rows that ask for more are not what the mechanism was closed by,
+as a screw beside a coupling of nearly its pitch, which hold at one place alone: going there would
+be a leap, and no step."""
 
 
 class ActiveConstraints:
@@ -250,10 +259,20 @@ class ActiveConstraints:
         full.apply_settings(solver)
         again = copy_of(full, decision)
         again.put(q, v, t)
-        if again.run(PROJECT):
+        if again.run(PROJECT) or self._moved(q, again.q) > self._nearest(q):
             return False
         self.solver, self.decision = again, decision
         return True
+
+    def _moved(self, before: Array, after: Array) -> float:
+        """How far a configuration is from another [lengths, rad]."""
+        way = configuration_difference(self.mechanism, after, before)
+        return float(np.abs(self.solver.vectors[ONE_OVER_UNITS, : len(way)] * way).max(initial=0.0))
+
+    def _nearest(self, q: Array) -> float:
+        """How far at most closing the rows that are open at q may move it [lengths, rad]."""
+        open_there = max(open_by(self.full, q, self.t), PROMISED * self.tolerances.gap)
+        return BENT * float(np.sqrt(2.0 * open_there))
 
     def is_exact(self, full: Solver, q: Array) -> bool:
         """Whether a configuration was given with all rows closed to round-off."""
