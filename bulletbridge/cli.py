@@ -81,7 +81,7 @@ Inside = Annotated[
     typer.Option(
         "--inside",
         metavar="FOLDER",
-        help="Folder that included files (MJCF, SDF) must be in; that of the file unless given.",
+        help="Folder that included files (MJCF, SDF, USD) must be in; that of the file unless given.",
     ),
 ]
 Servos = Annotated[

@@ -85,11 +85,13 @@ class Connection:
         name: Unique.
         kind: One of ``TREE_RANK``.
         parent, child: Links; ``world`` is one.
-        place: In the world, when all positions are zero.
+        place: In the world, where the parent has it; there all positions are zero, unless the
+            child has it elsewhere.
         along: Axes of it: one, or two of a universal joint.
         pitch: Of a screw [m a turn].
         armature: Reflected inertia of a rotor on its first axis [kg m² or kg].
         is_loop: Whether it is to be a loop in any case.
+        place_b: In the world, where the child has it; None where the parent has.
     """
 
     name: str
@@ -101,6 +103,12 @@ class Connection:
     pitch: float = 0.0
     armature: float = 0.0
     is_loop: bool = False
+    place_b: Pose | None = None
+
+    @property
+    def places(self) -> tuple[Pose, Pose]:
+        """Frame of the joint on the parent and on the child, in the world."""
+        return self.place, self.place if self.place_b is None else self.place_b
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,9 @@ class Gear:
 
 @dataclass
 class JointGraph:
-    """Links with their places in the world when all positions are zero, and what joins them.
+    """Links with their places in the world, and what joins them.
+
+    All positions are zero there, but those of joints whose frame the child has elsewhere.
 
     Attributes:
         digits: After the decimal point that frames of loops are worth; None for all there are.
@@ -253,8 +263,9 @@ def _attach(
     """Put a link on the tree by its joint; the link's own frame in that of the joint."""
     on = edge.parent if forward else edge.child
     _, parent, frame = where[on]
-    place = frame @ graph.places[on].inverse @ edge.place
-    carry = edge.place.inverse @ graph.places[name]
+    here, there = edge.places if forward else reversed(edge.places)
+    place = frame @ graph.places[on].inverse @ here
+    carry = there.inverse @ graph.places[name]
     alongs = edge.along if forward else tuple(a.reversed for a in reversed(edge.along))
     steps = _steps(edge.kind, alongs)
     for k, (kind, along) in enumerate(steps):
@@ -313,8 +324,8 @@ def _loop(
 ) -> FileConstraint:
     """A joint that is not in the tree."""
     ends = [
-        (where[link][2] @ graph.places[link].inverse @ edge.place).on(_full(scene, where, link))
-        for link in (edge.parent, edge.child)
+        (where[link][2] @ graph.places[link].inverse @ place).on(_full(scene, where, link))
+        for link, place in zip((edge.parent, edge.child), edge.places, strict=True)
     ]
     ends = [
         Frame(end.link, rounded(end.xyz, graph.digits), rounded(end.rpy, graph.digits))
