@@ -75,8 +75,8 @@ def read_model(
             and a floating one, as of ``loadURDF``, where it says nothing.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can (``models/nearest_inertia.py``); they are an error otherwise.
-        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the file
-            unless given.
+        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
+            file unless given.
         servos: Whether actuators of MJCF and drives of USD that follow a joint act, as
             springs and dampers; otherwise no force acts at actuated joints.
 
