@@ -86,7 +86,7 @@ Inside = Annotated[
 ]
 Servos = Annotated[
     bool,
-    typer.Option("--servos", help="Let servos of MJCF and drives of USD act, as springs and dampers."),
+    typer.Option("--servos", help="Let servos of MJCF, drives of USD act, as springs and dampers."),
 ]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")

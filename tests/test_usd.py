@@ -185,3 +185,45 @@ def test_what_cannot_be_read_says_why(load, tmp_path):
     lost = parallelogram().replace("physics:body1 = </robot/left>", "physics:body1 = </robot/no>")
     with pytest.raises(ModelError, match="joint 'a' names the body /robot/no"):
         load(lost)
+
+
+GENERIC = """
+    def PhysicsJoint "g" (prepend apiSchemas = [{locked}])
+    {{
+        rel physics:body0 = </robot/left>
+        rel physics:body1 = </robot/bar>
+        point3f physics:localPos0 = (0, 0, -0.5)
+        {limits}
+        {more}
+    }}"""
+
+
+def generic(free, more=""):
+    """The left crank with a bar on a joint that leaves some freedoms."""
+    tags = [f"{kind}{axis}" for kind in ("trans", "rot") for axis in "XYZ"]
+    locked = [tag for tag in tags if tag not in free]
+    named = ", ".join(f'"PhysicsLimitAPI:{tag}"' for tag in locked)
+    limits = "\n".join(
+        f"float limit:{tag}:physics:low = 1\nfloat limit:{tag}:physics:high = -1" for tag in locked
+    )
+    text = parallelogram()
+    start = text.index('def PhysicsRevoluteJoint "c"')
+    end = text.index('def PhysicsRevoluteJoint "d"')
+    made = GENERIC.format(locked=named, limits=limits, more=more)
+    return f"{text[:start]}{made}\n    {text[end:]}".replace("(-0.0, ", "(0.0, ")
+
+
+@pytest.mark.parametrize(
+    ("free", "kinds"),
+    [
+        (["rotY"], ["revolute"]),
+        (["transX", "rotX"], ["prismatic", "revolute"]),
+        (["transX", "transZ", "rotY"], ["prismatic", "prismatic", "revolute"]),
+        (["rotX", "rotY", "rotZ"], ["spherical"]),
+    ],
+)
+def test_generic_joints_are_sliders_and_hinges_one_after_the_other(load, free, kinds):
+    text = generic(free).replace("PhysicsRevoluteJoint", "PhysicsFixedJoint")
+    loaded = load(text.replace("physics:excludeFromArticulation = 1", "physics:jointEnabled = 0"))
+    found = [joint.kind for joint in loaded.system.mechanism.joints.values()]
+    assert found == kinds

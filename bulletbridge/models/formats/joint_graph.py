@@ -30,6 +30,7 @@ TREE_RANK = {
     "revolute": 2,
     "prismatic": 2,
     "universal": 4,
+    "several": 4,
     "ball": 5,
     "screw": 6,
 }
@@ -41,6 +42,7 @@ LOOP_MODELS = {
     "revolute": JointModel.REVOLUTE,
     "prismatic": JointModel.PRISMATIC,
     "universal": JointModel.UNIVERSAL,
+    "several": JointModel.CYLINDRICAL,
     "ball": JointModel.BALL,
     "screw": JointModel.SCREW,
 }
@@ -64,6 +66,7 @@ class Along:
     friction: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
+    slides: bool = False  # asked of one among several
 
     @property
     def acts(self) -> bool:
@@ -83,11 +86,11 @@ class Connection:
 
     Attributes:
         name: Unique.
-        kind: One of ``TREE_RANK``.
+        kind: One of ``TREE_RANK``; ``several`` is sliders and hinges one after the other.
         parent, child: Links; ``world`` is one.
         place: In the world, where the parent has it; there all positions are zero, unless the
             child has it elsewhere.
-        along: Axes of it: one, or two of a universal joint.
+        along: Axes of it: one, two of a universal joint, or as many as it has.
         pitch: Of a screw [m a turn].
         armature: Reflected inertia of a rotor on its first axis [kg m² or kg].
         is_loop: Whether it is to be a loop in any case.
@@ -296,8 +299,8 @@ def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None
     """Joints of the tree that a connection is, one after the other."""
     if kind in ("fixed", "ball"):
         return [({"fixed": "fixed", "ball": "spherical"}[kind], None)]
-    if kind == "universal":
-        return [("revolute", along) for along in alongs]
+    if kind in ("universal", "several"):
+        return [("prismatic" if along.slides else "revolute", along) for along in alongs]
     if kind == "screw":
         return [("revolute", alongs[0]), ("prismatic", Along(alongs[0].axis))]
     return [(kind, alongs[0])]
@@ -322,7 +325,16 @@ def _loop(
     where: Mapping[str, tuple[Robot, str, Pose]],
     edge: Connection,
 ) -> FileConstraint:
-    """A joint that is not in the tree."""
+    """A joint that is not in the tree.
+
+    Raises:
+        ModelError: No loop has its freedoms.
+    """
+    if edge.kind == "several" and not _is_cylindrical(edge):
+        raise ModelError(
+            f"joint '{edge.name}' has {len(edge.along)} axes and closes a loop; write it as hinges"
+            " and sliders with light links between, of which one closes it"
+        )
     ends = [
         (where[link][2] @ graph.places[link].inverse @ place).on(_full(scene, where, link))
         for link, place in zip((edge.parent, edge.child), edge.places, strict=True)
@@ -361,6 +373,13 @@ def _loop(
         turn=turn,
         travel=travel,
     )
+
+
+def _is_cylindrical(edge: Connection) -> bool:
+    """Whether several freedoms are a way along an axis and the turn about it."""
+    if len(edge.along) != len({along.slides for along in edge.along}) or len(edge.along) != 2:
+        return False
+    return bool(np.array_equal(edge.along[0].axis, edge.along[1].axis))
 
 
 def _loop_axis(along: Along) -> LoopAxis:

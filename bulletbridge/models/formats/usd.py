@@ -128,8 +128,8 @@ def _open(path: Path, top: Path) -> Any:
             if layer is None:
                 continue  # the stage says what is missing
             for asset in layer.GetCompositionAssetDependencies():
-                place = layer.ComputeAbsolutePath(asset)
-                if place in seen:
+                place = layer.ComputeAbsolutePath(asset) if asset else ""
+                if not asset or place in seen:  # nothing names the layer itself
                     continue
                 seen.add(place)
                 if not Path(place).resolve().is_relative_to(top):
@@ -242,7 +242,7 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
         tags = _free_tags(read, prim)
         if len(tags) == len(WAYS + TURNS):
             return  # it joins nothing
-        kind = _kind_of(tags, name)
+        kind = _kind_of(tags)
     else:
         graph.notes.append(f"joint '{name}' is a {kind}, and is left out")
         return
@@ -321,22 +321,12 @@ def _free_tags(read: Read, prim: Any) -> list[str]:
     return free
 
 
-def _kind_of(tags: list[str], name: str) -> str:
-    """What a joint with so many freedoms is.
-
-    Raises:
-        ModelError: It is none that is read.
-    """
+def _kind_of(tags: list[str]) -> str:
+    """What a joint with so many freedoms is."""
     turns = [tag for tag in tags if tag in TURNS]
     kinds = {(0, 0): "fixed", (1, 1): "revolute", (1, 0): "prismatic", (2, 2): "universal"}
     kinds[3, 3] = "ball"
-    kind = kinds.get((len(tags), len(turns)))
-    if kind is None:
-        raise ModelError(
-            f"joint '{name}' leaves {', '.join(tags)} free, which is not read; write it as hinges"
-            " and sliders with light bodies between"
-        )
-    return kind
+    return kinds.get((len(tags), len(turns)), "several")
 
 
 def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
@@ -378,7 +368,7 @@ def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
         read.driven.append(name)
     speed = _number(prim, "physxJoint:maxJointVelocity", np.inf)
     speed = speed * size if speed < 1e6 else np.inf
-    return Along(axis, limits, effort, speed, damping, 0.0, stiffness, rest)
+    return Along(axis, limits, effort, speed, damping, 0.0, stiffness, rest, not turns)
 
 
 def _settled(
