@@ -130,6 +130,8 @@ class JointGraph:
     All positions are zero there, but those of joints whose frame the child has elsewhere.
 
     Attributes:
+        roots: Links that trees begin with rather than with the heaviest one, if they are not
+            joined to the world.
         digits: After the decimal point that frames of loops are worth; None for all there are.
             Both frames of a loop come from one place, so that it closes to round-off whatever the
             file has rounded, as if over-constrained mechanisms were meant to jam.
@@ -141,13 +143,15 @@ class JointGraph:
     connections: list[Connection] = field(default_factory=lambda: [])
     gears: list[Gear] = field(default_factory=lambda: [])
     notes: list[str] = field(default_factory=lambda: [])
+    roots: list[str] = field(default_factory=lambda: [])
     digits: int | None = None
 
 
 def scene_of(graph: JointGraph) -> Scene:
     """Robots and loops of a graph.
 
-    The tree grows from the world, or from the heaviest link of what is not joined to it, always by
+    The tree grows from the world, or of what is not joined to it from a root or else the heaviest
+    link, always by
     the joint that would cost most as a loop, and of those by the one next to the root: branches
     are short, and cuts are where both sides have as little between them and the root.
 
@@ -207,13 +211,13 @@ def scene_of(graph: JointGraph) -> Scene:
 
 
 def _roots(graph: JointGraph) -> list[str]:
-    """The world, then links, the heaviest first."""
+    """The world, links that are said to be roots, then the others, the heaviest first."""
 
     def mass(name: str) -> float:
         inertial = graph.links[name].inertial
         return 0.0 if inertial is None else inertial.mass
 
-    return [WORLD, *sorted(graph.links, key=mass, reverse=True)]
+    return [WORLD, *graph.roots, *sorted(graph.links, key=mass, reverse=True)]
 
 
 def _spread(

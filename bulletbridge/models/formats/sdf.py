@@ -82,6 +82,9 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     graph.notes += _gravity_notes(worlds)
     for each in scope.scopes():
         _add_links(graph, each, top)
+        canonical = each.element.get("canonical_link", "")
+        if canonical in each.parts and each.prefix + canonical in graph.links:
+            graph.roots.append(each.prefix + canonical)
     for each in scope.scopes():
         _add_joints(graph, each)
     graph.notes += [
