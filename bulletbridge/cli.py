@@ -81,12 +81,12 @@ Inside = Annotated[
     typer.Option(
         "--inside",
         metavar="FOLDER",
-        help="Folder that included files (MJCF, SDF) must be in; that of the file unless given.",
+        help="Folder that included files (MJCF, SDF, USD) must be in; that of the file if none.",
     ),
 ]
 Servos = Annotated[
     bool,
-    typer.Option("--servos", help="Let servos of MJCF act, as springs and dampers."),
+    typer.Option("--servos", help="Let servos of MJCF, drives of USD act, as springs and dampers."),
 ]
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")

@@ -29,6 +29,7 @@ FEATURES = {
     "mjcf": "robots in MJCF, read and written",
     "sweep": "bulletbridge sweep, bb.sweep; recordings to parquet",
     "torch": "bb.to_torch: steps with derivatives as functions of tensors",
+    "usd": "robots in USD, read",
     "viewer": "bulletbridge view, bb.view: models in a browser",
     "video": "videos as mp4 (gif needs nothing)",
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support import urdf_builder
 from support.mujoco_models import Oracle, apart, random_state, terms_at, unassembled
 
 import bulletbridge as bb
@@ -116,3 +117,24 @@ def row_order(mine: tuple, others: tuple, ours: bb.System, theirs: bb.System) ->
     names = {c.name: next(gears) if isinstance(c, bb.Coupling) else c.name for c in mine}
     places = theirs.encoded.rows
     return [k for c in mine for k in range(*places[names[c.name]].indices(10**6))]
+
+
+@pytest.mark.parametrize(("to", "ending"), [("mjcf", ".xml"), ("sdf", ".sdf")])
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_a_floating_robot_keeps_its_root_and_what_weighs_nothing(
+    to: str, ending: str, tmp_path: Path
+) -> None:
+    """A root lighter than what it carries, and a fixed frame with an inertia but no mass."""
+    text = urdf_builder.robot(
+        urdf_builder.link("trunk", urdf_builder.inertial(0.5, (0.02, 0.03, 0.04))),
+        urdf_builder.link("leg", urdf_builder.inertial(3.0, (0.2, 0.3, 0.4), (0.0, 0.1, -0.2))),
+        urdf_builder.link("frame", urdf_builder.inertial(0.0, (0.1, 0.1, 0.1))),
+        urdf_builder.joint("hip", "continuous", "trunk", "leg", (0.1, 0.0, 0.0)),
+        urdf_builder.joint("at", "fixed", "leg", "frame", (0.0, 0.0, -0.3)),
+    )
+    (tmp_path / "r.urdf").write_text(text)
+    before = unassembled(read_model(tmp_path / "r.urdf"))
+    convert(tmp_path / "r.urdf", tmp_path / "written", to)
+    after = unassembled(read_model(tmp_path / f"written{ending}"))
+    assert list(after.mechanism.joints) == list(before.mechanism.joints)
+    np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)

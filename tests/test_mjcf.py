@@ -243,6 +243,20 @@ def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
         read_mjcf(write(tmp_path, arm.replace("damping", "dampin"), settings=old), tmp_path)
 
 
+def test_joints_and_materials_that_only_bullet_takes_are_read(tmp_path: Path) -> None:
+    """Bullet welds joints of type fixed and asks for no material: as without either."""
+    arm = ARM.format(geom='<geom size="0.1" material="gone"/>')
+    welded = arm.replace("</body>", '<body name="w"><joint type="fixed"/><geom size="0.1"/></body>')
+    welded += "</body>"
+    plain = welded.replace('<joint type="fixed"/>', "").replace(' material="gone"', "")
+    spec = read_mjcf(write(tmp_path, welded), tmp_path)
+    assert said(spec, "1 joints of type 'fixed', which only Bullet has: welds")
+    np.testing.assert_allclose(
+        unassembled(spec).terms().M,
+        unassembled(read_mjcf(write(tmp_path, plain), tmp_path)).terms().M,
+    )
+
+
 def test_a_missing_mesh_costs_a_shape_but_never_a_mass(tmp_path: Path) -> None:
     asset = '<asset><mesh name="m" file="gone.stl"/></asset>'
     mesh = '<geom type="mesh" mesh="m"/>'

@@ -1,6 +1,7 @@
 """Has Bullet what the user meant, and was it read right? No calls into Bullet."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -27,6 +28,9 @@ FILE_RTOL = 1e-3
 
 MASS_MATRIX_RTOL = 1e-6
 
+TRACE = 1e-6
+"""Armature of a joint that moves nothing, in the least inertia that another of its kind moves."""
+
 
 class FileInertia(NamedTuple):
     """The <inertial> of a link in a URDF file."""
@@ -50,28 +54,81 @@ def can_be_had(J: Array) -> bool:
     return bool(a >= 0.0 and a + b >= c)
 
 
-def check_inertia(mechanism: Mechanism) -> None:
-    """Make sure that a force moves every joint, in a general configuration.
+def with_idle_joints(mechanism: Mechanism, *, trusted: bool) -> Mechanism:
+    """The mechanism with a trace of armature on every joint that would move no inertia.
+
+    Files have them: a last link without mass, a point of mass on its joint's axis, two hinges on
+    one axis with nothing between. Their motion is undetermined. A joint that carries nothing is
+    pulled by nothing, so that with the trace it stays where it is until something drives it, and no
+    other joint feels it; Bullet locks such joints. Joints are asked from the root outwards in a
+    general configuration, whether they move more than those before them do already.
+
+    Args:
+        mechanism: What was read.
+        trusted: Whether inertias are known to be those of the file; otherwise one that is zero on
+            a link with mass may be what Bullet has made of an impossible one.
 
     Raises:
-        ModelError: Joints with nothing to move: links without mass, or tensors that are zero.
+        ModelError: A base that floats has no inertia about an axis, or the joint that has none
+            carries a mass that is not trusted.
+
+    Warns:
+        BulletBridgeWarning: Joints have got the trace; it names them and how much.
     """
     q = general_configuration(mechanism)
     M, poses = mass_matrix_at(mechanism, q)
-    names = [joint.name for joint in mechanism.joints.values() for _ in range(*span(joint.v))]
     carried = np.trace(poses["carried_J"], axis1=1, axis2=2)
-    for k, axis in enumerate(mechanism.axes):
-        body = mechanism.bodies[axis["body"]]
-        slides = body["joint"] == PRISMATIC or (body["joint"] == FREE and k >= body["v"] + 3)
-        if M[k, k] <= (0.0 if slides else MASSLESS * carried[axis["body"]]):
-            raise no_inertia(mechanism, [names[k]], M[k, k])
+    idle = _idle(mechanism, M, carried)
+    if not idle:
+        return mechanism
+    axes = mechanism.axes.copy()
+    busy = [k for k in range(mechanism.nv) if k not in idle]
+    names: dict[str, float] = {}
+    for joint in mechanism.joints.values():
+        rates = list(range(*span(joint.v)))
+        missing = [k for k in rates if k in idle]
+        if not missing:
+            continue
+        body = axes["body"][rates[0]]
+        if joint.kind == "free" or (poses["carried_m"][body] > 0.0 and not trusted):
+            raise no_inertia(mechanism, joint.name, M[missing[0], missing[0]])
+        alike = [k for k in busy if _slides(mechanism, k) == _slides(mechanism, rates[0])]
+        least = min((float(M[k, k]) for k in alike), default=1.0)
+        axes["armature"][rates] = names[joint.name] = TRACE * least
+    shown = "; ".join(
+        ", ".join(f"'{name}'" for name, own in names.items() if own == value) + f" ({value:.1e})"
+        for value in dict.fromkeys(names.values())
+    )
+    one = len(names) == 1
+    warn_user(
+        f"{'joint' if one else 'joints'} {shown} {'moves' if one else 'move'} no inertia: what"
+        f" {'it carries' if one else 'they carry'} has no mass, or none off the axis. Bullet locks"
+        " such joints; here they have a trace of armature [kg m² or kg], as told, and stay where"
+        " they are until something drives them. Give the links an <inertial>, the joints an"
+        " armature (loops file: joints: {NAME: {armature: ...}}), or make them fixed"
+    )
+    return replace(mechanism, axes=axes)
+
+
+def _idle(mechanism: Mechanism, M: Array, carried: Array) -> list[int]:
+    """Rates that move nothing which those before them do not move, by elimination of M."""
+    idle: list[int] = []
     for tree in trees(mechanism):
-        part = M[np.ix_(tree, tree)]
-        scale = 1.0 / np.sqrt(np.diag(part))
-        values, vectors = np.linalg.eigh(scale[:, None] * part * scale)
-        if values[0] <= MASSLESS:
-            moving: list[int] = tree[np.abs(vectors[:, 0]) > 0.1].tolist()
-            raise no_inertia(mechanism, sorted({names[k] for k in moving}), values[0])
+        left = M[np.ix_(tree, tree)]
+        for n, k in enumerate(tree.tolist()):
+            body = mechanism.axes[k]["body"]
+            scale = max(float(M[k, k]), 0.0 if _slides(mechanism, k) else float(carried[body]))
+            if left[n, n] <= MASSLESS * scale:
+                idle.append(k)
+                continue
+            left = left - np.outer(left[:, n], left[n]) / left[n, n]
+    return idle
+
+
+def _slides(mechanism: Mechanism, k: int) -> bool:
+    """Whether a rate is one of translation."""
+    body = mechanism.bodies[mechanism.axes[k]["body"]]
+    return bool(body["joint"] == PRISMATIC or (body["joint"] == FREE and k >= body["v"] + 3))
 
 
 def trees(mechanism: Mechanism) -> list[Ints]:
@@ -83,15 +140,14 @@ def trees(mechanism: Mechanism) -> list[Ints]:
     return [np.flatnonzero(root == one) for one in np.unique(root)]
 
 
-def no_inertia(mechanism: Mechanism, names: list[str], inertia: float) -> ModelError:
-    """The error for joints that move nothing."""
-    body = mechanism.axes[mechanism.joints[names[0]].v.start]["body"]
+def no_inertia(mechanism: Mechanism, name: str, inertia: float) -> ModelError:
+    """The error for a joint that moves nothing, and may not be meant to."""
+    body = mechanism.axes[mechanism.joints[name].v.start]["body"]
     links = [link.name for link in mechanism.links.values() if link.body == body]
-    joints = "joint " + " with ".join(f"'{name}'" for name in names)
     return ModelError(
-        f"{joints} moves no inertia ({inertia:.3g}): link {', '.join(map(repr, links))} and what it"
-        " carries has no mass, or Bullet zeroed its inertia. Give it an <inertial> with a positive"
-        " mass and a tensor whose principal moments obey the triangle inequality, or make the joint"
+        f"joint '{name}' moves no inertia ({inertia:.3g}): link {', '.join(map(repr, links))} and"
+        " what it carries has none, or Bullet zeroed it. Give it an <inertial> with a positive mass"
+        " and a tensor whose principal moments obey the triangle inequality, or make the joint"
         " fixed; repair_inertia=True does the first where the tensor is that of a line"
     )
 

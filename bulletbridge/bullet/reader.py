@@ -4,17 +4,18 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pybullet
 
 from bulletbridge.bullet.checks import (
-    check_inertia,
     check_mass_matrix,
     compare_with_file,
     link_names,
     mass_matrix_at,
     names_of_links,
+    with_idle_joints,
 )
 from bulletbridge.bullet.coordinates import Converter
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
@@ -46,6 +47,8 @@ MULTIBODY, RIGID_BODY = 2, 1
 MOST_COORDINATES = 121
 """Bullet's client arrays hold 128 numbers, of which a base takes 7; beyond, values are lost."""
 
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
 
 def read_bullet(
     bodies: int | Sequence[int] | Mapping[str, int],
@@ -54,6 +57,7 @@ def read_bullet(
     joint_damping: bool = True,
     joint_friction: bool = False,
     link_damping: float = 0.0,
+    armature: Mapping[str, float] = NOTHING,
 ) -> BulletBodies:
     """Read loaded bodies, with all that flags, scaling and changeDynamics did to them.
 
@@ -68,13 +72,15 @@ def read_bullet(
         joint_friction: Whether their ``friction`` acts, which Bullet ignores.
         link_damping: Bullet's linear and angular damping of every link; its default is 0.04, and
             Bullet does not tell what it is.
+        armature: Of joints by name [kg m² or kg], which Bullet does not know.
 
     Raises:
         WorldError: No such body or client.
         ModelError: A body that cannot be modelled.
 
     Warns:
-        BulletBridgeWarning: Bullet uses other inertias than the URDF file gives.
+        BulletBridgeWarning: Bullet uses other inertias than the URDF file gives; a joint moves no
+            inertia, and gets a trace of armature.
     """
     if not pybullet.isConnected(client):
         raise WorldError(f"client {client} is not connected; call pybullet.connect first")
@@ -83,8 +89,8 @@ def read_bullet(
     ids = name_bodies(bodies, client)
     robots = [read_body(name, body_id, client) for name, body_id in ids.items()]
     files = loaded_files(client)
-    for robot in robots:
-        file = file_of(robot, files)
+    sources = [file_of(robot, files) for robot in robots]
+    for robot, file in zip(robots, sources, strict=True):
         if file is not None:
             compare_with_file(robot, file)
     engine = pybullet.getPhysicsEngineParameters(client)
@@ -96,7 +102,9 @@ def read_bullet(
         joint_friction=joint_friction,
         link_damping=link_damping,
     )
-    check_inertia(mechanism)
+    for name, value in armature.items():
+        mechanism.axes["armature"][mechanism.joint(name).v] = value
+    mechanism = with_idle_joints(mechanism, trusted=None not in sources)
     ports: list[Port] = []
     nq = nv = 0
     for robot, body_id in zip(robots, ids.values(), strict=True):
@@ -115,7 +123,8 @@ def read_bullet(
         nq, nv = converter.nq, converter.nv
     world = BulletBodies(mechanism, ids, client, tuple(ports))
     M, _ = mass_matrix_at(mechanism, world.state()[0])
-    check_mass_matrix(mechanism, M, live_mass_matrix(world, robots))
+    rotors = np.diag(mechanism.axes["armature"])  # which Bullet does not have
+    check_mass_matrix(mechanism, M, live_mass_matrix(world, robots) + rotors)
     return world
 
 

@@ -150,9 +150,9 @@ def load(
         fixed_base: Whether the robot's base is part of the world; None for what its file says.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can, with a warning; they are an error otherwise.
-        inside: Folder that files which this one includes (MJCF, SDF) must be in; that of the file
-            unless given: nothing outside is opened.
-        servos: Whether actuators of MJCF that follow the position or rate of a joint act, as
+        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
+            file unless given: nothing outside is opened.
+        servos: Whether actuators of MJCF and drives of USD that follow a joint act, as
             springs and dampers; otherwise no force acts at actuated joints.
         system_options: Keyword arguments of ``System``. Joint limits act unless ``limits=False``,
             but with other formulations and integrators than the compiled ones. ``springs`` are

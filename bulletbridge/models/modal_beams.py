@@ -26,7 +26,8 @@ def read_world(spec: ModelSpec, ids: dict[str, int], client: int) -> BulletBodie
     Raises:
         ModelError: A body cannot be modelled, or a beam has no chain.
     """
-    bodies = read_bullet(readable(ids), client, joint_friction=spec.joint_friction)
+    rotors = {n: given.armature for n, given in spec.joints.items() if given.armature is not None}
+    bodies = read_bullet(readable(ids), client, joint_friction=spec.joint_friction, armature=rotors)
     mechanism, shown = bodies.mechanism, list[Shown]()
     for beam in spec.beams:
         shown.append(_show(mechanism, beam, spec.bodies))

@@ -30,6 +30,7 @@ TREE_RANK = {
     "revolute": 2,
     "prismatic": 2,
     "universal": 4,
+    "several": 4,
     "ball": 5,
     "screw": 6,
 }
@@ -41,6 +42,7 @@ LOOP_MODELS = {
     "revolute": JointModel.REVOLUTE,
     "prismatic": JointModel.PRISMATIC,
     "universal": JointModel.UNIVERSAL,
+    "several": JointModel.CYLINDRICAL,
     "ball": JointModel.BALL,
     "screw": JointModel.SCREW,
 }
@@ -64,6 +66,7 @@ class Along:
     friction: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
+    slides: bool = False  # asked of one among several
 
     @property
     def acts(self) -> bool:
@@ -83,13 +86,15 @@ class Connection:
 
     Attributes:
         name: Unique.
-        kind: One of ``TREE_RANK``.
+        kind: One of ``TREE_RANK``; ``several`` is sliders and hinges one after the other.
         parent, child: Links; ``world`` is one.
-        place: In the world, when all positions are zero.
-        along: Axes of it: one, or two of a universal joint.
+        place: In the world, where the parent has it; there all positions are zero, unless the
+            child has it elsewhere.
+        along: Axes of it: one, two of a universal joint, or as many as it has.
         pitch: Of a screw [m a turn].
         armature: Reflected inertia of a rotor on its first axis [kg m² or kg].
         is_loop: Whether it is to be a loop in any case.
+        place_b: In the world, where the child has it; None where the parent has.
     """
 
     name: str
@@ -101,6 +106,12 @@ class Connection:
     pitch: float = 0.0
     armature: float = 0.0
     is_loop: bool = False
+    place_b: Pose | None = None
+
+    @property
+    def places(self) -> tuple[Pose, Pose]:
+        """Frame of the joint on the parent and on the child, in the world."""
+        return self.place, self.place if self.place_b is None else self.place_b
 
 
 @dataclass(frozen=True)
@@ -114,9 +125,13 @@ class Gear:
 
 @dataclass
 class JointGraph:
-    """Links with their places in the world when all positions are zero, and what joins them.
+    """Links with their places in the world, and what joins them.
+
+    All positions are zero there, but those of joints whose frame the child has elsewhere.
 
     Attributes:
+        roots: Links that trees begin with rather than with the heaviest one, if they are not
+            joined to the world.
         digits: After the decimal point that frames of loops are worth; None for all there are.
             Both frames of a loop come from one place, so that it closes to round-off whatever the
             file has rounded, as if over-constrained mechanisms were meant to jam.
@@ -128,13 +143,15 @@ class JointGraph:
     connections: list[Connection] = field(default_factory=lambda: [])
     gears: list[Gear] = field(default_factory=lambda: [])
     notes: list[str] = field(default_factory=lambda: [])
+    roots: list[str] = field(default_factory=lambda: [])
     digits: int | None = None
 
 
 def scene_of(graph: JointGraph) -> Scene:
     """Robots and loops of a graph.
 
-    The tree grows from the world, or from the heaviest link of what is not joined to it, always by
+    The tree grows from the world, or of what is not joined to it from a root or else the heaviest
+    link, always by
     the joint that would cost most as a loop, and of those by the one next to the root: branches
     are short, and cuts are where both sides have as little between them and the root.
 
@@ -194,13 +211,13 @@ def scene_of(graph: JointGraph) -> Scene:
 
 
 def _roots(graph: JointGraph) -> list[str]:
-    """The world, then links, the heaviest first."""
+    """The world, links that are said to be roots, then the others, the heaviest first."""
 
     def mass(name: str) -> float:
         inertial = graph.links[name].inertial
         return 0.0 if inertial is None else inertial.mass
 
-    return [WORLD, *sorted(graph.links, key=mass, reverse=True)]
+    return [WORLD, *graph.roots, *sorted(graph.links, key=mass, reverse=True)]
 
 
 def _spread(
@@ -253,8 +270,9 @@ def _attach(
     """Put a link on the tree by its joint; the link's own frame in that of the joint."""
     on = edge.parent if forward else edge.child
     _, parent, frame = where[on]
-    place = frame @ graph.places[on].inverse @ edge.place
-    carry = edge.place.inverse @ graph.places[name]
+    here, there = edge.places if forward else reversed(edge.places)
+    place = frame @ graph.places[on].inverse @ here
+    carry = there.inverse @ graph.places[name]
     alongs = edge.along if forward else tuple(a.reversed for a in reversed(edge.along))
     steps = _steps(edge.kind, alongs)
     for k, (kind, along) in enumerate(steps):
@@ -285,8 +303,8 @@ def _steps(kind: str, alongs: tuple[Along, ...]) -> list[tuple[str, Along | None
     """Joints of the tree that a connection is, one after the other."""
     if kind in ("fixed", "ball"):
         return [({"fixed": "fixed", "ball": "spherical"}[kind], None)]
-    if kind == "universal":
-        return [("revolute", along) for along in alongs]
+    if kind in ("universal", "several"):
+        return [("prismatic" if along.slides else "revolute", along) for along in alongs]
     if kind == "screw":
         return [("revolute", alongs[0]), ("prismatic", Along(alongs[0].axis))]
     return [(kind, alongs[0])]
@@ -311,10 +329,19 @@ def _loop(
     where: Mapping[str, tuple[Robot, str, Pose]],
     edge: Connection,
 ) -> FileConstraint:
-    """A joint that is not in the tree."""
+    """A joint that is not in the tree.
+
+    Raises:
+        ModelError: No loop has its freedoms.
+    """
+    if edge.kind == "several" and not _is_cylindrical(edge):
+        raise ModelError(
+            f"joint '{edge.name}' has {len(edge.along)} axes and closes a loop; write it as hinges"
+            " and sliders with light links between, of which one closes it"
+        )
     ends = [
-        (where[link][2] @ graph.places[link].inverse @ edge.place).on(_full(scene, where, link))
-        for link in (edge.parent, edge.child)
+        (where[link][2] @ graph.places[link].inverse @ place).on(_full(scene, where, link))
+        for link, place in zip((edge.parent, edge.child), edge.places, strict=True)
     ]
     ends = [
         Frame(end.link, rounded(end.xyz, graph.digits), rounded(end.rpy, graph.digits))
@@ -350,6 +377,13 @@ def _loop(
         turn=turn,
         travel=travel,
     )
+
+
+def _is_cylindrical(edge: Connection) -> bool:
+    """Whether several freedoms are a way along an axis and the turn about it."""
+    if len(edge.along) != len({along.slides for along in edge.along}) or len(edge.along) != 2:
+        return False
+    return bool(np.array_equal(edge.along[0].axis, edge.along[1].axis))
 
 
 def _loop_axis(along: Along) -> LoopAxis:

@@ -164,6 +164,37 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
     return changed, notes
 
 
+def whole_inertials(tree: UrdfTree) -> list[str]:
+    """Give an ``<inertial>`` without ``<inertia>`` or ``<mass>``, which Bullet refuses, zero there.
+
+    Returns:
+        What is to be said; nothing if all are whole.
+    """
+    points, weightless = list[str](), list[str]()
+    for name, link in tree.links.items():
+        inertial = link.find("inertial")
+        if inertial is None:
+            continue
+        if inertial.find("mass") is None:
+            link.remove(inertial)
+            _massless(link)
+            weightless.append(name)
+        elif inertial.find("inertia") is None:
+            Xml.SubElement(inertial, "inertia", dict.fromkeys(TENSOR, "0"))
+            points.append(name)
+    said: list[str] = []
+    if points:
+        said.append(
+            f"{_listed(points, 'link', 'links')} without <inertia>: its mass is"
+            " taken for a point; 'bulletbridge inertia' computes the tensor from shapes"
+        )
+    if weightless:
+        said.append(
+            f"{_listed(weightless, 'link', 'links')} without <mass>: none is assumed; give it one"
+        )
+    return said
+
+
 def empty_frames(tree: UrdfTree) -> list[str]:
     """Give links without ``<inertial>`` that are fixed to others no mass, where Bullet gives 1 kg.
 

@@ -142,7 +142,7 @@ def _grow(model: Any, places: Places) -> None:
             if np.abs(frame.p).max() > 0.0 or not np.array_equal(frame.R, np.eye(3)):
                 moved.append(name)
         robot, _, here = places.of(body)
-        if model.body_mass[body] > 0.0:
+        if model.body_mass[body] > 0.0 or np.any(model.body_inertia[body]):
             own = here @ Pose(turn(model.body_iquat[body]), model.body_ipos[body].copy())
             J = (own.R * model.body_inertia[body]) @ own.R.T
             robot.links[name].inertial = Inertial(float(model.body_mass[body]), own.p, J)

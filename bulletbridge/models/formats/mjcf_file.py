@@ -17,6 +17,8 @@ USERS = "user"
 """An attribute that MuJoCo only keeps for others."""
 REPEATED = re.compile(r"repeated name '(.+)' in (\w+)")
 """What it says of two things of one name."""
+WELDED = "invalid keyword: 'fixed' Element 'joint'"
+"""What it says of joints that only Bullet has in MJCF."""
 SETTINGS = (
     *("compiler", "option", "flag", "size", "global", "quality", "map", "scale", "statistic"),
     "default",
@@ -107,6 +109,12 @@ def _mended(robot: Xml.Element, said: str) -> str:
                 flag.attrib.update(spring=values[-1], damper=values[-1])
         if values:
             return f'<{tag} {name}="{values[-1]}"> is not understood by this MuJoCo: left out'
+    if WELDED in said:
+        fixed = [(b, j) for b in robot.iter("body") for j in b.findall("joint[@type='fixed']")]
+        for body, joint in fixed:
+            body.remove(joint)
+        if fixed:
+            return f"{len(fixed)} joints of type 'fixed', which only Bullet has: welds"
     if repeated and repeated[2] in ASSETS:
         name, tag = repeated[1], repeated[2]
         for parent in robot.iter("asset"):
@@ -169,6 +177,10 @@ def _drop_missing(spec: Any, path: Path) -> list[str]:
     for part in (spec.textures, spec.skins, spec.pairs, spec.sensors):
         for item in list(part):
             spec.delete(item)
+    materials = {material.name for material in spec.materials}
+    for geom in spec.geoms:
+        if geom.material not in materials:
+            geom.material = ""
     affected: list[str] = []
     weightless: list[str] = []
     for geom in list(spec.geoms):

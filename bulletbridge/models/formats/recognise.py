@@ -11,6 +11,7 @@ from bulletbridge.models.formats.mjcf import read_mjcf
 from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.urdf import read_robot
+from bulletbridge.models.formats.usd import ENDINGS, read_usd
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
@@ -51,6 +52,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format("MJCF", read_mjcf, root="mujoco"),
     Format("SDF", lambda path, folder, inside, _servos: read_sdf(path, folder, inside), root="sdf"),
+    Format("USD", read_usd, endings=ENDINGS),
 )
 """Every format but loops files, which are whatever is no XML and in no other one."""
 
@@ -73,9 +75,9 @@ def read_model(
             and a floating one, as of ``loadURDF``, where it says nothing.
         repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
             can (``models/nearest_inertia.py``); they are an error otherwise.
-        inside: Folder that files which this one includes (MJCF, SDF) must be in; that of the file
-            unless given.
-        servos: Whether actuators of MJCF that follow the position or rate of a joint act, as
+        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
+            file unless given.
+        servos: Whether actuators of MJCF and drives of USD that follow a joint act, as
             springs and dampers; otherwise no force acts at actuated joints.
 
     Raises:
@@ -111,13 +113,13 @@ def format_of(path: Path) -> Format | None:
         ModelError: It is XML of an unknown kind, or cannot be read.
     """
     for form in FORMATS:
-        if path.name.endswith(form.endings):
+        if path.name.lower().endswith(form.endings):
             return form
     if path.name.endswith((ENDING, ".yaml", ".yml")) or not _is_xml(path):
         return None
     root = str(read_xml(path).tag)
     for form in FORMATS:
-        if form.root == root:
+        if form.root and form.root == root:
             return form
     if root == MJCF_PART:
         raise ModelError(

@@ -82,6 +82,9 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
     graph.notes += _gravity_notes(worlds)
     for each in scope.scopes():
         _add_links(graph, each, top)
+        canonical = each.element.get("canonical_link", "")
+        if canonical in each.parts and each.prefix + canonical in graph.links:
+            graph.roots.append(each.prefix + canonical)
     for each in scope.scopes():
         _add_joints(graph, each)
     graph.notes += [
@@ -267,14 +270,18 @@ def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Al
         "rest": "dynamics/spring_reference",
     }
     numbers = {key: number_of(element, where, 0.0) for key, where in values.items()}
-    if min(numbers["damping"], numbers["friction"], numbers["stiffness"]) < 0.0:
+    damping, friction, stiffness = (numbers[key] for key in ("damping", "friction", "stiffness"))
+    if min(damping, friction, stiffness) < 0.0:
         raise ModelError(f"joint '{full}' has negative damping, friction or stiffness; correct it")
     return Along(
         axis,
         (float(lower), float(upper)),
         effort if 0.0 <= effort < NO_LIMIT else np.inf,
         velocity if 0.0 <= velocity < NO_LIMIT else np.inf,
-        **numbers,
+        damping,
+        friction,
+        stiffness,
+        numbers["rest"],
     )
 
 

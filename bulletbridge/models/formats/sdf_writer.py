@@ -193,6 +193,8 @@ def _model(
     """One robot; a root called ``world`` is SDF's own."""
     model = Xml.SubElement(outer, "model", name=name)
     standing = robot.fixed and robot.root == WORLD
+    if not robot.fixed:
+        model.set("canonical_link", robot.root)
     _pose(model, robot.place)
     carrying = robot.carrying()
     bare = [name for name in carrying if robot.links[name].inertial is None]

@@ -13,6 +13,7 @@ from bulletbridge.models.formats.loadable import (
     take_drake_joints,
     take_out_foreign,
     unit_axes,
+    whole_inertials,
     write_urdf,
 )
 from bulletbridge.models.formats.loop_tags import loops_in, take_second_parents
@@ -70,7 +71,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
         notes.append("the base floats, for a floating joint joins it to the world")
-    frames = [*unit_axes(tree), *empty_frames(tree)]
+    frames = [*unit_axes(tree), *whole_inertials(tree), *empty_frames(tree)]
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()

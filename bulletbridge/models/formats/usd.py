@@ -1,0 +1,448 @@
+"""USD as a scene: rigid bodies of a stage, and joints that need not make a tree."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.joint_graph import (
+    LEAST_DIGITS,
+    Along,
+    Connection,
+    Gear,
+    JointGraph,
+    scene_of,
+)
+from bulletbridge.models.formats.robot import UNLIMITED, Pose, Scene, free_name, listed
+from bulletbridge.models.formats.urdf_text import specify
+from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
+from bulletbridge.models.model_spec import EARTH, ModelSpec
+
+ENDINGS = (".usda", ".usd", ".usdc", ".usdz")
+AXES = {"X": 0, "Y": 1, "Z": 2}
+DEGREE = np.pi / 180.0
+WAYS, TURNS = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
+TYPED = {
+    "PhysicsFixedJoint": "fixed",
+    "PhysicsRevoluteJoint": "revolute",
+    "PhysicsPrismaticJoint": "prismatic",
+    "PhysicsSphericalJoint": "ball",
+}
+ARMATURES = ("physxJoint", "newton", "mjc")
+"""Whose attributes give armature."""
+GENERIC = "PhysicsJoint"
+"""A joint whose freedoms are what no limit locks."""
+FLOATS = 1e-5
+"""Distance, in metres and radians, up to which two frames that should coincide are rounded."""
+
+
+class Read(NamedTuple):
+    """A stage while it is read.
+
+    Attributes:
+        stage, physics: USD's stage and its module of physics.
+        units: What lengths and masses are counted in.
+        names: Links by the path of the prim that they were.
+        graph: What was found so far.
+        at: Positions of joints with one axis, as the stage is drawn.
+        servos: Whether drives act.
+        idle: Drives that do not act, in words.
+        driven: Joints with drives.
+    """
+
+    stage: Any
+    physics: Any
+    units: Units
+    names: dict[str, str]
+    graph: JointGraph
+    at: dict[str, float | list[float]]
+    servos: bool
+    idle: list[str]
+    driven: list[str]
+
+
+def library(name: str) -> Any:
+    """A module of USD.
+
+    Raises:
+        ModelError: It is not installed.
+    """
+    try:
+        return import_module(f"pxr.{name}")
+    except ImportError:
+        raise ModelError(
+            "USD files are read by Pixar's library, which is not installed; run pip install"
+            " 'bulletbridge[usd]'"
+        ) from None
+
+
+def read_usd(
+    path: Path, folder: Path, inside: Path | None = None, servos: bool = False
+) -> ModelSpec:
+    """Read a USD file: rigid bodies and joints of UsdPhysics, those of articulations or not.
+
+    Args:
+        path: The file: usda, usdc, usd or usdz.
+        folder: Where the generated URDFs and meshes go.
+        inside: Folder that layers which it is composed of must be in; that of the file unless
+            given.
+        servos: Whether drives act, as springs and dampers of joints.
+
+    Raises:
+        ModelError: USD is not installed, or cannot read the file; a layer is elsewhere; something
+            in it cannot be modelled.
+    """
+    stage, physics = _open(path, (inside or path.parent).resolve()), library("UsdPhysics")
+    geometry = library("UsdGeom")
+    units = Units(
+        float(geometry.GetStageMetersPerUnit(stage)),
+        float(physics.GetStageKilogramsPerUnit(stage)),
+    )
+    read = Read(stage, physics, units, {}, JointGraph(path.stem), {}, servos, [], [])
+    read.graph.digits = LEAST_DIGITS  # single precision has no more
+    gravity = _gravity(read, str(geometry.GetStageUpAxis(stage)))
+    _add_links(read, folder)
+    _add_joints(read)
+    scene = scene_of(read.graph)
+    scene.gravity = gravity
+    _settle(read, scene)
+    return specify(scene, path, folder)
+
+
+def _open(path: Path, top: Path) -> Any:
+    """The stage of a file, all of whose layers are in a folder.
+
+    Raises:
+        ModelError: It cannot be read, or a layer is elsewhere.
+    """
+    usd, sdf, tf = library("Usd"), library("Sdf"), library("Tf")
+    try:
+        seen = set[str]()
+        waiting: list[Any] = [sdf.Layer.FindOrOpen(str(path.resolve()))]
+        while waiting:
+            layer = waiting.pop()
+            if layer is None:
+                continue  # the stage says what is missing
+            for asset in layer.GetCompositionAssetDependencies():
+                place = layer.ComputeAbsolutePath(asset) if asset else ""
+                if not asset or place in seen:  # nothing names the layer itself
+                    continue
+                seen.add(place)
+                if not Path(place).resolve().is_relative_to(top):
+                    raise ModelError(
+                        f"{path} is composed of {place}, which is outside {top}; name a folder that"
+                        " holds both by inside=FOLDER (--inside FOLDER)"
+                    )
+                waiting.append(sdf.Layer.FindOrOpen(place))
+        stage = usd.Stage.Open(str(path))
+    except tf.ErrorException as error:
+        said = " ".join(str(error).rpartition(" : ")[2].split()).strip("'")
+        raise ModelError(f"USD cannot read {path}: {said}; correct it") from None
+    if stage is None:
+        raise ModelError(f"USD cannot read {path}; check that it is a USD file")
+    return stage
+
+
+def _gravity(read: Read, up: str) -> tuple[float, float, float]:
+    """Gravity [m/s²] of the first scene, or Earth's against the stage's upward axis."""
+    axis = AXES[up]
+    down = np.zeros(3)
+    down[axis] = -1.0
+    scenes = [each for each in read.stage.Traverse() if each.IsA(read.physics.Scene)]
+    size = abs(EARTH[2])
+    if scenes:
+        scene = read.physics.Scene(scenes[0])
+        direction = np.array(scene.GetGravityDirectionAttr().Get(), float)
+        if np.linalg.norm(direction) > 0.0:
+            down = direction / np.linalg.norm(direction)
+        given = float(scene.GetGravityMagnitudeAttr().Get())
+        size = given * read.units.metre if np.isfinite(given) and given >= 0.0 else size
+    else:
+        read.graph.notes.append(f"there is no physics scene: {size:g} m/s² against {up} is assumed")
+    x, y, z = (float(size * part) + 0.0 for part in down)
+    return x, y, z
+
+
+def _prims(read: Read) -> Any:
+    """All prims that are there, those of instances too."""
+    usd = library("Usd")
+    return usd.PrimRange.Stage(read.stage, usd.TraverseInstanceProxies())
+
+
+def _add_links(read: Read, folder: Path) -> None:
+    """Rigid bodies."""
+    graph, assumed, lost = read.graph, list[str](), dict[str, list[str]]()
+    moving: list[str] = []
+    for prim in _prims(read):
+        body = read.physics.RigidBodyAPI(prim)
+        if not prim.HasAPI(read.physics.RigidBodyAPI):
+            continue
+        if body.GetRigidBodyEnabledAttr().Get() is False:
+            continue  # it is scenery
+        name = free_name(prim.GetName(), {WORLD, *graph.links})
+        read.names[str(prim.GetPath())] = name
+        graph.links[name] = link_of(prim, name, read.units, folder, assumed, lost)
+        graph.places[name] = place_of(prim, read.units)
+        if body.GetKinematicEnabledAttr().Get():
+            graph.connections.append(
+                Connection(f"{name}_held", "fixed", WORLD, name, graph.places[name])
+            )
+        off = prim.GetAttribute("physxRigidBody:disableGravity")
+        if off and off.Get():
+            graph.notes.append(f"body '{name}' has its weight, though its gravity is switched off")
+        rates = body.GetVelocityAttr().Get(), body.GetAngularVelocityAttr().Get()
+        if any(rate is not None and np.any(rate) for rate in rates):
+            moving.append(name)
+    if moving:
+        graph.notes.append(f"velocities of {listed(moving)} are left out: they start at rest")
+    if assumed:
+        graph.notes.append(
+            "without mass and shapes, so a ball of 1 kg and 0.1 m radius, as of PhysX:"
+            f" {listed(assumed)}"
+        )
+    for what, names in lost.items():
+        graph.notes.append(f"{what}: left out ({listed(dict.fromkeys(names))})")
+
+
+def _add_joints(read: Read) -> None:
+    """Joints between bodies, or of bodies with the world."""
+    graph, paths = read.graph, dict[str, str]()
+    prims = [prim for prim in _prims(read) if prim.IsA(read.physics.Joint)]
+    for prim in prims:
+        taken = {edge.name for edge in graph.connections}
+        paths[str(prim.GetPath())] = free_name(prim.GetName(), taken)
+        _add_joint(read, prim, paths[str(prim.GetPath())])
+    known = {edge.name for edge in graph.connections}
+    for prim in prims:
+        name = paths[str(prim.GetPath())]
+        gear = _mimic(prim, name, paths)
+        if gear is not None and known >= gear.factors.keys():
+            graph.gears.append(gear)
+
+
+def _add_joint(read: Read, prim: Any, name: str) -> None:
+    """One joint, or a note of why there is none."""
+    joint, graph, kind = read.physics.Joint(prim), read.graph, str(prim.GetTypeName())
+    if joint.GetJointEnabledAttr().Get() is False:
+        graph.notes.append(f"joint '{name}' is switched off, and left out")
+        return
+    ends = [_end(read, joint, which) for which in (0, 1)]
+    (parent, place), (child, place_b) = ends
+    if parent == child:
+        graph.notes.append(f"joint '{name}' joins '{parent}' to itself, and is left out")
+        return
+    if kind in TYPED:
+        kind = TYPED[kind]
+        tags = _own_tags(prim, kind)
+    elif kind == GENERIC:
+        tags = _free_tags(read, prim)
+        if len(tags) == len(WAYS + TURNS):
+            return  # it joins nothing
+        kind = _kind_of(tags)
+    else:
+        graph.notes.append(f"joint '{name}' is a {kind}, and is left out")
+        return
+    if kind == "ball" and _cone(prim):
+        graph.notes.append(f"the cone that limits ball joint '{name}' is left out")
+    alongs = tuple(_along(read, prim, tag, name) for tag in tags) if kind != "ball" else ()
+    position, place_b = _settled(kind, place, place_b, alongs)
+    if position is not None:
+        read.at[name] = position
+    armature = max(_number(prim, f"{who}:armature", 0.0) for who in ARMATURES)
+    if alongs and kind == "revolute":
+        armature *= read.units.inertia
+    elif alongs:
+        armature *= read.units.kilogram
+    loop = bool(joint.GetExcludeFromArticulationAttr().Get())
+    if parent == WORLD and loop and kind == "fixed":
+        loop = False  # it holds a base
+    graph.connections.append(
+        Connection(
+            name,
+            kind,
+            parent,
+            child,
+            place,
+            alongs,
+            armature=armature,
+            is_loop=loop,
+            place_b=place_b,
+        )
+    )
+
+
+def _end(read: Read, joint: Any, which: int) -> tuple[str, Pose]:
+    """Link that a joint is on, and the joint's frame on it in the world."""
+    relation = joint.GetBody0Rel() if which == 0 else joint.GetBody1Rel()
+    position = joint.GetLocalPos0Attr() if which == 0 else joint.GetLocalPos1Attr()
+    rotation = joint.GetLocalRot0Attr() if which == 0 else joint.GetLocalRot1Attr()
+    targets = relation.GetTargets()
+    prim = read.stage.GetPrimAtPath(targets[0]) if targets else None
+    if targets and not prim:
+        raise ModelError(
+            f"joint '{joint.GetPrim().GetName()}' names the body {targets[0]}, which is not there;"
+            " correct the path"
+        )
+    from scipy.spatial.transform import Rotation
+
+    local = np.array(position.Get(), float)
+    quat = rotation.Get()
+    turn = Rotation.from_quat([*quat.GetImaginary(), quat.GetReal()]).as_matrix()
+    if prim is None or prim.IsPseudoRoot():
+        return WORLD, Pose(turn, local * read.units.metre)
+    place = place_of(prim, read.units, local)
+    while prim and not prim.IsPseudoRoot():
+        if str(prim.GetPath()) in read.names:
+            return read.names[str(prim.GetPath())], place @ Pose(turn)
+        prim = prim.GetParent()
+    return WORLD, place @ Pose(turn)
+
+
+def _own_tags(prim: Any, kind: str) -> list[str]:
+    """Freedoms of a typed joint, as limits name them."""
+    if kind not in ("revolute", "prismatic"):
+        return []
+    axis = prim.GetAttribute("physics:axis").Get() or "X"
+    return [("rot" if kind == "revolute" else "trans") + str(axis)]
+
+
+def _free_tags(read: Read, prim: Any) -> list[str]:
+    """Freedoms of a generic joint: those that no limit locks, by a lower above the upper one."""
+    free: list[str] = []
+    for tag in WAYS + TURNS:
+        limit = read.physics.LimitAPI.Get(prim, tag)
+        given = prim.HasAPI(read.physics.LimitAPI, tag)
+        if not given or limit.GetLowAttr().Get() <= limit.GetHighAttr().Get():
+            free.append(tag)
+    return free
+
+
+def _kind_of(tags: list[str]) -> str:
+    """What a joint with so many freedoms is."""
+    turns = [tag for tag in tags if tag in TURNS]
+    kinds = {(0, 0): "fixed", (1, 1): "revolute", (1, 0): "prismatic", (2, 2): "universal"}
+    kinds[3, 3] = "ball"
+    return kinds.get((len(tags), len(turns)), "several")
+
+
+def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
+    """Axis of one freedom, its limits and its drive."""
+    turns = tag in TURNS
+    axis = np.zeros(3)
+    axis[AXES[tag[-1]]] = 1.0
+    size = DEGREE if turns else read.units.metre
+    if prim.HasAPI(read.physics.LimitAPI, tag):
+        limit = read.physics.LimitAPI.Get(prim, tag)
+        bounds = limit.GetLowAttr().Get(), limit.GetHighAttr().Get()
+    else:
+        bounds = (
+            _number(prim, "physics:lowerLimit", -np.inf),
+            _number(prim, "physics:upperLimit", np.inf),
+        )
+    lower, upper = (float(x) if abs(x) < 1e30 else float(np.copysign(np.inf, x)) for x in bounds)
+    limits = (lower * size, upper * size) if lower <= upper else UNLIMITED
+    effort, stiffness, rest, damping = np.inf, 0.0, 0.0, 0.0
+    for instance in (tag, "angular" if turns else "linear"):
+        if not prim.HasAPI(read.physics.DriveAPI, instance):
+            continue
+        drive = read.physics.DriveAPI.Get(prim, instance)
+        force = read.units.inertia if turns else read.units.kilogram
+        most = float(drive.GetMaxForceAttr().Get())
+        unit = force if turns else force * read.units.metre
+        effort = most * unit if abs(most) < 1e30 else np.inf
+        said = drive.GetStiffnessAttr().Get(), drive.GetDampingAttr().Get()
+        by = force / DEGREE if turns else force
+        stiffness, damping = (float(x) * by for x in said)
+        rest = float(drive.GetTargetPositionAttr().Get()) * size
+        accelerates = str(drive.GetTypeAttr().Get()) == "acceleration"
+        if (stiffness or damping) and (accelerates or not read.servos):
+            read.idle.append(
+                f"{name} (stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
+                f"{', as an acceleration' if accelerates else ''})"
+            )
+            stiffness = rest = damping = 0.0
+        read.driven.append(name)
+    speed = _number(prim, "physxJoint:maxJointVelocity", np.inf)
+    speed = speed * size if speed < 1e6 else np.inf
+    return Along(axis, limits, effort, speed, damping, 0.0, stiffness, rest, not turns)
+
+
+def _settled(
+    kind: str, place: Pose, place_b: Pose, alongs: tuple[Along, ...]
+) -> tuple[float | list[float] | None, Pose]:
+    """Where a joint is as drawn, and its frame on the child at that position.
+
+    Frames that coincide but for the joint's freedom and what single precision leaves are taken to
+    coincide, since a linkage would jam otherwise.
+    """
+    from scipy.spatial.transform import Rotation
+
+    between = place.inverse @ place_b
+    turn = Rotation.from_matrix(between.R).as_rotvec()
+    position: float | list[float] | None = None
+    moved = Pose()
+    if kind == "revolute":
+        angle = position = float(turn @ alongs[0].axis)
+        moved = Pose(Rotation.from_rotvec(angle * alongs[0].axis).as_matrix())
+    elif kind == "prismatic":
+        way = position = float(between.p @ alongs[0].axis)
+        moved = Pose(np.eye(3), way * alongs[0].axis)
+    elif kind == "ball":
+        position = [float(x) for x in Rotation.from_matrix(between.R).as_quat()]
+        moved = Pose(between.R)
+    elif kind == "universal":
+        moved = Pose(between.R)
+    off = moved.inverse @ between
+    size = max(float(np.abs(off.p).max()), float(np.abs(off.R - np.eye(3)).max()))
+    return position, place @ moved if size < FLOATS else place_b
+
+
+def _cone(prim: Any) -> bool:
+    """Whether a ball joint is limited."""
+    angles = (_number(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1))
+    return any(angle >= 0.0 for angle in angles)
+
+
+def _number(prim: Any, name: str, default: float) -> float:
+    """Value of an attribute that may not be there."""
+    attribute = prim.GetAttribute(name)
+    value = attribute.Get() if attribute else None
+    return default if value is None else float(value)
+
+
+def _mimic(prim: Any, name: str, paths: Mapping[str, str]) -> Gear | None:
+    """What couples a joint to another one: PhysX's mimic joints, in degrees where they turn."""
+    for tag in TURNS + WAYS:
+        relation = prim.GetRelationship(f"physxMimicJoint:{tag}:referenceJoint")
+        targets: Any = relation.GetTargets() if relation else ()
+        if not targets or str(targets[0]) not in paths:
+            continue
+        gearing = _number(prim, f"physxMimicJoint:{tag}:gearing", 1.0)
+        offset = _number(prim, f"physxMimicJoint:{tag}:offset", 0.0)
+        size = DEGREE if tag in TURNS else 1.0
+        leader = paths[str(targets[0])]
+        return Gear(f"{name}_mimic", {name: 1.0, leader: gearing}, -offset * size)
+    return None
+
+
+def _settle(read: Read, scene: Scene) -> None:
+    """Start where the stage is drawn, within limits, and say which drives do not act."""
+    joints = scene.joints()
+    prefixes = {name.rpartition("/")[2]: name for name in joints}
+    for name, position in read.at.items():
+        if name not in prefixes:
+            continue
+        full = prefixes[name]
+        if not isinstance(position, list):
+            position = float(np.clip(position, *joints[full].limits))
+            if abs(position) < FLOATS:
+                continue
+        scene.start_guess[full] = position
+    scene.actuated += [prefixes[name] for name in dict.fromkeys(read.driven) if name in prefixes]
+    if read.idle:
+        rest = "" if read.servos else "; servos=True (--servos) lets those act that are forces"
+        scene.notes.append(f"drives that do not act: {listed(read.idle)}{rest}")

@@ -1,0 +1,229 @@
+"""Robots in USD: places, units, masses, loops outside of articulations, drives."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import bulletbridge as bb
+from bulletbridge.errors import BulletBridgeWarning, ModelError
+
+pytest.importorskip("pxr")
+pytestmark = pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+
+ARTICULATION = 'prepend apiSchemas = ["PhysicsArticulationRootAPI"]'
+UNITS = """#usda 1.0
+(
+    metersPerUnit = {metre}
+    kilogramsPerUnit = {kilogram}
+    upAxis = "Z"
+)
+def PhysicsScene "Scene" {{ }}
+"""
+# a parallelogram that hangs from the world: cranks of 0.5 m and 0.3 m apart, turned by `turn` [deg]
+CRANK, WIDE = 0.5, 0.3
+
+
+def body(name, x, z, turn, mass, moments, com, metre, kilogram):
+    half = np.radians(turn) / 2.0
+    x, z = float(x), float(z)
+    quat = f"({float(np.cos(half))!r}, 0, {float(np.sin(half))!r}, 0)"
+    scaled = ", ".join(repr(float(m / (kilogram * metre**2))) for m in moments)
+    return f"""
+    def Xform "{name}" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {{
+        double3 xformOp:translate = ({x / metre!r}, 0, {z / metre!r})
+        quatd xformOp:orient = {quat}
+        uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:orient"]
+        float physics:mass = {mass / kilogram!r}
+        point3f physics:centerOfMass = ({com[0] / metre!r}, 0, {com[1] / metre!r})
+        float3 physics:diagonalInertia = ({scaled})
+    }}"""
+
+
+def hinge(name, one, two, p0, p1, metre, more=""):
+    drive = '(prepend apiSchemas = ["PhysicsDriveAPI:angular"])' if "drive:" in more else ""
+    on = f"rel physics:body0 = </robot/{one}>" if one else ""
+    x0, z0, x1, z1 = (float(p) / metre for p in (*p0, *p1))
+    return f"""
+    def PhysicsRevoluteJoint "{name}" {drive}
+    {{
+        uniform token physics:axis = "Y"
+        {on}
+        rel physics:body1 = </robot/{two}>
+        point3f physics:localPos0 = ({x0!r}, 0, {z0!r})
+        point3f physics:localPos1 = ({x1!r}, 0, {z1!r})
+        {more}
+    }}"""
+
+
+def parallelogram(turn=0.0, metre=1.0, kilogram=1.0, more=""):
+    """Two cranks about y, and a coupler that they carry; the fourth joint closes the loop."""
+    end = CRANK * np.array([-np.sin(np.radians(turn)), -np.cos(np.radians(turn))])
+    rod = 0.4, (0.01, 0.02, 0.015), (0.0, -0.2)
+    units = metre, kilogram
+    out = "uniform bool physics:excludeFromArticulation = 1"
+    parts = [
+        body("left", 0.0, 0.0, turn, *rod, *units),
+        body("right", WIDE, 0.0, turn, *rod, *units),
+        body("bar", *end, 0.0, 1.5, (0.03, 0.05, 0.04), (0.15, 0.0), *units),
+        hinge("a", "", "left", (0.0, 0.0), (0.0, 0.0), metre, more),
+        hinge("b", "", "right", (WIDE, 0.0), (0.0, 0.0), metre),
+        hinge("c", "left", "bar", (0.0, -CRANK), (0.0, 0.0), metre),
+        hinge("d", "right", "bar", (0.0, -CRANK), (WIDE, 0.0), metre, out),
+    ]
+    head = UNITS.format(metre=metre, kilogram=kilogram)
+    return f'{head}def Xform "robot" ({ARTICULATION})\n{{{"".join(parts)}\n}}\n'
+
+
+@pytest.fixture
+def load(tmp_path, world):
+    """Load text into the test's world."""
+
+    def loaded(text, **options):
+        file = tmp_path / "r.usda"
+        file.write_text(text)
+        return bb.load(file, world.client, **options)
+
+    return loaded
+
+
+@pytest.mark.parametrize(("metre", "kilogram"), [(1.0, 1.0), (0.01, 0.001)])
+@pytest.mark.parametrize("turn", [0.0, 25.0])
+def test_a_parallelogram_swings_as_its_closed_form(load, turn, metre, kilogram):
+    """It starts where it is drawn; its bar does not turn, so it is a pendulum."""
+    system = load(parallelogram(turn, metre, kilogram)).system
+    assert [loop.name for loop in system.constraints] == ["d"]
+    assert system.dof == 1
+    rates = {name: joint.v.start for name, joint in system.mechanism.joints.items()}
+    place = system.q[system.mechanism.joints["a"].q.start]
+    # single precision of positions and sizes
+    assert_allclose(place, np.radians(turn), atol=1e-6)
+    inertia = 2.0 * (0.02 + 0.4 * 0.2**2) + 1.5 * CRANK**2
+    torque = -9.81 * (2.0 * 0.4 * 0.2 + 1.5 * CRANK) * np.sin(np.radians(turn))
+    assert_allclose(system.acceleration()[rates["a"]], torque / inertia, rtol=1e-6, atol=1e-6)
+    if turn:
+        system.dt = 1.0 / 240.0
+        before = system.evaluate().energy
+        system.run(1.0)
+        assert system.status.gap_kept < 1e-12
+        assert abs(system.evaluate().energy - before) < 1e-3
+
+
+def test_limits_and_drives_are_in_degrees(load):
+    more = """
+        float physics:lowerLimit = -90
+        float physics:upperLimit = 45
+        float drive:angular:physics:stiffness = 2
+        float drive:angular:physics:damping = 0.5
+        float drive:angular:physics:targetPosition = 30
+        float drive:angular:physics:maxForce = 7
+    """
+    with pytest.warns(BulletBridgeWarning, match="drives that do not act: a .*servos=True"):
+        system = load(parallelogram(more=more)).system
+    joint = system.mechanism.joints["a"]
+    assert_allclose((joint.lower, joint.upper), np.radians([-90.0, 45.0]), rtol=1e-12)
+    assert system.mechanism.axes["stiffness"][joint.v.start] == 0.0
+    driven = load(parallelogram(more=more), servos=True)
+    axis = driven.system.mechanism.axes[driven.system.mechanism.joints["a"].v.start]
+    degree = np.pi / 180.0
+    assert driven.spec.actuated == ("a",)
+    assert_allclose(axis["stiffness"], 2.0 / degree, rtol=1e-12)
+    assert_allclose(axis["damping"], 0.5 / degree, rtol=1e-12)
+    assert_allclose(axis["rest"], np.radians(30.0), rtol=1e-12)
+
+
+SOLIDS = {
+    "Cube": ("double size = 0.2", 0.2**3, [0.2**2 / 6.0] * 3),
+    "Sphere": ("double radius = 0.1", 4.0 / 3.0 * np.pi * 1e-3, [0.4 * 0.01] * 3),
+    "Cylinder": (
+        'double radius = 0.1\ndouble height = 0.3\nuniform token axis = "X"',
+        np.pi * 0.01 * 0.3,
+        [0.005, *[(0.03 + 0.09) / 12.0] * 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOLIDS)
+def test_masses_come_from_shapes_where_nothing_says_them(load, kind):
+    """By density, at the shape's place; two alike lie on each other where x is zero."""
+    size, volume, gyration = SOLIDS[kind]
+    text = (
+        UNITS.format(metre=1.0, kilogram=1.0)
+        + f"""
+    def Xform "part" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])
+    {{
+        float physics:density = 500
+        def {kind} "solid" (prepend apiSchemas = ["PhysicsCollisionAPI"])
+        {{
+            {size}
+            double3 xformOp:translate = (0.3, 0, 0)
+            uniform token[] xformOpOrder = ["xformOp:translate"]
+        }}
+    }}"""
+    )
+    system = load(text).system
+    mass = 500.0 * volume
+    # Bullet's principal moments are read to six digits
+    expected = [*(mass * np.array(gyration)), mass, mass, mass]
+    assert_allclose(np.diag(system.terms().M), expected, rtol=1e-6)
+    assert_allclose(system.q[:3], [0.3, 0.0, 0.0], atol=1e-12)
+
+
+def test_what_cannot_be_read_says_why(load, tmp_path):
+    with pytest.raises(ModelError, match="USD cannot read"):
+        load("#usda 1.0\ndef Xform {")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "part.usda").write_text(parallelogram())
+    outer = tmp_path / "in" / "outer.usda"
+    outer.write_text("#usda 1.0\n(subLayers = [@../part.usda@])\n")
+    with pytest.raises(ModelError, match=r"outside .*inside=FOLDER"):
+        bb.load(outer, "new")
+    bb.load(outer, "new", inside=tmp_path).close()
+    free = parallelogram().replace("PhysicsRevoluteJoint", "PhysicsDistanceJoint", 1)
+    with pytest.warns(BulletBridgeWarning, match="joint 'a' is a PhysicsDistanceJoint"):
+        load(free)
+    lost = parallelogram().replace("physics:body1 = </robot/left>", "physics:body1 = </robot/no>")
+    with pytest.raises(ModelError, match="joint 'a' names the body /robot/no"):
+        load(lost)
+
+
+GENERIC = """
+    def PhysicsJoint "g" (prepend apiSchemas = [{locked}])
+    {{
+        rel physics:body0 = </robot/left>
+        rel physics:body1 = </robot/bar>
+        point3f physics:localPos0 = (0, 0, -0.5)
+        {limits}
+        {more}
+    }}"""
+
+
+def generic(free, more=""):
+    """The left crank with a bar on a joint that leaves some freedoms."""
+    tags = [f"{kind}{axis}" for kind in ("trans", "rot") for axis in "XYZ"]
+    locked = [tag for tag in tags if tag not in free]
+    named = ", ".join(f'"PhysicsLimitAPI:{tag}"' for tag in locked)
+    limits = "\n".join(
+        f"float limit:{tag}:physics:low = 1\nfloat limit:{tag}:physics:high = -1" for tag in locked
+    )
+    text = parallelogram()
+    start = text.index('def PhysicsRevoluteJoint "c"')
+    end = text.index('def PhysicsRevoluteJoint "d"')
+    made = GENERIC.format(locked=named, limits=limits, more=more)
+    return f"{text[:start]}{made}\n    {text[end:]}".replace("(-0.0, ", "(0.0, ")
+
+
+@pytest.mark.parametrize(
+    ("free", "kinds"),
+    [
+        (["rotY"], ["revolute"]),
+        (["transX", "rotX"], ["prismatic", "revolute"]),
+        (["transX", "transZ", "rotY"], ["prismatic", "prismatic", "revolute"]),
+        (["rotX", "rotY", "rotZ"], ["spherical"]),
+    ],
+)
+def test_generic_joints_are_sliders_and_hinges_one_after_the_other(load, free, kinds):
+    text = generic(free).replace("PhysicsRevoluteJoint", "PhysicsFixedJoint")
+    loaded = load(text.replace("physics:excludeFromArticulation = 1", "physics:jointEnabled = 0"))
+    found = [joint.kind for joint in loaded.system.mechanism.joints.values()]
+    assert found == kinds
