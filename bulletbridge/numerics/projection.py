@@ -285,3 +285,50 @@ def project_out(Y: Array, rank: int, x: Array) -> None:
     """Take away from x what the kept rows forbid: x <- (I - QᵀQ) x."""
     for i in range(rank):
         add_row(x, -inner(Y, i, x), Y, i)
+
+
+@helper
+def project_out_in_blocks(Y: Array, rank: int, x: Array, n: int) -> None:
+    """As ``project_out``, of n columns, by four rows at once: for many x, where latency counts.
+
+    What rounding leaves along a row the others of its block do not see: rows are orthonormal.
+    """
+    i = 0
+    while i + 4 <= rank:
+        a = b = c = d = 0.0
+        for j in range(n):
+            a += Y[i, j] * x[j]
+            b += Y[i + 1, j] * x[j]
+            c += Y[i + 2, j] * x[j]
+            d += Y[i + 3, j] * x[j]
+        for j in range(n):
+            x[j] -= a * Y[i, j] + b * Y[i + 1, j] + c * Y[i + 2, j] + d * Y[i + 3, j]
+        i += 4
+    while i < rank:
+        a = 0.0
+        for j in range(n):
+            a += Y[i, j] * x[j]
+        for j in range(n):
+            x[j] -= a * Y[i, j]
+        i += 1
+
+
+@helper
+def put_gram_matrix(C: Array, n: int, D: Array) -> None:
+    """D (n, n) <- C Cᵀ of the first n rows of C."""
+    for i in range(n):
+        j = 0
+        while j + 4 <= i + 1:
+            a = b = c = d = 0.0
+            for k in range(C.shape[1]):
+                a += C[j, k] * C[i, k]
+                b += C[j + 1, k] * C[i, k]
+                c += C[j + 2, k] * C[i, k]
+                d += C[j + 3, k] * C[i, k]
+            D[i, j], D[i, j + 1], D[i, j + 2], D[i, j + 3] = a, b, c, d
+            j += 4
+        while j <= i:
+            D[i, j] = inner(C, j, C[i])
+            j += 1
+        for j in range(i):
+            D[j, i] = D[i, j]
