@@ -20,7 +20,6 @@ LONGER = {
     "engine/radau.py: estimate": 10,
     "mechanism/force_derivatives.py: add_between": 10,
     "mechanism/force_derivatives.py: differentiate_along": 10,
-    "constraints/rows.py: block_jacobian": 9,
     "engine/chart_methods.py: trapezoidal": 9,
     "engine/chart_methods.py: iterate": 9,
     "engine/radau.py: radau_stages": 9,
