@@ -6,15 +6,17 @@ Exit codes: 0 done, 1 a simulation failed (said why), 2 wrong usage or input.
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 import bulletbridge
 from bulletbridge.bench.command import bench
 from bulletbridge.bullet.quiet import quiet_bullet
+from bulletbridge.command_options import FixedBase, JsonFile, ReadingOptions, grouped
 from bulletbridge.console import deliver, progress_bars, require_places, tell_notes
 from bulletbridge.errors import (
     BulletBridgeError,
@@ -26,6 +28,9 @@ from bulletbridge.errors import (
 from bulletbridge.models.flexible.commands import flexible, inertia
 from bulletbridge.papers.command import paper
 from bulletbridge.studies.command import sweep
+
+if TYPE_CHECKING:
+    from bulletbridge.comparison.plan import Plan
 
 FAILED, WRONG_INPUT = 1, 2
 app = typer.Typer(
@@ -66,31 +71,6 @@ class ModeName(str, Enum):
 Dt = Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")]
 Duration = Annotated[float, typer.Option("--duration", help="Simulated time [s].")]
 Model = Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")]
-FixedBase = Annotated[
-    bool | None,
-    typer.Option(
-        "--fixed-base/--floating-base",
-        help="Whether the base stands still; what the file says unless given.",
-    ),
-]
-RepairInertia = Annotated[
-    bool, typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have.")
-]
-Inside = Annotated[
-    Path | None,
-    typer.Option(
-        "--inside",
-        metavar="FOLDER",
-        help="Folder that included files (MJCF, SDF, USD) must be in; that of the file if none.",
-    ),
-]
-Servos = Annotated[
-    bool,
-    typer.Option("--servos", help="Let servos of MJCF, drives of USD act, as springs and dampers."),
-]
-JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout, alone.")
-]
 
 
 def _version(wanted: bool) -> None:
@@ -108,18 +88,19 @@ def options(
     """Exact closed loops for URDF robots in PyBullet."""
 
 
-@app.command(short_help="Our solver beside Bullet's own, in figures.")
-def compare(
-    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of robots' files.")],
-    dt: Dt = 1 / 240,
-    duration: Duration = 10.0,
+@dataclass(frozen=True)
+class RunOptions:
+    """How ``compare`` runs models."""
+
+    dt: Dt = 1 / 240
+    duration: Duration = 10.0
     integrator: Annotated[
         IntegratorName | None,
         typer.Option(
             help="Of our solver, verlet unless springs are too stiff for it; Bullet's is fixed."
         ),
-    ] = None,
-    rtol: Annotated[float, typer.Option(help="Tolerance of dop853 and radau.")] = 1e-10,
+    ] = None
+    rtol: Annotated[float, typer.Option(help="Tolerance of dop853 and radau.")] = 1e-10
     solver: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,64 +108,76 @@ def compare(
             help="projector, native, native_tuned, another formulation, or all of them; repeat for "
             "several. The first three unless given.",
         ),
-    ] = None,
+    ] = None
     reference: Annotated[
         bool, typer.Option("--reference", help="Measure trajectories against converged DOP853.")
-    ] = False,
+    ] = False
     limits: Annotated[
         bool, typer.Option("--limits/--no-limits", help="Whether joint limits act, in both.")
-    ] = True,
-    json_file: JsonFile = None,
+    ] = True
+
+    def plan(self) -> "Plan":
+        """As ``comparison/`` takes them."""
+        from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
+
+        names = tuple(dict.fromkeys(self.solver or SOLVERS))
+        return Plan(
+            self.dt,
+            self.duration,
+            None if self.integrator is None else self.integrator.value,
+            self.rtol,
+            EVERYTHING if "all" in names else names,
+            self.reference,
+            self.limits,
+        )
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What ``compare`` shows and writes."""
+
+    json_file: JsonFile = None
     report: Annotated[
         Path | None, typer.Option("--report", metavar="DIR", help="Write DIR/index.html.")
-    ] = None,
+    ] = None
     video: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Write a film of ours beside Bullet's, .gif, or .mp4 with the extra video.",
         ),
-    ] = None,
+    ] = None
     gui: Annotated[
         bool, typer.Option("--gui", help="Show both solvers in Bullet's window, in real time.")
-    ] = False,
-    fixed_base: FixedBase = None,
-    repair_inertia: RepairInertia = False,
-    inside: Inside = None,
-    servos: Servos = False,
+    ] = False
+
+
+@app.command(short_help="Our solver beside Bullet's own, in figures.")
+@grouped
+def compare(
+    models: Annotated[list[str], typer.Argument(help="Bundled names or paths of robots' files.")],
+    how: RunOptions,
+    out: OutputOptions,
+    reading: ReadingOptions,
 ) -> None:
     """Run models under our solver and Bullet's own, and compare gaps, energy and time."""
     from bulletbridge.comparison.compare import ModelRuns, compare_model, worst
-    from bulletbridge.comparison.plan import EVERYTHING, SOLVERS, Plan
     from bulletbridge.comparison.results import Comparison
     from bulletbridge.comparison.tables import print_results, wide_console
     from bulletbridge.models.formats.recognise import read_model
 
-    names = tuple(solver) if solver else SOLVERS
-    if "all" in names:
-        names = EVERYTHING
-    method = None if integrator is None else integrator.value
-    plan = Plan(dt, duration, method, rtol, tuple(dict.fromkeys(names)), reference, limits)
-    specs = [
-        read_model(
-            model,
-            fixed_base=fixed_base,
-            repair_inertia=repair_inertia,
-            inside=inside,
-            servos=servos,
-        )
-        for model in models
-    ]
+    plan, json_file = how.plan(), out.json_file
+    specs = [read_model(model, **reading.given) for model in models]
     for spec in specs:
         tell_notes(spec.path, spec.notes)
-    require_places(json_file, report)
-    if video is not None:
+    require_places(json_file, out.report)
+    if out.video is not None:
         from bulletbridge.comparison.film import require_film
 
-        require_film(video)
+        require_film(out.video)
         if len(specs) > 1:
             raise ModelError("a film shows one model; give one, or leave --video out")
-    if gui:
+    if out.gui:
         from bulletbridge.comparison.window.playback import view
 
         for spec in specs:
@@ -197,35 +190,31 @@ def compare(
             runs.append(compare_model(spec, plan, lambda n, k=task: progress.advance(k, n)))
             progress.update(task, visible=False)
         comparison = Comparison(tuple(run.result for model in runs for run in model.runs))
-        if report is not None:
+        if out.report is not None:
             from bulletbridge.comparison.report import write_report
 
             progress.add_task("report", total=None)
-            page = write_report(runs, comparison, plan, report)
-        if video is not None:
+            page = write_report(runs, comparison, plan, out.report)
+        if out.video is not None:
             from bulletbridge.comparison.compare import film_of
 
             progress.add_task("video", total=None)
-            film_of(runs[0], video)
+            film_of(runs[0], out.video)
     deliver(json_file, comparison.to_dict(), lambda: print_results(comparison.runs, wide_console()))
     if page is not None:
         print(f"report: {page}", file=sys.stderr if json_file == "-" else sys.stdout)
-    if video is not None:
-        print(f"video: {video}", file=sys.stderr if json_file == "-" else sys.stdout)
+    if out.video is not None:
+        print(f"video: {out.video}", file=sys.stderr if json_file == "-" else sys.stdout)
     raise typer.Exit(worst(runs))
 
 
-@app.command(
-    "run",
-    short_help="Run a PyBullet script on our solver.",
-    context_settings={"allow_interspersed_args": False},
-)
-def run_a_script(
-    script: Annotated[str, typer.Argument(help="A Python file, unmodified.")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own.")] = None,
-    mode: Annotated[
-        ModeName, typer.Option(help="Who advances bodies that constraints join.")
-    ] = ModeName.filter,
+@dataclass(frozen=True)
+class ScriptOptions:
+    """How ``run`` runs a script."""
+
+    mode: Annotated[ModeName, typer.Option(help="Who advances bodies that constraints join.")] = (
+        ModeName.filter
+    )
     headless: Annotated[
         bool,
         typer.Option(
@@ -234,7 +223,7 @@ def run_a_script(
             "the clock is virtual (50 µs a PyBullet call), real-time simulation goes by it, and "
             "chance is the same in every run.",
         ),
-    ] = False,
+    ] = False
     steps: Annotated[
         int | None,
         typer.Option(
@@ -243,7 +232,22 @@ def run_a_script(
             "a step counts as one, and so do 1000 calls of PyBullet, but no script is ended for "
             "less than 100 of these.",
         ),
-    ] = None,
+    ] = None
+    module: Annotated[
+        bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
+    ] = False
+
+
+@app.command(
+    "run",
+    short_help="Run a PyBullet script on our solver.",
+    context_settings={"allow_interspersed_args": False},
+)
+@grouped
+def run_a_script(
+    script: Annotated[str, typer.Argument(help="A Python file, unmodified.")],
+    how: ScriptOptions,
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own.")] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Run it natively too: gaps, forces, times.")
     ] = False,
@@ -258,9 +262,6 @@ def run_a_script(
             help="Write the constraints that the script makes, and its robots, to a loops file.",
         ),
     ] = None,
-    module: Annotated[
-        bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")
-    ] = False,
     json_file: JsonFile = None,
     outcome: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> Callable[[], int]:
@@ -269,67 +270,52 @@ def run_a_script(
     from bulletbridge.drop_in.scripts.script import Run, Script
 
     require_places(json_file, None)
-    how = Run(Script(script, tuple(arguments or ()), module), mode.value, steps, headless)
+    started = Script(script, tuple(arguments or ()), how.module)
+    run = Run(started, how.mode.value, how.steps, how.headless)
     if outcome is not None:
-        return lambda: run_for_another(how, outcome)
+        return lambda: run_for_another(run, outcome)
     if save_loops is not None and (compare or outcome is not None):
         raise ModelError("--compare runs the script twice; save its loops in a run without it")
     if save_loops is not None:
         require_places(str(save_loops), None)
     if compare:
-        return lambda: run_beside_bullet(how, json_file, deliver)
+        return lambda: run_beside_bullet(run, json_file, deliver)
     watched = watch or json_file is not None
-    return lambda: run_alone(how, json_file, deliver if watched else None, save_loops)
+    return lambda: run_alone(run, json_file, deliver if watched else None, save_loops)
 
 
 @app.command(short_help="Describe a model: loops, rank, mobility.")
+@grouped
 def inspect(
     model: Model,
+    reading: ReadingOptions,
     json_file: JsonFile = None,
-    fixed_base: FixedBase = None,
-    repair_inertia: RepairInertia = False,
-    inside: Inside = None,
-    servos: Servos = False,
 ) -> None:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
     from bulletbridge.models.formats.recognise import read_model
 
-    spec = read_model(
-        model,
-        fixed_base=fixed_base,
-        repair_inertia=repair_inertia,
-        inside=inside,
-        servos=servos,
-    )
+    spec = read_model(model, **reading.given)
     found = inspect_model(spec)
     deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
 
 
 @app.command("view", short_help="A model in the browser, with sliders.")
+@grouped
 def view_in_browser(
     model: Model,
+    reading: ReadingOptions,
     duration: Annotated[
         float, typer.Option("--duration", help="Of the run on the time line [s]; 0 for none.")
     ] = 4.0,
     port: Annotated[int, typer.Option(help="Of the page on this machine.")] = 8080,
-    fixed_base: FixedBase = None,
-    repair_inertia: RepairInertia = False,
-    inside: Inside = None,
-    servos: Servos = False,
 ) -> None:
     """Show a model in a browser: drag joints, loops stay closed; forces, a time line."""
     from bulletbridge.models.formats.recognise import read_model
     from bulletbridge.viewer.view import view_model
 
-    spec = read_model(
-        model,
-        fixed_base=fixed_base,
-        repair_inertia=repair_inertia,
-        inside=inside,
-        servos=servos,
-    )
+    spec = read_model(model, **reading.given)
     tell_notes(spec.path, spec.notes)
     view_model(spec, duration, port)
 
@@ -347,11 +333,13 @@ def models() -> None:
 
 
 @app.command(short_help="Write a model in another format.")
+@grouped
 def convert(
     model: Model,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="NAME", help="Of what is written; no ending.")
     ],
+    reading: ReadingOptions,
     to: Annotated[
         str,
         typer.Option(
@@ -359,10 +347,6 @@ def convert(
             "mjcf; sdf."
         ),
     ] = "loops",
-    fixed_base: FixedBase = None,
-    repair_inertia: RepairInertia = False,
-    inside: Inside = None,
-    servos: Servos = False,
 ) -> None:
     """Write a model as URDF and loops file, or in another format, and say what was lost."""
     from bulletbridge.models.formats.convert import convert as write
@@ -371,10 +355,7 @@ def convert(
         model,
         output,
         to,
-        fixed_base=fixed_base,
-        repair_inertia=repair_inertia,
-        inside=inside,
-        servos=servos,
+        **reading.given,
     )
     for note in done.notes:
         print(f"note: {note}")
@@ -424,7 +405,7 @@ def demo(
     script = demos().get(name)
     if script is not None:
         return lambda: run_demo(script, gui)
-    compare([name], dt=dt, duration=duration, gui=gui, fixed_base=fixed_base)
+    compare(models=[name], dt=dt, duration=duration, gui=gui, fixed_base=fixed_base)
     return None
 
 

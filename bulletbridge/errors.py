@@ -3,6 +3,8 @@
 import inspect
 import os
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parent) + os.sep
@@ -66,3 +68,27 @@ def warn_user(message: str) -> None:
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, BulletBridgeWarning, stacklevel=depth + 1)
+
+
+@contextmanager
+def naming_the_extra(
+    use: str, package: str, otherwise: str = "", absent: tuple[str, ...] = ()
+) -> Generator[None]:
+    """Context of imports of what may not be installed, which is told with what installs it.
+
+    Args:
+        use: What needs it, as the message begins.
+        package: As pip takes it: ``bulletbridge[viewer]``.
+        otherwise: What can be done without it, as the message ends.
+        absent: Modules whose absence is meant; any unless given.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if absent and error.name not in absent:
+            raise
+        named = f"'{package}'" if "[" in package else package
+        raise MissingExtraError(f"{use}; install it with: pip install {named}{otherwise}") from None

@@ -7,7 +7,7 @@ import pytest
 from support.planar import PIN, assembled, four_bar
 
 import bulletbridge as bb
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import MissingExtraError, ModelError
 from bulletbridge.numerics.complementarity import solve_alone
 from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
 
@@ -61,7 +61,7 @@ def test_a_step_by_the_cone_solver_is_the_compiled_one():
 
 def test_without_the_cone_solver_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
-    with pytest.raises(ModelError, match=r"pip install 'bulletbridge\[conic\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'bulletbridge\[conic\]'"):
         four_bar(impulse_solver="clarabel")
     with pytest.raises(ModelError, match="unknown impulse_solver 'exact'; there are compiled"):
         four_bar(impulse_solver="exact")

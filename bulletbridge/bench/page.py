@@ -10,7 +10,7 @@ from bulletbridge.bench.run import SCHEMA
 from bulletbridge.bench.settings import PACKAGES
 from bulletbridge.bench.summary import Best, good, unique
 from bulletbridge.bench.targets import FASTER, by_order, targets
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import ModelError, naming_the_extra
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -73,12 +73,8 @@ def picture(case: str, horizon: str) -> str:
 
 def page(results: dict[str, Any]) -> str:
     """The text of the page."""
-    try:
+    with naming_the_extra("the page needs jinja2", "jinja2"):
         from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise MissingExtraError(
-            "the page needs jinja2; install it with: pip install jinja2"
-        ) from None
     source = files("bulletbridge.bench") / "templates" / "benchmarks.md.j2"
     environment = Environment(
         autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

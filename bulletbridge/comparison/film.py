@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from bulletbridge.comparison.pictures import (
     link_centres,
     take,
 )
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.modal_beams import read_world
 from bulletbridge.models.model_spec import ModelSpec
@@ -287,11 +288,7 @@ def _ffmpeg() -> Any:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise MissingExtraError(
-            "an mp4 needs imageio-ffmpeg; install it with: pip install 'bulletbridge[video]', or"
-            " write a .gif"
-        ) from None
-    return imageio_ffmpeg
+    with naming_the_extra(
+        "an mp4 needs imageio-ffmpeg", "bulletbridge[video]", ", or write a .gif"
+    ):
+        return import_module("imageio_ffmpeg")

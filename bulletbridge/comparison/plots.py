@@ -12,7 +12,7 @@ import numpy as np
 from bulletbridge.comparison.plot import show_as_written
 from bulletbridge.comparison.runs import Run
 from bulletbridge.comparison.trajectory import Observed, Trace
-from bulletbridge.errors import MissingExtraError
+from bulletbridge.errors import naming_the_extra
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -167,14 +167,10 @@ def time_figure(runs: Sequence[Run]) -> str:
 
 def svg_figure(draw: "Callable[[Axes], None]", xlabel: str = "time [s]") -> str:
     """One figure as SVG text: equal figures give equal bytes, and words stand in it as words."""
-    try:
+    with naming_the_extra("reports need matplotlib", "matplotlib"):
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "reports need matplotlib; install it with: pip install matplotlib"
-        ) from None
     with rc_context(STYLE):
         figure = Figure(figsize=(5.4, 3.1), layout="constrained")
         FigureCanvasSVG(figure)

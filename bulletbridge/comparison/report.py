@@ -24,7 +24,7 @@ from bulletbridge.comparison.plots import (
 )
 from bulletbridge.comparison.results import Comparison, Result
 from bulletbridge.comparison.runs import Run
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.bundled import bundled, examples
 from bulletbridge.models.model_spec import ModelSpec
 
@@ -67,12 +67,8 @@ def write_report(
         MissingExtraError: matplotlib or jinja2 is not installed.
         ModelError: The directory cannot be written.
     """
-    try:
+    with naming_the_extra("reports need jinja2", "jinja2"):
         from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise MissingExtraError(
-            "reports need jinja2; install it with: pip install jinja2"
-        ) from None
     source = files("bulletbridge.comparison") / "templates" / "report.html.j2"
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

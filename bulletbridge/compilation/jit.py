@@ -9,7 +9,7 @@ import ctypes
 from bulletbridge.compilation import objects
 
 if objects.SHELF is None:
-    with objects.naming_the_extra():
+    with objects.compiling():
         from bulletbridge.compilation.by_numba import (
             assist,
             bundling,

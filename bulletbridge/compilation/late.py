@@ -35,7 +35,7 @@ class Late:
         Raises:
             MissingExtraError: numba is not installed.
         """
-        with objects.naming_the_extra():
+        with objects.compiling():
             return self._make()
 
     @property
@@ -88,7 +88,7 @@ class LateKernel(Late):
             why = f"there is no machine code of {self._path}"
         if why and objects.asked().objects:
             raise objects.CannotUseError(f"{why}, and {objects.VARIABLE} asks for nothing else")
-        with objects.naming_the_extra(why):
+        with objects.compiling(why):
             found = self._make()
         if why:
             objects.say(f"{why}: numba compiles it")

@@ -13,14 +13,15 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bulletbridge.compilation.cache import PACKAGE, source_hash
-from bulletbridge.errors import MissingExtraError
+from bulletbridge.errors import naming_the_extra
 
 FOLDER = PACKAGE / "objects"
 VARIABLE = "BULLETBRIDGE_KERNELS"
@@ -55,18 +56,12 @@ class CannotUseError(Exception):
     """Why machine code that is there is not used; the text says it."""
 
 
-@contextlib.contextmanager
-def naming_the_extra(why: str = "") -> Generator[None]:
+def compiling(why: str = "") -> AbstractContextManager[None]:
     """Context of an import of numba, whose absence is told with the line that installs it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("numba", "llvmlite"):
-            raise
-        raise MissingExtraError(
-            f"{why or f'the kernels of {PACKAGE.name} have to be compiled here'}; numba, which"
-            f" compiles, is not installed: pip install '{PACKAGE.name}[compile]'"
-        ) from None
+    use = why or f"the kernels of {PACKAGE.name} have to be compiled here"
+    return naming_the_extra(
+        f"{use}, which takes numba", f"{PACKAGE.name}[compile]", absent=("numba", "llvmlite")
+    )
 
 
 def say(text: str) -> None:

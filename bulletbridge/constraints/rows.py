@@ -138,14 +138,14 @@ def block_jacobian(
     axes: Records[Axis],
     targets: Records[Target],
     first: Ints,
-    J_a: Array,
-    J_b: Array,
+    J: Array,
     rows: Records[Row],
 ) -> None:
-    """``jacobian`` of the loops by modules: what each of the two ends adds, (rows, widest).
+    """``jacobian`` of the loops by modules: what each end adds to J (2, rows, widest).
 
-    Column k of the module of an end is in J[row, k - first[k]].
+    Column k of the module of an end is in J[end, row, k - first[k]].
     """
+    J_a, J_b = J[0], J[1]
     for i in range(J_a.shape[0]):
         for k in range(J_a.shape[1]):
             J_a[i, k] = J_b[i, k] = 0.0

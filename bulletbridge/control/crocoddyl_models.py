@@ -1,14 +1,14 @@
 """Steps of a system as an action model of Crocoddyl: ``calc`` and ``calcDiff``."""
 
 from collections.abc import Collection
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bulletbridge.control.costs import CostTerms, FinalCost, Priced, RunningCost
-from bulletbridge.control.differentiable import framework
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import ModelError, UnsupportedError
+from bulletbridge.errors import ModelError, UnsupportedError, naming_the_extra
 from bulletbridge.mechanism.displacement import (
     chart_rates,
     configuration_difference,
@@ -193,10 +193,9 @@ def to_crocoddyl(
         ModelError: A joint does not exist, or ``every`` is no positive number.
         UnsupportedError: Motions are prescribed.
     """
-    crocoddyl, actions = (
-        framework("crocoddyl", "an action model needs Crocoddyl"),
-        Actions(system, (running, final), inputs, every),
-    )
+    with naming_the_extra("an action model needs Crocoddyl", "bulletbridge[crocoddyl]"):
+        crocoddyl: Any = import_module("crocoddyl")
+    actions = Actions(system, (running, final), inputs, every)
     mechanism, maps = actions.mechanism, StateMaps(actions.mechanism)
     first, second = crocoddyl.Jcomponent.first, crocoddyl.Jcomponent.second
 

@@ -6,7 +6,6 @@ pure: nothing is kept between them but the arguments, and the pull-back runs the
 """
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -15,30 +14,12 @@ import numpy as np
 from bulletbridge.control.adjoint import Adjoint
 from bulletbridge.control.costs import CostTerms
 from bulletbridge.control.trajectories import Trajectories
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.displacement import by_displacement, by_numbers, with_unit_quaternions
 from bulletbridge.numerics.records import Array, array_of
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
 from bulletbridge.system.tangents import Point
-
-
-def framework(name: str, use: str) -> Any:
-    """A package that is an extra of its name.
-
-    Args:
-        name: Of the package and of the extra.
-        use: What needs it, as the error begins.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingExtraError(
-            f"{use}; install it with: pip install 'bulletbridge[{name}]'"
-        ) from None
 
 
 class Arguments(NamedTuple):
@@ -60,7 +41,7 @@ class Arguments(NamedTuple):
 class StepFunctions(NamedTuple):
     """Steps and trajectories of a system as functions that a framework differentiates.
 
-    Both take and give arrays of the framework, in the type of numbers of q; inside they are of
+    Both take and give arrays of the in the type of numbers of q; inside they are of
     double precision. Gradients are by the numbers of q, quaternions too, whose length changes
     nothing. A start that is off the loops by round-off, or by little, is closed and filtered
     first, and gradients know of it. Second derivatives are not there.

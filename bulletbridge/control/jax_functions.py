@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from bulletbridge.control.differentiable import (
     Arguments,
     DifferentiableSteps,
     StepFunctions,
-    framework,
 )
+from bulletbridge.errors import naming_the_extra
 from bulletbridge.system.system import System
 
 
@@ -33,10 +34,9 @@ def to_jax(system: System, parameters: Sequence[str] = ()) -> StepFunctions:
 
     What the steps raise, as of ``to_torch``, comes inside an error of JAX's.
     """
-    jax, steps = (
-        framework("jax", "functions of JAX need it"),
-        DifferentiableSteps(system, parameters),
-    )
+    with naming_the_extra("functions of JAX need it", "bulletbridge[jax]"):
+        jax: Any = import_module("jax")
+    steps = DifferentiableSteps(system, parameters)
     m, call = steps.mechanism, partial(jax.pure_callback, vmap_method="sequential")
 
     def run(t: float, *given: Any) -> tuple[np.ndarray, ...]:

@@ -1,6 +1,7 @@
 """Steps of a system as differentiable functions of PyTorch's tensors."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from bulletbridge.control.differentiable import (
     Arguments,
     DifferentiableSteps,
     StepFunctions,
-    framework,
 )
+from bulletbridge.errors import naming_the_extra
 from bulletbridge.system.system import System
 
 
@@ -33,10 +34,9 @@ def to_torch(system: System, parameters: Sequence[str] = ()) -> StepFunctions:
     that is open, ``StepError`` for a step that could not be finished, ``UnsupportedError`` as they
     are differentiated by parameters where steps have no derivatives.
     """
-    torch, steps = (
-        framework("torch", "functions of tensors need PyTorch"),
-        DifferentiableSteps(system, parameters),
-    )
+    with naming_the_extra("functions of tensors need PyTorch", "bulletbridge[torch]"):
+        torch: Any = import_module("torch")
+    steps = DifferentiableSteps(system, parameters)
 
     def array(x: Any) -> np.ndarray:
         return x.detach().cpu().numpy().astype(np.float64)

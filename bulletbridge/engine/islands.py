@@ -9,7 +9,7 @@ import numpy as np
 from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
-from bulletbridge.engine.islands_kernel import ISLAND, run_islands
+from bulletbridge.engine.islands_kernel import ISLAND, Joined, Layout, run_islands
 from bulletbridge.engine.records import CONTROL, DENSE_REQUIRED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import stepping_kernel
@@ -104,30 +104,20 @@ def places(numbers: Ints, size: int) -> Ints:
     return found
 
 
-class SharedArrays(NamedTuple):
-    """What kernels take of all islands at once, flat, one island after the other."""
-
-    loops: np.ndarray
-    couplings: np.ndarray
-    state: Array
-    control: np.ndarray
-
-    def of(self, index: int, members: list[IslandMembers]) -> "SharedArrays":
-        """The part of an island."""
-        sizes = [
-            (len(p.loops), len(p.couplings), len(p.q) + len(p.v) + 1, 1)
-            for p in members[: index + 1]
-        ]
-        ends = np.sum(sizes, axis=0)
-        return SharedArrays(
-            *(x[end - n : end] for x, end, n in zip(self, ends, sizes[-1], strict=True))
-        )
+def part_of(row: Joined, index: int, members: list[IslandMembers]) -> Joined:
+    """What an island has of all islands one after the other."""
+    sizes = [
+        (len(p.loops), len(p.couplings), len(p.q) + len(p.v) + 1, 1) for p in members[: index + 1]
+    ]
+    ends = np.sum(sizes, axis=0)
+    parts = (x[end - n : end] for x, end, n in zip(row, ends, sizes[-1], strict=True))
+    return Joined(*parts)
 
 
-def in_a_row(whole: Solver, members: list[IslandMembers]) -> SharedArrays:
+def in_a_row(whole: Solver, members: list[IslandMembers]) -> Joined:
     """Room for all islands, of the very dtypes of the whole: kernels are compiled for those."""
     encoded, count = whole.encoded, len(members)
-    return SharedArrays(
+    return Joined(
         encoded.loops[np.concatenate([island.loops for island in members])],
         encoded.couplings[np.concatenate([island.couplings for island in members])],
         np.zeros(len(whole.state) - 1 + count),
@@ -141,7 +131,7 @@ def elements_of(encoded: Encoded, island: IslandMembers) -> Mask:
     return np.logical_or(*ends)
 
 
-def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: SharedArrays) -> Solver:
+def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined) -> Solver:
     """The solver of an island alone, on its part of what kernels take of all at once."""
     mechanism, encoded = whole.mechanism, whole.encoded
     body_at = places(island.bodies, len(mechanism.bodies))
@@ -227,7 +217,8 @@ class IslandStepper:
     def __init__(self, whole: Solver, decision: Decision, members: list[IslandMembers]) -> None:
         shared = in_a_row(whole, members)
         solvers = [
-            cut(whole, decision, island, shared.of(i, members)) for i, island in enumerate(members)
+            cut(whole, decision, island, part_of(shared, i, members))
+            for i, island in enumerate(members)
         ]
         self._solvers = solvers
         counts = [(s.mechanism.nv, s.mechanism.nq, len(s.state)) for s in solvers]
@@ -237,21 +228,20 @@ class IslandStepper:
         order_q = np.concatenate([island.q for island in members])
         order_v = np.concatenate([island.v for island in members])
         pushes, before = np.zeros(3 * len(order_v)), np.zeros(len(shared.state))
-        self._fixed = (
-            *shared,
-            pushes,
-            before,
-            NO_RECORD,
+        layout = Layout(
+            islands,
             order_q,
             order_v,
             np.concatenate([island.loops for island in members]),
             np.concatenate([island.couplings for island in members]),
-            whole.encoded.loops,
-            whole.encoded.couplings,
-            whole.state,
-            whole.control,
+            pushes,
+            before,
+            NO_RECORD,
         )
-        self._islands, self._whole, self._members = islands, whole, members
+        loops, couplings = whole.encoded.loops, whole.encoded.couplings
+        joined = Joined(loops, couplings, whole.state, whole.control)
+        self._fixed = layout, shared, joined
+        self._whole, self._members = whole, members
         own = [cast(tuple[np.ndarray, ...], solver.arrays) for solver in solvers]
         self.arrays: tuple[np.ndarray, ...] = *shared, pushes, before, *(x for s in own for x in s)
         self.count = len(members)
@@ -284,7 +274,8 @@ class IslandStepper:
             for solver in self._solvers:
                 solver.control[0]["integrator"] = integrator
             calls = np.concatenate([solver.stored_call(STEP).block for solver in self._solvers])
-            fixed = self._islands, calls, *self._fixed
+            layout, row, joined = self._fixed
+            fixed = layout, calls, row, joined
             with announce_compilation(run_islands):
                 self._bound = StoredCall(run_islands, fixed, (whole.still, whole.tau, NO_RECORD, 0))
             self._kernel = kernel

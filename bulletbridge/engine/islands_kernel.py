@@ -3,10 +3,11 @@
 Every island has its own slice of every array, so a step costs the sum of theirs.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bulletbridge.compilation.jit import call_stored, caller, helper
-from bulletbridge.constraints.records import Coupling, Loop
 from bulletbridge.engine.records import (
     BY_ISLANDS,
     DONE,
@@ -31,25 +32,48 @@ class Island:
 ISLAND = dtype_of(Island)
 
 
+class Joined(NamedTuple):
+    """What has one entry a constraint, a coordinate or a system; of the whole, or of all islands.
+
+    Attributes:
+        loops, couplings: Records ``Loop`` and ``Coupling``.
+        state: (nq + nv + 1,) q, v, t; of islands one after the other.
+        control: (1,) records ``Control``; of islands (n,).
+    """
+
+    loops: np.ndarray
+    couplings: np.ndarray
+    state: Array
+    control: np.ndarray
+
+
+class Layout(NamedTuple):
+    """What of the whole stands where among its islands, and scratch.
+
+    Attributes:
+        islands: (n + 1,)
+        q, v, loops, couplings: Number in the whole of each one in a row.
+        pushes: (3 nv,) scratch.
+        before: Scratch, as the state of all islands.
+        nothing: (0, 0)
+    """
+
+    islands: Records[Island]
+    q: Ints
+    v: Ints
+    loops: Ints
+    couplings: Ints
+    pushes: Array
+    before: Array
+    nothing: Array
+
+
 @caller
 def run_islands(
-    islands: Records[Island],
+    layout: Layout,
     calls: Any,
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    state: Array,
-    controls: Records[Control],
-    pushes: Array,
-    before: Array,
-    nothing: Array,
-    order_q: Ints,
-    order_v: Ints,
-    loop_order: Ints,
-    coupling_order: Ints,
-    whole_loops: Records[Loop],
-    whole_couplings: Records[Coupling],
-    whole: Array,
-    control: Records[Control],
+    row: Joined,
+    whole: Joined,
     targets: Array,
     tau: Array,
     record: Array,
@@ -57,21 +81,19 @@ def run_islands(
 ) -> int:
     """Advance a whole system by steps; return the failure that stopped it, or DONE.
 
-    islands (n + 1,). calls (n,): the kernel that steps, with the arrays of each island, stored.
-    loops, couplings, state (nq + nv + n), controls (n,): of all islands in a row. pushes (3 nv,),
-    before as state, nothing (0, 0): scratch.
-    order_q (nq,), order_v (nv,), loop_order, coupling_order: what of the whole stands where in a
-    row. whole (nq + nv + 1), whole_loops, whole_couplings, control (1,): of the whole system. The
-    rest is that of ``step_kernel.run``.
+    calls (n,): the kernel that steps, with the arrays of each island, stored. row: all islands, one
+    after the other. The rest is that of ``step_kernel.run``.
     """
+    islands, order_q, order_v, before = layout.islands, layout.q, layout.v, layout.before
+    state, pushes, controls = row.state, layout.pushes, row.control
     count, nq, nv = len(islands) - 1, len(order_q), len(order_v)
-    c = control[0]
+    c: Control = whole.control[0]
     c.failure, c.done = DONE, 0
-    take_over(islands, loops, couplings, loop_order, coupling_order, whole_loops, whole_couplings)
+    take_over(layout, row, whole)
     for i in range(count):
         take_settings(controls[i], c)
-    gather(islands, state, order_q, order_v, whole)
-    t0 = whole[nq + nv]
+    gather(islands, state, order_q, order_v, whole.state)
+    t0 = whole.state[nq + nv]
     each = TARGETS_PER_STEP[c.integrator]
     lines = FORCES_PER_STEP[c.integrator] if len(tau) > 1 else 1
     every = steps // len(record) if len(record) > 0 else 0
@@ -82,45 +104,39 @@ def run_islands(
         for i in range(count):
             a, z = islands[i], islands[i + 1]
             push = pushes[lines * a.v : lines * z.v].reshape((lines, z.v - a.v))
-            failure = call_stored(calls[i : i + 1], (targets[first:], push, nothing, STEP, 1))
+            failure = call_stored(
+                calls[i : i + 1], (targets[first:], push, layout.nothing, STEP, 1)
+            )
             if failure != DONE:
                 copy_into(state, before)
-                scatter(islands, state, order_q, order_v, whole)
+                scatter(islands, state, order_q, order_v, whole.state)
                 c.failure, c.factored = failure, 0
                 return failure
-        whole[nq + nv] = t0 + (n + 1) * c.dt
+        whole.state[nq + nv] = t0 + (n + 1) * c.dt
         for i in range(count):
-            state[islands[i + 1].state - 1] = whole[nq + nv]
+            state[islands[i + 1].state - 1] = whole.state[nq + nv]
         c.done = n + 1
         if every > 0 and (n + 1) % every == 0:
-            scatter(islands, state, order_q, order_v, whole)
+            scatter(islands, state, order_q, order_v, whole.state)
             report(controls, count, c)
-            put_record(record[(n + 1) // every - 1], whole, c)
-    scatter(islands, state, order_q, order_v, whole)
+            put_record(record[(n + 1) // every - 1], whole.state, c)
+    scatter(islands, state, order_q, order_v, whole.state)
     report(controls, count, c)
     c.factored = BY_ISLANDS
     return DONE
 
 
 @helper
-def take_over(
-    islands: Records[Island],
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    loop_order: Ints,
-    coupling_order: Ints,
-    whole_loops: Records[Loop],
-    whole_couplings: Records[Coupling],
-) -> None:
+def take_over(layout: Layout, row: Joined, whole: Joined) -> None:
     """Frames that were put elsewhere, and offsets."""
-    for k in range(len(loop_order)):
-        loop, given = loops[k], whole_loops[int(loop_order[k])]
+    for k in range(len(layout.loops)):
+        loop, given = row.loops[k], whole.loops[int(layout.loops[k])]
         for i in range(3):
             loop.p_a[i], loop.turn[i] = given.p_a[i], given.turn[i]
             for j in range(3):
                 loop.R_a[i, j] = given.R_a[i, j]
-    for k in range(len(coupling_order)):
-        couplings[k].offset = whole_couplings[int(coupling_order[k])].offset
+    for k in range(len(layout.couplings)):
+        row.couplings[k].offset = whole.couplings[int(layout.couplings[k])].offset
 
 
 @helper

@@ -69,7 +69,7 @@ class Modules:
         kinematics(s.bodies, beams, stations, q, poses, axes)
         block_masses(s.bodies, beams, stations, poses, axes, self.first, M)
         residuals(e.loops, e.couplings, e.terms, poses, axes, targets, q, rows)
-        block_jacobian(e.loops, e.couplings, poses, axes, targets, self.first, J[0], J[1], rows)
+        block_jacobian(e.loops, e.couplings, poses, axes, targets, self.first, J, rows)
         efforts, gravity = s.efforts_at(targets, axes, q, v, t), s.control[0]["gravity"]
         bias(s.bodies, beams, stations, efforts, poses, axes, gravity, v, h)
         drift(e.loops, e.couplings, e.terms, poses, axes, targets, rows)

@@ -4,16 +4,10 @@
 ``bulletbridge/DeltaReach-v0`` for ``gymnasium.make`` and ``make_vec``. docs/gym.md.
 """
 
-from importlib.util import find_spec
+from bulletbridge.errors import naming_the_extra
 
-from bulletbridge.errors import MissingExtraError
-
-if find_spec("gymnasium") is None:
-    raise MissingExtraError(
-        "environments need Gymnasium, which is not installed: pip install 'bulletbridge[gym]'"
-    )
-
-from gymnasium.envs import registration
+with naming_the_extra("environments need Gymnasium", "bulletbridge[gym]"):
+    from gymnasium.envs import registration
 
 from bulletbridge.gym.environments import LoopEnv, LoopVectorEnv
 from bulletbridge.gym.tasks import Action, Observation, Start, Task, View

@@ -35,7 +35,7 @@ from bulletbridge.mechanism.joint_properties import with_joint_properties
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.bodies import load_bodies
 from bulletbridge.models.folding import with_folded_names
-from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.urdf_names import BASE
@@ -176,13 +176,10 @@ def load(
     if isinstance(model, ModelSpec):
         spec = model
     else:
-        spec = read_model(
-            model,
-            fixed_base=fixed_base,
-            repair_inertia=repair_inertia,
-            inside=inside,
-            servos=servos,
+        how = Reading(
+            fixed_base=fixed_base, repair_inertia=repair_inertia, inside=inside, servos=servos
         )
+        spec = read_model(model, **how)
         if spec.notes:
             warn_user(f"{spec.path}: {'; '.join(spec.notes)}")
     if client is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.errors import ModelError, StepError
+from bulletbridge.errors import StepError, naming_the_extra
 from bulletbridge.numerics.complementarity import natural_residual
 from bulletbridge.numerics.complementarity_rows import ROOM
 from bulletbridge.numerics.records import Array
@@ -39,17 +39,13 @@ class ReferenceSolver:
     """Solves mixed problems with Clarabel.
 
     Raises:
-        ModelError: It is not installed.
+        MissingExtraError: It is not installed.
     """
 
     def __init__(self) -> None:
-        try:
+        otherwise = ", or leave impulse_solver out for the compiled one"
+        with naming_the_extra("impulse_solver needs Clarabel", "bulletbridge[conic]", otherwise):
             self._clarabel: Any = importlib.import_module("clarabel")
-        except ImportError:
-            raise ModelError(
-                "impulse_solver 'clarabel' is not installed; pip install 'bulletbridge[conic]', or"
-                " leave impulse_solver out for the compiled one"
-            ) from None
 
     def __call__(self, D: Array, b: Array, bounds: np.ndarray) -> tuple[Array, float]:
         """Impulses (n,) of a problem with matrix D (n, n), right side b (n,) and bounds (n,).

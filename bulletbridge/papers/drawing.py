@@ -12,7 +12,7 @@ import numpy as np
 
 from bulletbridge.comparison.plot import show_as_written
 from bulletbridge.comparison.plots import STYLE, show_plain_logs
-from bulletbridge.errors import MissingExtraError
+from bulletbridge.errors import naming_the_extra
 from bulletbridge.numerics.records import Array
 from bulletbridge.papers.example import Curve, Panel
 
@@ -38,14 +38,10 @@ def draw(panels: Sequence[Panel]) -> str:
     Raises:
         MissingExtraError: There is no matplotlib.
     """
-    try:
+    with naming_the_extra("figures need matplotlib", "matplotlib"):
         from matplotlib import rc_context
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            "figures need matplotlib; install it with: pip install matplotlib"
-        ) from None
     across = 1 if len(panels) == 1 else 2
     down = -(-len(panels) // across)
     with rc_context(STYLE):

@@ -1,14 +1,82 @@
 """``bulletbridge sweep``."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
+from bulletbridge.command_options import ReadingOptions, grouped
 from bulletbridge.errors import ModelError
 from bulletbridge.system.options import Integrator
 
 
+@dataclass(frozen=True)
+class PointOptions:
+    """Which combinations of the values are run."""
+
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Every combination of values; the default.")
+    ] = False
+    random: Annotated[
+        int | None,
+        typer.Option("--random", metavar="N", min=1, help="N runs, spread as a Latin hypercube."),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of --random.")] = 0
+
+    def points(self, settings: list[str]) -> "list[dict[str, float]]":
+        """Values by parameter of each run.
+
+        Raises:
+            ModelError: Settings exclude each other or cannot be read.
+        """
+        from bulletbridge.studies.study import grid, grid_values, read_setting, sample
+
+        if self.grid and self.random is not None:
+            raise ModelError("--grid and --random exclude each other; leave one out")
+        spreads = dict(map(read_setting, settings))
+        if len(spreads) < len(settings):
+            raise ModelError("a parameter is set twice; give all its values in one --set")
+        if self.random is not None:
+            return sample(spreads, self.random, self.seed)
+        return grid({name: grid_values(name, spread) for name, spread in spreads.items()})
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What is run and measured."""
+
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="gap, energy_drift, force.LOOP, torque.LOOP (largest over the run), final.JOINT, "
+            "min.JOINT, max.JOINT, speed.JOINT; repeat for several. Those without a joint unless "
+            "given.",
+        ),
+    ] = None
+    duration: Annotated[float, typer.Option(help="Simulated time [s].")] = 1.0
+    dt: Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")] = 1 / 240
+    every: Annotated[int, typer.Option(min=1, help="Steps from one look to the next.")] = 1
+    integrator: Annotated[str | None, typer.Option(help="As in compare.")] = None
+
+
+@dataclass(frozen=True)
+class ProcessOptions:
+    """Where runs are done."""
+
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as cores unless given.")
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers do the runs."),
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with results that are there.")] = (
+        False
+    )
+
+
+@grouped
 def sweep(
     model: Annotated[str, typer.Argument(help="Bundled name or path of a robot's file.")],
     settings: Annotated[
@@ -24,50 +92,13 @@ def sweep(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Results, *.parquet.")],
-    grid: Annotated[
-        bool, typer.Option("--grid", help="Every combination of values; the default.")
-    ] = False,
-    random: Annotated[
-        int | None,
-        typer.Option("--random", metavar="N", min=1, help="N runs, spread as a Latin hypercube."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of --random.")] = 0,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="gap, energy_drift, force.LOOP, torque.LOOP (largest over the run), final.JOINT, "
-            "min.JOINT, max.JOINT, speed.JOINT; repeat for several. Those without a joint unless "
-            "given.",
-        ),
-    ] = None,
-    duration: Annotated[float, typer.Option(help="Simulated time [s].")] = 1.0,
-    dt: Annotated[float, typer.Option("--dt", help="Step [s].", show_default="1/240")] = 1 / 240,
-    every: Annotated[int, typer.Option(min=1, help="Steps from one look to the next.")] = 1,
-    integrator: Annotated[str | None, typer.Option(help="As in compare.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; as many as cores unless given.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers do the runs."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with results that are there.")
-    ] = False,
+    values: PointOptions,
+    how: RunOptions,
+    processes: ProcessOptions,
+    reading: ReadingOptions,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the results: png, svg or pdf.")
     ] = None,
-    fixed_base: Annotated[
-        bool | None,
-        typer.Option(
-            "--fixed-base/--floating-base",
-            help="Whether the base stands still; what the file says unless given.",
-        ),
-    ] = None,
-    repair_inertia: Annotated[
-        bool,
-        typer.Option("--repair-inertia", help="Take the nearest inertias that bodies can have."),
-    ] = False,
 ) -> None:
     """Run a model for many parameters over processes or a cluster, and keep what is measured."""
     from bulletbridge.console import progress_bars, tell_notes
@@ -76,29 +107,25 @@ def sweep(
     from bulletbridge.studies import run
     from bulletbridge.studies.figures import plot_study, require_figure
     from bulletbridge.studies.measures import ModelRun
-    from bulletbridge.studies.study import grid as combined
-    from bulletbridge.studies.study import grid_values, read_setting, sample
     from bulletbridge.system.options import INTEGRATORS
     from bulletbridge.system.parameters import require_known
 
-    if grid and random is not None:
-        raise ModelError("--grid and --random exclude each other; leave one out")
-    if integrator is not None:
-        require_known("integrator", integrator, list(INTEGRATORS))
+    if how.integrator is not None:
+        require_known("integrator", how.integrator, list(INTEGRATORS))
     if plot is not None:
         require_figure(plot)
-    spreads = dict(map(read_setting, settings))
-    if len(spreads) < len(settings):
-        raise ModelError("a parameter is set twice; give all its values in one --set")
-    if random is None:
-        points = combined({name: grid_values(name, spread) for name, spread in spreads.items()})
-    else:
-        points = sample(spreads, random, seed)
-    measures = tuple(measure or ())
+    points = values.points(settings)
     path = str(Path(model).absolute()) if is_file(Path(model)) else model
-    method = cast(Integrator | None, integrator)
-    function = ModelRun(path, duration, measures, dt, every, method, fixed_base, repair_inertia)
-    read = read_model(path, fixed_base=fixed_base, repair_inertia=repair_inertia)
+    function = ModelRun(
+        path,
+        how.duration,
+        tuple(how.measure or ()),
+        how.dt,
+        how.every,
+        cast(Integrator | None, how.integrator),
+        reading.given,
+    )
+    read = read_model(path, **reading.given)
     tell_notes(read.path, read.notes)
     function.check(points[0])
     with progress_bars() as progress:
@@ -108,10 +135,7 @@ def sweep(
             text = f"{done}/{everything}" + (f", {failed} failed" if failed else "")
             progress.update(task, completed=done, description=f"{model} {text}")
 
-        results = run.sweep(
-            function, points, output,
-            workers=workers, cluster=cluster, resume=resume, progress=show,
-        )  # fmt: skip
+        results = run.sweep(function, points, output, progress=show, **vars(processes))
     errors = [error for error in results.errors if error]
     print(f"{len(results.runs)} runs, {len(errors)} failed: {output}")
     if errors:

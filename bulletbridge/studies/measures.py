@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING
-from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.load import LoadedModel, load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.studies.parameters import changed_spec, names_of
@@ -36,8 +36,7 @@ class ModelRun:
         dt: Step [s], unless it is a parameter.
         every: Steps from one look at the state to the next.
         integrator: As in ``System``, its default unless given.
-        fixed_base: As of ``bulletbridge.load``.
-        repair_inertia: As of ``bulletbridge.load``.
+        reading: How the file is read: ``fixed_base`` and others of ``bulletbridge.load``.
     """
 
     model: str
@@ -46,8 +45,7 @@ class ModelRun:
     dt: float = 1 / 240
     every: int = 1
     integrator: Integrator | None = None
-    fixed_base: bool | None = None
-    repair_inertia: bool = False
+    reading: Reading = field(default_factory=Reading)
 
     def __call__(self, parameters: Mapping[str, float]) -> dict[str, float]:
         """What is measured of one run.
@@ -90,9 +88,7 @@ class ModelRun:
         return f"{asdict(self)} {digests}{beside}"
 
     def _spec(self) -> ModelSpec:
-        return read_model(
-            self.model, fixed_base=self.fixed_base, repair_inertia=self.repair_inertia
-        )
+        return read_model(self.model, **self.reading)
 
     def _steps(self, parameters: Mapping[str, float]) -> int:
         return max(1, round(self.duration / parameters.get("dt", self.dt)))

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from bulletbridge.bullet.quiet import quiet_bullet
-from bulletbridge.errors import BulletBridgeError, MissingExtraError, ModelError
+from bulletbridge.errors import BulletBridgeError, ModelError, naming_the_extra
 from bulletbridge.studies.journal import COLUMNS, Outcome
 from bulletbridge.studies.study import Parameters
 from bulletbridge.system.rollout_workers import cores
@@ -171,12 +171,8 @@ def on_cluster(function: Function, points: Mapping[int, Parameters], address: st
         ModelError: There is no cluster at that address.
         BulletBridgeError: It is lost.
     """
-    try:
+    with naming_the_extra("a cluster needs distributed", "bulletbridge[cluster]"):
         distributed: Any = import_module("distributed")
-    except ImportError:
-        raise MissingExtraError(
-            "a cluster needs distributed; install it with: pip install 'bulletbridge[cluster]'"
-        ) from None
     try:
         client = distributed.Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:

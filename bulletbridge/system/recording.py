@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bulletbridge.errors import MissingExtraError, ModelError
+from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 
@@ -192,9 +192,5 @@ def require_pyarrow(otherwise: str = "") -> tuple[Any, Any]:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
+    with naming_the_extra("parquet needs pyarrow", "bulletbridge[sweep]", otherwise):
         return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingExtraError(
-            f"parquet needs pyarrow; install it with: pip install 'bulletbridge[sweep]'{otherwise}"
-        ) from None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,7 +15,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.engine.choose import copy_of
 from bulletbridge.engine.redundancy import Decision
-from bulletbridge.engine.rollout_kernel import NONE_LEFT, roll_worlds
+from bulletbridge.engine.rollout_kernel import NONE_LEFT, Place, Worlds, roll_worlds
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import PROJECT, STEP
 from bulletbridge.errors import ModelError
@@ -38,9 +39,11 @@ class Worker:
     def __init__(self, source: Solver, decision: Decision) -> None:
         self.solver = solver = copy_of(source, decision)
         run, project = solver.stored_call(STEP).block, solver.stored_call(PROJECT).block
-        fixed = run, project, solver.state, solver.control, solver.still, NO_RECORD
+        place = Place(solver.state, cast(Any, solver.control), solver.still, NO_RECORD)
+        fixed = run, project, place
         reals, numbers = [np.zeros((1,) * n) for n in range(4)], np.zeros(1, np.int64)
-        examples = *(reals[n] for n in (2, 3, 2, 3)), numbers, numbers, 0.0, 0, 0, 0
+        worlds = Worlds(reals[2], reals[3], reals[2], reals[3], numbers, numbers)
+        examples = worlds, 0.0, 0, 0, 0
         with announce_compilation(roll_worlds):
             self.roll = StoredCall(roll_worlds, fixed, examples).call
 
@@ -68,7 +71,8 @@ def takers(
     found: dict[Worker, Callable[[], int]] = {}
     for worker in workers:
         pushes = np.zeros((3 * forces.shape[1], forces.shape[2]))
-        arguments = starts, forces, pushes, table, done, counter, *rest, MOST_STEPS
+        given = Worlds(starts, forces, pushes, table, done, counter)
+        arguments = given, *rest, MOST_STEPS
         found[worker] = functools.partial(worker.roll, arguments)
     return found
 

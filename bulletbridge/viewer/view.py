@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.comparison.pictures import FROM_CORNER
-from bulletbridge.errors import MissingExtraError, ModelError, WorldError
+from bulletbridge.errors import ModelError, WorldError, naming_the_extra
 from bulletbridge.models.load import load
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.system.recording import Recording
@@ -27,6 +28,7 @@ STEP = 1e-3
 """Of sliders [rad or mechanism lengths], and of the time line, in lengths of the recording."""
 PORT = 8080
 BRAND = (16, 110, 116)
+VISER = "the viewer needs viser", "bulletbridge[viewer]"
 
 
 class Viewer:
@@ -292,7 +294,8 @@ def view_model(model: str | Path | ModelSpec, duration: float, port: int) -> Non
     """
     if not (math.isfinite(duration) and duration >= 0.0):
         raise ModelError(f"a run of {duration!r} s is not possible; give zero or more")
-    _viser()
+    with naming_the_extra(*VISER):
+        import_module("viser")
     with load(model, "new") as loaded:
         system = loaded.system
         run, start = None, (system.q, system.v, system.t)
@@ -323,7 +326,8 @@ def _server(port: int) -> Any:
     Raises:
         WorldError: No port is free.
     """
-    viser = _viser()
+    with naming_the_extra(*VISER):
+        viser: Any = import_module("viser")
     try:
         with redirect_stdout(io.StringIO()):  # the address is told by us
             return viser.ViserServer(
@@ -331,18 +335,3 @@ def _server(port: int) -> Any:
             )
     except OSError as error:
         raise WorldError(f"no page can be opened at port {port}: {error}") from None
-
-
-def _viser() -> Any:
-    """viser.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    try:
-        import viser
-    except ImportError:
-        raise MissingExtraError(
-            "the viewer needs viser; install it with: pip install 'bulletbridge[viewer]'"
-        ) from None
-    return viser

@@ -1,11 +1,13 @@
 """Commands that write URDFs: ``bulletbridge inertia`` and ``bulletbridge flexible``."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bulletbridge.command_options import grouped
 from bulletbridge.errors import ModelError
 
 SECTIONS = "rect:WIDTH,HEIGHT (along y and z of the beam), round:DIAMETER or tube:OUTER,INNER [m]"
@@ -30,43 +32,82 @@ def inertia(
     print(f"{done}: {output}")
 
 
-def flexible(
-    model: Annotated[str, typer.Argument(help="Bundled name, loops file or URDF.")],
-    link: Annotated[str, typer.Option("--link", help="Which link bends.")],
+@dataclass(frozen=True)
+class BeamOptions:
+    """Which link bends, and what of it is no stiffness; named as in ``Flexibility``."""
+
+    link: Annotated[str, typer.Option("--link", help="Which link bends.")]
     segments: Annotated[
         int, typer.Option("--segments", help="Number of springs in each direction.")
-    ],
-    ei: Annotated[float | None, typer.Option("--EI", help="Stiffness of bending [N m²].")] = None,
-    ei_y: Annotated[
-        float | None, typer.Option("--EI-y", help="Of bending about y; --EI unless given.")
-    ] = None,
-    gj: Annotated[float | None, typer.Option("--GJ", help="Of torsion [N m²]; rigid without.")] = (
-        None
-    ),
-    e: Annotated[float | None, typer.Option("--E", help="Young's modulus [Pa].")] = None,
-    g: Annotated[float | None, typer.Option("--G", help="Shear modulus [Pa], to twist.")] = None,
-    section: Annotated[str | None, typer.Option("--section", help=SECTIONS)] = None,
-    directions: Annotated[
-        str, typer.Option("--directions", help="Bends about z, y or both: z, y, yz.")
-    ] = "z",
+    ]
     damping: Annotated[
         float, typer.Option("--damping", help="Part of critical, of the first mode.")
-    ] = 0.0,
+    ] = 0.0
     coefficient: Annotated[
         float | None, typer.Option("--damping-per-spring", help="Instead [N m s/rad].")
-    ] = None,
+    ] = None
     mass_per_length: Annotated[
         float | None,
         typer.Option("--mass-per-length", help="Of a beam, for the link's inertia [kg/m]."),
-    ] = None,
-    end: Annotated[str | None, typer.Option("--end", help="Joint at the link's end.")] = None,
+    ] = None
+    end: Annotated[str | None, typer.Option("--end", help="Joint at the link's end.")] = None
     direction: Annotated[
         Vector | None, typer.Option("--direction", help="To its end, from its frame [m].")
-    ] = None,
-    length: Annotated[float | None, typer.Option("--length", help="In that direction [m].")] = None,
+    ] = None
+    length: Annotated[float | None, typer.Option("--length", help="In that direction [m].")] = None
     normal: Annotated[
         Vector | None, typer.Option("--normal", help="z of the beam, in the link's frame.")
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class StiffnessOptions:
+    """How stiff a beam is: as numbers, or by material and section."""
+
+    ei: Annotated[float | None, typer.Option("--EI", help="Stiffness of bending [N m²].")] = None
+    ei_y: Annotated[
+        float | None, typer.Option("--EI-y", help="Of bending about y; --EI unless given.")
+    ] = None
+    gj: Annotated[float | None, typer.Option("--GJ", help="Of torsion [N m²]; rigid without.")] = (
+        None
+    )
+    e: Annotated[float | None, typer.Option("--E", help="Young's modulus [Pa].")] = None
+    g: Annotated[float | None, typer.Option("--G", help="Shear modulus [Pa], to twist.")] = None
+    section: Annotated[str | None, typer.Option("--section", help=SECTIONS)] = None
+    directions: Annotated[
+        str, typer.Option("--directions", help="Bends about z, y or both: z, y, yz.")
+    ] = "z"
+
+    def stiffnesses(self) -> tuple[float | None, float | None, float | None]:
+        """EI about z and y [N m²] and GJ [N m²], as ``Flexibility`` takes them; None: rigid.
+
+        Raises:
+            ModelError: They are not given, given twice, or not possible.
+        """
+        ei, ei_y, gj, e, section = self.ei, self.ei_y, self.gj, self.e, self.section
+        if (e is None) != (section is None) or (ei is None) == (e is None):
+            raise ModelError("give either --EI, or --E and --section")
+        if sorted(self.directions) not in (["y"], ["z"], ["y", "z"]):
+            raise ModelError(f"directions is '{self.directions}'; give z, y or yz")
+        if e is not None and section is not None:
+            iz, iy, j = section_moments(section)
+            ei, ei_y = e * iz, e * iy
+            gj = gj if self.g is None else self.g * j
+        elif self.g is not None:
+            raise ModelError("--G needs --E and --section; give --GJ")
+        about_y = ei if ei_y is None else ei_y
+        return (
+            ei if "z" in self.directions else None,
+            about_y if "y" in self.directions else None,
+            gj,
+        )
+
+
+@grouped
+def flexible(
+    model: Annotated[str, typer.Argument(help="Bundled name, loops file or URDF.")],
+    beam: BeamOptions,
+    stiffness: StiffnessOptions,
     floating: Annotated[
         bool, typer.Option("--floating", help="The base of a URDF is free.")
     ] = False,
@@ -83,31 +124,8 @@ def flexible(
     """Replace a link by rigid segments with springs: a URDF, and its loops file beside it."""
     from bulletbridge.models.flexible.make_flexible import Flexibility, make_flexible
 
-    given = [ei is not None, e is not None and section is not None]
-    if given.count(True) != 1 or (e is None) != (section is None):
-        raise ModelError("give either --EI, or --E and --section")
-    if sorted(directions) not in (["y"], ["z"], ["y", "z"]):
-        raise ModelError(f"directions is '{directions}'; give z, y or yz")
-    if e is not None and section is not None:
-        iz, iy, j = section_moments(section)
-        ei, ei_y = e * iz, e * iy
-        gj = gj if g is None else g * j
-    elif g is not None:
-        raise ModelError("--G needs --E and --section; give --GJ")
-    how = Flexibility(
-        link,
-        segments,
-        EI_z=ei if "z" in directions else None,
-        EI_y=(ei if ei_y is None else ei_y) if "y" in directions else None,
-        GJ=gj,
-        damping=damping,
-        coefficient=coefficient,
-        mass_per_length=mass_per_length,
-        end=end,
-        direction=direction,
-        length=length,
-        normal=normal,
-    )
+    about_z, about_y, torsion = stiffness.stiffnesses()
+    how = Flexibility(**vars(beam), EI_z=about_z, EI_y=about_y, GJ=torsion)
     print(make_flexible(model, how, output, not floating))
 
 

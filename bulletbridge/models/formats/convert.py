@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from typing_extensions import Unpack
+
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_joint_writer import write_loop_joints
 from bulletbridge.models.formats.mjcf_writer import write_mjcf
-from bulletbridge.models.formats.recognise import read_model
+from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.formats.sdf_writer import write_sdf
 from bulletbridge.models.formats.written import Written, robot_to_write
 from bulletbridge.models.loops_file import write_loops
@@ -65,11 +67,7 @@ def convert(
     model: str | Path | ModelSpec,
     output: str | Path,
     to: str = "loops",
-    *,
-    fixed_base: bool | None = None,
-    repair_inertia: bool = False,
-    inside: str | Path | None = None,
-    servos: bool = False,
+    **how: Unpack[Reading],
 ) -> Converted:
     """Write a model in another format.
 
@@ -78,10 +76,7 @@ def convert(
         output: Name of what is written; endings are put to it.
         to: One of ``WRITERS``: ``loops`` for a loops file with its URDF, ``loop_joint`` for a
             URDF that has its loops in it, as Isaac Sim reads them, ``mjcf``, ``sdf``.
-        fixed_base: As ``load`` takes it.
-        repair_inertia: As ``load`` takes it.
-        inside: As ``load`` takes it.
-        servos: As ``load`` takes it.
+        how: As ``read_model`` takes it.
 
     Raises:
         ModelError: The model cannot be read or written, or would be overwritten.
@@ -89,16 +84,7 @@ def convert(
     """
     if to not in WRITERS:
         raise ModelError(f"'{to}' is no format that is written; there are {', '.join(WRITERS)}")
-    if isinstance(model, ModelSpec):
-        spec = model
-    else:
-        spec = read_model(
-            model,
-            fixed_base=fixed_base,
-            repair_inertia=repair_inertia,
-            inside=inside,
-            servos=servos,
-        )
+    spec = model if isinstance(model, ModelSpec) else read_model(model, **how)
     path = Path(output)
     for ending in ENDINGS:
         path = path.with_name(path.name.removesuffix(ending)) if path.name else path

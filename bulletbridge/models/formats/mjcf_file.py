@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.xml_file import read_xml
 
@@ -34,15 +34,10 @@ def library() -> Any:
     """MuJoCo.
 
     Raises:
-        ModelError: It is not installed.
+        MissingExtraError: It is not installed.
     """
-    try:
+    with naming_the_extra("MJCF files are read by MuJoCo", "bulletbridge[mjcf]"):
         return import_module("mujoco")
-    except ImportError:
-        raise ModelError(
-            "MJCF files are read by MuJoCo, which is not installed; run pip install"
-            " 'bulletbridge[mjcf]'"
-        ) from None
 
 
 def compile_mjcf(path: Path, inside: Path | None = None) -> tuple[Any, Any, list[str]]:

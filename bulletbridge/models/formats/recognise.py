@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import ENDING, find
@@ -57,28 +60,33 @@ FORMATS: tuple[Format, ...] = (
 """Every format but loops files, which are whatever is no XML and in no other one."""
 
 
-def read_model(
-    model: str | Path,
-    folder: Path | None = None,
-    *,
-    fixed_base: bool | None = None,
-    repair_inertia: bool = False,
-    inside: str | Path | None = None,
-    servos: bool = False,
-) -> ModelSpec:
+class Reading(TypedDict, total=False):
+    """How a robot's file is read.
+
+    Attributes:
+        fixed_base: Whether the robot's base is part of the world; None for what the file says,
+            and a floating one, as of ``loadURDF``, where it says nothing.
+        repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
+            can (``models/nearest_inertia.py``), with a note; they are an error otherwise.
+        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
+            file unless given: nothing outside is opened.
+        servos: Whether actuators of MJCF and drives of USD that follow a joint act, as springs and
+            dampers; otherwise no force acts at actuated joints.
+    """
+
+    fixed_base: bool | None
+    repair_inertia: bool
+    inside: str | Path | None
+    servos: bool
+
+
+def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Reading]) -> ModelSpec:
     """A model in any format.
 
     Args:
         model: Bundled name, or path of a loops file or of a robot in another format.
         folder: Where URDFs that are made on the way go; None for one that goes with the process.
-        fixed_base: Whether the robot's base is part of the world; None for what the file says,
-            and a floating one, as of ``loadURDF``, where it says nothing.
-        repair_inertia: Whether inertias that no body can have are replaced by the nearest that one
-            can (``models/nearest_inertia.py``); they are an error otherwise.
-        inside: Folder that files which this one includes (MJCF, SDF, USD) must be in; that of the
-            file unless given.
-        servos: Whether actuators of MJCF and drives of USD that follow a joint act, as
-            springs and dampers; otherwise no force acts at actuated joints.
+        how: See ``Reading``.
 
     Raises:
         ModelError: There is no such model, or something in it that cannot be modelled.
@@ -86,10 +94,12 @@ def read_model(
     """
     path = find(model)
     form = format_of(path)
+    inside, servos = how.get("inside"), how.get("servos", False)
+    repair_inertia = how.get("repair_inertia", False)
     within = None if inside is None else _folder(inside)
     folder = folder or scratch_folder(path, (within, servos, repair_inertia))
     spec = read_loops(path) if form is None else form.read(path, folder, within, servos)
-    spec = _with_base(spec, fixed_base, form is None or form.says_base)
+    spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     return with_folded_links(spec, folder)
 

@@ -1,0 +1,55 @@
+"""Argument lists stay short: what belongs together is handed over as a record."""
+
+import ast
+
+from test_layers import MODULES, PACKAGE
+
+MOST = 8
+"""Arguments of a function, ``self`` not counted."""
+LONGER = {
+    "system/system.py: System.__init__": 21,  # keywords of users
+    "system/rollouts.py: rollout": 13,  # likewise
+    "models/flexible/expansion.py: expand": 20,
+    "mechanism/rates.py: inertial_forces": 11,
+    "collision/narrow_phase.py: put_manifold": 10,
+    "constraints/row_derivatives.py: differentiate_rows": 10,
+    "constraints/row_derivatives.py: differentiate_loop": 10,
+    "constraints/row_rates.py: jacobian_rate": 10,
+    "engine/chart_methods.py: chart_stages": 10,
+    "engine/explicit.py: explicit_stages": 10,
+    "engine/radau.py: estimate": 10,
+    "mechanism/force_derivatives.py: add_between": 10,
+    "mechanism/force_derivatives.py: differentiate_along": 10,
+    "engine/chart_methods.py: trapezoidal": 9,
+    "engine/chart_methods.py: iterate": 9,
+    "engine/radau.py: radau_stages": 9,
+    "engine/radau.py: derivative": 9,
+    "engine/radau.py: iterate": 9,
+    "inequalities/sparse_filter_kernel.py: run_sparse_filter": 9,
+    "mechanism/dynamics.py: bias": 9,
+    "mechanism/rates.py: put_mass_rate": 9,
+    "mechanism/rates.py: mass_rates": 9,
+    "numerics/many_sides.py: respond": 9,
+}
+"""Functions with more, and how many: to be shortened, not to be added to."""
+
+
+def arguments(node: ast.AST, place: str) -> dict[str, int]:
+    """Number of arguments of each function below a node, by its place."""
+    found: dict[str, int] = {}
+    for child in ast.iter_child_nodes(node):
+        named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        inner = f"{place}{child.name}" if named else place
+        if named and not isinstance(child, ast.ClassDef):
+            a = child.args
+            taken = [x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+            found[inner] = sum(name not in ("self", "cls") for name in taken)
+        found |= arguments(child, f"{inner}." if named else inner)
+    return found
+
+
+def test_argument_lists_are_short_but_for_those_that_are_named():
+    counted: dict[str, int] = {}
+    for path in MODULES:
+        counted |= arguments(ast.parse(path.read_text()), f"{path.relative_to(PACKAGE)}: ")
+    assert {name: n for name, n in counted.items() if n > MOST} == LONGER
