@@ -37,7 +37,7 @@ def four_bar(**options: object) -> bb.System:
 
 
 def integrators() -> None:
-    """Every compiled integrator, dense, sparse and by islands, and rollouts of them."""
+    """Every compiled integrator, in every way of stepping, and rollouts of them."""
     for solver in ("dense", "sparse", "islands"):
         for integrator in ("semi_implicit_euler", "verlet", "rk4", "dop853", "radau", "charts"):
             system = four_bar(solver=solver, integrator=integrator)
@@ -47,6 +47,10 @@ def integrators() -> None:
             bb.rollout(system, system.q[None], system.v[None], steps=STEPS)
             system.evaluate()
             system.reactions()
+    for integrator in ("semi_implicit_euler", "rk4", "dop853"):
+        legs = bb.load("stewart", "new", solver="clusters", integrator=integrator).system
+        legs.step()
+        legs.run(STEPS * legs.dt)
 
 
 def derivatives() -> None:

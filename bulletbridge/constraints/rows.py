@@ -118,6 +118,21 @@ def jacobian(
     for i in range(J.shape[0]):
         for k in range(J.shape[1]):
             J[i, k] = 0.0
+    add_rows(loops, couplings, terms, poses, axes, targets, J)
+    prescribed_rates(loops, couplings, poses, targets, rows)
+
+
+@helper
+def add_rows(
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    targets: Records[Target],
+    J: Array,
+) -> None:
+    """Add the rows of all constraints to J (nc, nv)."""
     for i in range(len(loops)):
         loop = loops[i]
         a, b = frames(loop, poses, targets)
@@ -127,7 +142,6 @@ def jacobian(
         coupling = couplings[i]
         for k in range(coupling.first, coupling.first + coupling.count):
             J[coupling.row, terms[k].axis] = slope(terms[k], axes[terms[k].axis].position)
-    prescribed_rates(loops, couplings, poses, targets, rows)
 
 
 @kernel

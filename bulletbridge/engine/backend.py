@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
-SolverName = Literal["auto", "dense", "sparse", "islands"]
+SolverName = Literal["auto", "dense", "sparse", "islands", "clusters"]
 
 
 class KktBackend(NamedTuple):

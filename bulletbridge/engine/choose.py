@@ -1,9 +1,15 @@
-"""Choice of the backend that steps a system: dense, island by island, or sparse."""
+"""Choice of the backend that steps a system: dense, by islands, by clusters, or sparse."""
 
 import numpy as np
 
+from bulletbridge.engine.clusters_plan import (
+    ClusterPlan,
+    ClusterStepper,
+    find_clusters,
+    has_local_rank,
+)
 from bulletbridge.engine.islands import IslandStepper, find_islands, work
-from bulletbridge.engine.records import CHARTS, DOP8, RK4
+from bulletbridge.engine.records import CHARTS, DOP8, RADAU, RK4
 from bulletbridge.engine.redundancy import SPREAD, Decision
 from bulletbridge.engine.sparse_plan import (
     EliminationOrder,
@@ -17,6 +23,10 @@ from bulletbridge.mechanism.records import DRAG, WRENCH
 
 LEAST_GAIN = 1e4
 """Operations that each island must save: what taking its slices costs."""
+SHORT_LINES, PER_CLUSTER, OF_CLUSTERS = 3.0, 2.4e3, 4.8e3
+"""What an operation of a cluster takes beside one of the whole, whose lines are longer; operations
+that a cluster costs beside them, and all: rates are handed back and forth. Fitted to nine robots
+and walkers, with an error of some six thousand operations."""
 PER_BODY, PER_OPERATION = 0.25, 1.25e-4
 """Cost of a step in joint coordinates [µs]: of a body's kinematics, of one of ``islands.work``."""
 AT_ALL, PER_FRONT, PER_ENTRY, PER_PASSED = 0.7, 0.11, 2.8e-3, 0.33
@@ -51,6 +61,14 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
         if obstacle:
             raise ModelError(f"solver='sparse' does not know {obstacle}; leave solver out")
         return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded))
+    clusters = None if obstacle_to_clusters(whole) else clusters_of(whole, decision)
+    if whole.backend == "clusters":
+        if clusters is None:
+            raise ModelError(
+                "solver='clusters' finds no subtrees whose loops are their own, beside"
+                f" {obstacle_to_clusters(whole) or 'a trunk of few joints'}; leave solver out"
+            )
+        return ClusterStepper(whole, clusters)
     islands = find_islands(whole.mechanism, whole.encoded)
     # a user's rows may join anything, as may forces of the state; kernels of islands ask nobody
     asks = whole.user_size > 0 or whole.is_prescribed_by_stage or bool(whole.asked_forces)
@@ -60,15 +78,51 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     sizes = [(len(island.v), len(island.rows)) for island in islands]
     at_once = work(whole.mechanism.nv, whole.encoded.nc)
     one_by_one = sum(work(*size) for size in sizes)
-    stepper = None
+    stepper: CompiledStepper | None = None
     if several and at_once - one_by_one > LEAST_GAIN * len(islands):
         stepper = IslandStepper(whole, decision, islands)
-    if obstacle or whole.control[0]["integrator"] >= CHARTS:  # charts have full matrices
+    if whole.control[0]["integrator"] >= CHARTS:  # charts have full matrices
         return stepper
-    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * (one_by_one if stepper else at_once)
+    cheapest = one_by_one if stepper else at_once
+    if clusters is not None and whole.control[0]["integrator"] != RADAU:
+        by_clusters = (
+            SHORT_LINES * clusters.work() + PER_CLUSTER * len(clusters.rates) + OF_CLUSTERS
+        )
+        if by_clusters < cheapest:
+            stepper, cheapest = ClusterStepper(whole, clusters), by_clusters
+    if obstacle:
+        return stepper
+    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * cheapest
     plan = minimum_degree_order(whole.mechanism, whole.encoded)
     share = STAGED if whole.control[0]["integrator"] in (RK4, DOP8) else 1.0
     return SparseStepper(whole, plan) if share * cost_of_sparse(whole, plan) < dense else stepper
+
+
+def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:
+    """Clusters whose rows are as independent as they were found to be."""
+    plans = find_clusters(whole.mechanism, whole.encoded)
+    return next((plan for plan in plans if has_local_rank(plan, decision)), None)
+
+
+def obstacle_to_clusters(whole: Solver) -> str:
+    """What a system has that clusters do not know; empty where there is nothing."""
+    return listed(
+        {
+            "flexible links": len(whole.beams) > 0,
+            "springs and other force elements": has_elements(whole),
+            "constraints of users": whole.user_size > 0,
+        }
+    )
+
+
+def has_elements(whole: Solver) -> bool:
+    """Whether forces act between frames that stiffness or damping belongs to."""
+    return not np.isin(whole.efforts["kind"], (DRAG, WRENCH)).all()
+
+
+def listed(obstacles: dict[str, bool]) -> str:
+    """Names of those that are there."""
+    return " and ".join(name for name, there in obstacles.items() if there)
 
 
 def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
@@ -78,16 +132,14 @@ def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
     obstacles = {
         "couplings": len(encoded.couplings) > 0,
         "flexible links": len(whole.beams) > 0,
-        "springs and other force elements": not np.isin(
-            whole.efforts["kind"], (DRAG, WRENCH)
-        ).all(),
+        "springs and other force elements": has_elements(whole),
         "constraints of users": whole.user_size > 0,
         # links are eliminated in an order of their own
         "rolling contacts and other rows of velocities of which some depend on others": (
             rates > 0 and decision.caps.rows < encoded.nc
         ),
     }
-    return " and ".join(name for name, there in obstacles.items() if there)
+    return listed(obstacles)
 
 
 def copy_of(settings: Solver, decision: Decision) -> Solver:

@@ -97,7 +97,7 @@ Directions = Literal["start", "current"]
     LEFT_OPEN, LEAPT, AT_LIMIT,
 ) = range(10)  # fmt: skip
 POSITION_PHASE, DRIFT_PHASE, SCRIPT_PHASE, FORCE_PHASE = range(4)
-NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE = range(4)
+NOT_FACTORED, BY_DENSE, BY_ISLANDS, BY_SPARSE, BY_CLUSTERS = range(5)
 """Backends by which the present configuration is factored."""
 
 (

@@ -244,6 +244,11 @@ def row_lengths(solver: Solver, q: Array, t: float) -> Array:
     return lengths
 
 
+NO_MOTION = 1e-12
+"""Length of a row, in lengths of the mechanism, that is the round-off of frames: nothing moves
+along it, as where a point on an axis is to stay on it; scaled to length one it would be noise."""
+
+
 def samples_of(
     mechanism: Mechanism,
     encoded: Encoded,
@@ -328,7 +333,9 @@ def select(
     jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
     whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J) for s in terms])
     size = np.linalg.norm(whitened, axis=2).max(axis=0, initial=0.0)
-    scale = reduced.scale / np.where(size > 0.0, size, 1.0)
+    idle = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0) < NO_MOTION
+    size[idle], jacobians[:, idle] = 0.0, 0.0
+    scale = np.where(idle, 0.0, reduced.scale / np.where(size > 0.0, size, 1.0))
     within = threshold * samples.reach
     caps = caps_among(jacobians, reduced.has_position, within)
     if caps.rows < reduced.nc:

@@ -1,19 +1,11 @@
 """Plan of an elimination in link coordinates, and steps by it."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from bulletbridge.compilation.announce import announce_compilation
-from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
-from bulletbridge.engine.records import (
-    DENSE_REQUIRED,
-    DONE,
-    FORCES_PER_STEP,
-    TARGETS_PER_STEP,
-)
+from bulletbridge.engine.handing_over import HandingStepper
 from bulletbridge.engine.sparse_border import MOST_LEFT_OVER
 from bulletbridge.engine.sparse_kernel import SparseArrays, run_sparse
 from bulletbridge.engine.stepper import NO_RECORD, Solver
@@ -103,7 +95,7 @@ def twists(mechanism: Mechanism) -> Array:
     return basis
 
 
-class SparseStepper:
+class SparseStepper(HandingStepper):
     """Runs the compiled step by elimination in link coordinates.
 
     Args:
@@ -112,54 +104,13 @@ class SparseStepper:
         plan: Who is eliminated when.
     """
 
-    is_whole = True
-
     def __init__(self, whole: Solver, plan: EliminationOrder) -> None:
-        self._whole = whole
-        self.arrays = sparse_arrays(whole, plan)
-        fixed, examples = (self.arrays, whole.arrays), (whole.still, whole.tau, NO_RECORD, 0, 0, 0)
-        with announce_compilation(run_sparse):
-            self._bound = StoredCall(run_sparse, fixed, examples)
-        self._run = self._bound.call
-
-    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
-        """Advance by steps; return the failure that stopped it, or DONE."""
-        c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
-        each, lines = TARGETS_PER_STEP[int(c["integrator"])], FORCES_PER_STEP[int(c["integrator"])]
-        while True:
-            failure = self._run((targets, tau, record, STEP, first, steps))
-            first = int(c["done"])
-            count(c, taken)
-            if failure == DENSE_REQUIRED:
-                due = len(record) > 0 and (first + 1) % every == 0
-                line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
-                now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
-                failure = self._whole.run_whole(*now, line, 1)
-                first += int(c["done"])
-                count(c, taken)
-            c["done"] = first
-            if failure != DONE or first == steps:
-                return failure
+        self.arrays: SparseArrays = sparse_arrays(whole, plan)
+        super().__init__(whole, run_sparse, self.arrays, (STEP,))
 
     def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
         """Do a task that is no step; return the failure, or DONE."""
         return self._run((targets, tau, NO_RECORD, task, 0, 0))
-
-    def rebase(self) -> None:
-        """Nothing: it works on the arrays of the whole."""
-
-    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
-        """Call that advances by one step with forces that stay."""
-        whole = self._whole
-        step = self._bound.with_rest((whole.still, tau, NO_RECORD, STEP, 0, 1))
-
-        def call(nothing: tuple[()]) -> int:
-            failure = step(nothing)
-            if failure == DENSE_REQUIRED:
-                failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
-            return failure
-
-        return call
 
 
 def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
@@ -202,18 +153,6 @@ def sparse_arrays(whole: Solver, plan: EliminationOrder) -> SparseArrays:
         join_of,
         plan.basis,
     )
-
-
-def count(c: np.void, taken: list[int]) -> None:
-    """Add the sub-steps of the last call to those of the calls before."""
-    taken[0] += int(c["taken"])
-    taken[1] += int(c["rejected"])
-    c["taken"], c["rejected"] = taken
-
-
-def part(lines: np.ndarray, first: int, count: int) -> np.ndarray:
-    """Lines of one step, of those of all steps, or the one line for all times."""
-    return lines if len(lines) == 1 else lines[first : first + count]
 
 
 class Slots(NamedTuple):

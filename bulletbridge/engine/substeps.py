@@ -13,6 +13,7 @@ from bulletbridge.engine.records import (
     AT_LIMIT,
     BEFORE_Q,
     BEFORE_V,
+    BY_CLUSTERS,
     BY_DENSE,
     BY_SPARSE,
     DENSE_REQUIRED,
@@ -280,7 +281,7 @@ def take_control(c: Control, factored: int) -> float:
     Margins by other factors differ by some number. If the largest one met was by such, return the
     margin by them here, for a comparison, or else 0.
     """
-    here = c.factored == BY_DENSE or c.factored == BY_SPARSE
+    here = c.factored == BY_DENSE or c.factored == BY_SPARSE or c.factored == BY_CLUSTERS
     other = distance(c) if here and c.factored == c.judged and c.judged != factored else 0.0
     if not here or (c.judged != factored and other == 0.0):
         c.next_dt, c.reach, c.clear, c.slope = 0.0, 0.0, 0.0, 0

@@ -3,6 +3,9 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in world coordinates.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
 from bulletbridge.mechanism.force_elements import add_element, add_wrench, coordinates
@@ -85,16 +88,34 @@ def composite_inertias(
 
 
 @helper
-def mass_row(axes: Records[Axis], poses: Records[Pose], k: int, shift: int, row: Array) -> None:
-    """What M has in row k up to its diagonal, column j at row[j - shift]."""
-    for j in range(k - shift):
+def clear(row: Array, end: int) -> None:
+    """Set the first entries to zero."""
+    for j in range(end):
         row[j] = 0.0
+
+
+@helper
+def shifted(j: int, shift: int) -> int:
+    """A column that stands further left than its number says."""
+    return j - shift
+
+
+@helper
+def mass_row(
+    column_of: Callable[[int, Any], int],
+    columns: Any,
+    axes: Records[Axis],
+    poses: Records[Pose],
+    k: int,
+    row: Array,
+) -> None:
+    """What M has in row k up to its diagonal beside zeros; ``column_of`` says where columns are."""
     pushed = momentum(carried_inertia(poses[axes[k].body]), axis_twist(axes[k]))
     j = k
     while j >= 0:
-        row[j - shift] = power(pushed, axis_twist(axes[j]))
+        row[column_of(j, columns)] = power(pushed, axis_twist(axes[j]))
         j = axes[j].below
-    row[k - shift] += axes[k].armature
+    row[column_of(k, columns)] += axes[k].armature
 
 
 @kernel
@@ -112,7 +133,8 @@ def mass_matrix(
     """
     composite_inertias(bodies, beams, stations, poses)
     for k in range(len(axes)):
-        mass_row(axes, poses, k, 0, M[k])
+        clear(M[k], k)
+        mass_row(shifted, 0, axes, poses, k, M[k])
     for i in range(len(beams)):
         add_modes(beams[i], bodies[beams[i].body], stations, axes, 0, M)
 
@@ -130,7 +152,8 @@ def block_masses(
     """``mass_matrix`` by modules: column j of row k is in M[k, j - first[k]], (nv, widest)."""
     composite_inertias(bodies, beams, stations, poses)
     for k in range(len(axes)):
-        mass_row(axes, poses, k, first[k], M[k])
+        clear(M[k], k - first[k])
+        mass_row(shifted, first[k], axes, poses, k, M[k])
     for i in range(len(beams)):
         body = bodies[beams[i].body]
         add_modes(beams[i], body, stations, axes, first[body.v], M)

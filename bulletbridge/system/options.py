@@ -294,7 +294,7 @@ def check_solver(solver: str, compiled: bool) -> None:
     known = get_args(SolverName)
     if solver not in known:
         raise ModelError(f"unknown solver '{solver}'; there are {', '.join(known)}")
-    if solver in ("sparse", "islands") and not compiled:
+    if solver in ("sparse", "islands", "clusters") and not compiled:
         raise ModelError(
             f"solver='{solver}' is for compiled steps without limits, joint friction and force"
             " limits, and without contacts but, if it is sparse, of bodies that hang from the world"

@@ -1,0 +1,317 @@
+"""Factors cluster by cluster at a configuration, as a backend, and the end of a step by them.
+
+The equations are those of ``dense``.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from bulletbridge.compilation.jit import helper, outlined
+from bulletbridge.constraints.drift import drift
+from bulletbridge.constraints.prescribed import prescribed_rates
+from bulletbridge.constraints.rows import add_rows, residuals
+from bulletbridge.engine.backend import KktBackend
+from bulletbridge.engine.dense import applied_forces
+from bulletbridge.engine.plausible import find_least
+from bulletbridge.engine.records import (
+    BY_CLUSTERS,
+    CORRECTION,
+    DENSE_REQUIRED,
+    DONE,
+    RIGHT_SIDE,
+    SOLUTION,
+    Arrays,
+    Instant,
+)
+from bulletbridge.engine.step_end import ending
+from bulletbridge.mechanism.dynamics import clear, composite_inertias, impedance, mass_row
+from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.numerics.clusters import (
+    Cluster,
+    Clusters,
+    factor_clusters,
+    solve_clusters,
+    split_clusters,
+    take_rows,
+    whiten_forces,
+    whiten_velocities,
+)
+from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.records import Array, Ints, Records
+from bulletbridge.numerics.spatial import copy_into
+
+
+class ClusterFactors(NamedTuple):
+    """Clusters of a system at one configuration."""
+
+    e: Clusters
+    J: Array  # (nc, nv) zeros, between uses
+    rows: Records[Row]
+
+
+@helper
+def update_positions(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> None:
+    """Poses and residuals at q, of systems that ask no user."""
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    a.control.left = residuals(
+        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, f.rows
+    )
+
+
+@helper
+def listed(k: int, columns: Ints) -> int:
+    """Column of a rate in its cluster, or in the trunk."""
+    return int(columns[k])
+
+
+@helper
+def put_masses(a: Arrays, e: Clusters) -> None:
+    """M into the lines of the clusters, and of the trunk."""
+    c, t = a.control, len(e.u)
+    composite_inertias(a.bodies, a.beams, a.stations, a.poses)
+    for place in range(len(e.rates)):
+        k = int(e.rates[place])
+        clear(e.line, len(e.line))
+        mass_row(listed, e.columns, a.axes, a.poses, k, e.line)
+        e.line[e.columns[k]] += impedance(a.axes[k], c.damper_dt, c.spring_dt)
+        for b in range(t):
+            e.T[place, b] = e.line[b]
+            if place < t:
+                e.S[place, b] = e.line[b]
+        for b in range(e.L.shape[1]):
+            e.L[place, b] = e.line[t + b]
+
+
+@helper
+def put_jacobian(a: Arrays, f: ClusterFactors, instant: Instant) -> None:
+    """Rows of velocities, scaled, in the order of the clusters; their g_t.
+
+    J is zero before and after: what constraints move is touched alone.
+    """
+    B, Y = f.e.B, f.e.Y
+    add_rows(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.J)
+    prescribed_rates(a.loops, a.couplings, a.poses, instant.targets, f.rows)
+    for i in range(Y.shape[0]):
+        clear(Y[i], Y.shape[1])
+        clear(B[i], B.shape[1])
+    for i in range(len(a.loops)):
+        loop = a.loops[i]
+        for end in range(2):
+            k = loop.axis_b if end == 1 else loop.axis_a
+            while k != loop.common_axis:
+                for row in range(loop.row, loop.row + loop.rows):
+                    put_entry(f, row, k)
+                k = a.axes[k].below
+    for i in range(len(a.couplings)):
+        coupling = a.couplings[i]
+        for n in range(coupling.first, coupling.first + coupling.count):
+            put_entry(f, coupling.row, a.terms[n].axis)
+
+
+@helper
+def put_entry(f: ClusterFactors, row: int, k: int) -> None:
+    """One entry of J to where it belongs; zero is left."""
+    e, x = f.e, f.rows[row].scale * f.J[row, k]
+    place, column, t = int(e.places[row]), int(e.columns[k]), len(e.u)
+    if column < t:
+        e.B[place, column] = x
+    else:
+        e.Y[place, column - t] = x
+    f.J[row, k] = 0.0
+
+
+@helper
+def factorise(a: Arrays, f: ClusterFactors, instant: Instant) -> None:
+    """Factors at the poses; DENSE_REQUIRED where other rows are independent than those decided."""
+    c, e, rows = a.control, f.e, f.rows
+    c.biased = 0
+    put_masses(a, e)
+    factor_clusters(e)
+    put_jacobian(a, f, instant)
+    if split_clusters(e, c.singular_rtol) != c.cap:
+        c.failure = DENSE_REQUIRED
+        return
+    c.rank = c.filter_rank = c.cap
+    place, last, weakest, longest = 0, c.cap, math.inf, 0.0
+    for n in range(len(e.clusters)):
+        one = e.clusters[n]
+        for i in range(one.rows):
+            number = number_at(e, one, one.row + i)
+            if i < one.kept:
+                length = e.R[one.row + i, i]
+                weakest, longest = min(weakest, length), max(longest, length)
+                rows[place].pivot = number
+                place += 1
+            else:
+                rows[last].pivot = number
+                last += 1
+    c.margin = weakest / longest if longest > 0.0 else 1.0
+
+
+@outlined
+def factor_at(a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array) -> None:
+    """Poses, residuals and factors at q."""
+    update_positions(a, f, instant, q, v)
+    factorise(a, f, instant)
+
+
+@helper
+def number_at(e: Clusters, one: Cluster, i: int) -> int:
+    """Number of the row at place i of all clusters, one of this cluster's, once pivoted."""
+    return int(e.numbers[one.row + e.rows[i].pivot])
+
+
+@helper
+def ask_nothing(f: ClusterFactors, y: Array) -> None:
+    """Right sides of rows that hold what they are."""
+    for i in range(len(f.e.numbers)):
+        y[i] = 0.0
+
+
+@helper
+def admissible_acceleration(
+    a: Arrays, f: ClusterFactors, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """What applied and bias forces do to the admissible velocities: P M⁻¹ (tau - h)."""
+    y = a.vectors[RIGHT_SIDE]
+    applied_forces(a, q, v, tau, vdot)
+    whiten_forces(f.e, vdot)
+    ask_nothing(f, y)
+    solve_clusters(f.e, vdot, y)
+
+
+@helper
+def accelerate(
+    a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration vdot (nv,) with the factors of this configuration."""
+    e, y = f.e, a.vectors[RIGHT_SIDE]
+    applied_forces(a, q, v, tau, vdot)
+    whiten_forces(e, vdot)
+    drift(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.rows)
+    for n in range(len(e.clusters)):
+        one = e.clusters[n]
+        for i in range(one.row, one.row + one.kept):
+            row = f.rows[number_at(e, one, i)]
+            y[i] = -row.scale * row.gamma
+    take_rows(e, y)
+    solve_clusters(e, vdot, y)
+
+
+@outlined
+def accelerate_at(
+    a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
+) -> None:
+    """Constrained acceleration at a state whose factors are not yet known."""
+    factor_at(a, f, instant, q, v)
+    if a.control.failure == DONE:
+        accelerate(a, f, instant, q, v, tau, vdot)
+
+
+@helper
+def correction_step(a: Arrays, f: ClusterFactors, rank: int) -> float:
+    """Step J⁺ g of all kept rows into vectors[SOLUTION]; its length."""
+    e, x, y = f.e, a.vectors[SOLUTION, : len(a.axes)], a.vectors[RIGHT_SIDE]
+    for k in range(len(x)):
+        x[k] = 0.0
+    for n in range(len(e.clusters)):
+        one = e.clusters[n]
+        for i in range(one.row, one.row + one.kept):
+            row = f.rows[number_at(e, one, i)]
+            y[i] = row.scale * row.g
+    take_rows(e, y)
+    length2 = solve_clusters(e, x, y)
+    return math.sqrt(max(length2, 0.0)) if length2 < math.inf else length2
+
+
+@outlined
+def bounded_correction(a: Arrays, f: ClusterFactors, rank: int, limit: float) -> None:
+    """Step of at most that length into vectors[SOLUTION]: the way along it as far as may be."""
+    length = correction_step(a, f, rank)
+    if length > limit:
+        for k in range(len(a.axes)):
+            a.vectors[SOLUTION, k] *= limit / length
+
+
+@helper
+def move_back(a: Arrays, f: ClusterFactors, q: Array) -> None:
+    """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
+    displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
+    for k in range(len(a.axes)):
+        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
+
+
+@helper
+def filter_velocity(a: Arrays, f: ClusterFactors, v: Array) -> None:
+    """The nearest velocity in the metric of M that the constraints allow: v <- P v - J⁺ g_t."""
+    e, y = f.e, a.vectors[RIGHT_SIDE]
+    whiten_velocities(e, v)
+    ask_nothing(f, y)
+    if a.control.driven > 0:
+        for n in range(len(e.clusters)):
+            one = e.clusters[n]
+            for i in range(one.row, one.row + one.kept):
+                row = f.rows[number_at(e, one, i)]
+                y[i] = -row.scale * row.g_t
+        take_rows(e, y)
+    solve_clusters(e, v, y)
+
+
+@helper
+def travelled(a: Arrays, f: ClusterFactors, v: Array) -> float:
+    """Length of v in the metric of M."""
+    return math.sqrt(2.0 * kinetic_energy(a, f, v))
+
+
+@helper
+def kinetic_energy(a: Arrays, f: ClusterFactors, v: Array) -> float:
+    """Kinetic energy of the rates v (nv,), with the factors of M."""
+    x = a.vectors[RIGHT_SIDE, : len(v)]
+    copy_into(x, v)
+    return 0.5 * max(whiten_velocities(f.e, x), 0.0)
+
+
+@helper
+def is_unexplained(a: Arrays, f: ClusterFactors) -> bool:
+    """Whether rows beyond those that are independent have more of their own than was found."""
+    e, c, left, longest = f.e, a.control, 0.0, 0.0
+    for n in range(len(e.clusters)):
+        one = e.clusters[n]
+        for i in range(one.row, one.row + one.rows):
+            longest = max(longest, e.rows[i].full)
+            if i >= one.row + one.kept:
+                left = max(left, e.rows[i].left)
+    c.unexplained = math.sqrt(left / longest) if longest > 0.0 else 0.0
+    return c.unexplained > c.most_left
+
+
+@outlined
+def energy_of(a: Arrays, f: ClusterFactors, v: Array) -> float:
+    """Kinetic energy [J] at the configuration of the factors, in their metric."""
+    return kinetic_energy(a, f, v)
+
+
+@outlined
+def find_least_by_clusters(a: Arrays, f: ClusterFactors) -> None:
+    """``plausible.find_least`` with factors of clusters."""
+    find_least(filter_velocity, a, f)
+
+
+CLUSTERS = KktBackend(
+    BY_CLUSTERS,
+    update_positions,
+    factorise,
+    factor_at,
+    admissible_acceleration,
+    accelerate,
+    accelerate_at,
+    correction_step,
+    bounded_correction,
+    move_back,
+    filter_velocity,
+    travelled,
+    is_unexplained,
+    energy_of,
+    find_least_by_clusters,
+)
+CLUSTERS_END = ending(CLUSTERS)

@@ -1,0 +1,96 @@
+"""Steps by a kernel that hands to the dense one what it cannot do."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bulletbridge.compilation.announce import announce_compilation
+from bulletbridge.compilation.stored_calls import StoredCall
+from bulletbridge.engine.records import (
+    DENSE_REQUIRED,
+    DONE,
+    FORCES_PER_STEP,
+    TARGETS_PER_STEP,
+)
+from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.numerics.records import Array
+
+
+class HandingStepper:
+    """Steps of a system as a whole, some of them by the dense kernel.
+
+    Args:
+        whole: The solver whose state it advances; it takes over steps that are DENSE_REQUIRED.
+        kernel: Takes the arrays, those of ``whole``, targets, forces, record, ``rest``, the first
+            step and their number.
+        arrays: What the kernel works on beside those of ``whole``.
+        rest: What it takes before the steps.
+    """
+
+    is_whole = True
+
+    def __init__(
+        self,
+        whole: Solver,
+        kernel: Callable[..., int],
+        arrays: Sequence[Any],
+        rest: tuple[int, ...] = (),
+    ) -> None:
+        self._whole, self._rest = whole, rest
+        self.arrays = arrays
+        examples = (whole.still, whole.tau, NO_RECORD, *rest, 0, 0)
+        with announce_compilation(kernel):
+            self._bound = StoredCall(kernel, (arrays, whole.arrays), examples)
+        self._run = self._bound.call
+
+    def run(self, targets: np.ndarray, tau: Array, record: Array, steps: int) -> int:
+        """Advance by steps; return the failure that stopped it, or DONE."""
+        c, every, first, taken = self._whole.control[0], steps // max(len(record), 1), 0, [0, 0]
+        each, lines = TARGETS_PER_STEP[int(c["integrator"])], FORCES_PER_STEP[int(c["integrator"])]
+        while True:
+            failure = self._run((targets, tau, record, *self._rest, first, steps))
+            first = int(c["done"])
+            count(c, taken)
+            if failure == DENSE_REQUIRED:
+                due = len(record) > 0 and (first + 1) % every == 0
+                line = record[(first + 1) // every - 1 :][:1] if due else NO_RECORD
+                now = part(targets, each * first, each + 1), part(tau, lines * first, lines)
+                failure = self._whole.run_whole(*now, line, 1)
+                first += int(c["done"])
+                count(c, taken)
+            c["done"] = first
+            if failure != DONE or first == steps:
+                return failure
+
+    def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
+        """No task but steps."""
+        return DENSE_REQUIRED
+
+    def rebase(self) -> None:
+        """Nothing: it works on the arrays of the whole."""
+
+    def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
+        """Call that advances by one step with forces that stay."""
+        whole = self._whole
+        step = self._bound.with_rest((whole.still, tau, NO_RECORD, *self._rest, 0, 1))
+
+        def call(nothing: tuple[()]) -> int:
+            failure = step(nothing)
+            if failure == DENSE_REQUIRED:
+                failure = whole.run_whole(whole.still, tau, NO_RECORD, 1)
+            return failure
+
+        return call
+
+
+def count(c: np.void, taken: list[int]) -> None:
+    """Add the sub-steps of the last call to those of the calls before."""
+    taken[0] += int(c["taken"])
+    taken[1] += int(c["rejected"])
+    c["taken"], c["rejected"] = taken
+
+
+def part(lines: np.ndarray, first: int, count: int) -> np.ndarray:
+    """Lines of one step, of those of all steps, or the one line for all times."""
+    return lines if len(lines) == 1 else lines[first : first + count]
