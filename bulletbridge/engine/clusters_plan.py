@@ -120,7 +120,7 @@ def has_local_rank(plan: ClusterPlan, decision: Decision) -> bool:
 
 def local_rank(plan: ClusterPlan, J: Array) -> int:
     """Independent rows of J (nc, nv), cluster by cluster."""
-    parts = [J[np.ix_(rows, rates)] for rates, rows in zip(plan.rates, plan.rows, strict=True)]
+    parts = [J[rows][:, rates] for rates, rows in zip(plan.rates, plan.rows, strict=True)]
     sizes = [np.linalg.svd(part, compute_uv=False) for part in parts if part.size]
     largest = max((size.max() for size in sizes), default=0.0)
     return sum(int(np.sum(size > LEAST * largest)) for size in sizes)
