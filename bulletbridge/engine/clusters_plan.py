@@ -65,7 +65,7 @@ def find_clusters(mechanism: Mechanism, encoded: Encoded) -> list[ClusterPlan]:
     plans: list[ClusterPlan] = []
     while len(trunk) <= min(MOST_TRUNK, mechanism.nv // 2):
         plan = beside(sorted(trunk), mechanism, encoded)
-        if plan is None:
+        if plan is None or not plan.rates:
             break
         if len(plan.rates) > 1:
             plans.append(plan)
