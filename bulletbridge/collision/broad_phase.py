@@ -148,10 +148,12 @@ def may_meet(
     """Whether AABBs are near enough, of links that move against each other and may collide."""
     if a.body == b.body or collide[a.link, b.link] == NEVER:
         return False
-    room = 0.0  # of all axes at once: which of them parts two boxes is hard to predict
+    margin = told_up_to(a, b, at_a, at_b, dt)
     for c in range(3):
-        room = max(room, at_b.lower[c] - at_a.upper[c], at_a.lower[c] - at_b.upper[c])
-    return room <= told_up_to(a, b, at_a, at_b, dt)
+        room = max(at_b.lower[c] - at_a.upper[c], at_a.lower[c] - at_b.upper[c])
+        if room > margin:
+            return False
+    return True
 
 
 @helper

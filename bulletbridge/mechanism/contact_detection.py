@@ -124,9 +124,6 @@ def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
     if a.kind == UNKNOWN or b.kind == UNKNOWN:
         ask(d.asked, d.counts, pair)
         return
-    hidden = known == UNDECIDED and d.links[a.link].robot == d.links[b.link].robot
-    if hidden:  # not told, only whether they clearly meet
-        limit = min(limit, 0.0)
     count = meet(a, b, d.placed[j], d.placed[i], d.hulls, d.room, limit)
     if count == 0:
         return
@@ -135,7 +132,7 @@ def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
             if d.room.found[k].gap < -CLEARLY:
                 ask(d.asked, d.counts, pair)
                 break
-        if hidden:
+        if known == UNDECIDED and d.links[a.link].robot == d.links[b.link].robot:
             return
     if d.links[a.link].stranger + d.links[b.link].stranger > 0:
         if known != UNDECIDED:

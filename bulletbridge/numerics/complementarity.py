@@ -232,9 +232,6 @@ RIM = 1e-6
 ANEW, SAME_D, SAME_STEP = range(3)
 """Whether factors may serve again: no; of a step with the same D of which no row slides; of any
 step that has led next to here, so that what slides has hardly turned."""
-GAINED = 0.01
-"""Share of the residual before that a step has left if what slides has hardly turned in it: the
-same factors leave as much of the next one."""
 
 
 @helper
@@ -350,13 +347,12 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         for count in range(most):
             if residual <= tolerance and count >= least:
                 return residual, count
-            if not newton_direction(p, n, regularisation, again):
+            if not newton_direction(p, n, regularisation, again if count == 0 else SAME_D):
                 break
             for i in range(n):
                 p.x[i] += p.step[i]
             velocities(p, p.x, p.w, n)
             new = residual_at(p, p.x, p.w, n)
-            again = SAME_STEP if new <= GAINED * residual else SAME_D
             if new < residual or (count < least and new <= tolerance):
                 residual = new
                 for i in range(n):
@@ -385,13 +381,14 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
         """
         add_proximal_term(p, n, 0.0, False)
         softened, newtons = newton(p, n, tolerance, 1, SETTLING_STEPS, ANEW)
-        residual, enough = release(p, n), tolerance
+        residual, enough, again = release(p, n), tolerance, SAME_D
         for _ in range(MOST_PASSES):
             if residual <= tolerance or not softened <= enough:
                 break
             add_proximal_term(p, n, 0.0, True)
             enough = 0.1 * max(tolerance, residual)
-            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, SAME_STEP)
+            softened, steps = newton(p, n, enough, 1, SETTLING_STEPS, again)
+            again = SAME_STEP
             new = release(p, n)
             newtons += steps
             if not new < 0.9 * residual:

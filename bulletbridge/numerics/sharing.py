@@ -13,7 +13,6 @@ from bulletbridge.numerics.complementarity import (
     ANEW,
     LIGHTEST,
     NEWTON_STEPS,
-    RIM,
     Outcome,
     add_proximal_term,
     newton,
@@ -26,7 +25,6 @@ from bulletbridge.numerics.complementarity_rows import (
     scaled,
     velocities,
 )
-from bulletbridge.numerics.projection import project_out_in_blocks
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.solution_selection import JAMMED
 
@@ -205,8 +203,7 @@ def mark(p: ComplementarityProblem, s: Sharing, n: int, more: bool) -> bool:
             holds = d > 0.0 and bound.lower < p.x[i] - p.w[i] / d < bound.upper
         else:
             d, radius = cone_scale(p, i), p.x[bound.owner]
-            inside = (1.0 - RIM) * radius  # of what is used up round-off says whether it slides
-            holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= inside
+            holds = d > 0.0 and radius > 0.0 and scaled(p, i, d, p.x, p.w)[2] <= radius
         last = i + (bound.count if bound.owner >= 0 else 1)
         for k in range(i, last):
             found = found or (holds and not s.holds[k] > 0.0)
@@ -270,11 +267,10 @@ def span(p: ComplementarityProblem, s: Sharing, first: int, last: int, n: int, c
             own += p.step[i] * p.step[i]
         largest = max(largest, math.sqrt(own))
     for k in range(first, last):
-        full = strengthened(p, s, k, n)
-        if count == n or not full > INDEPENDENT * largest:
+        left = strengthened(p, s, k, n)
+        if count == n or not left > INDEPENDENT * largest:
             continue
-        left = leave(p, count, n)
-        if left < 0.1 * full:  # lost a digit: twice is enough
+        for _ in range(2):
             left = leave(p, count, n)
         if left > INDEPENDENT * largest:
             for i in range(n):
@@ -296,7 +292,12 @@ def strengthened(p: ComplementarityProblem, s: Sharing, k: int, n: int) -> float
 @outlined
 def leave(p: ComplementarityProblem, count: int, n: int) -> float:
     """Take from p.step what lies along the first rows of p.A; the length of what is left."""
-    project_out_in_blocks(p.A, count, p.step, n)
+    for j in range(count):
+        along = 0.0
+        for i in range(n):
+            along += p.A[j, i] * p.step[i]
+        for i in range(n):
+            p.step[i] -= along * p.A[j, i]
     total = 0.0
     for i in range(n):
         total += p.step[i] * p.step[i]
