@@ -1,5 +1,8 @@
 """Choice of the backend that steps a system: dense, by islands, by clusters, or sparse."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from bulletbridge.engine.clusters_plan import (
@@ -64,9 +67,12 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     clusters = None if obstacle_to_clusters(whole) else clusters_of(whole, decision)
     if whole.backend == "clusters":
         if clusters is None:
+            known = obstacle_to_clusters(whole)
             raise ModelError(
-                "solver='clusters' finds no subtrees whose loops are their own, beside"
-                f" {obstacle_to_clusters(whole) or 'a trunk of few joints'}; leave solver out"
+                f"solver='clusters' does not know {known}; leave solver out"
+                if known
+                else "solver='clusters' finds no subtrees whose loops are their own, beside a trunk"
+                " of few joints; leave solver out"
             )
         return ClusterStepper(whole, clusters)
     islands = find_islands(whole.mechanism, whole.encoded)
@@ -76,37 +82,44 @@ def choose_stepper(whole: Solver, decision: Decision) -> CompiledStepper | None:
     if whole.backend == "islands":
         return IslandStepper(whole, decision, islands) if several else None
     sizes = [(len(island.v), len(island.rows)) for island in islands]
-    at_once = work(whole.mechanism.nv, whole.encoded.nc)
+    operations = work(whole.mechanism.nv, whole.encoded.nc)
     one_by_one = sum(work(*size) for size in sizes)
-    stepper: CompiledStepper | None = None
-    if several and at_once - one_by_one > LEAST_GAIN * len(islands):
-        stepper = IslandStepper(whole, decision, islands)
-    if whole.control[0]["integrator"] >= CHARTS:  # charts have full matrices
-        return stepper
-    cheapest = one_by_one if stepper else at_once
-    if clusters is not None and whole.control[0]["integrator"] != RADAU:
-        by_clusters = (
-            SHORT_LINES * clusters.work() + PER_CLUSTER * len(clusters.rates) + OF_CLUSTERS
-        )
-        if by_clusters < cheapest:
-            stepper, cheapest = ClusterStepper(whole, clusters), by_clusters
-    if obstacle:
-        return stepper
-    dense = PER_BODY * len(whole.bodies) + PER_OPERATION * cheapest
-    plan = minimum_degree_order(whole.mechanism, whole.encoded)
-    share = STAGED if whole.control[0]["integrator"] in (RK4, DOP8) else 1.0
-    return SparseStepper(whole, plan) if share * cost_of_sparse(whole, plan) < dense else stepper
+    make: Callable[[], CompiledStepper | None] = as_a_whole
+    if several and operations - one_by_one > LEAST_GAIN * len(islands):
+        operations, make = one_by_one, partial(IslandStepper, whole, decision, islands)
+    integrator = whole.control[0]["integrator"]
+    if integrator >= CHARTS:  # charts have full matrices
+        return make()
+    sampled = len(decision.jacobians) > 0 and integrator != RADAU
+    if clusters is not None and sampled and operations_of(clusters) < operations:
+        operations, make = operations_of(clusters), partial(ClusterStepper, whole, clusters)
+    if not obstacle:
+        plan = minimum_degree_order(whole.mechanism, whole.encoded)
+        share = STAGED if integrator in (RK4, DOP8) else 1.0
+        others = PER_BODY * len(whole.bodies) + PER_OPERATION * operations
+        if share * cost_of_sparse(whole, plan) < others:
+            return SparseStepper(whole, plan)
+    return make()
+
+
+def as_a_whole() -> None:
+    """No stepper of its own: the dense kernel."""
+
+
+def operations_of(plan: ClusterPlan) -> float:
+    """Operations of the whole that a step by clusters takes as long as."""
+    return SHORT_LINES * plan.work() + PER_CLUSTER * len(plan.rates) + OF_CLUSTERS
 
 
 def clusters_of(whole: Solver, decision: Decision) -> ClusterPlan | None:
-    """Clusters whose rows are as independent as they were found to be."""
+    """Clusters whose rows are as independent as they were found to be, at the samples if any."""
     plans = find_clusters(whole.mechanism, whole.encoded)
     return next((plan for plan in plans if has_local_rank(plan, decision)), None)
 
 
 def obstacle_to_clusters(whole: Solver) -> str:
     """What a system has that clusters do not know; empty where there is nothing."""
-    return listed(
+    return in_words(
         {
             "flexible links": len(whole.beams) > 0,
             "springs and other force elements": has_elements(whole),
@@ -120,7 +133,7 @@ def has_elements(whole: Solver) -> bool:
     return not np.isin(whole.efforts["kind"], (DRAG, WRENCH)).all()
 
 
-def listed(obstacles: dict[str, bool]) -> str:
+def in_words(obstacles: dict[str, bool]) -> str:
     """Names of those that are there."""
     return " and ".join(name for name, there in obstacles.items() if there)
 
@@ -139,7 +152,7 @@ def obstacle_to_sparse(whole: Solver, decision: Decision) -> str:
             rates > 0 and decision.caps.rows < encoded.nc
         ),
     }
-    return listed(obstacles)
+    return in_words(obstacles)
 
 
 def copy_of(settings: Solver, decision: Decision) -> Solver:
