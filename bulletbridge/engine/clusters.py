@@ -4,18 +4,17 @@ The equations are those of ``dense``.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.drift import drift
 from bulletbridge.constraints.prescribed import prescribed_rates
-from bulletbridge.constraints.rows import add_rows, residuals
+from bulletbridge.constraints.rows import add_rows
 from bulletbridge.engine.backend import KktBackend
-from bulletbridge.engine.dense import applied_forces
+from bulletbridge.engine.dense import applied_forces, put_poses, take_away
 from bulletbridge.engine.plausible import find_least
 from bulletbridge.engine.records import (
     BY_CLUSTERS,
-    CORRECTION,
     DENSE_REQUIRED,
     DONE,
     RIGHT_SIDE,
@@ -25,7 +24,6 @@ from bulletbridge.engine.records import (
 )
 from bulletbridge.engine.step_end import ending
 from bulletbridge.mechanism.dynamics import clear, composite_inertias, impedance, mass_row
-from bulletbridge.mechanism.kinematics import displace, kinematics
 from bulletbridge.numerics.clusters import (
     Cluster,
     Clusters,
@@ -50,16 +48,13 @@ class ClusterFactors(NamedTuple):
 
 
 @helper
-def update_positions(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> None:
-    """Poses and residuals at q, of systems that ask no user."""
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
-    a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, f.rows
-    )
+def update_positions(a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array) -> None:
+    """Poses and residuals at q."""
+    put_poses(a, f.rows, instant, q)
 
 
 @helper
-def listed(k: int, columns: Ints) -> int:
+def column_of(k: int, columns: Ints) -> int:
     """Column of a rate in its cluster, or in the trunk."""
     return int(columns[k])
 
@@ -72,14 +67,10 @@ def put_masses(a: Arrays, e: Clusters) -> None:
     for place in range(len(e.rates)):
         k = int(e.rates[place])
         clear(e.line, len(e.line))
-        mass_row(listed, e.columns, a.axes, a.poses, k, e.line)
+        mass_row(column_of, e.columns, a.axes, a.poses, k, e.line)
         e.line[e.columns[k]] += impedance(a.axes[k], c.damper_dt, c.spring_dt)
-        for b in range(t):
-            e.T[place, b] = e.line[b]
-            if place < t:
-                e.S[place, b] = e.line[b]
-        for b in range(e.L.shape[1]):
-            e.L[place, b] = e.line[t + b]
+        copy_into(e.S[place] if place < t else e.T[place], e.line[:t])
+        copy_into(e.L[place], e.line[t:])
 
 
 @helper
@@ -161,11 +152,27 @@ def number_at(e: Clusters, one: Cluster, i: int) -> int:
     return int(e.numbers[one.row + e.rows[i].pivot])
 
 
+GAP, RATE, DRIFT = range(3)
+"""What is asked of rows: that they close, move or accelerate as is prescribed."""
+
+
+@helper
+def ask_rows(f: ClusterFactors, what: int, y: Array) -> None:
+    """Right sides of the kept rows, R⁻¹ b, at their places."""
+    e = f.e
+    for n in range(len(e.clusters)):
+        one = e.clusters[n]
+        for i in range(one.row, one.row + one.kept):
+            row = f.rows[number_at(e, one, i)]
+            value = row.g if what == GAP else -row.g_t if what == RATE else -row.gamma
+            y[i] = row.scale * value
+    take_rows(e, y)
+
+
 @helper
 def ask_nothing(f: ClusterFactors, y: Array) -> None:
     """Right sides of rows that hold what they are."""
-    for i in range(len(f.e.numbers)):
-        y[i] = 0.0
+    clear(y, len(f.e.numbers))
 
 
 @helper
@@ -185,17 +192,12 @@ def accelerate(
     a: Arrays, f: ClusterFactors, instant: Instant, q: Array, v: Array, tau: Array, vdot: Array
 ) -> None:
     """Constrained acceleration vdot (nv,) with the factors of this configuration."""
-    e, y = f.e, a.vectors[RIGHT_SIDE]
+    y = a.vectors[RIGHT_SIDE]
     applied_forces(a, q, v, tau, vdot)
-    whiten_forces(e, vdot)
+    whiten_forces(f.e, vdot)
     drift(a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, f.rows)
-    for n in range(len(e.clusters)):
-        one = e.clusters[n]
-        for i in range(one.row, one.row + one.kept):
-            row = f.rows[number_at(e, one, i)]
-            y[i] = -row.scale * row.gamma
-    take_rows(e, y)
-    solve_clusters(e, vdot, y)
+    ask_rows(f, DRIFT, y)
+    solve_clusters(f.e, vdot, y)
 
 
 @outlined
@@ -211,16 +213,10 @@ def accelerate_at(
 @helper
 def correction_step(a: Arrays, f: ClusterFactors, rank: int) -> float:
     """Step J⁺ g of all kept rows into vectors[SOLUTION]; its length."""
-    e, x, y = f.e, a.vectors[SOLUTION, : len(a.axes)], a.vectors[RIGHT_SIDE]
-    for k in range(len(x)):
-        x[k] = 0.0
-    for n in range(len(e.clusters)):
-        one = e.clusters[n]
-        for i in range(one.row, one.row + one.kept):
-            row = f.rows[number_at(e, one, i)]
-            y[i] = row.scale * row.g
-    take_rows(e, y)
-    length2 = solve_clusters(e, x, y)
+    x, y = a.vectors[SOLUTION, : len(a.axes)], a.vectors[RIGHT_SIDE]
+    clear(x, len(x))
+    ask_rows(f, GAP, y)
+    length2 = solve_clusters(f.e, x, y)
     return math.sqrt(max(length2, 0.0)) if length2 < math.inf else length2
 
 
@@ -236,25 +232,19 @@ def bounded_correction(a: Arrays, f: ClusterFactors, rank: int, limit: float) ->
 @helper
 def move_back(a: Arrays, f: ClusterFactors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
-    for k in range(len(a.axes)):
-        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
+    take_away(a, q)
 
 
 @helper
 def filter_velocity(a: Arrays, f: ClusterFactors, v: Array) -> None:
     """The nearest velocity in the metric of M that the constraints allow: v <- P v - J⁺ g_t."""
-    e, y = f.e, a.vectors[RIGHT_SIDE]
-    whiten_velocities(e, v)
-    ask_nothing(f, y)
+    y = a.vectors[RIGHT_SIDE]
+    whiten_velocities(f.e, v)
     if a.control.driven > 0:
-        for n in range(len(e.clusters)):
-            one = e.clusters[n]
-            for i in range(one.row, one.row + one.kept):
-                row = f.rows[number_at(e, one, i)]
-                y[i] = -row.scale * row.g_t
-        take_rows(e, y)
-    solve_clusters(e, v, y)
+        ask_rows(f, RATE, y)
+    else:
+        ask_nothing(f, y)
+    solve_clusters(f.e, v, y)
 
 
 @helper

@@ -38,6 +38,7 @@ from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.projection import (
     Caps,
     Cuts,
+    Row,
     factor_mass,
     most_left,
     orthogonalise,
@@ -49,7 +50,7 @@ from bulletbridge.numerics.projection import (
     whiten_rows,
     whiten_velocity,
 )
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
 
 
@@ -74,14 +75,20 @@ def ask_forces(a: Arrays, q: Array, v: Array) -> None:
 
 
 @helper
+def put_poses(a: Arrays, rows: Records[Row], instant: Instant, q: Array) -> None:
+    """Poses and residuals at q, but of users' constraints."""
+    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    a.control.left = residuals(
+        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, rows
+    )
+
+
+@helper
 def update_positions(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
+    put_poses(a, f.rows, instant, q)
     if a.control.driven > 0:
         script_elements(a, instant)
-    a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, f.rows
-    )
     if a.control.user_rows > 0:
         ask_user(a, POSITION_PHASE, instant.t, q, v)
         first = f.Y.shape[0] - a.control.user_rows
@@ -280,8 +287,14 @@ def add_row_multipliers(f: Factors, rank: int, sign: float, y: Array, sums: Arra
 def move_back(a: Arrays, f: Factors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
     unwhiten(f.L, a.vectors[SOLUTION, : f.Y.shape[1]])
+    take_away(a, q)
+
+
+@helper
+def take_away(a: Arrays, q: Array) -> None:
+    """The same of a step that is one of the rates."""
     displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
-    for k in range(f.Y.shape[1]):
+    for k in range(len(a.axes)):
         a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
 
 

@@ -16,8 +16,7 @@ from bulletbridge.constraints.relative_pose import (
     position_in,
     variable_direction,
 )
-from bulletbridge.constraints.rows import residuals
-from bulletbridge.engine.dense import applied_forces
+from bulletbridge.engine.dense import applied_forces, put_poses
 from bulletbridge.engine.records import (
     DENSE_REQUIRED,
     DONE,
@@ -41,7 +40,7 @@ from bulletbridge.engine.sparse_border import (
 )
 from bulletbridge.mechanism.dynamics import impedance, own_inertias
 from bulletbridge.mechanism.inertias import own_inertia
-from bulletbridge.mechanism.kinematics import axis_twist, kinematics
+from bulletbridge.mechanism.kinematics import axis_twist
 from bulletbridge.numerics.multifrontal import Elimination, Front, Join
 from bulletbridge.numerics.multifrontal_factors import factorise as eliminate_all
 from bulletbridge.numerics.multifrontal_solutions import solve
@@ -77,10 +76,7 @@ class SparseFactors(NamedTuple):
 @helper
 def update_positions(a: Arrays, f: SparseFactors, instant: Instant, q: Array, v: Array) -> None:
     """Poses and residuals at q."""
-    kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)
-    a.control.left = residuals(
-        a.loops, a.couplings, a.terms, a.poses, a.axes, instant.targets, q, f.rows
-    )
+    put_poses(a, f.rows, instant, q)
 
 
 @outlined

@@ -4,10 +4,10 @@ import math
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.backend import KktBackend
+from bulletbridge.engine.dense import take_away
 from bulletbridge.engine.plausible import find_least
 from bulletbridge.engine.records import (
     BY_SPARSE,
-    CORRECTION,
     FORCE,
     RIGHT_SIDE,
     SOLUTION,
@@ -32,7 +32,6 @@ from bulletbridge.engine.sparse_border import (
     project_out,
 )
 from bulletbridge.engine.step_end import ending
-from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.multifrontal_solutions import (
     carry,
     row_rates,
@@ -78,9 +77,7 @@ def bounded_correction(a: Arrays, f: SparseFactors, rank: int, limit: float) -> 
 @helper
 def move_back(a: Arrays, f: SparseFactors, q: Array) -> None:
     """Take the step in vectors[SOLUTION] away from q, and keep the sum of such steps."""
-    displace(a.bodies, q, a.vectors[SOLUTION], -1.0, q)
-    for k in range(len(a.axes)):
-        a.vectors[CORRECTION, k] -= a.vectors[SOLUTION, k]
+    take_away(a, q)
 
 
 @helper

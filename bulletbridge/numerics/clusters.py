@@ -82,20 +82,27 @@ def lines(X: Array, one: Cluster) -> Array:
 @helper
 def factor_clusters(e: Clusters) -> None:
     """Eliminate the rates of all clusters: takes M in T, L and S."""
-    t = len(e.u)
     for n in range(len(e.clusters)):
         one = e.clusters[n]
         L, T = lines(e.L, one), lines(e.T, one)
         factor_mass(L)
-        for k in range(one.rates - 1 if t > 0 else -1, -1, -1):
-            for a in range(t):
-                T[k, a] /= L[k, k]
-            for i in range(k):
-                x = L[k, i]
-                if x != 0.0:
-                    for a in range(t):
-                        T[i, a] -= x * T[k, a]
-        subtract_products(T, e.S)
+        if len(e.u) > 0:
+            whiten_coupling(L, T)
+            subtract_products(T, e.S)
+
+
+@helper
+def whiten_coupling(L: Array, T: Array) -> None:
+    """What couples a cluster to the trunk into whitened coordinates, T <- L⁻ᵀ T."""
+    t = T.shape[1]
+    for k in range(L.shape[0] - 1, -1, -1):
+        for a in range(t):
+            T[k, a] /= L[k, k]
+        for i in range(k):
+            x = L[k, i]
+            if x != 0.0:
+                for a in range(t):
+                    T[i, a] -= x * T[k, a]
 
 
 @helper
