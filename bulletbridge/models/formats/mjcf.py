@@ -44,8 +44,8 @@ def read_mjcf(
         servos: Whether actuators that follow the position or rate of a joint act.
 
     Raises:
-        ModelError: MuJoCo is not installed, or cannot read the file; something that the file needs
-            is missing.
+        ModelError: MuJoCo cannot read the file; something that the file needs is missing.
+        MissingExtraError: MuJoCo is not installed.
     """
     spec, model, notes = compile_mjcf(path, inside)
     places = Places(model, path.stem)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import (
     LEAST_DIGITS,
@@ -69,15 +69,10 @@ def library(name: str) -> Any:
     """A module of USD.
 
     Raises:
-        ModelError: It is not installed.
+        MissingExtraError: It is not installed.
     """
-    try:
+    with naming_the_extra("USD files are read by Pixar's library", "bulletbridge[usd]"):
         return import_module(f"pxr.{name}")
-    except ImportError:
-        raise ModelError(
-            "USD files are read by Pixar's library, which is not installed; run pip install"
-            " 'bulletbridge[usd]'"
-        ) from None
 
 
 def read_usd(
@@ -93,8 +88,9 @@ def read_usd(
         servos: Whether drives act, as springs and dampers of joints.
 
     Raises:
-        ModelError: USD is not installed, or cannot read the file; a layer is elsewhere; something
-            in it cannot be modelled.
+        ModelError: USD cannot read the file; a layer is elsewhere; something in it cannot be
+            modelled.
+        MissingExtraError: USD is not installed.
     """
     stage, physics = _open(path, (inside or path.parent).resolve()), library("UsdPhysics")
     geometry = library("UsdGeom")
