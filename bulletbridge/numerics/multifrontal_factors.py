@@ -53,8 +53,8 @@ def assemble(e: Elimination, front: Front) -> None:
     start = front.rates + rows  # of the boundary
     own_start = start + front.boundary_size if front.own_size > 0 else 0
     n = start + front.boundary_size + front.own_size
-    for a in range(n):
-        for b in range(a, n):
+    for a in range(n):  # whole lines, which are one block of memory: triangles are many
+        for b in range(W.shape[1]):
             W[a, b] = 0.0
     body = front.body
     for a in range(front.own_size if front.own_size > 0 else front.rates):

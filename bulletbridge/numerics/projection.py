@@ -14,7 +14,7 @@ Problems.
 import math
 from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
 
 
@@ -30,9 +30,14 @@ class Row:
     pivot: Int  # number of the row that stands here after pivoting
     left: Real  # its squared length that earlier rows do not explain
     full: Real  # its squared length
+    taken: Int  # earlier rows that have been taken away from it
+    known: Real  # its squared length then (records of numpy have a base of their own)
 
 
 ROW = dtype_of(Row)
+LOST, LOST_ALL = 0.01, 1e-6
+"""Share of its squared length with which a row that earlier ones explain is made orthogonal to them
+once more; share with which what is left of it is no longer told by what they explain."""
 WEAK, LAST = 2, 3
 """Levels at which rows are taken that are weak: those that hold positions, then velocities."""
 
@@ -58,14 +63,21 @@ def factor_mass(M: Array) -> None:
 @helper
 def whiten_rows(L: Array, Y: Array) -> None:
     """Rows into whitened coordinates: Y <- Y L⁻¹."""
-    for r in range(Y.shape[0]):
+    r, end = 0, Y.shape[0]
+    while r + 2 < end:  # rows of one loop are mostly of the same columns
         for k in range(L.shape[0] - 1, -1, -1):
-            x = Y[r, k]
-            if x != 0.0:
-                x /= L[k, k]
-                Y[r, k] = x
+            x0, x1, x2 = Y[r, k], Y[r + 1, k], Y[r + 2, k]
+            if x0 != 0.0 or x1 != 0.0 or x2 != 0.0:
+                x0, x1, x2 = x0 / L[k, k], x1 / L[k, k], x2 / L[k, k]
+                Y[r, k], Y[r + 1, k], Y[r + 2, k] = x0, x1, x2
                 for j in range(k):
-                    Y[r, j] -= x * L[k, j]
+                    Y[r, j] -= x0 * L[k, j]
+                    Y[r + 1, j] -= x1 * L[k, j]
+                    Y[r + 2, j] -= x2 * L[k, j]
+        r += 3
+    while r < end:
+        whiten_force(L, Y[r])
+        r += 1
 
 
 @helper
@@ -126,14 +138,70 @@ def add_row(x: Array, s: float, Y: Array, i: int) -> None:
 
 
 @helper
-def take_away(Y: Array, i: int, s: float, k: int) -> float:
-    """Row i <- row i - s times row k; its squared length then."""
-    total = 0.0
+def inner_four(Y: Array, i: int, x: Array) -> tuple[float, float, float, float]:
+    """Scalar products of rows i to i + 3 with x."""
+    s0 = s1 = s2 = s3 = 0.0
     for j in range(Y.shape[1]):
-        x = Y[i, j] - s * Y[k, j]
-        Y[i, j] = x
-        total += x * x
-    return total
+        y = x[j]
+        s0 += Y[i, j] * y
+        s1 += Y[i + 1, j] * y
+        s2 += Y[i + 2, j] * y
+        s3 += Y[i + 3, j] * y
+    return s0, s1, s2, s3
+
+
+@helper
+def take_away(Y: Array, R: Array, i: int, first: int, end: int) -> None:
+    """Row i <- row i - R[i, k] times row k, of all k from ``first`` to before ``end``."""
+    k = first
+    while k + 3 < end:
+        s0, s1, s2, s3 = R[i, k], R[i, k + 1], R[i, k + 2], R[i, k + 3]
+        if s0 != 0.0 or s1 != 0.0 or s2 != 0.0 or s3 != 0.0:
+            for j in range(Y.shape[1]):
+                Y[i, j] -= s0 * Y[k, j] + s1 * Y[k + 1, j] + s2 * Y[k + 2, j] + s3 * Y[k + 3, j]
+        k += 4
+    while k < end:
+        if R[i, k] != 0.0:
+            add_row(Y[i], -R[i, k], Y, k)
+        k += 1
+
+
+@helper
+def form(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
+    """Row i less what the first k rows explain, and its squared length."""
+    row = rows[i]
+    take_away(Y, R, i, row.taken, k)
+    length2 = square(Y, i)
+    if length2 < LOST * row.full:  # twice is enough
+        for n in range(k):
+            s = inner(Y, n, Y[i])
+            R[i, n] += s
+            add_row(Y[i], -s, Y, n)
+        length2 = square(Y, i)
+    row.taken, row.known, row.left = k, length2, length2
+
+
+@helper
+def explain(Y: Array, R: Array, rows: Records[Row], k: int) -> int:
+    """What row k explains of those after it, which are not yet changed; the longest of them."""
+    i, end = k + 1, Y.shape[0]
+    while i + 3 < end:
+        R[i, k], R[i + 1, k], R[i + 2, k], R[i + 3, k] = inner_four(Y, i, Y[k])
+        i += 4
+    while i < end:
+        R[i, k] = inner(Y, k, Y[i])
+        i += 1
+    best, most = -1, 0.0
+    for i in range(k + 1, end):
+        row, s = rows[i], R[i, k]
+        left = row.left - s * s
+        row.left = left
+        if left < LOST_ALL * row.known:
+            form(Y, R, rows, i, k + 1)
+            left = row.left
+        if left > most:
+            best, most = i, left
+    return best
 
 
 @helper
@@ -147,6 +215,8 @@ def exchange(Y: Array, R: Array, rows: Records[Row], i: int, k: int) -> None:
     a.pivot, b.pivot = b.pivot, a.pivot
     a.left, b.left = b.left, a.left
     a.full, b.full = b.full, a.full
+    a.taken, b.taken = b.taken, a.taken
+    a.known, b.known = b.known, a.known
 
 
 class Caps(NamedTuple):
@@ -164,7 +234,7 @@ class Cuts(NamedTuple):
     longest: float  # squared length of the longest row that is not among those to be split
 
 
-@helper
+@outlined
 def orthogonalise(
     Y: Array, R: Array, rows: Records[Row], caps: Caps, cuts: Cuts
 ) -> tuple[int, int]:
@@ -177,23 +247,24 @@ def orthogonalise(
     Rows pivot[:rank] of the input are R[:rank, :rank] Y[:rank], R lower triangular; the entries of
     R below belong to the dependent rows.
     """
-    top, mixed = cuts.longest, 0
+    top, mixed, longest = cuts.longest, 0, -1
     for i in range(Y.shape[0]):
         row = rows[i]
         row.full = square(Y, i)
-        row.left = row.full
-        row.pivot = i
-        top = max(top, row.full)
+        row.left = row.known = row.full
+        row.pivot, row.taken = i, 0
+        if longest < 0 or row.full > rows[longest].full:
+            longest = i
         mixed += row.level
+    if longest >= 0:
+        top = max(top, rows[longest].full)
     most = min(Y.shape[0], Y.shape[1], caps.rows)
     level, cut, positions, strong, k = 0, cuts.weak * cuts.weak * top, 0, 0, 0
     while k < most:
-        best, largest = -1, cut
-        for i in range(k, Y.shape[0]):
-            left = rows[i].left
-            if left > largest:
-                if mixed == 0 or may_follow(rows, i, level, positions < caps.positions):
-                    best, largest = i, left
+        best = longest
+        if mixed > 0 or best < 0 or not rows[best].left > cut:
+            more_positions = positions < caps.positions
+            best = longest_of(rows[: Y.shape[0]], k, level, mixed > 0, more_positions, cut)
         if best < 0:
             if level == LAST:
                 break
@@ -203,28 +274,34 @@ def orthogonalise(
             continue
         if best != k:
             exchange(Y, R, rows, best, k)
+        form(Y, R, rows, k, k)
         length2 = rows[k].left
-        if length2 < 0.01 * rows[k].full:  # lost a digit: twice is enough
-            for i in range(k):
-                s = inner(Y, i, Y[k])
-                R[k, i] += s
-                add_row(Y[k], -s, Y, i)
-        length2 = square(Y, k)
         if not length2 > cut:
-            rows[k].left = length2
+            longest = -1
             continue
         positions += 1 - rows[rows[k].pivot].level
         length = math.sqrt(length2)
         R[k, k] = length
         for j in range(Y.shape[1]):
             Y[k, j] /= length
-        for i in range(k + 1, Y.shape[0]):
-            s = inner(Y, k, Y[i])
-            R[i, k] = s
-            if s != 0.0:
-                rows[i].left = take_away(Y, i, s, k)
+        longest = explain(Y, R, rows, k)
         k += 1
+    for i in range(k, Y.shape[0]):
+        form(Y, R, rows, i, k)
     return (k if level < WEAK else strong), k
+
+
+@helper
+def longest_of(
+    rows: Records[Row], first: int, level: int, mixed: bool, more_positions: bool, cut: float
+) -> int:
+    """Of the rows from place ``first`` on that may be taken the longest beyond a length, or -1."""
+    best, largest = -1, cut
+    for i in range(first, len(rows)):
+        left = rows[i].left
+        if left > largest and (not mixed or may_follow(rows, i, level, more_positions)):
+            best, largest = i, left
+    return best
 
 
 @helper
