@@ -1,6 +1,8 @@
 """Fixtures for all tests."""
 
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the workers of a suite are as many as cores
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any

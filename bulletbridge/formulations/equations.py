@@ -14,6 +14,7 @@ import numpy as np
 from bulletbridge.errors import StepError, UnsupportedError
 from bulletbridge.numerics.projection import ROW, split_rows
 from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.triangles import solve_triangle
 
 NOT_DEFINITE = (
     "the mass matrix is not positive definite to double precision; give every joint something to"
@@ -147,15 +148,11 @@ class Split:
 
     def whiten_force(self, f: Array) -> Array:
         """L⁻ᵀ f."""
-        from scipy.linalg import solve_triangular
-
-        return np.asarray(solve_triangular(self.L, f, lower=True, trans="T"), np.float64)
+        return solve_triangle(self.L, f, transposed=True)
 
     def unwhiten(self, y: Array) -> Array:
         """L⁻¹ y."""
-        from scipy.linalg import solve_triangular
-
-        return np.asarray(solve_triangular(self.L, y, lower=True), np.float64)
+        return solve_triangle(self.L, y)
 
     def free(self, y: Array) -> Array:
         """What the constraints leave of a whitened vector: (I - QᵀQ) y."""
@@ -170,18 +167,14 @@ class Split:
 
         Redundant rows get none: the load is carried by the kept ones.
         """
-        from scipy.linalg import solve_triangular
-
         lam = np.zeros(self.rows)
         if self.rank:
-            mu = solve_triangular(self.R, self.Q @ force, lower=True, trans="T")
+            mu = solve_triangle(self.R, self.Q @ force, transposed=True)
             lam[self.kept] = self.unit * mu
         return lam
 
     def _forward(self, y: Array) -> Array:
-        from scipy.linalg import solve_triangular
-
-        return solve_triangular(self.R, y, lower=True) if self.rank else y
+        return solve_triangle(self.R, y) if self.rank else y
 
 
 def split_of(

@@ -26,6 +26,7 @@ from bulletbridge.formulations.equations import (
 )
 from bulletbridge.numerics.projection import factor_mass
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.triangles import solve_triangle
 
 Root = Literal["tree", "cholesky", "symmetric"]
 """Which square root of M = Lᵀ L.
@@ -91,14 +92,9 @@ def _halved(n: int, lower: bool) -> Array:
 
 def solve_root(L: Array, y: Array, root: Root, transposed: bool = False) -> Array:
     """L⁻¹ y, or L⁻ᵀ y, of one vector (nv,) or of columns (nv, n)."""
-    from scipy.linalg.lapack import dtrtrs
-
-    if not y.size:
-        return np.zeros_like(y)
     if root == "symmetric":
         return np.asarray(np.linalg.solve(L, y), np.float64)
-    x, _ = dtrtrs(L, y, lower=root == "tree", trans=transposed)
-    return x
+    return solve_triangle(L, y, lower=root == "tree", transposed=transposed)
 
 
 @dataclass(frozen=True)

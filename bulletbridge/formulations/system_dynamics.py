@@ -19,6 +19,7 @@ from bulletbridge.formulations.moving import ByDifferences
 from bulletbridge.mechanism.dynamics import weights
 from bulletbridge.mechanism.kinematics import displace
 from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.triangles import solve_triangle
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,8 @@ def shortest_multipliers(
     Returns:
         lam, and (nc,) whether a row shares its load with others.
     """
-    from scipy.linalg import solve_triangular
-
     unit, split = solver.encoded.scale, split_here(solver, terms, rtol)
-    rows = solve_triangular(split.L, (unit[:, None] * terms.J).T, lower=True, trans="T")
+    rows = solve_triangle(split.L, (unit[:, None] * terms.J).T, transposed=True)
     asked = split.Q.T @ (split.Q @ split.whiten_force(needed))
     U, s, Vt = np.linalg.svd(rows)
     some = s > float(solver.control[0]["filter_rtol"]) * s.max(initial=0.0)

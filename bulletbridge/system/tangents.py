@@ -13,6 +13,7 @@ from bulletbridge.formulations.equations import Split
 from bulletbridge.formulations.system_dynamics import Tree, split_here
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array, Ints
+from bulletbridge.numerics.triangles import solve_triangle
 from bulletbridge.system.active_constraints import ASSEMBLED
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _freedoms(
     Raises:
         ModelError: The rates that were chosen do not tell them.
     """
-    from scipy.linalg import qr, solve_triangular
+    from scipy.linalg import qr
 
     nv = len(lengths)
     whole, _ = np.linalg.qr(split.Q[:rank].T, mode="complete")
@@ -207,8 +208,6 @@ def _freedoms(
     directions = np.asarray(np.linalg.solve(square.T, basis.T).T, np.float64)
     left = free.T
     if 0 < rank < split.rank:  # what rolls is closed as it rolls: rows of rates stay satisfied
-        of_rates = split.Q[rank:].T @ solve_triangular(
-            split.R[rank:, rank:], split.R[rank:, :rank], lower=True
-        )
+        of_rates = split.Q[rank:].T @ solve_triangle(split.R[rank:, rank:], split.R[rank:, :rank])
         left = left + left @ of_rates @ split.Q[:rank]
     return Freedoms(told, directions, np.asarray(square @ (left @ split.L), np.float64))
