@@ -1,4 +1,4 @@
-"""Time per step and per evaluation of every formulation, on the same models, interleaved.
+"""Processor time per step and per evaluation of every formulation, on the same models, interleaved.
 
     python benchmarks/formulation_time.py [MODEL ...] [--dt S] [--json FILE]
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are smaller than a thread
 
@@ -61,21 +61,21 @@ def times(model: str, dt: float) -> dict[str, tuple[float, float] | str]:
 
 
 def measure(jobs: dict[str, Job]) -> dict[str, float]:
-    """Microseconds a step: median over batches, the jobs taking turns."""
+    """Microseconds of processor time a step: median over batches, the jobs taking turns."""
     counts: dict[str, int] = {}
     for name, (job, _) in jobs.items():
         job()
-        begun = perf_counter()
+        begun = process_time()
         for _ in range(20):
             job()
-        counts[name] = max(1, round(20 * BATCH_SECONDS / (perf_counter() - begun)))
+        counts[name] = max(1, round(20 * BATCH_SECONDS / (process_time() - begun)))
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(BATCHES):
         for name, (job, steps) in jobs.items():
-            begun = perf_counter()
+            begun = process_time()
             for _ in range(counts[name]):
                 job()
-            times[name].append(1e6 * (perf_counter() - begun) / (counts[name] * steps))
+            times[name].append(1e6 * (process_time() - begun) / (counts[name] * steps))
     return {name: median(values) for name, values in times.items()}
 
 

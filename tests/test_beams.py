@@ -137,7 +137,11 @@ def test_kinetic_energy_is_that_of_all_masses(case):
     def places(s):
         there = np.empty_like(q)
         displace(mechanism.bodies, q, v, s, there)
-        return solver.terms(there, v, 0.0).stations["p"]
+        moved = solver.terms(there, v, 0.0)
+        found = moved.stations["p"].copy()
+        for beam in solver.beams:
+            found[beam["first"] : beam["tip"] + 1] += moved.poses["origin"][beam["body"]]
+        return found
 
     velocities, masses = slope(places), terms.stations["mass"]
     energy += 0.5 * float(masses @ (velocities**2).sum(axis=1))

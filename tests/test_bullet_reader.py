@@ -34,7 +34,7 @@ def link_pose(mechanism, q, name):
     kinematics(mechanism.bodies, beams, stations, q, poses, mechanism.axes.copy())
     found = mechanism.link(name)
     pose = poses[found.body]
-    return pose["R"] @ found.R, pose["p"] + pose["R"] @ found.p
+    return pose["R"] @ found.R, pose["origin"] + pose["p"] + pose["R"] @ found.p
 
 
 class Oracle:

@@ -61,8 +61,9 @@ def test_the_impulse_is_what_changes_each_side():
     for _ in range(2):
         bodies = system.terms().poses[[8]]
         w, v, mc = bodies["w"][0], bodies["v"][0], bodies["mc"][0]
-        angular = bodies["J"][0] @ w + np.cross(mc, v)
-        momenta.append(np.concatenate([angular, bodies["m"][0] * v - np.cross(mc, w)]))
+        linear = bodies["m"][0] * v - np.cross(mc, w)
+        angular = bodies["J"][0] @ w + np.cross(mc, v) + np.cross(bodies["origin"][0], linear)
+        momenta.append(np.concatenate([angular, linear]))
         if not system.constraints:
             impulse = system.connect(GRIP, as_is=True).impulse
     change = momenta[1] - momenta[0]

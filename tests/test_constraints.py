@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
+from support.far_places import ROUNDED, constrained_there, far_away
 from support.users_constraints import PointOnSphere
 
 from bulletbridge.constraints.encode import encode
@@ -98,9 +99,22 @@ def closed_world(constraint, rng):
     for frame in (constraint.a, Frame(constraint.b.link)):
         link = mechanism.links[frame.link]
         pose = bare.poses[link.body]
-        R, p = pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
+        R, p = pose["R"] @ link.R, pose["origin"] + pose["p"] + pose["R"] @ link.p
         ends.append((R @ rpy_matrix(frame.rpy), p + R @ np.array(frame.xyz)))
     return mechanism, closed_loop_joint(constraint, *ends, t, rng), q, v, t
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "user"])
+def test_rows_are_the_same_far_away(name):
+    """But for the round-off of where two robots are against each other, or against the world."""
+    mechanism, constraint, q, v, t = closed_world(SAMPLES[name], np.random.default_rng(3))
+    near = Solver(mechanism, encode(mechanism, [constraint]), Tolerances()).terms(q, v, t)
+    mechanism, q = far_away(mechanism, q)
+    encoded = encode(mechanism, [constrained_there(constraint)])
+    there = Solver(mechanism, encoded, Tolerances()).terms(q, v, t)
+    for term in ("g", "J", "g_t", "gamma"):
+        here, far = getattr(near, term), getattr(there, term)
+        assert_allclose(far, here, atol=ROUNDED * (1.0 + np.abs(here).max()), err_msg=term)
 
 
 CONTACTS = ("point_on_plane", "point_on_sphere", "point_on_cylinder", "soft_finger", "rolling")

@@ -177,19 +177,11 @@ def check_mass_matrix(
 
 
 def mass_matrix_at(mechanism: Mechanism, q: Array) -> tuple[Array, np.ndarray]:
-    """M (nv, nv) and the poses it was computed with; robots are moved to the origin first.
-
-    M does not depend on where a robot stands, but far from the origin it would lose digits.
-    """
-    bodies, q = mechanism.bodies.copy(), q.copy()
+    """M (nv, nv) and the poses it was computed with."""
+    bodies = mechanism.bodies
     poses = np.zeros(len(bodies), POSE)
     poses["R"] = np.eye(3)
     M = np.zeros((mechanism.nv, mechanism.nv))
-    for body in bodies[1:]:
-        if body["joint"] == FREE:
-            q[body["q"] : body["q"] + 3] = 0.0
-        if body["parent"] == 0:
-            body["p"] = 0.0
     axes = mechanism.axes.copy()
     beams, stations = mechanism.beams, mechanism.stations  # Bullet has none
     kinematics(bodies, beams, stations, q, poses, axes)

@@ -26,7 +26,7 @@ from bulletbridge.constraints.relative_pose import (
 )
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.inertias import rigid_acceleration
-from bulletbridge.mechanism.kinematics import pose_twist
+from bulletbridge.mechanism.kinematics import between_origins, pose_twist
 from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Matrix, Records, Vector
@@ -76,7 +76,7 @@ def drift(
 class RelativeMotion(NamedTuple):
     """How frame b of a loop is placed and moves relative to a', in axes of a' as it turns."""
 
-    a: Placement  # a' in the world
+    a: Placement  # a', from the origin of b's tree
     b: Placement
     relative: Matrix  # rotation of b in a'
     s: Vector  # origin of b
@@ -94,15 +94,16 @@ def relative_motion(loop: Loop, poses: Records[Pose], targets: Records[Target]) 
     up = transpose(a[0])
     relative, s = mul(up, b[0]), position_in(a, b)
     body_a, body_b = poses[loop.body_a], poses[loop.body_b]
+    here = add(b[1], between_origins(poses, loop.body_a, loop.body_b))  # b from a's tree
     twist_a, twist_b = pose_twist(body_a), pose_twist(body_b)
     bias_a, bias_b = (vec(body_a.aw), vec(body_a.av)), (vec(body_b.aw), vec(body_b.av))
 
     # twist of b relative to the body of a at b's origin, and its rate, in world axes
     w = sub(twist_b[0], twist_a[0])
-    u = sub(velocity_at(twist_b, b[1]), velocity_at(twist_a, b[1]))
+    u = sub(velocity_at(twist_b, b[1]), velocity_at(twist_a, here))
     w_rate = sub(bias_b[0], bias_a[0])
     u_rate = sub(
-        rigid_acceleration(twist_b, bias_b, b[1]), rigid_acceleration(twist_a, bias_a, b[1])
+        rigid_acceleration(twist_b, bias_b, b[1]), rigid_acceleration(twist_a, bias_a, here)
     )
     u_rate = sub(u_rate, cross(twist_a[0], u))
 

@@ -10,6 +10,7 @@ from bulletbridge.constraints.records import Loop, Target
 from bulletbridge.constraints.relative_pose import (
     constant_rows,
     frames,
+    from_other,
     position_in,
     rotation_error,
 )
@@ -82,10 +83,11 @@ def fastest_left_out(
         w, u, pace = ZERO, ZERO, 0.0
         for end in range(2):
             k = loop.axis_b if end == 1 else loop.axis_a
+            point = b[1] if end == 1 else from_other(loop, poses, a, b)[1][1]
             while k != loop.common_axis:
                 rate = v[k] if end == 1 else -v[k]
                 twist = axis_twist(axes[k])
-                linear = velocity_at(twist, b[1])
+                linear = velocity_at(twist, point)
                 w, u = add(w, scale(rate, twist[0])), add(u, scale(rate, linear))
                 pace += abs(rate) * (norm(twist[0]) + norm(linear) / length)
                 k = axes[k].below

@@ -13,6 +13,7 @@ from bulletbridge.constraints.records import (
     Loop,
     Target,
 )
+from bulletbridge.mechanism.kinematics import between_origins
 from bulletbridge.mechanism.records import Pose
 from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
@@ -36,7 +37,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 Placement = tuple[Matrix, Vector]
-"""Rotation and position of a frame in the world."""
+"""Rotation and position of a frame, from the origin of a tree."""
 
 
 Z = (0.0, 0.0, 1.0)
@@ -50,7 +51,7 @@ def constant_rows(loop: Loop) -> int:
 
 @helper
 def placed(pose: Pose, R: Array, p: Array) -> Placement:
-    """A frame of a body in the world."""
+    """A frame of a body, from its tree's origin."""
     up = mat(pose.R)
     return mul(up, mat(R)), add(vec(pose.p), apply(up, vec(p)))
 
@@ -70,9 +71,19 @@ def moved(frame: Placement, loop: Loop, targets: Records[Target]) -> Placement:
 def frames(
     loop: Loop, poses: Records[Pose], targets: Records[Target]
 ) -> tuple[Placement, Placement]:
-    """Frames a' and b in the world."""
-    a = placed(poses[loop.body_a], loop.R_a, loop.p_a)
+    """Frames a' and b, both from the origin of b's tree."""
+    R, p = placed(poses[loop.body_a], loop.R_a, loop.p_a)
+    a = R, sub(p, between_origins(poses, loop.body_a, loop.body_b))
     return moved(a, loop, targets), placed(poses[loop.body_b], loop.R_b, loop.p_b)
+
+
+@helper
+def from_other(
+    loop: Loop, poses: Records[Pose], a: Placement, b: Placement
+) -> tuple[Placement, Placement]:
+    """``frames`` from the origin of a's tree."""
+    way = between_origins(poses, loop.body_a, loop.body_b)
+    return (a[0], add(a[1], way)), (b[0], add(b[1], way))
 
 
 @helper

@@ -35,7 +35,7 @@ from bulletbridge.mechanism.derivatives import (
 )
 from bulletbridge.mechanism.force_derivatives import add_between
 from bulletbridge.mechanism.inertias import rigid_acceleration
-from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
 from bulletbridge.mechanism.records import Axis, Body, Pose
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import (
@@ -52,8 +52,10 @@ from bulletbridge.numerics.spatial import (
     scale_pair,
     sub,
     transpose,
+    twist_at,
     vec,
     velocity_at,
+    wrench_from,
 )
 
 Rates = tuple[Vector, Vector, Vector]
@@ -138,12 +140,17 @@ def differentiate_loop(
     found: RowDerivatives,
 ) -> None:
     """Columns of one loop for axis j, which moves b (sign 1) or a (-1)."""
-    nv, S, variation = len(axes), scale_pair(sign, axis_twist(axes[j])), variations[j]
+    nv, own, variation = len(axes), axis_twist(axes[j]), variations[j]
+    between = between_origins(poses, loop.body_a, loop.body_b)
     U, C = added_velocity(variation), added_acceleration(variation)
+    E = acceleration_by_rate(variation)
+    if sign < 0.0:  # to the origin of b's tree
+        own, U = twist_at(own, between), twist_at(U, between)
+        C, E = twist_at(C, between), twist_at(E, between)
+    S, E = scale_pair(sign, own), scale_pair(sign, E)
     spin, way = relative_variation(
         loop, poses, targets, motion, S, scale_pair(sign, U), scale_pair(sign, C)
     )
-    E = scale_pair(sign, acceleration_by_rate(variation))
     spun, gone = relative_variation(loop, poses, targets, motion, (ZERO, ZERO), S, E)
     by_place, by_rate = turned_rates(spin, motion), turned_rates(spun, motion)
     for i in range(constant_rows(loop)):
@@ -157,11 +164,12 @@ def differentiate_loop(
         found.rate[row, j], found.acceleration[row, j] = rate, acceleration
         found.acceleration[row, nv + j] = varied_row(loop, motion, ZERO, by_rate, gone)[1]
     changed, total = changed_reaction(loop, motion, found.lam, spin[0], way[0])
-    turned = force_cross(axis_twist(axes[j]), total)
+    turned = force_cross(own, total)
     if sign < 0.0:
         changed = add_pair(changed, turned)
     common, same = loop.common_axis, sign > 0.0
     add_between(bodies, axes, loop.axis_b, common, j, same, 1.0, changed, turned, found.F)
+    changed, turned = wrench_from(between, changed), wrench_from(between, turned)
     add_between(bodies, axes, loop.axis_a, common, j, not same, -1.0, changed, turned, found.F)
 
 
@@ -246,7 +254,10 @@ def varied_row(
 def changed_reaction(
     loop: Loop, motion: RelativeMotion, lam: Array, turn: Vector, way: Vector
 ) -> tuple[Pair, Pair]:
-    """What the wrench on b changes by if b is displaced and a stays; the wrench. World axes."""
+    """What the wrench on b changes by if b is displaced and a stays; the wrench.
+
+    World axes, about the origin of b's tree.
+    """
     R, b = motion.a[0], motion.b[1]
     moment, force, bent, pushed = ZERO, ZERO, ZERO, ZERO
     for i in range(constant_rows(loop)):

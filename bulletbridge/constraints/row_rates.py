@@ -16,6 +16,7 @@ from bulletbridge.constraints.records import (
 from bulletbridge.constraints.relative_pose import (
     constant_rows,
     frames,
+    from_other,
     position_in,
     variable_direction,
     variable_direction_rate,
@@ -83,10 +84,11 @@ def add_loop_rate(
     """Add the rates of all columns of one loop."""
     a, b = frames(loop, poses, targets)
     up, s, point = transpose(a[0]), position_in(a, b), b[1]
+    other = from_other(loop, poses, a, b)[1][1]
     twist_a, twist_b = pose_twist(moving[loop.body_a]), pose_twist(moving[loop.body_b])
     velocity = velocity_at(twist_b, point)
     spin = twist_a[0]
-    s_rate = apply(up, sub(velocity, velocity_at(twist_a, point)))
+    s_rate = apply(up, sub(velocity, velocity_at(twist_a, other)))
     if loop.target >= 0 and loop.variable != ROD:
         target = targets[loop.target]
         spin = add(spin, apply(a[0], scale(target.rate, vec(loop.turn))))
@@ -100,11 +102,12 @@ def add_loop_rate(
     for side in range(2):
         k = loop.axis_a if side == 0 else loop.axis_b
         sign = -1.0 if side == 0 else 1.0
+        here = other if side == 0 else point
         while k != loop.common_axis:
             twist, rate = axis_twist(axes[k]), axis_twist(turning[k])
             angular, angular_rate = seen(up, spin, sign, twist[0], rate[0])
-            linear_rate = add(velocity_at(rate, point), cross(twist[0], velocity))
-            linear, linear_rate = seen(up, spin, sign, velocity_at(twist, point), linear_rate)
+            linear_rate = add(velocity_at(rate, here), cross(twist[0], velocity))
+            linear, linear_rate = seen(up, spin, sign, velocity_at(twist, here), linear_rate)
             for i in range(constant_rows(loop)):
                 J_rate[loop.row + i, k] += dot(vec(loop.force[i]), linear_rate)
                 if loop.rotation != FREE_ROTATION:

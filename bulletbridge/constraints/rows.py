@@ -20,6 +20,7 @@ from bulletbridge.constraints.relative_pose import (
     Placement,
     constant_rows,
     frames,
+    from_other,
     position_in,
     rotation_error,
     variable_direction,
@@ -136,8 +137,10 @@ def add_rows(
     for i in range(len(loops)):
         loop = loops[i]
         a, b = frames(loop, poses, targets)
-        add_columns(loop, a, b, axes, loop.axis_a, -1.0, 0, J)
         add_columns(loop, a, b, axes, loop.axis_b, 1.0, 0, J)
+        if loop.axis_a != loop.common_axis:
+            a, b = from_other(loop, poses, a, b)
+            add_columns(loop, a, b, axes, loop.axis_a, -1.0, 0, J)
     for i in range(len(couplings)):
         coupling = couplings[i]
         for k in range(coupling.first, coupling.first + coupling.count):
@@ -166,10 +169,11 @@ def block_jacobian(
     for i in range(len(loops)):
         loop = loops[i]
         a, b = frames(loop, poses, targets)
-        if loop.axis_a >= 0:
-            add_columns(loop, a, b, axes, loop.axis_a, -1.0, first[loop.axis_a], J_a)
         if loop.axis_b >= 0:
             add_columns(loop, a, b, axes, loop.axis_b, 1.0, first[loop.axis_b], J_b)
+        if loop.axis_a >= 0:
+            a, b = from_other(loop, poses, a, b)
+            add_columns(loop, a, b, axes, loop.axis_a, -1.0, first[loop.axis_a], J_a)
     prescribed_rates(loops, couplings, poses, targets, rows)
 
 
@@ -186,7 +190,7 @@ def add_columns(
 ) -> None:
     """Add what the axes from ``last`` down to the common ancestor do to b relative to a'.
 
-    The column of axis k is k - shift.
+    Frames are to be from the origin of the tree of these axes. The column of axis k is k - shift.
     """
     up = transpose(a[0])
     constant = constant_rows(loop)

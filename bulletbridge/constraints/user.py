@@ -60,7 +60,7 @@ class Kinematics:
         """
         body, R, p = locate(self.mechanism, frame.link, frame.xyz, frame.rpy)
         pose = self.poses[body]
-        p_W, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R
+        arm, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R  # from the tree's origin
         J, J_angular = np.zeros((2, 3, self.mechanism.nv))
         chain, below = list[int](), self.axes["below"]
         k = int(self.mechanism.bodies[body]["axis"])
@@ -70,10 +70,10 @@ class Kinematics:
         if chain:
             w, v = self.axes["w"][chain], self.axes["v"][chain]
             J_angular[:, chain] = w.T
-            J[:, chain] = (v + np.cross(w, p_W)).T
-        spatial = pose["av"] + self.mechanism.gravity + np.cross(pose["aw"], p_W)
+            J[:, chain] = (v + np.cross(w, arm)).T
+        spatial = pose["av"] + self.mechanism.gravity + np.cross(pose["aw"], arm)
         bias = spatial + np.cross(J_angular @ self.v, J @ self.v)
-        return Point(p_W, R_W, J, J_angular, bias, np.array(pose["aw"]))
+        return Point(pose["origin"] + arm, R_W, J, J_angular, bias, np.array(pose["aw"]))
 
 
 def checked_rows(user: "UserConstraint", kinematics: Kinematics) -> Rows:

@@ -27,9 +27,10 @@ from bulletbridge.engine.records import (
     Arrays,
     Instant,
 )
+from bulletbridge.mechanism.kinematics import between_origins
 from bulletbridge.numerics.projection import Row
-from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.spatial import norm, vec
+from bulletbridge.numerics.records import Array, Records, Vector
+from bulletbridge.numerics.spatial import dot, vec
 
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
 """Passes of the correction; where a chain is all but stretched each takes half of the way."""
@@ -79,17 +80,28 @@ def gap_between(rows: Records[Row], first: int, end: int) -> float:
 
 
 @helper
+def square_of(a: Vector) -> float:
+    """Length of a vector, squared."""
+    return dot(a, a)
+
+
+@helper
 def tolerance(a: Arrays, q: Array) -> float:
     """Gap that counts as closed: what double precision leaves of poses along a chain.
 
     Each of its joints adds a rounding to the rotations that all links after it are turned by
-    (``Control.round_off``); places are rounded by their distance from the origin of the world; and
-    joint positions are rounded themselves, turns by their angle, times the way they move.
+    (``Control.round_off``); places are rounded by their distance from the origin of their tree, and
+    where two trees meet, by those of their origins from the world's; and joint positions are
+    rounded themselves, turns by their angle, times the way they move.
     """
-    c, extent = a.control, a.control.length
+    c, square = a.control, a.control.length * a.control.length
     for i in range(len(a.loops)):
-        extent = max(extent, norm(vec(a.poses[a.loops[i].body_a].p)))
-        extent = max(extent, norm(vec(a.poses[a.loops[i].body_b].p)))
+        body_a, body_b = a.loops[i].body_a, a.loops[i].body_b
+        first, second = a.poses[body_a], a.poses[body_b]
+        square = max(square, square_of(vec(first.p)), square_of(vec(second.p)))
+        if square_of(between_origins(a.poses, body_a, body_b)) > 0.0:
+            square = max(square, square_of(vec(first.origin)), square_of(vec(second.origin)))
+    extent = math.sqrt(square)
     largest = 0.0
     for k in range(len(a.axes)):
         if a.axes[k].q >= 0:

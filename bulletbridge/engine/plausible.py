@@ -159,7 +159,8 @@ def height_of_weights(a: Arrays) -> float:
     """Potential energy [J] of all weights, at the inertias at hand."""
     g, total = vec(a.control.gravity), 0.0
     for i in range(len(a.poses)):
-        total -= dot(g, vec(a.poses[i].mc))
+        pose = a.poses[i]
+        total -= dot(g, vec(pose.mc)) + pose.m * dot(g, vec(pose.origin))
     return total
 
 

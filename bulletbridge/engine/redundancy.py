@@ -287,7 +287,8 @@ def motion_between(mechanism: Mechanism, start: Terms, end: Terms, length: float
         for terms in (start, end):
             own, parent = terms.poses[i], terms.poses[int(body["parent"])]
             up = parent["R"].T
-            places.append((up @ own["R"], up @ (own["p"] - parent["p"])))
+            way = own["origin"] - parent["origin"] + own["p"] - parent["p"]
+            places.append((up @ own["R"], up @ way))
         (R, p), (turned, moved) = places
         turn = np.arccos(np.clip((np.trace(R.T @ turned) - 1.0) / 2.0, -1.0, 1.0))
         chord = np.linalg.norm(turned - R) / np.sqrt(2.0)  # exact where the cosine is flat

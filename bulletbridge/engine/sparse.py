@@ -40,7 +40,7 @@ from bulletbridge.engine.sparse_border import (
 )
 from bulletbridge.mechanism.dynamics import impedance, own_inertias
 from bulletbridge.mechanism.inertias import own_inertia
-from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.kinematics import axis_twist, between_origins
 from bulletbridge.numerics.multifrontal import Elimination, Front, Join
 from bulletbridge.numerics.multifrontal_factors import factorise as eliminate_all
 from bulletbridge.numerics.multifrontal_solutions import solve
@@ -57,6 +57,7 @@ from bulletbridge.numerics.spatial import (
     scale,
     transpose,
     vec,
+    wrench_from,
 )
 
 NOTHING = 1e-12
@@ -218,6 +219,7 @@ def put_wrenches(
     loop = a.loops[join.loop]
     frame, point = frames(loop, a.poses, targets)
     up, constant = transpose(frame[0]), constant_rows(loop)
+    way = between_origins(a.poses, loop.body_a, loop.body_b)
     for i in range(loop.rows):
         along = vec(loop.moment[i]), vec(loop.force[i])
         if i == constant:
@@ -225,9 +227,10 @@ def put_wrenches(
         unit, row = rows[loop.row + i].scale, loop.row + i
         force = scale(unit, apply(frame[0], along[1]))
         moment = add(scale(unit, apply(frame[0], along[0])), cross(point[1], force))
+        opposite = wrench_from(way, (moment, force))
         for m in range(join.width_a):
             twist = unit_twist(a, basis, join.own_a, join.first_a, m)
-            e.wrench[row, 0, m] = -power((moment, force), twist)
+            e.wrench[row, 0, m] = -power(opposite, twist)
         for m in range(join.width_b):
             twist = unit_twist(a, basis, join.own_b, join.first_b, m)
             e.wrench[row, 1, m] = power((moment, force), twist)

@@ -315,17 +315,17 @@ class SolverArrays:
         encoded = encoded or self.encoded
         loops = encoded.loops[index : index + 1].copy()
         body = terms.poses[int(loops[0]["body_b"])]
-        point = body["p"] + body["R"] @ loops[0]["p_b"]
+        arm = body["p"] + body["R"] @ loops[0]["p_b"]
         axes = np.zeros(6, AXIS)
         axes["below"] = np.arange(-1, 5)
         axes["w"][:3] = axes["v"][3:] = np.eye(3)
-        axes["v"][:3] = np.cross(point, np.eye(3))
+        axes["v"][:3] = np.cross(arm, np.eye(3))
         loops["row"], loops["axis_a"], loops["common_axis"], loops["axis_b"] = 0, -1, -1, 5
         J, rows = np.zeros((int(loops[0]["rows"]), 6)), np.zeros(int(loops[0]["rows"]), ROW)
         targets = encoded.targets(np.array([t]))[0]
         nothing = encoded.couplings[:0]
         jacobian(loops, nothing, encoded.terms, terms.poses, axes, targets, J, rows)
-        return point, J
+        return body["origin"] + arm, J
 
     def targets_now(self) -> np.ndarray:
         """Prescribed motions at the time of the state."""

@@ -20,6 +20,7 @@ from bulletbridge.mechanism.records import (
     Axis,
     Body,
     ContactPoint,
+    Pose,
 )
 from bulletbridge.numerics.records import Array, Int, Records, Vector, dtype_of
 from bulletbridge.numerics.spatial import ZERO, Pair, cross, dot, norm, scale, sub, vec, velocity_at
@@ -41,6 +42,7 @@ CONTACT_ROWS = dtype_of(ContactRows)
 @outlined
 def relative_row(
     bodies: Records[Body],
+    poses: Records[Pose],
     axes: Records[Axis],
     contact: ContactPoint,
     wrench: Pair,
@@ -55,6 +57,8 @@ def relative_row(
         C[n, k] = 0.0
     point = vec(contact.position)
     other = sub(point, scale(contact.gap, vec(contact.normal)))
+    point = sub(point, vec(poses[contact.body_b].origin))
+    other = sub(other, vec(poses[contact.body_a].origin))
     add_body(bodies, axes, contact.body_b, 1.0, wrench, point, C, n)
     add_body(bodies, axes, contact.body_a, -1.0, wrench, other, C, n)
 
@@ -70,7 +74,10 @@ def add_body(
     C: Array,
     n: int,
 ) -> None:
-    """Add what the axes below a body contribute to its velocity along a wrench."""
+    """Add what the axes below a body contribute to the velocity of a point along a wrench there.
+
+    The point is from the tree's origin.
+    """
     j = bodies[body].axis
     while j >= 0:
         C[n, j] += sign * along(axes[j], wrench, point)
@@ -102,8 +109,8 @@ class RowForm(NamedTuple):
     """How rows of contacts are written, and what they say.
 
     Attributes:
-        relative_row: (bodies, axes, contact, wrench, C, n) writes row n of C: the velocity of body
-            b against body a along a wrench, each at its own surface.
+        relative_row: (bodies, poses, axes, contact, wrench, C, n) writes row n of C: the velocity
+            of body b against body a along a wrench, each at its own surface.
         rate_along: (C, n, v) is what row n gives at the rates v (nv,).
     """
 
@@ -152,7 +159,7 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             t1, t2 = tangents(normal, vec(contact.direction))
             owner = n
             own.normal, own.tangents, own.spin, own.roll = n, -1, -1, -1
-            relative_row(a.bodies, a.axes, contact, (ZERO, normal), C, n)
+            relative_row(a.bodies, a.poses, a.axes, contact, (ZERO, normal), C, n)
             rate = rate_along(C, n, v)
             left = contact.gap - dt * rate_along(C, n, predicted_v)  # at the start of the step
             approach = rate_along(C, n, before)
@@ -169,19 +176,19 @@ def contact_rows_of(form: RowForm) -> Callable[..., int]:
             n += 1
             if max(contact.friction, contact.friction_across) > 0.0:
                 own.tangents = n
-                relative_row(a.bodies, a.axes, contact, (ZERO, t1), C, n)
-                relative_row(a.bodies, a.axes, contact, (ZERO, t2), C, n + 1)
+                relative_row(a.bodies, a.poses, a.axes, contact, (ZERO, t1), C, n)
+                relative_row(a.bodies, a.poses, a.axes, contact, (ZERO, t2), C, n + 1)
                 put_cone(bounds, n, 2, owner, contact.friction, contact.friction_across)
                 n += 2
             if contact.spinning > 0.0:
                 own.spin = n
-                relative_row(a.bodies, a.axes, contact, (normal, ZERO), C, n)
+                relative_row(a.bodies, a.poses, a.axes, contact, (normal, ZERO), C, n)
                 put_cone(bounds, n, 1, owner, contact.spinning, 0.0)
                 n += 1
             if contact.rolling > 0.0:
                 own.roll = n
-                relative_row(a.bodies, a.axes, contact, (t1, ZERO), C, n)
-                relative_row(a.bodies, a.axes, contact, (t2, ZERO), C, n + 1)
+                relative_row(a.bodies, a.poses, a.axes, contact, (t1, ZERO), C, n)
+                relative_row(a.bodies, a.poses, a.axes, contact, (t2, ZERO), C, n + 1)
                 put_cone(bounds, n, 2, owner, contact.rolling, contact.rolling)
                 n += 2
             own.end = n

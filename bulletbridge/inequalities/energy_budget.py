@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.dense import put_bias
 from bulletbridge.engine.records import BIAS, Arrays
-from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.kinematics import axis_twist, world_position
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.records import Array
 from bulletbridge.numerics.spatial import add, apply, cross, dot, mat, power, scale, vec
@@ -119,7 +119,7 @@ def budgeting(kinetic_energy: Callable[..., float]) -> Budget:
         potential = inertial = 0.0
         for i in range(1, len(a.bodies)):
             body, pose = a.bodies[i], a.poses[i]
-            centre = add(vec(pose.p), apply(mat(pose.R), vec(body.com)))
+            centre = add(world_position(pose), apply(mat(pose.R), vec(body.com)))
             potential -= body.mass * dot(g, centre)
         for k in range(len(v)):
             inertial += v[k] * h[k]

@@ -33,7 +33,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
 )
 from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_of
 from bulletbridge.inequalities.warm_start import ContactImpulse
-from bulletbridge.mechanism.kinematics import displace, kinematics
+from bulletbridge.mechanism.kinematics import displace, kinematics, world_position
 from bulletbridge.mechanism.records import ContactPoint
 from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
 from bulletbridge.numerics.complementarity_rows import (
@@ -380,7 +380,7 @@ def carry(a: Arrays, contact: ContactPoint, to: ContactPoint, into_world: bool) 
     to.spinning, to.rolling = contact.spinning, contact.rolling
     to.restitution = contact.restitution
     body = contact.body_b if contact.body_b > 0 else contact.body_a
-    R, p = mat(a.poses[body].R), vec(a.poses[body].p)
+    R, p = mat(a.poses[body].R), world_position(a.poses[body])
     point = vec(contact.position)
     if into_world:
         put(to.position, add(p, apply(R, point)))

@@ -13,7 +13,7 @@ import numpy as np
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.sparse import SparseFactors
 from bulletbridge.inequalities.contact_rows import RowForm, along, contact_rows_of
-from bulletbridge.mechanism.records import Axis, Body, ContactPoint
+from bulletbridge.mechanism.records import Axis, Body, ContactPoint, Pose
 from bulletbridge.numerics.multifrontal import OWN, Elimination, Join
 from bulletbridge.numerics.multifrontal_inverse import invert
 from bulletbridge.numerics.multifrontal_solutions import push_nothing, solve_pushed
@@ -95,6 +95,7 @@ def link_rows_of(s: LinkArrays, f: SparseFactors, points: int) -> LinkRows:
 @helper
 def relative_link_row(
     bodies: Records[Body],
+    poses: Records[Pose],
     axes: Records[Axis],
     contact: ContactPoint,
     wrench: Pair,
@@ -105,6 +106,8 @@ def relative_link_row(
     point = vec(contact.position)
     C.bodies[n, 0], C.bodies[n, 1] = contact.body_a, contact.body_b
     other = sub(point, scale(contact.gap, vec(contact.normal)))
+    point = sub(point, vec(poses[contact.body_b].origin))
+    other = sub(other, vec(poses[contact.body_a].origin))
     put_body(bodies, axes, contact.body_a, -1.0, wrench, other, C.on[n, 0])
     put_body(bodies, axes, contact.body_b, 1.0, wrench, point, C.on[n, 1])
 

@@ -33,12 +33,13 @@ from bulletbridge.inequalities.state_filter import PointBackend
 from bulletbridge.inequalities.sticking import POSITION, VELOCITY, FilterArrays
 from bulletbridge.inequalities.sticking_rows import carried, place_points, shift_of
 from bulletbridge.mechanism.dynamics import composite_inertias
+from bulletbridge.mechanism.kinematics import between_origins
 from bulletbridge.mechanism.records import StickingPoint
 from bulletbridge.numerics.multifrontal_factors import factorise
 from bulletbridge.numerics.multifrontal_solutions import carry, row_rates, solve
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.spatial import ZERO, dot, vec
+from bulletbridge.numerics.spatial import ZERO, add, dot, vec
 
 
 class LinkPoints(NamedTuple):
@@ -89,8 +90,9 @@ def factor_points(a: Arrays, f: SparseFactors, h: LinkPoints, count: int) -> int
         direction, position = vec(point.directions[h.order[n].pivot % 3]), point_of(a, point)
         links.bodies[n, 0], links.bodies[n, 1] = point.body_a, point.body_b
         wrench = (ZERO, direction)
-        put_body(a.bodies, a.axes, point.body_a, -1.0, wrench, position, links.on[n, 0])
         put_body(a.bodies, a.axes, point.body_b, 1.0, wrench, position, links.on[n, 1])
+        position = add(position, between_origins(a.poses, point.body_a, point.body_b))
+        put_body(a.bodies, a.axes, point.body_a, -1.0, wrench, position, links.on[n, 0])
         alone = compliance_alone(links, n)
         links.size[n] = 1.0 / math.sqrt(alone) if alone > 0.0 else 0.0
         stiffest = max(stiffest, links.size[n])
@@ -117,7 +119,7 @@ def factor_points(a: Arrays, f: SparseFactors, h: LinkPoints, count: int) -> int
 
 @helper
 def point_of(a: Arrays, point: StickingPoint) -> tuple[float, float, float]:
-    """Where the point is now, on body b."""
+    """Where the point is now, on body b, from the origin of its tree."""
     return carried(a.poses[point.body_b], point.p_b)
 
 

@@ -7,7 +7,7 @@ when the point was placed, in world axes.
 import math
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.mechanism.kinematics import axis_twist
+from bulletbridge.mechanism.kinematics import axis_twist, between_origins
 from bulletbridge.mechanism.records import (
     Axis,
     Body,
@@ -35,12 +35,12 @@ from bulletbridge.numerics.spatial import (
 @helper
 def local(pose: Pose, point: Vector) -> Vector:
     """A world point in the frame of a body."""
-    return apply(transpose(mat(pose.R)), sub(point, vec(pose.p)))
+    return apply(transpose(mat(pose.R)), sub(sub(point, vec(pose.origin)), vec(pose.p)))
 
 
 @helper
 def carried(pose: Pose, p: Array) -> Vector:
-    """A body's point in the world."""
+    """A body's point, from its tree's origin."""
     return add(vec(pose.p), apply(mat(pose.R), vec(p)))
 
 
@@ -77,7 +77,8 @@ def place_points(points: Records[StickingPoint], poses: Records[Pose], rows: Rec
 @helper
 def shift_of(point: StickingPoint, poses: Records[Pose]) -> Vector:
     """Displacement of the point of b from that of a [m], world axes."""
-    return sub(carried(poses[point.body_b], point.p_b), carried(poses[point.body_a], point.p_a))
+    a, b = carried(poses[point.body_a], point.p_a), carried(poses[point.body_b], point.p_b)
+    return sub(b, sub(a, between_origins(poses, point.body_a, point.body_b)))
 
 
 @outlined
@@ -97,6 +98,7 @@ def sticking_row(
     while j >= 0:
         row[j] += dot(direction, velocity_at(axis_twist(axes[j]), position))
         j = axes[j].below
+    position = add(position, between_origins(poses, point.body_a, point.body_b))
     j = bodies[point.body_a].axis
     while j >= 0:
         row[j] -= dot(direction, velocity_at(axis_twist(axes[j]), position))

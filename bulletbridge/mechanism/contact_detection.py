@@ -15,11 +15,16 @@ from bulletbridge.collision.records import (
     Shape,
 )
 from bulletbridge.compilation.jit import kernel, outlined
-from bulletbridge.mechanism.kinematics import kinematics, put_twists
+from bulletbridge.mechanism.kinematics import (
+    kinematics,
+    pose_twist,
+    put_twists,
+    world_position,
+)
 from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
 from bulletbridge.mechanism.surfaces import SurfaceLink, put_surface
 from bulletbridge.numerics.records import Array, Ints, Records
-from bulletbridge.numerics.spatial import put, vec
+from bulletbridge.numerics.spatial import put, scale, vec, velocity_at
 
 CONTACTS, ASKED, PAIRS, STRANGER, COUNTS = range(5)
 """Counts of a detection: contacts, pairs of links somebody must be asked about, pairs of shapes
@@ -85,6 +90,10 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
     """
     kinematics(d.bodies, d.beams, d.stations, q, d.poses, d.axes)
     put_twists(d.bodies, d.axes, v, d.poses)
+    for i in range(1, len(d.poses)):  # shapes are placed in the world
+        pose = d.poses[i]
+        put(pose.v, velocity_at(pose_twist(pose), scale(-1.0, vec(pose.origin))))
+        put(pose.p, world_position(pose))
     place(d.shapes, d.poses, d.placed)
     counts = d.counts
     counts[CONTACTS] = counts[ASKED] = counts[STRANGER] = 0

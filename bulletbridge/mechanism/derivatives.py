@@ -1,6 +1,6 @@
 """Derivatives of inverse dynamics M v̇ + h by positions and rates, by recursion over the tree.
 
-A position of axis j displaces all that the axis carries by its unit twist S. In world coordinates
+A position of axis j displaces all that the axis carries by its unit twist S. Seen from the world
 that turns every twist, acceleration and wrench alike, so that nothing but what the displaced part
 inherits from below is left to add: a velocity U and an acceleration C + U x V, the same U and C for
 all bodies that the axis carries. Rates add S and E + S x V. What such an addition does to forces is
@@ -44,7 +44,7 @@ from bulletbridge.numerics.spatial import (
 class Variation:
     """What all that an axis carries gets by its position, and by its rate, beside its unit twist.
 
-    Spatial vectors at the world origin.
+    Spatial vectors at the tree's origin.
     """
 
     w: Vec3  # U: velocity by position

@@ -1,6 +1,6 @@
 """Mass matrix and bias forces of the forest.
 
-Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in world coordinates.
+Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in world axes.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ from bulletbridge.numerics.spatial import (
 def own_inertias(
     bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
 ) -> None:
-    """Inertia of each body about the world origin, with that of beams at their roots."""
+    """Inertia of each body about its tree's origin, with that of beams at their roots."""
     for i in range(1, len(bodies)):
         body, pose = bodies[i], poses[i]
         R = mat(pose.R)
@@ -75,7 +75,7 @@ def own_inertias(
 def composite_inertias(
     bodies: Records[Body], beams: Records[Beam], stations: Records[Station], poses: Records[Pose]
 ) -> None:
-    """Inertia of each body, and of what it carries, about the world origin."""
+    """Inertia of each body, and of what it carries, about its tree's origin."""
     own_inertias(bodies, beams, stations, poses)
     for i in range(1, len(bodies)):
         put_carried_inertia(poses[i], own_inertia(poses[i]))

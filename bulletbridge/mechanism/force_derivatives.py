@@ -11,12 +11,12 @@ from bulletbridge.mechanism.force_elements import (
     OPPOSED,
     coordinate,
     coordinates,
-    placed_in,
+    frames_of,
     relative_twist,
     strength,
     unit,
 )
-from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
 from bulletbridge.mechanism.records import (
     BUSHING,
     DRAG,
@@ -50,8 +50,10 @@ from bulletbridge.numerics.spatial import (
     scale_pair,
     sub,
     transpose,
+    twist_at,
     vec,
     velocity_at,
+    wrench_from,
 )
 
 
@@ -244,11 +246,14 @@ def differentiate_along(
 ) -> None:
     """Coordinate n of an element by axis j, which moves b (sign 1) or a (-1)."""
     size, wrench, twist = acting
-    nv, S = len(axes), axis_twist(axes[j])
+    nv, S, U = len(axes), axis_twist(axes[j]), added_velocity(variations[j])
+    between = between_origins(poses, effort.body_a, effort.body_b)
+    if sign < 0.0:  # to the origin of b's tree
+        S, U = twist_at(S, between), twist_at(U, between)
     way = scale_pair(sign, S)
     changed = turned_wrench(effort, poses, n, way)
     velocity = motion_cross(way, pose_twist(poses[effort.body_b]))
-    velocity = add_pair(velocity, scale_pair(sign, added_velocity(variations[j])))
+    velocity = add_pair(velocity, scale_pair(sign, U))
     rate = power(changed, twist) + power(wrench, velocity)
     more = -effort.stiffness[n] * power(wrench, way) - effort.damping[n] * rate
     total = scale_pair(size, wrench)
@@ -257,9 +262,12 @@ def differentiate_along(
     if sign < 0.0:
         by_place = add_pair(by_place, turned)
     by_rate = scale_pair(-effort.damping[n] * power(wrench, way), wrench)
-    for end in range(2):
+    for end in range(1, -1, -1):
         side = 1.0 if end == 1 else -1.0
         last = effort.axis_b if end == 1 else effort.axis_a
+        if end == 0:
+            by_place, turned = wrench_from(between, by_place), wrench_from(between, turned)
+            by_rate = wrench_from(between, by_rate)
         same, common = side == sign, effort.common_axis
         add_between(bodies, axes, last, common, j, same, side, by_place, turned, F)
         add_between(bodies, axes, last, common, nv + j, False, side, by_rate, turned, F)
@@ -268,8 +276,7 @@ def differentiate_along(
 @helper
 def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pair:
     """What the wrench of coordinate n changes by if b is displaced by a twist and a stays."""
-    R_a, a = placed_in(poses[effort.body_a], effort.R_a, effort.p_a)
-    R_b, b = placed_in(poses[effort.body_b], effort.R_b, effort.p_b)
+    (R_a, a), (R_b, b) = frames_of(effort, poses)
     moved = velocity_at(way, b)
     s = sub(b, a)
     if effort.kind == SPRING:

@@ -7,7 +7,7 @@ relative to a. The wrench is the exact gradient of x, so that springs conserve e
 import math
 
 from bulletbridge.compilation.jit import helper, kernel
-from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
 from bulletbridge.mechanism.records import BUSHING, DRAG, SPRING, TORSION, Axis, Effort, Pose
 from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
@@ -28,7 +28,9 @@ from bulletbridge.numerics.spatial import (
     scale_pair,
     sub,
     transpose,
+    twist_at,
     vec,
+    wrench_from,
 )
 
 OPPOSED = 1e-12
@@ -42,10 +44,16 @@ def coordinates(effort: Effort) -> int:
 
 
 @helper
-def placed_in(pose: Pose, R: Array, p: Array) -> tuple[Matrix, Vector]:
-    """A frame of a body in the world."""
-    up = mat(pose.R)
-    return mul(up, mat(R)), add(vec(pose.p), apply(up, vec(p)))
+def frames_of(
+    effort: Effort, poses: Records[Pose]
+) -> tuple[tuple[Matrix, Vector], tuple[Matrix, Vector]]:
+    """Axes and places of frames a and b, both from the origin of b's tree."""
+    a, b = poses[effort.body_a], poses[effort.body_b]
+    way = sub(vec(a.p), between_origins(poses, effort.body_a, effort.body_b))
+    return (
+        (mul(mat(a.R), mat(effort.R_a)), add(way, apply(mat(a.R), vec(effort.p_a)))),
+        (mul(mat(b.R), mat(effort.R_b)), add(vec(b.p), apply(mat(b.R), vec(effort.p_b)))),
+    )
 
 
 @helper
@@ -56,12 +64,11 @@ def unit(k: int) -> Vector:
 
 @helper
 def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pair]:
-    """Coordinate k [m or rad], and the wrench about the world origin that its unit force is on b.
+    """Coordinate k [m or rad], and the wrench that its unit force is on b.
 
-    A turn is the one nearest to the spring's rest.
+    The wrench is about the origin of b's tree. A turn is the one nearest to the spring's rest.
     """
-    R_a, a = placed_in(poses[effort.body_a], effort.R_a, effort.p_a)
-    R_b, b = placed_in(poses[effort.body_b], effort.R_b, effort.p_b)
+    (R_a, a), (R_b, b) = frames_of(effort, poses)
     s = sub(b, a)
     if effort.kind == SPRING:
         length = norm(s)
@@ -84,10 +91,10 @@ def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pai
 
 @helper
 def relative_twist(effort: Effort, poses: Records[Pose]) -> Pair:
-    """Twist of b's body less that of a's."""
-    return add_pair(
-        pose_twist(poses[effort.body_b]), scale_pair(-1.0, pose_twist(poses[effort.body_a]))
-    )
+    """Twist of b's body less that of a's, about the origin of b's tree."""
+    way = between_origins(poses, effort.body_a, effort.body_b)
+    other = twist_at(pose_twist(poses[effort.body_a]), way)
+    return add_pair(pose_twist(poses[effort.body_b]), scale_pair(-1.0, other))
 
 
 @helper
@@ -108,6 +115,7 @@ def add_element(effort: Effort, poses: Records[Pose]) -> None:
         put(pose.fw, sub(vec(pose.fw), total[0]))
         put(pose.fv, sub(vec(pose.fv), total[1]))
     if effort.body_a > 0:
+        total = wrench_from(between_origins(poses, effort.body_a, effort.body_b), total)
         pose = poses[effort.body_a]
         put(pose.fw, add(vec(pose.fw), total[0]))
         put(pose.fv, add(vec(pose.fv), total[1]))
@@ -127,12 +135,15 @@ def add_wrench(effort: Effort, poses: Records[Pose]) -> None:
 
 
 @helper
-def add_generalised(effort: Effort, axes: Records[Axis], wrench: Pair, forces: Array) -> None:
+def add_generalised(
+    effort: Effort, poses: Records[Pose], axes: Records[Axis], wrench: Pair, forces: Array
+) -> None:
     """Add the forces (nv,) on the rates of a wrench on b and its opposite on a."""
     k = effort.axis_b
     while k != effort.common_axis:
         forces[k] += power(wrench, axis_twist(axes[k]))
         k = axes[k].below
+    wrench = wrench_from(between_origins(poses, effort.body_a, effort.body_b), wrench)
     k = effort.axis_a
     while k != effort.common_axis:
         forces[k] -= power(wrench, axis_twist(axes[k]))
@@ -163,7 +174,7 @@ def add_compliance(
                 continue
             for k in range(len(axes)):
                 row[k] = 0.0
-            add_generalised(effort, axes, coordinate(effort, poses, n)[1], row)
+            add_generalised(effort, poses, axes, coordinate(effort, poses, n)[1], row)
             for k in range(len(axes)):
                 if row[k] != 0.0:
                     for j in range(k + 1):
@@ -184,7 +195,7 @@ def look_ahead_of_elements(
             if effort.stiffness[n] != 0.0:
                 wrench = coordinate(effort, poses, n)[1]
                 size = -ahead * effort.stiffness[n] * power(wrench, twist)
-                add_generalised(effort, axes, scale_pair(size, wrench), forces)
+                add_generalised(effort, poses, axes, scale_pair(size, wrench), forces)
 
 
 @kernel

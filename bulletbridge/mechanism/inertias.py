@@ -18,13 +18,13 @@ from bulletbridge.numerics.spatial import (
 
 @helper
 def own_inertia(pose: Pose) -> Inertia:
-    """Inertia of one body about the world origin."""
+    """Inertia of one body about its tree's origin."""
     return pose.m, vec(pose.mc), mat(pose.J)
 
 
 @helper
 def carried_inertia(pose: Pose) -> Inertia:
-    """Inertia of a body with all it carries about the world origin."""
+    """Inertia of a body with all it carries about its tree's origin."""
     return pose.carried_m, vec(pose.carried_mc), mat(pose.carried_J)
 
 

@@ -1,7 +1,8 @@
 """Poses, twists and the motion of configurations.
 
-Spatial vectors in world axes about the world origin: joint columns are the Jacobian, composite
-inertias add without transforms. Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2 and 5.
+Spatial vectors in world axes about one point for each tree: joint columns are the Jacobian,
+composite inertias add without transforms. Source: Featherstone, Rigid Body Dynamics Algorithms,
+ch. 2 and 5.
 """
 
 from bulletbridge.compilation.jit import helper, kernel
@@ -63,6 +64,18 @@ def pose_twist(pose: Pose) -> Pair:
 
 
 @helper
+def world_position(pose: Pose) -> Vector:
+    """Where a body's frame is in the world."""
+    return add(vec(pose.origin), vec(pose.p))
+
+
+@helper
+def between_origins(poses: Records[Pose], body_a: int, body_b: int) -> Vector:
+    """Way from the origin of one body's tree to that of another's: none if they are of one tree."""
+    return sub(vec(poses[body_b].origin), vec(poses[body_a].origin))
+
+
+@helper
 def carried_twist(body: Body, axes: Records[Axis], v: Array, twist: Pair) -> Pair:
     """Twist of a body at the rates v (nv,), if that of its parent is ``twist``."""
     for k in range(body.v, body.axis + 1):
@@ -99,13 +112,18 @@ def kinematics(
 ) -> None:
     """Pose of every body and unit twist of every axis at the configuration q (nq,).
 
-    Writes poses (nb) .R, .p and axes (nv) .w, .v, .position, and where the beams are.
+    Writes poses (nb) .origin, .R, .p and axes (nv) .w, .v, .position, and where the beams are.
     """
     for i in range(1, len(bodies)):
         body, pose, parent = bodies[i], poses[i], poses[bodies[i].parent]
-        up = mat(parent.R)
-        R = mul(up, mat(body.R))
-        p = add(vec(parent.p), apply(up, vec(body.p)))
+        if body.parent == 0:
+            origin, R = tree_origin(bodies, i, q), mat(body.R)
+            p = sub(vec(body.p), origin)
+        else:
+            up = mat(parent.R)
+            origin, R = vec(parent.origin), mul(up, mat(body.R))
+            p = add(vec(parent.p), apply(up, vec(body.p)))
+        put(pose.origin, origin)
         k = body.v
         if body.joint == REVOLUTE:
             put_turning_axis(axes[k], transpose(R)[2], p)
@@ -127,11 +145,29 @@ def kinematics(
             beam = beams[body.beam]
             R, p = bend(body, beam, stations[beam.tip], q, R, p, axes)
         else:
-            p = add(vec(parent.p), vec(q[body.q :]))
+            p = ZERO  # it is the origin of its tree
             R = rotation(q[body.q + 3], q[body.q + 4], q[body.q + 5], q[body.q + 6])
             put_free_axes(axes, k, p)
         put_mat(pose.R, R)
         put(pose.p, p)
+
+
+@helper
+def tree_origin(bodies: Records[Body], first: int, q: Array) -> Vector:
+    """A point of the world that goes where a tree goes, of which this is the first body.
+
+    Its place, if it is free; else its joint, or the end of the slides that come first.
+    """
+    if bodies[first].joint == FREE:
+        return vec(q[bodies[first].q :])
+    i, p, R = first, vec(bodies[first].p), mat(bodies[first].R)
+    while bodies[i].joint == PRISMATIC:
+        p = add(p, scale(q[bodies[i].q], transpose(R)[2]))
+        i += 1
+        if i == len(bodies) or bodies[i].parent != i - 1:
+            break
+        p, R = add(p, apply(R, vec(bodies[i].p))), mul(R, mat(bodies[i].R))
+    return p
 
 
 @helper

@@ -4,7 +4,7 @@ The recursions of ``kinematics`` and ``mass_matrix``, differentiated: an axis tu
 the body that it is fixed in, an inertia with its own body. Exact, in the time of the mass matrix.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2 (rates of spatial vectors and inertias)
-and 6 (composite inertias), in world coordinates.
+and 6 (composite inertias), in world axes.
 """
 
 from bulletbridge.compilation.jit import helper, kernel
@@ -135,7 +135,7 @@ def moved_second(mc: Vector, v: Vector) -> Matrix:
 
 @helper
 def inertia_rate(inertia: Inertia, twist: Pair) -> Inertia:
-    """Rate of an inertia about the world origin that moves with a twist."""
+    """Rate of an inertia about a fixed point that moves with a twist about it."""
     m, mc, J = inertia
     w, v = twist
     columns = transpose(J)

@@ -1,7 +1,9 @@
 """Records that the mechanism kernels read and write.
 
-SI units. Body 0 is the world. World axes and moments about the world origin unless noted; spatial
-vectors are (angular, linear). A body is a set of links rigidly joined: fixed joints cost nothing.
+SI units. Body 0 is the world. World axes; spatial vectors are (angular, linear). Positions, twists,
+moments and inertias of bodies and axes are about the origin of their tree, a point of the world
+that is at its first body (``kinematics``): about that of the world, digits would go with the square
+of the distance from it. A body is a set of links rigidly joined: fixed joints cost nothing.
 """
 
 from typing import Annotated
@@ -44,15 +46,16 @@ class Body:
 class Pose:
     """What changes with the state, one per body."""
 
+    origin: Vec3  # of its tree, in the world
     R: Mat3
-    p: Vec3
-    m: Real  # inertia of the body about the world origin: mass, mass times centre, second moment
+    p: Vec3  # from there
+    m: Real  # inertia of the body about it: mass, mass times centre, second moment
     mc: Vec3
     J: Mat3
     carried_m: Real  # the same of the body with all it carries
     carried_mc: Vec3
     carried_J: Mat3
-    w: Vec3  # spatial velocity at the world origin
+    w: Vec3  # spatial velocity at the tree's origin
     v: Vec3
     aw: Vec3  # spatial acceleration there for zero joint accelerations, less gravity
     av: Vec3
@@ -66,7 +69,7 @@ class Axis:
     body: Int
     below: Int  # next axis towards the world, or -1
     q: Int  # position coordinate that it is the rate of, or -1 for free and spherical joints
-    w: Vec3  # unit twist at the world origin
+    w: Vec3  # unit twist at the tree's origin
     v: Vec3
     armature: Real  # inertia of this rate itself, such as a rotor's times its squared gear ratio
     damping: Real  # force = torque - damping * rate - stiffness * (position - rest)
@@ -120,7 +123,7 @@ class Beam:
     first: Int  # of the stations with mass
     tip: Int  # station at the end, without mass, after the last of those
     q: Vec3  # amplitudes of the modes [m], zero beyond their number
-    R: Mat3  # root frame in the world
+    R: Mat3  # root frame, from the tree's origin
     p: Vec3
 
 
@@ -132,7 +135,7 @@ class Station:
     sigma: Vec3  # deflections
     slope: Vec3  # rates of sigma along x [1/m]
     S: Mat3  # integrals from the root of products of slopes [1/m]: shortening is qᵀ S q / 2
-    p: Vec3  # where it is in the world
+    p: Vec3  # where it is from the tree's origin
     D: Mat3  # rows: its velocity by each mode, world axes
 
 
@@ -141,7 +144,7 @@ class ContactPoint:
 
     body_a: Int
     body_b: Int
-    position: Vec3  # of the point on body b [m]
+    position: Vec3  # of the point on body b, in the world [m]
     normal: Vec3  # unit vector into body b
     gap: Real  # distance of b from a [m], negative inside
     friction: Real  # coefficient
@@ -163,7 +166,7 @@ class StickingPoint:
     body_a: Int  # what the material point of body b may not move against
     body_b: Int
     count: Int  # of directions in which it stays: 1 for the normal, 3 for the tangents too
-    position: Vec3  # [m]
+    position: Vec3  # in the world [m]
     normal: Vec3  # of any length but zero
     p_a: Vec3  # where it is on the bodies, in their frames
     p_b: Vec3

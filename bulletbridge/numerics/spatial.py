@@ -292,6 +292,18 @@ def velocity_at(twist: Pair, point: Vector) -> Vector:
 
 
 @helper
+def twist_at(twist: Pair, point: Vector) -> Pair:
+    """A twist, or a spatial acceleration, about another point."""
+    return twist[0], velocity_at(twist, point)
+
+
+@helper
+def wrench_from(point: Vector, wrench: Pair) -> Pair:
+    """A wrench about the origin, from one about ``point``."""
+    return add(wrench[0], cross(point, wrench[1])), wrench[1]
+
+
+@helper
 def add_inertia(A: Inertia, B: Inertia) -> Inertia:
     """Inertia of two bodies that move as one."""
     return A[0] + B[0], add(A[1], B[1]), add_mat(A[2], B[2])
@@ -302,6 +314,16 @@ def inertia_at(c: Vector, m: float, J: Matrix) -> Inertia:
     """Inertia about the origin of a mass m at c with inertia J about c."""
     moved = add_mat(diagonal(m * dot(c, c)), outer(scale(-m, c), c))
     return m, scale(m, c), add_mat(J, moved)
+
+
+@helper
+def inertia_from(point: Vector, inertia: Inertia) -> Inertia:
+    """Inertia about the origin, from one about ``point``."""
+    m, mc, J = inertia
+    there = add(mc, scale(m, point))
+    moved = add_mat(outer(scale(-1.0, point), there), outer(scale(-1.0, mc), point))
+    moved = add_mat(moved, diagonal(dot(point, there) + dot(point, mc)))
+    return m, there, add_mat(J, moved)
 
 
 @helper

@@ -117,7 +117,7 @@ def project_by_links(solver: Solver, q: Array, t: float) -> tuple[Array, int] | 
 def round_off(solver: Solver, q: Array, t: float) -> float:
     """Residual, divided by its unit, that double precision may leave: 1e-12 of sizes above one."""
     poses = solver.terms(q, np.zeros(solver.mechanism.nv), t).poses
-    distance = float(np.abs(poses["p"]).max()) / solver.encoded.length
+    distance = float(np.abs(poses["origin"] + poses["p"]).max()) / solver.encoded.length
     return 1e-12 * max(1.0, distance, float(np.abs(q).max(initial=0.0)))
 
 

@@ -213,7 +213,7 @@ def link_pose(solver: Solver, name: str) -> tuple[Array, Array]:
     poses, axes, beams = solver.poses.copy(), solver.axes.copy(), solver.beams.copy()
     kinematics(solver.bodies, beams, solver.stations.copy(), solver.q, poses, axes)
     pose = poses[link.body]
-    return pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
+    return pose["R"] @ link.R, pose["origin"] + pose["p"] + pose["R"] @ link.p
 
 
 def keep(solver: Solver, terms: Terms, values: Array) -> Array:
@@ -245,7 +245,13 @@ def keep(solver: Solver, terms: Terms, values: Array) -> Array:
 
 def potential(solver: Solver, terms: Terms, q: Array) -> float:
     """Potential energy [J] of gravity and springs."""
-    energy = -float(terms.poses["mc"].sum(axis=0) @ solver.control[0]["gravity"])
+    poses, energy = terms.poses, 0.0
+    for moments in (poses["mc"], poses["m"][:, None] * poses["origin"]):
+        energy -= float(moments.sum(axis=0) @ solver.control[0]["gravity"])
+    for beam in solver.beams[solver.bodies["parent"][solver.beams["body"]] == 0]:
+        # the world carries its stations, and has another origin
+        mass = float(solver.stations["mass"][beam["first"] : beam["tip"]].sum())
+        energy -= mass * float(poses["origin"][beam["body"]] @ solver.control[0]["gravity"])
     for axis in solver.axes:
         if axis["stiffness"] != 0.0:
             energy += 0.5 * float(axis["stiffness"] * (q[axis["q"]] - axis["rest"]) ** 2)
@@ -273,7 +279,7 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
         if kind == WRENCH:
             continue
         bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
-        ends = [pose["p"] + pose["R"] @ p for pose, p in bodies]
+        ends = [pose["origin"] + pose["p"] + pose["R"] @ p for pose, p in bodies]
         if kind == BUSHING:
             found[name] = SpringForce(name, kind, x, rate, force, *ends)
         else:
@@ -296,9 +302,10 @@ def applied_wrenches(solver: Solver, q: Array, v: Array, t: float) -> dict[str, 
     for name, element in zip(solver.encoded.element_names, elements, strict=True):
         if element["kind"] == WRENCH:
             pose, turn = terms.poses[element["body_b"]], terms.poses[element["body_a"]]["R"]
-            point = pose["p"] + pose["R"] @ element["p_b"]
+            arm = pose["p"] + pose["R"] @ element["p_b"]
             torque, force = (turn @ element["R_a"] @ element["wrench"].reshape(2, 3).T).T
-            power = force @ (pose["v"] + np.cross(pose["w"], point)) + torque @ pose["w"]
+            power = force @ (pose["v"] + np.cross(pose["w"], arm)) + torque @ pose["w"]
+            point = pose["origin"] + arm
             found[name] = AppliedWrench(name, point, force, torque, float(power))
     return found
 
@@ -331,15 +338,17 @@ def momentum(solver: Solver, terms: Terms, v: Array) -> Array:
     """Angular momentum about the world origin and linear momentum, (6,)."""
     pose = terms.poses[1:]
     w, u, mc = pose["w"], pose["v"], pose["mc"]
-    angular = np.einsum("nij,nj->ni", pose["J"], w) + np.cross(mc, u)
     linear = pose["m"][:, None] * u - np.cross(mc, w)
+    angular = np.einsum("nij,nj->ni", pose["J"], w) + np.cross(mc, u)
+    angular += np.cross(pose["origin"], linear)
     total = np.concatenate([angular.sum(axis=0), linear.sum(axis=0)])
     for beam in solver.beams:  # what bending adds to stations that move with the root
         body = solver.bodies[beam["body"]]
         rates = v[body["v"] : body["axis"] + 1]
         own = terms.stations[beam["first"] : beam["tip"]]
         bending = own["mass"][:, None] * np.einsum("k,nki->ni", rates, own["D"][:, : len(rates)])
-        total += np.concatenate([np.cross(own["p"], bending), bending], axis=1).sum(axis=0)
+        places = terms.poses["origin"][beam["body"]] + own["p"]
+        total += np.concatenate([np.cross(places, bending), bending], axis=1).sum(axis=0)
     return total
 
 

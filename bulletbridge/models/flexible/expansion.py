@@ -121,7 +121,7 @@ def add_point(
     point = add(vec(pose.p), apply(mat(pose.R), vec(place)))
     drift = rigid_acceleration(pose_twist(pose), (vec(pose.aw), vec(pose.av)), point)
     for c in range(3):
-        ends[0, c] += factor * point[c]
+        ends[0, c] += factor * (pose.origin[c] + point[c])
         ends[1, c] += factor * drift[c]
     k = bodies[number].axis
     while k >= 0:
