@@ -16,7 +16,6 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.joints import Coupling, JointModel, LoopAxis, LoopJoint
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
-from bulletbridge.models.formats.joint_graph import LEAST_DIGITS
 from bulletbridge.models.formats.robot import (
     Joint,
     Link,
@@ -24,12 +23,12 @@ from bulletbridge.models.formats.robot import (
     Robot,
     Scene,
     Shape,
+    end_b,
     free_name,
     listed,
     pose_of,
 )
 from bulletbridge.models.formats.sdf_frames import (
-    DIGITS_TAG,
     LOOP_TAG,
     ROTOR_TAG,
     SCOPE,
@@ -64,7 +63,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
             be written.
     """
     scene = scene_of(spec)
-    is_rounded = _start_at_zero(scene, spec)
+    _start_at_zero(scene, spec)
     _name_apart(scene)
     file = path.with_name(f"{path.name}.sdf")
     root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
@@ -78,8 +77,6 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
         name = robot.name if len(scene.robots) > 1 else scene.name
         models.append(_model(outer, name, robot, file, scene.notes))
     holder = models[0] if len(models) == 1 else outer
-    if is_rounded:
-        Xml.SubElement(holder, DIGITS_TAG).text = str(LEAST_DIGITS)
     for loop in scene.loops:
         _loop(holder, loop, scene)
     for element in scene.elements:
@@ -120,12 +117,8 @@ def _name_apart(scene: Scene) -> None:
         scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
 
 
-def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
-    """Move all joints of a scene to the assembled start, and count positions from there.
-
-    Returns:
-        Whether loops are left open by rounding.
-    """
+def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
+    """Move all joints of a scene to the assembled start, and count positions from there."""
     from bulletbridge.models.load import load
 
     with load(spec, "new") as model:
@@ -164,7 +157,6 @@ def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
     if np.abs(v).max(initial=0.0) > REST:
         scene.notes.append("rates at the start are left out: SDF has no place for them")
     scene.loops = [_counted(scene, loop, q, joints) for loop in scene.loops]
-    return any(max(gap.metres, gap.radians) > OPEN for gap in gaps)
 
 
 def _counted(
@@ -327,7 +319,8 @@ def _loop(holder: Xml.Element, loop: FileConstraint, scene: Scene) -> None:
     else:
         _pose(joint, place, a)
     _ends(joint, a, b)
-    Xml.SubElement(joint, LOOP_TAG).text = "true"
+    end = end_b(loop)
+    Xml.SubElement(joint, LOOP_TAG).text = f"{exact(end.xyz)} {exact(end.rpy)}"
     if loop.model in (JointModel.BALL, JointModel.WELD):
         return
     if loop.model is JointModel.SCREW:
