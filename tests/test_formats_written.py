@@ -213,3 +213,26 @@ def test_products_of_inertia_are_taken_to_round_off(tmp_path: Path) -> None:
     M = pin.crba(model, model.createData(), on_circles(q))
     M = np.triu(M) + np.triu(M, 1).T + np.diag([0.02, 0.0, 0.0, 0.3, 0.0])
     assert apart(terms_at(ours, q, np.zeros(5)).M, M) < ROUND_TRIP
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> None:
+    """MuJoCo wants mass and inertia of all that moves; so little that no equation feels it."""
+    points = urdf_builder.inertial(2.0, (0.0, 0.0, 0.0), (0.1, 0.0, 0.2))
+    no_size = '<collision><geometry><sphere radius="0"/></geometry></collision>'
+    text = urdf_builder.robot(
+        urdf_builder.link("trunk", points),
+        urdf_builder.link("arm", urdf_builder.inertial(1.0, (0.1, 0.2, 0.25), (0.3, 0.1, 0.0))),
+        urdf_builder.link("leg", urdf_builder.inertial(1.0, (0.2, 0.1, 0.25), (0.3, 0.2, 0.1))),
+        urdf_builder.link("tip", urdf_builder.inertial(0.0, (0.0, 0.0, 0.0)) + no_size),
+        urdf_builder.joint("j0", "continuous", "trunk", "arm", (0.5, 0.0, 0.0)),
+        urdf_builder.joint("j1", "continuous", "trunk", "leg", (0.0, 0.5, 0.0), axis="1 0 0"),
+        urdf_builder.joint("j2", "continuous", "arm", "tip", (0.0, 0.4, 0.0), axis="0 1 0"),
+    )
+    (tmp_path / "r.urdf").write_text(text)
+    before = unassembled(read_model(tmp_path / "r.urdf"))
+    done = convert(tmp_path / "r.urdf", tmp_path / "written", "mjcf")
+    assert any("1e-14 kg and kg m² added" in note for note in done.notes)
+    assert any("shapes of tip with a size of zero" in note for note in done.notes)
+    after = unassembled(read_model(done.files[0]))
+    np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
