@@ -243,6 +243,46 @@ def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
         read_mjcf(write(tmp_path, arm.replace("damping", "dampin"), settings=old), tmp_path)
 
 
+WALKER = """<mujoco><compiler {frame}/><worldbody>
+<body name="hull"{hull}><freejoint name="base"/><geom type="capsule" fromto="{trunk}" size="0.1"/>
+<body name="thigh" {thigh}><joint name="hip" pos="{hip}" axis="1 2 0"/>
+<geom type="capsule" fromto="{bone}" size="0.05"/><inertial mass="1" diaginertia="1 1 1"{com}/>
+<body name="foot"{foot}><joint name="ankle" pos="{ankle}" axis="0 1 0"/>
+<geom type="box" pos="{sole}" size="0.1 0.05 0.02" euler="0 0 30"/></body></body></body>
+</worldbody></mujoco>"""
+
+
+def test_global_coordinates_are_made_local(tmp_path: Path) -> None:
+    """Against the same robot with MuJoCo's local ones, worked out by hand."""
+    known, older = tmp_path / "local.xml", tmp_path / "global.xml"
+    known.write_text(
+        WALKER.format(
+            frame="",
+            **{"hull": ' pos="0 0 1"', "trunk": "0 0 0 0 0 0.5", "thigh": 'pos="0.2 0 -1"'},
+            **{"hip": "0 0 1", "bone": "0 0 1 0 0 0.5", "com": ' pos="0 0 0"', "foot": ""},
+            **{"ankle": "0 0 0.5", "sole": "0.1 0 0.4"},
+        )
+    )
+    older.write_text(
+        WALKER.format(
+            frame='coordinate="global"',
+            **{"hull": ' pos="0 0 1"', "trunk": "0 0 1 0 0 1.5"},
+            **{"thigh": 'pos="0.2 0 0" quat="0 1 0 0"', "hip": "0.2 0 1", "com": ""},
+            **{"bone": "0.2 0 1 0.2 0 0.5", "foot": ' pos="0.2 0 0"'},
+            **{"ankle": "0.2 0 0.5", "sole": "0.3 0 0.4"},
+        )
+    )
+    spec = read_mjcf(older, tmp_path)
+    assert said(spec, "1 <inertial> without pos") and said(spec, "global coordinates")
+    system = unassembled(spec)
+    oracle = Oracle(known, system, spec)
+    assert max(oracle.compare(*random_state(system, np.random.default_rng(3)))) < ROUND_OFF
+    tied = '<equality><connect body1="hull" body2="foot" anchor="0 0 0"/></equality></mujoco>'
+    older.write_text(older.read_text().replace("</mujoco>", tied))
+    with pytest.raises(ModelError, match="global coordinates no longer supported"):
+        read_mjcf(older, tmp_path)
+
+
 def test_joints_and_materials_that_only_bullet_takes_are_read(tmp_path: Path) -> None:
     """Bullet welds joints of type fixed and asks for no material: as without either."""
     arm = ARM.format(geom='<geom size="0.1" material="gone"/>')
