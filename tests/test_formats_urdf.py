@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel
+from bulletbridge.engine.redundancy import whiten
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import bundled, find
@@ -238,18 +239,29 @@ def test_planar_joints_are_two_slides_and_a_turn(put):
         read_model(put(path.read_text().replace('"l1"', '"flat_cross"'), "b.urdf"))
 
 
-def test_joints_that_together_move_nothing_are_named(put):
-    """A stretched double pendulum with all its mass at its end: turned against each other, both
-    joints leave that where it is."""
+def test_a_pose_in_which_joints_together_move_nothing_gets_a_trace(put):
+    """A stretched double pendulum with all its mass at its end, a point: turned against each other,
+    both joints leave that where it is. Against Pinocchio with the armature that is told."""
+    pin = import_module("pinocchio")
     zero = '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
     none, point = (
         f'<inertial><origin xyz="0.3 0 0.1"/><mass value="{mass}"/>{zero}' for mass in (0, 1)
     )
-    text = (
-        chain("", "").replace(link("l0"), link("l0", none)).replace(link("l1"), link("l1", point))
-    )
+    text = chain("", "").replace(link("l0"), link("l0", none))
+    text = text.replace(link("l1"), link("l1", point)).replace('"0 0 0.2"', '"0 0 0"')
+    model = pin.buildModelFromXML(text)
+    own = pin.crba(model, model.createData(), pin.neutral(model))
+    armature = 1e-6 * own[0, 0]
+    with pytest.warns(
+        BulletBridgeWarning, match="joint 'j1' .* no inertia of its own at the start"
+    ):
+        loaded = load(put(text), "new")
+    with loaded:
+        M = np.triu(own) + np.triu(own, 1).T + np.diag([0.0, armature])
+        np.testing.assert_allclose(loaded.system.terms().M, M, rtol=1e-12, atol=0.0)
+    flat = loaded.system.terms().M - np.diag([0.0, armature])
     with pytest.raises(ModelError, match="Here joints 'j0', 'j1' can move so .* armature"):
-        load(put(text.replace('rpy="0 0 0.2"', 'rpy="0 0 0"')), "new")
+        whiten(flat - 1e-15 * np.eye(2), np.zeros((0, 2)), loaded.system.mechanism)
 
 
 def test_springs_for_gazebo_act(put):
