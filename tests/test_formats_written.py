@@ -215,6 +215,23 @@ def test_products_of_inertia_are_taken_to_round_off(tmp_path: Path) -> None:
     assert apart(terms_at(ours, q, np.zeros(5)).M, M) < ROUND_TRIP
 
 
+def test_couplings_of_one_of_several_robots_are_mimics_in_sdf(tmp_path: Path) -> None:
+    arm = urdf_builder.random_tree(np.random.default_rng(8), 2, ("continuous",), name="arm")
+    (tmp_path / "arm.urdf").write_text(arm)
+    (tmp_path / "arms.loops.yaml").write_text(
+        "bulletbridge: 1\nbodies:\n"
+        "  - {name: a, urdf: arm.urdf, fixed_base: true}\n"
+        "  - {name: b, urdf: arm.urdf, fixed_base: true}\n"
+        "loops:\n  - {name: g, type: gear, joints: {b/j0: 1.0, b/j1: -2.0}, offset: 0.1}\n"
+    )
+    done = convert(tmp_path / "arms.loops.yaml", tmp_path / "written", "sdf")
+    assert not any("LEFT OUT" in note for note in done.notes)
+    (gear,) = read_model(done.files[0]).constraints
+    assert isinstance(gear, bb.Coupling)
+    rows = [gear.coefficients[name] for name in sorted(gear.coefficients)]
+    np.testing.assert_allclose(np.array(rows) / rows[0], [1.0, -2.0], rtol=1e-15)
+
+
 @pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
 def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> None:
     """MuJoCo wants mass and inertia of all that moves; so little that no equation feels it."""
