@@ -245,11 +245,15 @@ def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> No
         urdf_builder.joint("j0", "continuous", "trunk", "arm", (0.5, 0.0, 0.0)),
         urdf_builder.joint("j1", "continuous", "trunk", "leg", (0.0, 0.5, 0.0), axis="1 0 0"),
         urdf_builder.joint("j2", "continuous", "arm", "tip", (0.0, 0.4, 0.0), axis="0 1 0"),
+        # which no body can have, and Bullet makes zero
+        urdf_builder.link("mark", urdf_builder.inertial(0.01, (1e-6, 1e-6, 1e-5))),
+        urdf_builder.joint("at", "fixed", "leg", "mark", (0.1, 0.0, 0.0)),
     )
     (tmp_path / "r.urdf").write_text(text)
     before = unassembled(read_model(tmp_path / "r.urdf"))
     done = convert(tmp_path / "r.urdf", tmp_path / "written", "mjcf")
     assert any("1e-14 kg and kg m² added" in note for note in done.notes)
+    assert any("that no body can have, of mark, are zero" in note for note in done.notes)
     assert any("shapes of tip with a size of zero" in note for note in done.notes)
     after = unassembled(read_model(done.files[0]))
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)

@@ -83,6 +83,7 @@ class _Writer:
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
         self.lost_meshes: list[str] = []
         self.flat: list[str] = []
+        self.zeroed: list[str] = []
         self.feathers: list[str] = []
         self.used = self._named_links()
         for robot in scene.robots:
@@ -189,6 +190,9 @@ class _Writer:
             inertial = Inertial(own.mass or FEATHER, own.com, own.J + FEATHER * np.eye(3))
         if inertial is not None:
             axes, moments = principal(inertial.J)
+            if min(moments.min(), moments.sum() - 2.0 * moments.max()) < 0.0:
+                self.zeroed.append(link.name)
+                moments = np.zeros(3)
             order = np.argsort(moments)[::-1]  # as MuJoCo has it, so that it changes nothing
             axes = axes[:, order] * np.array([1.0, 1.0, np.linalg.det(axes[:, order])])
             place = _where(Pose(axes, inertial.com))
@@ -359,6 +363,10 @@ class _Writer:
             names = listed(dict.fromkeys(self.flat))
             self.scene.notes.append(
                 f"shapes of {names} with a size of zero are left out: MuJoCo has none such"
+            )
+        if self.zeroed:
+            self.scene.notes.append(
+                f"inertias that no body can have, of {listed(self.zeroed)}, are zero, as in Bullet"
             )
         if self.feathers:
             self.scene.notes.append(
