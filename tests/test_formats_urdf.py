@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -12,6 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import bulletbridge as bb
 from bulletbridge.constraints.joints import Coupling, JointModel
+from bulletbridge.engine.redundancy import whiten
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning, LoopFileError, ModelError
 from bulletbridge.mechanism.frames import matrix_rpy
 from bulletbridge.models.bundled import bundled, find
@@ -20,6 +22,7 @@ from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.load import load
 from bulletbridge.models.loops_file import read_loops
+from bulletbridge.models.model_spec import JointForce
 from bulletbridge.models.xml_file import read_xml
 
 INERTIAL = (
@@ -209,6 +212,88 @@ def test_joints_for_gazebo_close_loops(put, frame):
         assert loaded.system.dof == 1 and loaded.system.mechanism.nv == 3  # the base is held
         loaded.system.run(0.5)
         assert max(gap.kept_metres for gap in loaded.system.evaluate().gaps) < 1e-12
+
+
+def test_planar_joints_are_two_slides_and_a_turn(put):
+    """Against Pinocchio's, which moves along x and y of the joint and turns about z."""
+    pin = import_module("pinocchio")
+    flat = joint("flat", "world", "l0", kind="planar").replace('"0 1 0"', '"0 0 1"')
+    parts = (link("world", ""), link("l0"), link("l1"), flat, joint("arm", "l0", "l1"))
+    path = put(f'<robot name="r">{"".join(parts)}</robot>')
+    spec = read_model(path)
+    assert any("'flat' is planar: two slides and a turn, 'flat_x'" in note for note in spec.notes)
+    model = pin.buildModelFromUrdf(str(path))
+    x, y, turn, arm = q = np.array([0.3, -0.7, 0.4, -0.9])
+    M = pin.crba(
+        model,
+        model.createData(),
+        np.array([x, y, np.cos(turn), np.sin(turn), np.cos(arm), np.sin(arm)]),
+    )
+    M = np.triu(M) + np.triu(M, 1).T
+    R = np.eye(4)  # Pinocchio's rates of a planar joint are in its turned axes
+    R[:2, :2] = [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
+    with load(spec) as loaded:
+        loaded.system.set_state(q, np.zeros(4))
+        np.testing.assert_allclose(loaded.system.terms().M, R.T @ M @ R, rtol=0.0, atol=1e-13)
+    with pytest.raises(ModelError, match="'flat' needs joints and links .* 'flat_cross' is taken"):
+        read_model(put(path.read_text().replace('"l1"', '"flat_cross"'), "b.urdf"))
+
+
+def test_a_pose_in_which_joints_together_move_nothing_gets_a_trace(put):
+    """A stretched double pendulum with all its mass at its end, a point: turned against each other,
+    both joints leave that where it is. Against Pinocchio with the armature that is told."""
+    pin = import_module("pinocchio")
+    zero = '<inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>'
+    none, point = (
+        f'<inertial><origin xyz="0.3 0 0.1"/><mass value="{mass}"/>{zero}' for mass in (0, 1)
+    )
+    text = chain("", "").replace(link("l0"), link("l0", none))
+    text = text.replace(link("l1"), link("l1", point)).replace('"0 0 0.2"', '"0 0 0"')
+    model = pin.buildModelFromXML(text)
+    own = pin.crba(model, model.createData(), pin.neutral(model))
+    armature = 1e-6 * own[0, 0]
+    with pytest.warns(
+        BulletBridgeWarning, match="joint 'j1' .* no inertia of its own at the start"
+    ):
+        loaded = load(put(text), "new")
+    with loaded:
+        M = np.triu(own) + np.triu(own, 1).T + np.diag([0.0, armature])
+        np.testing.assert_allclose(loaded.system.terms().M, M, rtol=1e-12, atol=0.0)
+    flat = loaded.system.terms().M - np.diag([0.0, armature])
+    with pytest.raises(ModelError, match="Here joints 'j0', 'j1' can move so .* armature"):
+        whiten(flat - 1e-15 * np.eye(2), np.zeros((0, 2)), loaded.system.mechanism)
+
+
+def test_springs_for_gazebo_act(put):
+    spring = "<springStiffness>3</springStiffness><springReference>0.2</springReference>"
+    said = (
+        f'<gazebo reference="crank">{spring}</gazebo><gazebo reference="ground">{spring}</gazebo>'
+    )
+    spec = read_model(put(four_bar_with(said)), fixed_base=True)
+    assert spec.forces == (JointForce("crank", stiffness=3.0, rest=0.2),)
+    assert any("springs in <gazebo> of ground, no joints with one axis" in x for x in spec.notes)
+    with pytest.raises(ModelError, match="'crank'>: <springStiffness> is -3; give zero or more"):
+        read_model(put(four_bar_with(said.replace(">3<", ">-3<")), "b.urdf"))
+
+
+def test_actuated_joints_that_are_coupled_become_mimics(put, tmp_path):
+    """Rather one without a drive, and one behind the other where both ends have a joint already."""
+    put(FOUR_BAR, "four_bar.urdf")
+    gears = "".join(
+        f"  - {{name: g_{b}, type: gear, joints: {{{a}: 1.0, {b}: -2.0}}, offset: 0.1}}\n"
+        for a, b in (("crank", "coupler"), ("coupler", "rocker"))
+    )
+    head = "bulletbridge: 1\nurdf: four_bar.urdf\nfixed_base: true\nactuated: [crank, coupler]\n"
+    file = put(f"{head}loops:\n{gears}", "geared.loops.yaml")
+    done = convert(file, tmp_path / "copy", "loop_joint")
+    assert any(
+        "'coupler' mimics 'crank' and is not listed" in n or "'crank'" in n for n in done.notes
+    )
+    found, known = read_model(done.files[0]).constraints, read_loops(file).constraints
+    names = ("crank", "coupler", "rocker")
+    rows = [[each.coefficients.get(n, 0.0) for n in names] + [each.offset] for each in found]
+    others = [[each.coefficients.get(n, 0.0) for n in names] + [each.offset] for each in known]
+    assert np.linalg.matrix_rank(np.array(rows + others), tol=1e-12) == len(rows) == 2
 
 
 def test_gepettos_file_names_frames_by_link_or_joint(put):
@@ -488,9 +573,11 @@ def test_properties_of_joints_survive_as_a_urdf(tmp_path, put):
     joints = f"\njoints:\n  crank: {said}\n  coupler: {{armature: 0.5}}\n"
     file = put(loops + joints, "four_bar.loops.yaml")
     done = convert(file, tmp_path / "copy", "loop_joint")
-    assert any("armature of 'coupler' is left out" in note for note in done.notes)
     back = read_model(done.files[0])
-    assert back.joints == {"crank": bb.JointProperties(armature=0.01)}
+    assert back.joints == {  # the crank's is that of its motor
+        "crank": bb.JointProperties(armature=0.01),
+        "coupler": bb.JointProperties(armature=0.5),
+    }
     with load(back, limits=False) as loaded:
         mechanism = loaded.system.mechanism
         assert mechanism.axes["damping"][mechanism.joint("crank").v] == 0.3

@@ -1,6 +1,8 @@
 """Models written as MJCF and SDF: MuJoCo, or our own reader, finds the same equations."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ import bulletbridge as bb
 from bulletbridge.models.formats.convert import convert
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.load import load
+from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.numerics.records import Array
 
+pin: Any = import_module("pinocchio")
 TO_MUJOCO, ROUND_TRIP = 1e-10, 1e-12
 """Relative: MuJoCo's own frames, and round-off of poses that pass through Euler angles."""
 MUJOCO = (
@@ -82,11 +86,15 @@ def test_sdf_reads_back_as_the_same_equations(name: str, tmp_path: Path) -> None
 @pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
 def test_what_is_rounded_stays_so_in_sdf(tmp_path: Path) -> None:
     """SDF closes loops by its very form; that Minitaur's were rounded must not be lost in it."""
+    known = {loop.name: loop for loop in read_model("minitaur").constraints}
     (file,) = convert("minitaur", tmp_path / "minitaur", "sdf").files
     spec = read_model(file)
     for loop in spec.constraints:
-        assert isinstance(loop, bb.LoopJoint)
-        assert [round(x, 7) for x in (*loop.a.xyz, *loop.b.xyz)] == [*loop.a.xyz, *loop.b.xyz]
+        other = known[loop.name]
+        assert isinstance(loop, bb.LoopJoint) and isinstance(other, bb.LoopJoint)
+        found = (*loop.a.xyz, *loop.b.xyz, *loop.a.rpy, *loop.b.rpy)
+        given = (*other.a.xyz, *other.b.xyz, *other.a.rpy, *other.b.rpy)
+        np.testing.assert_allclose(found, given, rtol=0.0, atol=ROUND_TRIP)
     with load(spec, dt=1 / 240) as model:
         model.system.run(0.2)
         assert model.system.evaluate().largest("kept_metres") < 1e-12
@@ -137,4 +145,115 @@ def test_a_floating_robot_keeps_its_root_and_what_weighs_nothing(
     convert(tmp_path / "r.urdf", tmp_path / "written", to)
     after = unassembled(read_model(tmp_path / f"written{ending}"))
     assert list(after.mechanism.joints) == list(before.mechanism.joints)
+    np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)
+
+
+FORMATS = {"loops": ".loops.yaml", "loop_joint": ".urdf", "mjcf": ".xml", "sdf": ".sdf"}
+CHAIN = """
+bulletbridge: 1
+urdf: chain.urdf
+fixed_base: true
+actuated: [j0, j2]
+joints:
+  j0: {armature: 0.02}
+  j3: {armature: 0.3, damping: 0.4}
+loops:
+  - {name: pin, type: ball, a: {link: l4, xyz: [0.1, 0.2, 0.3]}, b: {link: world, xyz: PLACE}}
+  - {name: pair, type: gear, joints: {j0: 1.0, j2: -1.5}, offset: 0.1}
+forces:
+  - {joint: j1, stiffness: 2.0, rest: 0.3, damping: 0.1}
+"""
+
+
+def on_circles(q: Array) -> Array:
+    """Angles as Pinocchio has those of continuous joints."""
+    return np.column_stack([np.cos(q), np.sin(q)]).ravel()
+
+
+def rough_chain(folder: Path) -> ModelSpec:
+    """Five hinges whose links have inertias with products, a loop, a gear, a spring, rotors."""
+    rng = np.random.default_rng(5)
+    tree = urdf_builder.random_tree(rng, 5, ("continuous",), full_tensors=True, branching=0.0)
+    (folder / "chain.urdf").write_text(tree)
+    model = pin.buildModelFromUrdf(str(folder / "chain.urdf"))
+    data = model.createData()
+    pin.forwardKinematics(model, data, on_circles(np.array([0.4, 0.3, 0.2, -0.4, 0.5])))
+    place = data.oMi[4].act(np.array([0.1, 0.2, 0.3])).tolist()
+    (folder / "chain.loops.yaml").write_text(CHAIN.replace("PLACE", str(place)))
+    return read_model(folder / "chain.loops.yaml")
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_every_format_keeps_the_equations(to: str, tmp_path: Path) -> None:
+    spec = rough_chain(tmp_path)
+    files = convert(spec, tmp_path / "written", to).files
+    again = read_model(next(file for file in files if file.name.endswith(FORMATS[to])))
+    start = np.zeros(5)
+    if to == "sdf":
+        with load(spec) as model:
+            start = model.system.q
+    ours, theirs = unassembled(spec), unassembled(again)
+    q, v = random_state(ours, np.random.default_rng(6))
+    at, T = counted_from(start, q, ours, theirs)
+    a, b = terms_at(ours, q, v), terms_at(theirs, at, T @ v)
+    assert apart(T.T @ b.M @ T, a.M) < ROUND_TRIP
+    assert apart(T.T @ (b.h - b.forces), a.h - a.forces) < ROUND_TRIP
+    rows = row_order(spec.constraints, again.constraints, ours, theirs)
+    gear = -1.5 if abs(b.J[rows][-1, 0] + 1 / 1.5) < 0.1 else 1.0  # which of the two mimics
+    scale = np.array([[1.0], [1.0], [1.0], [gear]])
+    assert apart(scale[:, 0] * b.g[rows], a.g) < ROUND_TRIP
+    assert apart(scale * (b.J @ T)[rows], a.J) < ROUND_TRIP
+
+
+def test_products_of_inertia_are_taken_to_round_off(tmp_path: Path) -> None:
+    """Bullet's own diagonalisation leaves a millionth of them."""
+    ours = unassembled(rough_chain(tmp_path))
+    model = pin.buildModelFromUrdf(str(tmp_path / "chain.urdf"))
+    q, _ = random_state(ours, np.random.default_rng(7))
+    M = pin.crba(model, model.createData(), on_circles(q))
+    M = np.triu(M) + np.triu(M, 1).T + np.diag([0.02, 0.0, 0.0, 0.3, 0.0])
+    assert apart(terms_at(ours, q, np.zeros(5)).M, M) < ROUND_TRIP
+
+
+def test_couplings_of_one_of_several_robots_are_mimics_in_sdf(tmp_path: Path) -> None:
+    arm = urdf_builder.random_tree(np.random.default_rng(8), 2, ("continuous",), name="arm")
+    (tmp_path / "arm.urdf").write_text(arm)
+    (tmp_path / "arms.loops.yaml").write_text(
+        "bulletbridge: 1\nbodies:\n"
+        "  - {name: a, urdf: arm.urdf, fixed_base: true}\n"
+        "  - {name: b, urdf: arm.urdf, fixed_base: true}\n"
+        "loops:\n  - {name: g, type: gear, joints: {b/j0: 1.0, b/j1: -2.0}, offset: 0.1}\n"
+    )
+    done = convert(tmp_path / "arms.loops.yaml", tmp_path / "written", "sdf")
+    assert not any("LEFT OUT" in note for note in done.notes)
+    (gear,) = read_model(done.files[0]).constraints
+    assert isinstance(gear, bb.Coupling)
+    rows = [gear.coefficients[name] for name in sorted(gear.coefficients)]
+    np.testing.assert_allclose(np.array(rows) / rows[0], [1.0, -2.0], rtol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore::bulletbridge.errors.BulletBridgeWarning")
+def test_mjcf_keeps_links_that_weigh_nothing_or_are_points(tmp_path: Path) -> None:
+    """MuJoCo wants mass and inertia of all that moves; so little that no equation feels it."""
+    points = urdf_builder.inertial(2.0, (0.0, 0.0, 0.0), (0.1, 0.0, 0.2))
+    no_size = '<collision><geometry><sphere radius="0"/></geometry></collision>'
+    text = urdf_builder.robot(
+        urdf_builder.link("trunk", points),
+        urdf_builder.link("arm", urdf_builder.inertial(1.0, (0.1, 0.2, 0.25), (0.3, 0.1, 0.0))),
+        urdf_builder.link("leg", urdf_builder.inertial(1.0, (0.2, 0.1, 0.25), (0.3, 0.2, 0.1))),
+        urdf_builder.link("tip", urdf_builder.inertial(0.0, (0.0, 0.0, 0.0)) + no_size),
+        urdf_builder.joint("j0", "continuous", "trunk", "arm", (0.5, 0.0, 0.0)),
+        urdf_builder.joint("j1", "continuous", "trunk", "leg", (0.0, 0.5, 0.0), axis="1 0 0"),
+        urdf_builder.joint("j2", "continuous", "arm", "tip", (0.0, 0.4, 0.0), axis="0 1 0"),
+        # which no body can have, and Bullet makes zero
+        urdf_builder.link("mark", urdf_builder.inertial(0.01, (1e-6, 1e-6, 1e-5))),
+        urdf_builder.joint("at", "fixed", "leg", "mark", (0.1, 0.0, 0.0)),
+    )
+    (tmp_path / "r.urdf").write_text(text)
+    before = unassembled(read_model(tmp_path / "r.urdf"))
+    done = convert(tmp_path / "r.urdf", tmp_path / "written", "mjcf")
+    assert any("1e-14 kg and kg m² added" in note for note in done.notes)
+    assert any("that no body can have, of mark, are zero" in note for note in done.notes)
+    assert any("shapes of tip with a size of zero" in note for note in done.notes)
+    after = unassembled(read_model(done.files[0]))
     np.testing.assert_allclose(after.terms().M, before.terms().M, rtol=0.0, atol=ROUND_TRIP)

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import trimesh
 from scipy.spatial.transform import Rotation
-from support.mujoco_models import Oracle, mujoco, random_state, unassembled
+from support.mujoco_models import (
+    Oracle,
+    cross_matrix,
+    full_mass,
+    mujoco,
+    random_state,
+    unassembled,
+)
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
@@ -241,6 +248,75 @@ def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:
     assert unassembled(spec).mechanism.axes["damping"].max() == 0.0
     with pytest.raises(ModelError, match="unrecognized attribute: 'dampin'"):
         read_mjcf(write(tmp_path, arm.replace("damping", "dampin"), settings=old), tmp_path)
+
+
+WALKER = """<mujoco><compiler {frame}/><worldbody>
+<body name="hull"{hull}><freejoint name="base"/><geom type="capsule" fromto="{trunk}" size="0.1"/>
+<body name="thigh" {thigh}><joint name="hip" pos="{hip}" axis="1 2 0"/>
+<geom type="capsule" fromto="{bone}" size="0.05"/><inertial mass="1" diaginertia="1 1 1"{com}/>
+<body name="foot"{foot}><joint name="ankle" pos="{ankle}" axis="0 1 0"/>
+<geom type="box" pos="{sole}" size="0.1 0.05 0.02" euler="0 0 30"/></body></body></body>
+</worldbody></mujoco>"""
+
+
+def test_a_floating_body_may_have_its_mass_in_what_is_fixed_to_it(tmp_path: Path) -> None:
+    """As the kettle of Gymnasium's kitchen: Bullet would hold a base without mass."""
+    body = """<body name="frame" pos="0 0 1"><freejoint/><body name="pot" pos="0.1 0.2 0"
+    quat="0.8 0.6 0 0"><inertial mass="2" pos="0.1 0 0.3" diaginertia="1 2 2.5"/></body>
+    <body name="lid" pos="0 0 0.5"><joint name="hinge" pos="0.1 0 0"/>
+    <inertial mass="1" pos="0 0.2 0" diaginertia="0.3 0.2 0.4"/></body></body>"""
+    start = '<keyframe><key qpos="1 2 3 0.6 0 0.8 0 0.1"/></keyframe>'
+    path = write(tmp_path, body, start)
+    spec = read_mjcf(path, tmp_path)
+    assert said(spec, "'frame' has no mass; it gets that of 'pot', fixed to it")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_forward(model, data)
+    M = np.zeros((7, 7))
+    full_mass(model, data, M)
+    R = data.body("frame").xmat.reshape(3, 3)
+    arm = R @ (
+        np.array([0.1, 0.2, 0.0]) + Rotation.from_quat([0.6, 0, 0, 0.8]).apply([0.1, 0, 0.3])
+    )
+    T = np.zeros((7, 7))  # MuJoCo's rates, of the frame's origin and in its axes, by ours
+    T[:3, :3], T[:3, 3:6], T[3:6, :3], T[6, 6] = cross_matrix(arm), np.eye(3), R.T, 1.0
+    with bb.load(spec, "new") as loaded:
+        turn, place = loaded.system.link_pose("pot")
+        np.testing.assert_allclose(place, data.body("pot").xpos, atol=1e-12)
+        np.testing.assert_allclose(turn, data.body("pot").xmat.reshape(3, 3), atol=1e-12)
+        np.testing.assert_allclose(loaded.system.terms().M, T.T @ M @ T, atol=1e-12)
+
+
+def test_global_coordinates_are_made_local(tmp_path: Path) -> None:
+    """Against the same robot with MuJoCo's local ones, worked out by hand."""
+    known, older = tmp_path / "local.xml", tmp_path / "global.xml"
+    known.write_text(
+        WALKER.format(
+            frame="",
+            **{"hull": ' pos="0 0 1"', "trunk": "0 0 0 0 0 0.5", "thigh": 'pos="0.2 0 -1"'},
+            **{"hip": "0 0 1", "bone": "0 0 1 0 0 0.5", "com": ' pos="0 0 0"', "foot": ""},
+            **{"ankle": "0 0 0.5", "sole": "0.1 0 0.4"},
+        )
+    )
+    older.write_text(
+        WALKER.format(
+            frame='coordinate="global"',
+            **{"hull": ' pos="0 0 1"', "trunk": "0 0 1 0 0 1.5"},
+            **{"thigh": 'pos="0.2 0 0" quat="0 1 0 0"', "hip": "0.2 0 1", "com": ""},
+            **{"bone": "0.2 0 1 0.2 0 0.5", "foot": ' pos="0.2 0 0"'},
+            **{"ankle": "0.2 0 0.5", "sole": "0.3 0 0.4"},
+        )
+    )
+    spec = read_mjcf(older, tmp_path)
+    assert said(spec, "1 <inertial> without pos") and said(spec, "global coordinates")
+    system = unassembled(spec)
+    oracle = Oracle(known, system, spec)
+    assert max(oracle.compare(*random_state(system, np.random.default_rng(3)))) < ROUND_OFF
+    tied = '<equality><connect body1="hull" body2="foot" anchor="0 0 0"/></equality></mujoco>'
+    older.write_text(older.read_text().replace("</mujoco>", tied))
+    with pytest.raises(ModelError, match="global coordinates no longer supported"):
+        read_mjcf(older, tmp_path)
 
 
 def test_joints_and_materials_that_only_bullet_takes_are_read(tmp_path: Path) -> None:

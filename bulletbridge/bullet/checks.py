@@ -54,19 +54,24 @@ def can_be_had(J: Array) -> bool:
     return bool(a >= 0.0 and a + b >= c)
 
 
-def with_idle_joints(mechanism: Mechanism, *, trusted: bool) -> Mechanism:
+def with_idle_joints(
+    mechanism: Mechanism, *, trusted: bool, start: Array | None = None
+) -> Mechanism:
     """The mechanism with a trace of armature on every joint that would move no inertia.
 
     Files have them: a last link without mass, a point of mass on its joint's axis, two hinges on
     one axis with nothing between. Their motion is undetermined. A joint that carries nothing is
     pulled by nothing, so that with the trace it stays where it is until something drives it, and no
     other joint feels it; Bullet locks such joints. Joints are asked from the root outwards in a
-    general configuration, whether they move more than those before them do already.
+    general configuration, whether they move more than those before them do already; or at the
+    start, where a robot without loops would have no equations else, as one whose head is a point
+    of mass on a neck of three hinges.
 
     Args:
         mechanism: What was read.
         trusted: Whether inertias are known to be those of the file; otherwise one that is zero on
             a link with mass may be what Bullet has made of an impossible one.
+        start: Positions (nq,) at which to ask; a general configuration unless given.
 
     Raises:
         ModelError: A base that floats has no inertia about an axis, or the joint that has none
@@ -75,7 +80,7 @@ def with_idle_joints(mechanism: Mechanism, *, trusted: bool) -> Mechanism:
     Warns:
         BulletBridgeWarning: Joints have got the trace; it names them and how much.
     """
-    q = general_configuration(mechanism)
+    q = general_configuration(mechanism) if start is None else start
     M, poses = mass_matrix_at(mechanism, q)
     carried = np.trace(poses["carried_J"], axis1=1, axis2=2)
     idle = _idle(mechanism, M, carried)
@@ -100,12 +105,15 @@ def with_idle_joints(mechanism: Mechanism, *, trusted: bool) -> Mechanism:
         for value in dict.fromkeys(names.values())
     )
     one = len(names) == 1
+    verb = "moves" if one else "move"
+    stays = ", and stay where they are until something drives them" if start is None else ""
+    there = "" if start is None else f" of {'its' if one else 'their'} own at the start"
     warn_user(
-        f"{'joint' if one else 'joints'} {shown} {'moves' if one else 'move'} no inertia: what"
+        f"{'joint' if one else 'joints'} {shown} {verb} no inertia{there}: what"
         f" {'it carries' if one else 'they carry'} has no mass, or none off the axis. Bullet locks"
-        " such joints; here they have a trace of armature [kg m² or kg], as told, and stay where"
-        " they are until something drives them. Give the links an <inertial>, the joints an"
-        " armature (loops file: joints: {NAME: {armature: ...}}), or make them fixed"
+        f" such joints; here they have a trace of armature [kg m² or kg], as told{stays}. Give the"
+        " links an <inertial>, the joints an armature (loops file: joints: {NAME: {armature:"
+        " ...}}), or make them fixed"
     )
     return replace(mechanism, axes=axes)
 
@@ -232,6 +240,8 @@ def compare_with_file(robot: RawBody, path: Path) -> None:
         # Bullet takes the mass from the file under any flag: another mass is the user's own doing
         if link.mass == 0.0 or not np.isclose(link.mass, found.mass, rtol=1e-9):
             continue
+        if not np.any(link.moments) and np.abs(found.J).max() <= found.mass * POINT**2:
+            continue  # a point of mass, for Bullet too
         J = (link.R * link.moments) @ link.R.T
         if not np.any(link.moments) and not found.is_possible():
             summed = summed or joined_inertias(robot, in_file)

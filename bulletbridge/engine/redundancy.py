@@ -49,6 +49,8 @@ kept: round-off of one that moves a thousandth of it would be a thousandfold in 
 FAR = 1e4
 """Turns [rad] and lengths that no steps of one lead to: there closing has run away, and light links
 vanish from the mass matrix."""
+SHARE = 0.3
+"""Part of a motion, in the largest one, that is worth naming."""
 MOST_POSES, FEWEST_POSES, MOST_OPERATIONS = 24, 3, 1.2e9
 """Poses that are sampled, and operations of one projection times poses: about a second."""
 
@@ -239,7 +241,7 @@ def row_lengths(solver: Solver, q: Array, t: float) -> Array:
     """(nc,) lengths of the rows, in one unit, in coordinates in which M is the identity."""
     terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
     lengths: Array = np.linalg.norm(
-        whiten(terms.M, solver.encoded.scale[:, None] * terms.J), axis=1
+        whiten(terms.M, solver.encoded.scale[:, None] * terms.J, solver.mechanism), axis=1
     )
     return lengths
 
@@ -332,7 +334,7 @@ def select(
     still = np.zeros(mechanism.nv)
     terms = [probe.terms(pose, still, t) for pose in samples.poses]
     jacobians = np.array([reduced.scale[:, None] * s.J * columns for s in terms])
-    whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J) for s in terms])
+    whitened = np.array([whiten(s.M, reduced.scale[:, None] * s.J, mechanism) for s in terms])
     size = np.linalg.norm(whitened, axis=2).max(axis=0, initial=0.0)
     idle = np.linalg.norm(jacobians, axis=2).max(axis=0, initial=0.0) < NO_MOTION
     size[idle], jacobians[:, idle] = 0.0, 0.0
@@ -517,8 +519,13 @@ def structural_rank(jacobians: Array, threshold: float) -> int:
     return len(spectrum)
 
 
-def whiten(M: Array, J: Array) -> Array:
+def whiten(M: Array, J: Array, mechanism: Mechanism | None = None) -> Array:
     """Rows of J in coordinates in which the mass matrix is the identity.
+
+    Args:
+        M: (n, n), of all rates of a mechanism or some.
+        J: (rows, n)
+        mechanism: Whose joints an error names, if M is of all its rates.
 
     Raises:
         ModelError: Round-off of what is large in M exceeds what is small.
@@ -526,12 +533,24 @@ def whiten(M: Array, J: Array) -> Array:
     try:
         return np.asarray(np.linalg.solve(np.linalg.cholesky(M), J.T).T, np.float64)
     except np.linalg.LinAlgError:
-        own = np.diag(M)
-        raise ModelError(
-            "the mass matrix is not positive definite within round-off: inertias of the rates span"
-            f" {np.abs(own).min():.1g} to {np.abs(own).max():.1g}; correct the mass, the inertia or"
-            " the length in the robot's file that is far from all others"
-        ) from None
+        raise ModelError(_no_inertia(M, mechanism)) from None
+
+
+def _no_inertia(M: Array, mechanism: Mechanism | None) -> str:
+    """Why a mass matrix is not positive definite, with the joints whose motion moves nothing."""
+    own = np.diag(M)
+    _, directions = np.linalg.eigh(M / np.sqrt(np.abs(np.outer(own, own)) + np.finfo(float).tiny))
+    share = np.abs(directions[:, 0])
+    joints = () if mechanism is None else mechanism.joints.values()
+    names = [f"'{j.name}'" for j in joints if share[j.v].max(initial=0.0) > SHARE * share.max()]
+    who = f"joints {', '.join(names)}" if names else "some joints"
+    return (
+        "the mass matrix is not positive definite within round-off: inertias of the rates span"
+        f" {np.abs(own).min():.1g} to {np.abs(own).max():.1g}; correct the mass, the inertia or"
+        f" the length in the robot's file that is far from all others. Here {who} can move so that"
+        " next to no mass moves, as three hinges on a point of mass can: if that is meant, give"
+        " one an armature (loops file: joints: {NAME: {armature: 0.01}}), or start elsewhere"
+    )
 
 
 def number_of_poses(nv: int, nc: int) -> int:

@@ -1,6 +1,7 @@
 """The bodies of a model loaded into a Bullet world."""
 
 import re
+from pathlib import Path
 
 import pybullet
 
@@ -9,6 +10,7 @@ from bulletbridge.bullet.worlds import gravity, make_passive, remove_bodies, req
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
+from bulletbridge.models.principal_axes import in_principal_axes
 from bulletbridge.models.urdf_file import require_tree
 
 PLACE = re.compile(r"b3(?:Warning|Error|Printf)\[[^\]]*\]:\n?|argv\[0\]=")
@@ -53,7 +55,7 @@ def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dic
         for body in spec.bodies:
             require_tree(body.urdf)
             try:
-                ids[body.name] = _load(body, client)
+                ids[body.name] = _load(body, in_principal_axes(body.urdf), client)
             except pybullet.error as error:
                 raise ModelError(_refusal(body, client, str(error))) from None
             make_passive(ids[body.name], client)
@@ -63,12 +65,12 @@ def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dic
     return ids
 
 
-def _load(body: BodySpec, client: int) -> int:
-    """Bullet's id of a body that it has loaded."""
+def _load(body: BodySpec, urdf: Path, client: int) -> int:
+    """Bullet's id of a body that it has loaded from a file."""
     from scipy.spatial.transform import Rotation
 
     return pybullet.loadURDF(
-        str(body.urdf),
+        str(urdf),
         basePosition=list(body.xyz),
         baseOrientation=Rotation.from_euler("xyz", body.rpy).as_quat().tolist(),
         useFixedBase=body.fixed_base,
@@ -80,7 +82,7 @@ def _load(body: BodySpec, client: int) -> int:
 
 def _refusal(body: BodySpec, client: int, error: str) -> str:
     """Message for a file that Bullet refuses, with the reason that it prints."""
-    text = PLACE.sub("\n", said_by_bullet(lambda: _load(body, client)))
+    text = PLACE.sub("\n", said_by_bullet(lambda: _load(body, body.urdf, client)))
     reasons = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     why = "; ".join(dict.fromkeys(reasons))[:MOST_SAID] or error
     hint = next((remedy for said, remedy in REMEDIES.items() if said in why), "")

@@ -10,6 +10,7 @@ from typing import Literal, TypedDict
 import numpy as np
 from typing_extensions import Unpack
 
+from bulletbridge.bullet.checks import with_idle_joints
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.worlds import (
     connect_direct,
@@ -39,6 +40,7 @@ from bulletbridge.models.formats.recognise import Reading, read_model
 from bulletbridge.models.modal_beams import read_world, without_chains
 from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.urdf_names import BASE
+from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import Assembly
 from bulletbridge.system.options import (
     COMPILED,
@@ -201,6 +203,9 @@ def load(
         mechanism = with_folded_names(bodies.mechanism, spec.folded)
         mechanism = with_joint_properties(mechanism, spec.joints)
         mechanism = with_forces(mechanism, spec.forces)
+        if not spec.constraints:
+            start = start_of(spec, mechanism, bodies.state()[0])
+            mechanism = with_idle_joints(mechanism, trusted=True, start=start)
         if adjust is not None:
             mechanism = adjust(mechanism)
         options: SystemOptions = {**system_options}
@@ -260,6 +265,15 @@ def gravity_there(spec: ModelSpec, client: int) -> Triple:
             f' in {spec.path.name}, or load it into a world of its own with load(..., "new")'
         )
     return there
+
+
+def start_of(spec: ModelSpec, mechanism: Mechanism, q: Array) -> Array:
+    """Positions (nq,) in which a model without loops starts: those of q that it does not name."""
+    start = q.copy()
+    for name, value in (spec.start_guess | spec.start_q).items():
+        if name in mechanism.joints:  # the system says which are none
+            start[mechanism.joints[name].q] = value
+    return start
 
 
 def _assemble(system: System, spec: ModelSpec) -> Assembly:

@@ -55,7 +55,7 @@ class Node:
         Raises:
             LoopFileError: Not a mapping, or a key is unknown, missing or given twice.
         """
-        known, entries = [*required, *optional], self._entries()
+        known, entries = list(dict.fromkeys([*required, *optional])), self._entries()
         for name, (key, _) in entries.items():
             if name not in known:
                 near = get_close_matches(name, known, n=1, cutoff=0.5)

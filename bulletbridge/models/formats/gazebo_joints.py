@@ -1,7 +1,9 @@
-"""Joints that a URDF gives Gazebo in SDF's words, which close loops there: <gazebo><joint>.
+"""What a URDF gives Gazebo in SDF's words: joints that close loops there, springs of joints.
 
-Source: Gazebo's tutorial on kinematic loops. Gazebo makes SDF of the URDF and puts in what
-<gazebo> holds; a joint's pose is that in its child link, its axis in its own frame.
+Source: Gazebo's tutorial on kinematic loops, <gazebo><joint>. Gazebo makes SDF of the URDF and puts
+in what <gazebo> holds; a joint's pose is that in its child link, its axis in its own frame. Springs
+are springStiffness and springReference of a <gazebo reference="JOINT">, which SDFormat's reader of
+URDF makes the joint's spring_stiffness and spring_reference.
 """
 
 from typing import NamedTuple
@@ -13,7 +15,8 @@ from bulletbridge.constraints.joints import Frame, JointModel, LoopAxis, LoopJoi
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
-from bulletbridge.models.formats.urdf_tree import UrdfTree
+from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
+from bulletbridge.models.model_spec import JointForce
 from bulletbridge.numerics.records import Array, are_numbers
 
 KINDS = {
@@ -27,6 +30,7 @@ KINDS = {
 TURNS, TRAVELS = (JointModel.REVOLUTE,), (JointModel.PRISMATIC,)
 ROUND = (JointModel.BALL, JointModel.WELD)
 MODEL = "__model__"
+SPRING = STIFFNESS, REST = "springStiffness", "springReference"
 NO_LIMIT = 1e15
 """Limits beyond are SDF's way to say that there are none."""
 
@@ -82,6 +86,37 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     if left:
         notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
     return GazeboJoints(loops, held, notes)
+
+
+def gazebo_springs(tree: UrdfTree) -> tuple[tuple[JointForce, ...], list[str]]:
+    """Springs of joints in <gazebo reference="JOINT">, and what is to be said about them.
+
+    Raises:
+        ModelError: A number is none, or a stiffness negative.
+    """
+    found: dict[str, JointForce] = {}
+    left: list[str] = []
+    joints = tree.joints
+    for element in tree.robot.iterfind("gazebo"):
+        name = element.get("reference", "")
+        where = f"<gazebo reference='{name}'>"
+        (stiffness,) = _numbers(tree, element, STIFFNESS, (0.0,), where)
+        (rest,) = _numbers(tree, element, REST, (0.0,), where)
+        if stiffness < 0.0:
+            tree.fail(f"{where}: <{STIFFNESS}> is {stiffness:g}; give zero or more")
+        if stiffness and (name not in joints or joints[name].get("type") not in MOVING):
+            left.append(name)
+        elif stiffness:
+            found[name] = JointForce(name, stiffness=stiffness, rest=rest)
+    said = f"springs in <gazebo> of {listed(left)}, no joints with one axis, are left out"
+    return tuple(found.values()), [said] if left else []
+
+
+def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:
+    """Write the spring of a joint."""
+    element = Xml.SubElement(robot, "gazebo", reference=spring.joint)
+    Xml.SubElement(element, STIFFNESS).text = repr(spring.stiffness)
+    Xml.SubElement(element, REST).text = repr(spring.rest)
 
 
 def _loop(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -23,6 +24,8 @@ TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 UNIT, SHORTEST = 1e-6, 1e-9
 """Error of an axis' length that may stay, and what has no direction."""
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
+UNBOUNDED = "1e9"
+"""Effort and velocity, which a URDF has to say, where nothing limits them [N, m/s]."""
 DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
 
 
@@ -63,7 +66,7 @@ def unit_axes(tree: UrdfTree) -> list[str]:
     done: list[str] = []
     for name, joint in tree.joints.items():
         element = joint.find("axis")
-        if element is None or joint.get("type") not in (*MOVING, "planar"):
+        if element is None or joint.get("type") not in MOVING:
             continue
         axis = np.array(tree.axis(joint))
         length = float(np.linalg.norm(axis))
@@ -106,20 +109,80 @@ def retype(tree: UrdfTree, retyped: Mapping[str, Retyped]) -> list[str]:
             joint.set("type", kind)
             notes.append(f"joint '{name}' is {kind}, as the file beside the URDF says")
             continue
-        first, second, between = f"{name}_{axes[0]}", f"{name}_{axes[1]}", f"{name}_cross"
-        if {first, second} & tree.joints.keys() or between in tree.links:
-            tree.fail(f"joint '{name}' is universal, but '{first}' or '{between}' is taken; rename")
-        below = end(joint, "child")
-        joint.attrib.update(name=first, type="continuous")
-        Xml.SubElement(joint, "axis", xyz=AXES[axes[0]])
-        joint.findall("child")[0].set("link", between)
-        tree.robot.append(_massless(Xml.Element("link", name=between)))
-        other = Xml.SubElement(tree.robot, "joint", name=second, type="continuous")
-        Xml.SubElement(other, "parent", link=between)
-        Xml.SubElement(other, "child", link=below)
-        Xml.SubElement(other, "axis", xyz=AXES[axes[1]])
-        notes.append(f"joint '{name}' is universal: two hinges, '{first}' and '{second}'")
+        hinges = [Step(f"{name}_{axis}", "continuous", AXES[axis]) for axis in axes]
+        _in_steps(tree, joint, hinges)
+        first, second = (f"'{hinge.name}'" for hinge in hinges)
+        notes.append(f"joint '{name}' is universal: two hinges, {first} and {second}")
     return notes
+
+
+class Step(NamedTuple):
+    """One of the joints that stand for a joint with several freedoms: name, type and axis."""
+
+    name: str
+    kind: str
+    axis: str
+
+
+def planar_in_steps(tree: UrdfTree) -> list[str]:
+    """Make planar joints, which Bullet cannot report, two slides and a turn in the same plane.
+
+    Returns:
+        What is to be said about it.
+    """
+    notes: list[str] = []
+    for name, joint in tree.joints.items():
+        if joint.get("type") != "planar":
+            continue
+        normal = np.array(tree.axis(joint))
+        length = float(np.linalg.norm(normal))
+        if not length > SHORTEST:
+            tree.fail(f"joint '{name}' has an axis without length; give the normal of its plane")
+        normal /= length
+        k = int(np.argmin(np.abs(normal)))
+        x = np.eye(3)[k] - normal[k] * normal
+        x /= np.linalg.norm(x)
+        axes = ("x", "prismatic", x), ("y", "prismatic", np.cross(normal, x))
+        steps = [
+            Step(f"{name}_{end}", kind, " ".join(repr(float(each)) for each in axis))
+            for end, kind, axis in (*axes, ("turn", "continuous", normal))
+        ]
+        for tag in ("axis", "limit", "mimic", "dynamics", "safety_controller"):
+            for element in joint.findall(tag):
+                joint.remove(element)
+        _in_steps(tree, joint, steps)
+        said = ", ".join(f"'{step.name}'" for step in steps)
+        notes.append(f"joint '{name}' is planar: two slides and a turn, {said}")
+    return notes
+
+
+def _in_steps(tree: UrdfTree, joint: Xml.Element, steps: list[Step]) -> None:
+    """Put joints with links without mass between in the place of one.
+
+    Raises:
+        ModelError: A name that they need is taken.
+    """
+    name, below = joint.get("name", ""), end(joint, "child")
+    between = [f"{name}_cross", *(f"{name}_cross_{k}" for k in range(2, len(steps)))]
+    taken = {step.name for step in steps} & tree.joints.keys()
+    if taken or tree.links.keys() & set(between):
+        first = sorted(taken | (tree.links.keys() & set(between)))[0]
+        tree.fail(
+            f"joint '{name}' needs joints and links of its own, but '{first}' is taken; rename"
+        )
+    tree.robot.extend(_massless(Xml.Element("link", name=link)) for link in between)
+    on = ""
+    for step, child in zip(steps, [*between, below], strict=True):
+        if step is not steps[0]:
+            joint = Xml.SubElement(tree.robot, "joint")
+            Xml.SubElement(joint, "parent", link=on)
+            Xml.SubElement(joint, "child", link=child)
+        joint.attrib.update(name=step.name, type=step.kind)
+        joint.findall("child")[0].set("link", child)
+        Xml.SubElement(joint, "axis", xyz=step.axis)
+        if step.kind == "prismatic":
+            Xml.SubElement(joint, "limit", effort=UNBOUNDED, velocity=UNBOUNDED)
+        on = child
 
 
 def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:

@@ -3,23 +3,20 @@
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-import numpy as np
-from scipy.spatial.transform import Rotation
-
 from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
-    Frame,
     JointModel,
     LoopAxis,
     LoopJoint,
     Triple,
 )
 from bulletbridge.errors import ModelError
-from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.models.formats.gazebo_joints import SPRING, add_gazebo_spring
 from bulletbridge.models.formats.loadable import write_urdf
 from bulletbridge.models.formats.loop_tags import KINDS, READERS, ROUND
 from bulletbridge.models.formats.mimic import TAGS
+from bulletbridge.models.formats.robot import end_b
 from bulletbridge.models.formats.rotors import add_rotors
 from bulletbridge.models.formats.urdf_tree import UrdfTree
 from bulletbridge.models.formats.written import Written, robot_to_write
@@ -30,8 +27,6 @@ TYPES = {model: kind for kind, model in reversed(KINDS.items())}
 """The first name of each joint model that has one."""
 UNBOUNDED = 1e9
 """Effort and velocity, which a URDF has to say, where nothing limits them [N m, rad/s]."""
-PARALLEL = 1e-12
-"""Sine of the angle below which two axes are one."""
 
 
 def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
@@ -55,19 +50,18 @@ def write_loop_joints(spec: ModelSpec, path: Path) -> Written:
                 joint.remove(element)
     notes = _lost(spec)
     _hold_base(tree, body, notes)
-    followed = set(spec.actuated)  # joints that follow no other
     for constraint in spec.constraints:
         if constraint.motion is not None or constraint.max_force is not None:
             notes.append(f"motion or force limit of '{constraint.name}' is left out")
         if isinstance(constraint, Coupling):
-            _add_mimic(tree, constraint, followed, notes)
+            _add_mimic(tree, constraint, spec.actuated, notes)
         elif isinstance(constraint, Distance) or constraint.model not in TYPES:
             kind = "distance" if isinstance(constraint, Distance) else constraint.model.value
             notes.append(f"'{constraint.name}' is left out: no <loop_joint> is of type {kind}")
         else:
             robot.append(_loop_joint(constraint, notes))
     _add_transmissions(robot, spec.actuated)
-    _add_properties(tree, spec, notes)
+    _add_properties(tree, spec)
     urdf = path.with_name(f"{path.name}.urdf")
     comments = [f"converted from {spec.path.name} by bulletbridge"]
     write_urdf(robot, urdf, [*comments, *spec.notes, *notes])
@@ -79,7 +73,9 @@ def _lost(spec: ModelSpec) -> list[str]:
     parts = {
         "gravity": spec.own_gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
-        "forces": bool(spec.forces or spec.elements or spec.wrenches),
+        "springs between frames, wrenches": bool(spec.elements or spec.wrenches),
+        "torques on joints": any(bool(force.torque) for force in spec.forces),
+        "that friction of joints acts": spec.joint_friction,
         "beams": bool(spec.beams),
     }
     return [f"{what}: a URDF has no place for it" for what, there in parts.items() if there]
@@ -100,7 +96,7 @@ def _add_transmissions(robot: Xml.Element, actuated: tuple[str, ...]) -> None:
         Xml.SubElement(element, "actuator", name=f"{joint}_motor")
 
 
-def _add_properties(tree: UrdfTree, spec: ModelSpec, notes: list[str]) -> None:
+def _add_properties(tree: UrdfTree, spec: ModelSpec) -> None:
     """What the loops file has put in the place of the URDF's: rotors, damping, friction, limits."""
     joints = tree.joints
     for name, given in spec.joints.items():
@@ -113,8 +109,19 @@ def _add_properties(tree: UrdfTree, spec: ModelSpec, notes: list[str]) -> None:
                 _set(joint, "limit", dict.fromkeys(("effort", "velocity"), UNBOUNDED))
             _set(joint, "limit", {"lower": ends[0], "upper": ends[1]})
     armatures = {name: given.armature for name, given in spec.joints.items() if given.armature}
-    for name in add_rotors(tree.robot, armatures):
-        notes.append(f"the armature of '{name}' is left out: only motors have rotors in a URDF")
+    add_rotors(tree.robot, armatures)
+    for element in tree.robot.iterfind("gazebo"):
+        for tag in SPRING:
+            for each in element.findall(tag):
+                element.remove(each)
+    for force in spec.forces:
+        dynamics = joints[force.joint].find("dynamics")
+        for key, more in (("damping", force.damping), ("friction", force.friction)):
+            if more:
+                own = 0.0 if dynamics is None else float(dynamics.get(key, "0"))
+                _set(joints[force.joint], "dynamics", {key: own + more})
+        if force.stiffness:
+            add_gazebo_spring(tree.robot, force)
 
 
 def _set(joint: Xml.Element, tag: str, numbers: dict[str, float]) -> None:
@@ -149,25 +156,35 @@ def _hold_base(tree: UrdfTree, body: BodySpec, notes: list[str]) -> None:
     tree.robot.append(joint)
 
 
-def _add_mimic(tree: UrdfTree, coupling: Coupling, followed: set[str], notes: list[str]) -> None:
-    """Let one joint of a coupling mimic the other."""
+def _add_mimic(
+    tree: UrdfTree, coupling: Coupling, actuated: tuple[str, ...], notes: list[str]
+) -> None:
+    """Let one joint of a coupling mimic the other: rather one that has no drive, and no chain."""
     pair = list(coupling.coefficients.items())
-    following = {n for n, joint in tree.joints.items() if joint.find("mimic") is not None}
-    for (name, own), (other, factor) in (
-        (pair, pair[::-1]) if len(pair) == 2 and not coupling.higher else ()
-    ):
-        if name in following or name in followed or other in following or own == 0.0:
-            continue
-        Xml.SubElement(
-            tree.joints[name],
-            "mimic",
-            joint=other,
-            multiplier=repr(-factor / own),
-            offset=repr(coupling.offset / own),
-        )
-        followed.add(other)
+    turned = (pair, pair[::-1]) if len(pair) == 2 and not coupling.higher else ()
+    mimics = {name: joint.find("mimic") for name, joint in tree.joints.items()}
+    leaders = {name: each.get("joint", "") for name, each in mimics.items() if each is not None}
+    possible = [
+        (name in leaders.values() or other in leaders, name in actuated, name, own, other, factor)
+        for (name, own), (other, factor) in turned
+        if own != 0.0 and name not in leaders and name not in _line(other, leaders)
+    ]
+    if not possible:
+        notes.append(f"'{coupling.name}' is left out: it is no joint that mimics one other joint")
         return
-    notes.append(f"'{coupling.name}' is left out: it is no joint that mimics one other joint")
+    _, driven, name, own, other, factor = min(possible, key=lambda each: each[:2])
+    numbers = {"multiplier": repr(-factor / own), "offset": repr(coupling.offset / own)}
+    Xml.SubElement(tree.joints[name], "mimic", {"joint": other} | numbers)
+    if driven:
+        notes.append(f"'{name}' mimics '{other}' and is not listed as actuated any more")
+
+
+def _line(joint: str, leaders: dict[str, str]) -> list[str]:
+    """A joint, the one that it mimics, and so on."""
+    line = [joint]
+    while line[-1] in leaders:
+        line.append(leaders[line[-1]])
+    return line
 
 
 def _loop_joint(joint: LoopJoint, notes: list[str]) -> Xml.Element:
@@ -178,7 +195,7 @@ def _loop_joint(joint: LoopJoint, notes: list[str]) -> Xml.Element:
         Xml.SubElement(element, "parent_axis", xyz=_said(joint.axis))
         Xml.SubElement(element, "child_axis", xyz=_said(joint.axis_b or joint.axis))
     elif joint.model not in ROUND:
-        b = _turned(b, joint.axis, joint.axis_b or joint.axis)
+        b = end_b(joint)
         Xml.SubElement(element, "axis", xyz=_said(joint.axis))
     for tag, frame in (("link1", a), ("link2", b)):
         said = {"link": frame.link, "xyz": _said(frame.xyz), "rpy": _said(frame.rpy)}
@@ -202,15 +219,6 @@ def _add_along(element: Xml.Element, joint: LoopJoint, along: LoopAxis, notes: l
         Xml.SubElement(element, "dynamics", numbers)
     if along.motor or along.stiffness or along.force:
         notes.append(f"motor, spring or force of '{joint.name}' is left out")
-
-
-def _turned(frame: Frame, axis: Triple, axis_b: Triple) -> Frame:
-    """A frame turned so that ``axis`` in it is what ``axis_b`` was."""
-    z, other = (np.array(each) / np.linalg.norm(each) for each in (axis, axis_b))
-    if np.linalg.norm(z - other) <= PARALLEL:
-        return frame
-    R = Rotation.align_vectors([other], [z])[0].as_matrix()
-    return Frame(frame.link, frame.xyz, matrix_rpy(rpy_matrix(frame.rpy) @ R))
 
 
 def _said(numbers: Triple) -> str:

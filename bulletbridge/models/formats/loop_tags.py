@@ -64,7 +64,8 @@ def take_second_parents(tree: UrdfTree) -> list[str]:
     made: list[str] = []
     for joint in joints:
         child, kind = end(joint, "child"), joint.get("type", "")
-        if child not in held or kind not in KINDS or end(joint, "parent") == child:
+        ends = {end(joint, "parent"), child}
+        if child not in held or kind not in KINDS or len(ends) == 1 or not ends <= set(links):
             held.add(child)
             continue
         joint.tag = "loop_joint"

@@ -1,6 +1,5 @@
 """An MJCF file compiled by MuJoCo, without what the file names but is not there."""
 
-import re
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -8,26 +7,9 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.errors import ModelError, naming_the_extra
+from bulletbridge.models.formats.mjcf_older import mended
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.xml_file import read_xml
-
-UNKNOWN = re.compile(r"(?:unrecognized attribute:|bad format in attribute) '(\w+)' Element '(\w+)'")
-"""What MuJoCo says of an attribute that it does not know or understand."""
-USERS = "user"
-"""An attribute that MuJoCo only keeps for others."""
-REPEATED = re.compile(r"repeated name '(.+)' in (\w+)")
-"""What it says of two things of one name."""
-WELDED = "invalid keyword: 'fixed' Element 'joint'"
-"""What it says of joints that only Bullet has in MJCF."""
-SETTINGS = (
-    *("compiler", "option", "flag", "size", "global", "quality", "map", "scale", "statistic"),
-    "default",
-)
-"""Elements with settings, whose attributes come and go with versions."""
-ASSETS = ("mesh", "texture", "material", "hfield")
-"""Elements whose second one of a name goes."""
-PASSIVE = ("flag", "passive")
-"""What has switched off springs and dampers, which have flags of their own now."""
 
 
 def library() -> Any:
@@ -82,43 +64,10 @@ def _read(mujoco: Any, path: Path) -> tuple[Any, list[str]]:
         except (ValueError, OSError, RuntimeError) as error:
             said = _said(error)
         robot = _in_one(path, path.resolve().parent, ()) if robot is None else robot
-        note = _mended(robot, said)
+        note = mended(robot, said)
         if not note:
             raise ModelError(f"MuJoCo cannot read {path}: {said}; correct it")
         notes.append(note)
-
-
-def _mended(robot: Xml.Element, said: str) -> str:
-    """Take out of a file what MuJoCo refuses and what says nothing of the robot; a note, or none.
-
-    Args:
-        robot: The file's outermost element, which is changed.
-        said: Why MuJoCo does not read it.
-    """
-    unknown, repeated = UNKNOWN.search(said), REPEATED.search(said)
-    if unknown and (unknown[2] in SETTINGS or unknown[1] == USERS):
-        name, tag = unknown[1], unknown[2]
-        values = [each.attrib.pop(name) for each in robot.iter(tag) if name in each.attrib]
-        if (tag, name) == PASSIVE and values:
-            for flag in robot.iter(tag):
-                flag.attrib.update(spring=values[-1], damper=values[-1])
-        if values:
-            return f'<{tag} {name}="{values[-1]}"> is not understood by this MuJoCo: left out'
-    if WELDED in said:
-        fixed = [(b, j) for b in robot.iter("body") for j in b.findall("joint[@type='fixed']")]
-        for body, joint in fixed:
-            body.remove(joint)
-        if fixed:
-            return f"{len(fixed)} joints of type 'fixed', which only Bullet has: welds"
-    if repeated and repeated[2] in ASSETS:
-        name, tag = repeated[1], repeated[2]
-        for parent in robot.iter("asset"):
-            same = [each for each in parent.findall(tag) if each.get("name") == name]
-            for each in same[1:]:
-                parent.remove(each)
-            if same[1:]:
-                return f"{tag} '{name}' is given {len(same)} times: the first one is taken"
-    return ""
 
 
 def _in_one(path: Path, folder: Path, outer: tuple[Path, ...]) -> Xml.Element:

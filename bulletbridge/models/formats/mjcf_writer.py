@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from bulletbridge.constraints.force_elements import Bushing, Spring
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.frames import rpy_matrix
-from bulletbridge.mechanism.model import WORLD
+from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.models.formats.robot import (
     Inertial,
     Joint,
@@ -20,6 +20,7 @@ from bulletbridge.models.formats.robot import (
     Scene,
     Shape,
     free_name,
+    listed,
     pose_of,
 )
 from bulletbridge.models.formats.urdf_scene import scene_of
@@ -30,8 +31,8 @@ from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
 KINDS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
-FEATHER = 1e-9
-"""Mass [kg] and moments [kg m²] of a link that has none and moves: MuJoCo refuses it."""
+FEATHER = 1e-14
+"""Mass [kg] and moments [kg m²] of a link that has none and moves: MuJoCo asks for 1e-15."""
 REST = 1e-12
 """Rates that count as none [m/s or rad/s]."""
 APART = 0.1
@@ -81,6 +82,8 @@ class _Writer:
         self.order: list[str] = []
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
         self.lost_meshes: list[str] = []
+        self.flat: list[str] = []
+        self.zeroed: list[str] = []
         self.feathers: list[str] = []
         self.used = self._named_links()
         for robot in scene.robots:
@@ -179,14 +182,17 @@ class _Writer:
         self.order.append(name)
 
     def _fill(self, body: Xml.Element, link: Link, alone: bool) -> None:
-        """Mass and shapes; a link that moves alone needs some mass."""
+        """Mass and shapes; a link that moves alone needs some mass and inertia."""
         inertial = link.inertial
         if alone:
             self.feathers.append(link.name)
-            J = np.zeros((3, 3)) if inertial is None else inertial.J
-            inertial = Inertial(FEATHER, np.zeros(3), J + FEATHER * np.eye(3))
+            own = inertial or Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
+            inertial = Inertial(own.mass or FEATHER, own.com, own.J + FEATHER * np.eye(3))
         if inertial is not None:
             axes, moments = principal(inertial.J)
+            if min(moments.min(), moments.sum() - 2.0 * moments.max()) < 0.0:
+                self.zeroed.append(link.name)
+                moments = np.zeros(3)
             order = np.argsort(moments)[::-1]  # as MuJoCo has it, so that it changes nothing
             axes = axes[:, order] * np.array([1.0, 1.0, np.linalg.det(axes[:, order])])
             place = _where(Pose(axes, inertial.com))
@@ -197,6 +203,9 @@ class _Writer:
     def _shapes(self, body: Xml.Element, link: Link) -> None:
         for kind, shapes in ((SEEN, link.visuals), (TOUCHED, link.collisions)):
             for shape in shapes:
+                if min(shape.size) <= 0.0 and shape.kind != "mesh":
+                    self.flat.append(link.name)
+                    continue
                 said = self._geom(shape)
                 if not said:
                     self.lost_meshes.append(link.name)
@@ -350,19 +359,36 @@ class _Writer:
         if self.lost_meshes:
             names = ", ".join(dict.fromkeys(self.lost_meshes))
             self.scene.notes.append(f"meshes of {names} are left out: MuJoCo reads STL and OBJ")
+        if self.flat:
+            names = listed(dict.fromkeys(self.flat))
+            self.scene.notes.append(
+                f"shapes of {names} with a size of zero are left out: MuJoCo has none such"
+            )
+        if self.zeroed:
+            self.scene.notes.append(
+                f"inertias that no body can have, of {listed(self.zeroed)}, are zero, as in Bullet"
+            )
         if self.feathers:
             self.scene.notes.append(
-                f"{', '.join(self.feathers)} has {FEATHER:g} kg: MuJoCo moves nothing without mass"
+                f"{listed(self.feathers)}: {FEATHER:g} kg and kg m² added, for MuJoCo moves nothing"
+                " without"
             )
 
 
 def _start(writer: _Writer, spec: ModelSpec) -> None:
-    """A keyframe of the assembled start, where that is not what joints at zero give."""
+    """A keyframe of the assembled start, where that is not what joints at zero give.
+
+    Joints that move nothing get the trace of armature that they have here.
+    """
     from bulletbridge.models.load import load
 
-    if not (spec.start_q or spec.start_guess or spec.start_v or spec.constraints):
+    moved = spec.start_q or spec.start_guess or spec.start_v or spec.constraints
+    if not (moved or writer.feathers):
         return
     with load(spec, "new") as model:
+        _give_armature(writer, model.system.mechanism)
+        if not moved:
+            return
         q, v, joints = model.system.q, model.system.v, model.system.mechanism.joints
         positions, rates = list[float](), list[float]()
         prefix = len(spec.bodies) > 1
@@ -392,12 +418,22 @@ def _start(writer: _Writer, spec: ModelSpec) -> None:
     Xml.SubElement(frame, "key", said)
 
 
+def _give_armature(writer: _Writer, mechanism: Mechanism) -> None:
+    """Say what armature joints have that move nothing by themselves."""
+    for element in writer.world.iter("joint"):
+        joint = mechanism.joints[element.get("name", "")]
+        armature = float(mechanism.axes["armature"][joint.v.start])
+        if armature:
+            element.set("armature", exact((armature,)))
+
+
 def _held(robot: Robot, link: str, below: dict[str, list[Joint]]) -> bool:
-    """Whether a link has mass, or what is fixed to it."""
+    """Whether a link, or one that is fixed to it, has mass and moments enough for MuJoCo."""
     fixed = [joint.child for joint in below.get(link, []) if joint.kind == "fixed"]
     inertial = robot.links[link].inertial
-    heavy = inertial is not None and inertial.mass > 0.0
-    return heavy or any(_held(robot, child, below) for child in fixed)
+    heavy = inertial is not None and inertial.mass > FEATHER
+    whole = heavy and inertial is not None and principal(inertial.J)[1].min() > FEATHER
+    return whole or any(_held(robot, child, below) for child in fixed)
 
 
 def _where(place: Pose) -> dict[str, str]:

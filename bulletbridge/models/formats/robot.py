@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bulletbridge.constraints.force_elements import ForceElement
-from bulletbridge.constraints.joints import Frame, Triple
+from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.model_spec import EARTH, FileConstraint, JointForce
 from bulletbridge.numerics.records import Array
 
 UNLIMITED = (-np.inf, np.inf)
+PARALLEL = 1e-12
+"""Sine of the angle below which two axes are one."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,22 @@ def pose_of(xyz: Triple | Array, rpy: Triple | Array = (0.0, 0.0, 0.0)) -> Pose:
     """The frame at xyz [m], turned by roll, pitch, yaw [rad]."""
     turned = np.asarray(rpy, float)
     return Pose(rpy_matrix(turned) if turned.any() else np.eye(3), np.array(xyz, float))
+
+
+def end_b(loop: LoopJoint) -> Frame:
+    """A loop's frame b, turned so that the axis in it is what it is in frame a.
+
+    That of a universal joint, which has an axis in each, and of one without axes as it is.
+    """
+    if loop.model is JointModel.UNIVERSAL or loop.axis_b is None:
+        return loop.b
+    z, other = (np.array(axis) / np.linalg.norm(axis) for axis in (loop.axis, loop.axis_b))
+    if np.linalg.norm(z - other) <= PARALLEL:
+        return loop.b
+    from scipy.spatial.transform import Rotation
+
+    R = Rotation.align_vectors([other], [z])[0].as_matrix()
+    return Frame(loop.b.link, loop.b.xyz, matrix_rpy(rpy_matrix(loop.b.rpy) @ R))
 
 
 @dataclass(frozen=True)

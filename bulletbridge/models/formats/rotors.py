@@ -60,21 +60,14 @@ def rotors_in(tree: UrdfTree) -> Rotors:
     return Rotors({name: JointProperties(armature=each) for name, each in found.items()}, notes)
 
 
-def add_rotors(robot: Xml.Element, armatures: Mapping[str, float]) -> list[str]:
-    """Give armatures [kg m² or kg] by joint to the actuators of transmissions that are there.
-
-    Returns:
-        Names of joints without one, whose armature is nowhere.
-    """
-    actuators = {
-        joint.get("name", ""): actuator
-        for transmission in robot.iterfind("transmission")
-        for joint, actuator in _pairs(transmission)
-    }
-    for name in armatures.keys() & actuators.keys():
+def add_rotors(robot: Xml.Element, armatures: Mapping[str, float]) -> None:
+    """Give armatures [kg m² or kg] to the actuators of joints, or joints themselves without one."""
+    places = {joint.get("name", ""): joint for joint in robot.iterfind("joint")}
+    for transmission in robot.iterfind("transmission"):
+        places |= {joint.get("name", ""): motor for joint, motor in _pairs(transmission)}
+    for name, armature in armatures.items():
         robot.set("xmlns:drake", XMLNS["xmlns:drake"])
-        Xml.SubElement(actuators[name], ROTOR_TAG, value=repr(armatures[name]))
-    return sorted(armatures.keys() - actuators.keys())
+        Xml.SubElement(places[name], ROTOR_TAG, value=repr(armature))
 
 
 def _pairs(transmission: Xml.Element) -> Iterable[tuple[Xml.Element, Xml.Element]]:

@@ -1,5 +1,6 @@
 """SDF as a scene: models, nested and included ones, and joints that need not make a tree."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -15,9 +16,8 @@ from bulletbridge.models.formats.joint_graph import (
     digits_worth,
     scene_of,
 )
-from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed
+from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed, pose_of
 from bulletbridge.models.formats.sdf_frames import (
-    DIGITS_TAG,
     GEAR_TAG,
     LOOP_TAG,
     OWN_FRAME,
@@ -128,11 +128,10 @@ def _outermost(worlds: list[Xml.Element], models: list[Xml.Element]) -> Xml.Elem
 def _digits(scope: Scope) -> int | None:
     """Digits after the point that places are worth: one more than the file has, seven at least.
 
-    Files of our own say how many, where they are rounded.
+    In files of our own they are worth all that they have.
     """
-    for each in scope.element:
-        if each.tag == DIGITS_TAG and (each.text or "").strip().isdecimal():
-            return int(each.text or "")
+    if any(each.tag == LOOP_TAG for each in scope.element.iter()):
+        return None
     return digits_worth(
         number
         for each in scope.scopes()
@@ -231,22 +230,37 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             if KINDS[kind] not in ("fixed", "ball")
         )
         names.append(full)
+        place = scope.placed @ at
+        place_b = _loop_end(graph, part, ends[1], full)
+        if place_b is not None and len(alongs) == 2:
+            second = place_b.R.T @ place.R @ alongs[1].axis  # which is the child's own
+            alongs = alongs[0], replace(alongs[1], axis=second)
         graph.connections.append(
             Connection(
                 full,
                 KINDS[kind],
                 ends[0],
                 ends[1],
-                scope.placed @ at,
+                place,
                 alongs,
                 _pitch(part, kind),
                 _armature(part),
-                any(each.tag == LOOP_TAG for each in part),
+                place_b is not None,
+                place_b,
             )
         )
         mimic = part.find("axis/mimic")
         if mimic is not None:
             _add_mimic(graph, scope, mimic, full)
+
+
+def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Pose | None:
+    """Where the child has the frame of a joint that our writer has made a loop, in the world."""
+    said = next((each.text or "" for each in part if each.tag == LOOP_TAG), None)
+    if said is None:
+        return None
+    values = numbers_in(said, 6, f"<{LOOP_TAG}> of joint '{full}'")
+    return graph.places[child] @ pose_of(values[:3], values[3:])
 
 
 def _along(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -> Along:

@@ -21,9 +21,9 @@ XMLNS = {
     "xmlns:drake": "http://drake.mit.edu",
 }
 LOOP_TAG = "bulletbridge:loop"
-"""In a joint that closes a loop whatever tree there might be, as our writer has it."""
-DIGITS_TAG = "bulletbridge:digits"
-"""In a model or world whose places are rounded: digits after the point that they are worth."""
+"""In a joint that closes a loop whatever tree there might be, as our writer has it: where its frame
+is on the child, which is elsewhere than on the parent where the loop turns, or rounding leaves it
+open."""
 ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
 """Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
 GAZEBOS = ("sun", "ground_plane")

@@ -13,10 +13,9 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.joints import Coupling, JointModel, LoopAxis, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopAxis, LoopJoint
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.mechanism.model import Joint as MechanismJoint
-from bulletbridge.models.formats.joint_graph import LEAST_DIGITS
 from bulletbridge.models.formats.robot import (
     Joint,
     Link,
@@ -24,12 +23,12 @@ from bulletbridge.models.formats.robot import (
     Robot,
     Scene,
     Shape,
+    end_b,
     free_name,
     listed,
     pose_of,
 )
 from bulletbridge.models.formats.sdf_frames import (
-    DIGITS_TAG,
     LOOP_TAG,
     ROTOR_TAG,
     SCOPE,
@@ -64,7 +63,7 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
             be written.
     """
     scene = scene_of(spec)
-    is_rounded = _start_at_zero(scene, spec)
+    _start_at_zero(scene, spec)
     _name_apart(scene)
     file = path.with_name(f"{path.name}.sdf")
     root = Xml.Element("sdf", {"version": VERSION, **XMLNS})
@@ -78,10 +77,18 @@ def write_sdf(spec: ModelSpec, path: Path) -> Written:
         name = robot.name if len(scene.robots) > 1 else scene.name
         models.append(_model(outer, name, robot, file, scene.notes))
     holder = models[0] if len(models) == 1 else outer
-    if is_rounded:
-        Xml.SubElement(holder, DIGITS_TAG).text = str(LEAST_DIGITS)
+    joints = {
+        scene.prefix(robot) + joint.get("name", ""): (joint, model)
+        for robot, model in zip(scene.robots, models, strict=True)
+        for joint in model.iterfind("joint")
+    }
     for loop in scene.loops:
-        _loop(holder, loop, scene)
+        if loop.motion is not None or loop.max_force is not None:
+            scene.notes.append(f"motion or force limit of '{loop.name}' is left out")
+        if isinstance(loop, Coupling):
+            _mimic(joints, loop, scene.notes)
+        else:
+            _loop(holder, loop, scene)
     for element in scene.elements:
         scene.notes.append(f"force element '{element.name}' is left out: SDF has none")
     if scene.actuated:
@@ -120,12 +127,8 @@ def _name_apart(scene: Scene) -> None:
         scene.notes.append(f"joints called like links got '_joint' added: {listed(renamed)}")
 
 
-def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
-    """Move all joints of a scene to the assembled start, and count positions from there.
-
-    Returns:
-        Whether loops are left open by rounding.
-    """
+def _start_at_zero(scene: Scene, spec: ModelSpec) -> None:
+    """Move all joints of a scene to the assembled start, and count positions from there."""
     from bulletbridge.models.load import load
 
     with load(spec, "new") as model:
@@ -164,7 +167,6 @@ def _start_at_zero(scene: Scene, spec: ModelSpec) -> bool:
     if np.abs(v).max(initial=0.0) > REST:
         scene.notes.append("rates at the start are left out: SDF has no place for them")
     scene.loops = [_counted(scene, loop, q, joints) for loop in scene.loops]
-    return any(max(gap.metres, gap.radians) > OPEN for gap in gaps)
 
 
 def _counted(
@@ -305,14 +307,9 @@ def _shape(element: Xml.Element, shape: Shape, file: Path) -> None:
             Xml.SubElement(material, tag).text = exact(shape.rgba)
 
 
-def _loop(holder: Xml.Element, loop: FileConstraint, scene: Scene) -> None:
+def _loop(holder: Xml.Element, loop: LoopJoint | Distance, scene: Scene) -> None:
     """A loop as a joint whose frame is a."""
     notes = scene.notes
-    if loop.motion is not None or loop.max_force is not None:
-        notes.append(f"motion or force limit of '{loop.name}' is left out")
-    if isinstance(loop, Coupling):
-        _mimic(holder, loop, scene)
-        return
     if not isinstance(loop, LoopJoint) or loop.model not in LOOPS:
         kind = loop.model.value if isinstance(loop, LoopJoint) else "distance"
         notes.append(f"loop '{loop.name}' is LEFT OUT: SDF has no {kind} joint")
@@ -327,7 +324,8 @@ def _loop(holder: Xml.Element, loop: FileConstraint, scene: Scene) -> None:
     else:
         _pose(joint, place, a)
     _ends(joint, a, b)
-    Xml.SubElement(joint, LOOP_TAG).text = "true"
+    end = end_b(loop)
+    Xml.SubElement(joint, LOOP_TAG).text = f"{exact(end.xyz)} {exact(end.rpy)}"
     if loop.model in (JointModel.BALL, JointModel.WELD):
         return
     if loop.model is JointModel.SCREW:
@@ -356,22 +354,31 @@ def _pose_text(joint: Xml.Element, place: Pose) -> None:
         pose.text = f"{exact(place.xyz)} {exact(place.rpy)}"
 
 
-def _mimic(holder: Xml.Element, coupling: Coupling, scene: Scene) -> None:
-    """A coupling of two joints as SDF's mimic, on the one that follows."""
+def _mimic(
+    joints: Mapping[str, tuple[Xml.Element, Xml.Element]], coupling: Coupling, notes: list[str]
+) -> None:
+    """A coupling of two joints of a model as SDF's mimic, on the one that follows.
+
+    Args:
+        joints: Elements of joints and of their models, by full name.
+        coupling: What is to be said.
+        notes: Get a note where it cannot be.
+    """
     pairs = list(coupling.coefficients.items())
-    joints = {joint.get("name"): joint for joint in holder.iter("joint")}
     for (own, c), (leader, factor) in (
         (pairs, pairs[::-1]) if len(pairs) == 2 and not coupling.higher else ()
     ):
-        axis = joints[own].find("axis") if own in joints else None
-        if axis is None or axis.find("mimic") is not None or leader not in joints:
+        if own not in joints or leader not in joints or joints[own][1] is not joints[leader][1]:
             continue
-        mimic = Xml.SubElement(axis, "mimic", joint=leader)
+        axis = joints[own][0].find("axis")
+        if axis is None or axis.find("mimic") is not None:
+            continue
+        mimic = Xml.SubElement(axis, "mimic", joint=joints[leader][0].get("name", ""))
         Xml.SubElement(mimic, "multiplier").text = exact((-factor / c,))
         Xml.SubElement(mimic, "offset").text = exact((coupling.offset / c,))
         Xml.SubElement(mimic, "reference").text = "0"
         return
-    scene.notes.append(f"coupling '{coupling.name}' is LEFT OUT: no joint mimics just one other")
+    notes.append(f"coupling '{coupling.name}' is LEFT OUT: no joint mimics just one other")
 
 
 def _unit(axis: tuple[float, float, float]) -> Array:

@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.constraints.joints import LoopJoint
-from bulletbridge.models.formats.gazebo_joints import gazebo_joints
+from bulletbridge.models.formats.gazebo_joints import gazebo_joints, gazebo_springs
 from bulletbridge.models.formats.loadable import (
     empty_frames,
     free_base,
+    planar_in_steps,
     retype,
     settle_meshes,
     take_drake_joints,
@@ -56,15 +57,19 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     numbers = tree.settle_numbers()
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
     gazebo = gazebo_joints(tree, {loop.name for loop in in_file.loops})
+    springs, about_springs = gazebo_springs(tree)
     retyped = of_drake | sidecar.retyped
     notes = [
         *second,
         *numbers,
         *in_file.notes,
         *gazebo.notes,
+        *about_springs,
         *sidecar.notes,
         *retype(tree, retyped),
     ]
+    planar = planar_in_steps(tree)
+    notes += planar
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += rotors.notes
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics)]
@@ -75,7 +80,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()
-    if second or numbers or retyped or foreign or loose is not None or frames or moved:
+    if second or numbers or retyped or planar or foreign or loose is not None or frames or moved:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
     loops = _told_apart([*in_file.loops, *gazebo.loops], sidecar.loops)
@@ -92,6 +97,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         ),
         (*loops, *couplings_of(mimics, frozenset(loop.name for loop in loops))),
         actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
+        forces=springs,
         start_guess=_start(tree, mimics),
         joints=rotors.joints,
         notes=tuple(notes),

@@ -5,6 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bulletbridge.console import write_text
 from bulletbridge.errors import ModelError
@@ -37,6 +38,8 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
     """
     if not scene.robots:
         raise ModelError(f"{path} has no body that moves, or stands still; nothing to simulate")
+    for robot in scene.robots:
+        _weigh_root(scene, robot)
     bodies: list[BodySpec] = []
     for robot in scene.robots:
         name = robot.name if len(scene.robots) > 1 else "robot"
@@ -70,6 +73,34 @@ def specify(scene: Scene, path: Path, folder: Path) -> ModelSpec:
         },
         notes=tuple(scene.notes),
     )
+
+
+def _weigh_root(scene: Scene, robot: Robot) -> None:
+    """Give a floating root without mass that of a link fixed to it: Bullet would hold it."""
+    root = robot.links[robot.root]
+    if robot.fixed or (root.inertial is not None and root.inertial.mass > 0.0):
+        return
+    places = {robot.root: Pose()}
+    for joint in robot.joints.values():  # parents come before children
+        if joint.kind != "fixed" or joint.parent not in places:
+            continue
+        at = places[joint.child] = places[joint.parent] @ joint.place
+        link = robot.links[joint.child]
+        own = link.inertial
+        if own is None or own.mass == 0.0:
+            continue
+        before = robot.base_com()
+        J = at.R @ own.J @ at.R.T
+        if root.inertial is not None:
+            J = J + root.inertial.J  # of what is rigidly joined, the sum matters
+        root.inertial = Inertial(own.mass, at.p + at.R @ own.com, J)
+        link.inertial = None
+        start = scene.start_q.get(f"{scene.prefix(robot)}base")
+        if isinstance(start, list):  # its position is that of the centre of mass
+            way = Rotation.from_quat(start[3:]).apply(robot.base_com() - before)
+            start[:3] = [float(x) for x in np.array(start[:3]) + way]
+        scene.notes.append(f"'{root.name}' has no mass; it gets that of '{link.name}', fixed to it")
+        return
 
 
 def urdf_text(robot: Robot, folder: Path) -> str:

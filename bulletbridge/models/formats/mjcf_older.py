@@ -1,0 +1,117 @@
+"""What older versions of MuJoCo, or Bullet, read in MJCF and MuJoCo refuses: mended or left out."""
+
+import re
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+
+from bulletbridge.numerics.records import Array
+
+UNKNOWN = re.compile(r"(?:unrecognized attribute:|bad format in attribute) '(\w+)' Element '(\w+)'")
+"""What MuJoCo says of an attribute that it does not know or understand."""
+USERS = "user"
+"""An attribute that MuJoCo only keeps for others."""
+REPEATED = re.compile(r"repeated name '(.+)' in (\w+)")
+"""What it says of two things of one name."""
+WELDED = "invalid keyword: 'fixed' Element 'joint'"
+"""What it says of joints that only Bullet has in MJCF."""
+SETTINGS = (
+    *("compiler", "option", "flag", "size", "global", "quality", "map", "scale", "statistic"),
+    "default",
+)
+"""Elements with settings, whose attributes come and go with versions."""
+ASSETS = ("mesh", "texture", "material", "hfield")
+"""Elements whose second one of a name goes."""
+PASSIVE = ("flag", "passive")
+"""What has switched off springs and dampers, which have flags of their own now."""
+GLOBAL, CENTRE = "global coordinates no longer supported", "missing: 'pos' Element 'inertial'"
+PLACED = ("geom", "site", "joint", "inertial", "camera", "light")
+"""Elements of a body that are placed in it."""
+TURNS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
+
+
+def mended(robot: Xml.Element, said: str) -> str:
+    """Take out of a file what MuJoCo refuses and what says nothing of the robot; a note, or none.
+
+    Args:
+        robot: The file's outermost element, which is changed.
+        said: Why MuJoCo does not read it.
+    """
+    unknown, repeated = UNKNOWN.search(said), REPEATED.search(said)
+    if unknown and (unknown[2] in SETTINGS or unknown[1] == USERS):
+        name, tag = unknown[1], unknown[2]
+        values = [each.attrib.pop(name) for each in robot.iter(tag) if name in each.attrib]
+        if (tag, name) == PASSIVE and values:
+            for flag in robot.iter(tag):
+                flag.attrib.update(spring=values[-1], damper=values[-1])
+        if values:
+            return f'<{tag} {name}="{values[-1]}"> is not understood by this MuJoCo: left out'
+    if GLOBAL in said and _localise(robot):
+        return "places in global coordinates, which MuJoCo has no more, are made local ones"
+    if CENTRE in said:
+        bare = [each for each in robot.iter("inertial") if "pos" not in each.attrib]
+        for each in bare:
+            each.set("pos", "0 0 0")
+        if bare:
+            return f"{len(bare)} <inertial> without pos: at the body's frame"
+    if WELDED in said:
+        fixed = [(b, j) for b in robot.iter("body") for j in b.findall("joint[@type='fixed']")]
+        for body, joint in fixed:
+            body.remove(joint)
+        if fixed:
+            return f"{len(fixed)} joints of type 'fixed', which only Bullet has: welds"
+    if repeated and repeated[2] in ASSETS:
+        name, tag = repeated[1], repeated[2]
+        for parent in robot.iter("asset"):
+            same = [each for each in parent.findall(tag) if each.get("name") == name]
+            for each in same[1:]:
+                parent.remove(each)
+            if same[1:]:
+                return f"{tag} '{name}' is given {len(same)} times: the first one is taken"
+    return ""
+
+
+def _localise(robot: Xml.Element) -> bool:
+    """Put places that count from the world's origin, along its axes, into their bodies' frames.
+
+    Bodies get the world's axes. Where equalities or defaults have places, nothing is done.
+    """
+    fixed = [*robot.iterfind("equality/*"), *(e for d in robot.iter("default") for e in d.iter())]
+    if any({"anchor", "relpose", "pos", "fromto"} & set(each.attrib) for each in fixed):
+        return False
+    for compiler in robot.iter("compiler"):
+        compiler.attrib.pop("coordinate", None)
+    todo: list[tuple[Xml.Element, Array]] = [
+        (each, np.zeros(3)) for each in robot.iter("worldbody")
+    ]
+    try:
+        while todo:
+            body, origin = todo.pop()
+            for part in body:
+                if part.tag in PLACED and (part.tag != "inertial" or "pos" in part.attrib):
+                    _move(part, origin)
+                elif part.tag == "body":
+                    place = _numbers(part, "pos")
+                    part.set("pos", _said(place - origin))
+                    for turn in TURNS:
+                        part.attrib.pop(turn, None)
+                    todo.append((part, place))
+    except ValueError:
+        return False  # MuJoCo says which numbers are none
+    return True
+
+
+def _move(part: Xml.Element, origin: Array) -> None:
+    """Give an element its place from an origin (3,)."""
+    if "fromto" in part.attrib:
+        part.set("fromto", _said(_numbers(part, "fromto", 6) - np.tile(origin, 2)))
+    elif origin.any():
+        part.set("pos", _said(_numbers(part, "pos") - origin))
+
+
+def _numbers(part: Xml.Element, name: str, count: int = 3) -> Array:
+    return np.array([float(x) for x in part.get(name, "0 0 0").split()]).reshape(count)
+
+
+def _said(numbers: Array) -> str:
+    return " ".join(repr(float(x)) for x in numbers)
