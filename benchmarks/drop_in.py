@@ -27,6 +27,7 @@ from rich.table import Table
 
 from bulletbridge.console import write_json
 from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.drop_in.settings import Mode
 
 BATCHES, STEPS, CALLS, PROGRAM_STEPS = 21, 50, 50, 600
@@ -186,6 +187,22 @@ def four_bars(p: Any) -> tuple[Step, Step]:
     return p.stepSimulation, nothing
 
 
+def boxes_apart(count: int) -> Scene:
+    """Boxes that lie on a plane and touch nothing else."""
+
+    def scene(p: Any) -> tuple[Step, Step]:
+        p.setGravity(0, 0, -9.81)
+        p.createMultiBody(0, p.createCollisionShape(pybullet.GEOM_PLANE))
+        shape = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.1] * 3)
+        for k in range(count):
+            body = p.createMultiBody(1, shape, basePosition=[0.5 * (k % 10), 0.5 * (k // 10), 0.1])
+            if isinstance(p, BulletClient):
+                p.setBridgeMode(session_of(p._client).mode, body)
+        return p.stepSimulation, nothing
+
+    return scene
+
+
 SCENES: dict[str, Scene] = {
     scene.__name__: scene
     for scene in (
@@ -200,7 +217,7 @@ SCENES: dict[str, Scene] = {
         restored,
         four_bars,
     )
-}
+} | {f"boxes_{n}": boxes_apart(n) for n in (1, 10, 100)}
 
 Call = Callable[[int], Any]
 
