@@ -39,6 +39,9 @@ class ShapedBody:
         rigid: Whether each of them is rigid.
         places: Positions and quaternions of their inertial frames, when they were looked at last.
         version: Rises when they are elsewhere.
+        reaches: How far the shapes of each link reach from there, and its contacts [m].
+        surrounded: Places that the box which stands for it is around,
+        room: and how far each link may go from there [m].
     """
 
     def __init__(self, number: int, client: int) -> None:
@@ -55,6 +58,8 @@ class ShapedBody:
         self.reaches = [reach_of(each.shapes) + each.margin for each in self.shapes]
         self.places: tuple[Any, ...] = ()
         self.version = 0
+        self.surrounded: tuple[Any, ...] = ()
+        self.room = 0.0
         self._posed, self._poses = -1, list[Pose]()
 
     def _is_rigid(self, link: int) -> bool:
@@ -80,6 +85,14 @@ class ShapedBody:
         self.places = places
         self.version += 1
         return True
+
+    def has_left(self) -> bool:
+        """Whether a link is farther than ``room`` from where it was when it was surrounded."""
+        room = self.room
+        for ((x, y, z), _), ((a, b, c), _) in zip(self.places, self.surrounded, strict=True):
+            if not (abs(x - a) <= room and abs(y - b) <= room and abs(z - c) <= room):
+                return True
+        return False
 
     def _places(self) -> tuple[Any, ...]:
         base = pybullet.getBasePositionAndOrientation(self.number, self._client)
@@ -139,7 +152,7 @@ class ShapedBodies:
         count = pybullet.getNumBodies(physicsClientId=self._client)
         if count != self._count or not self._all_there():
             self._gather(count)
-        moved = [one for one in self._watched if one.look()]
+        moved = [one for one in self._watched if one.look() and one.has_left()]
         if moved:
             self._surround(moved)
         self._looked = True
@@ -158,6 +171,12 @@ class ShapedBodies:
             np.vstack([known, nowhere]) for known in (self._lower, self._upper, self._at)
         )
         self._surround(new)
+
+    def watch_anew(self) -> None:
+        """Look at no body any more before somebody asks for it again."""
+        self._watched, self._row = [], {}
+        self._lower = self._upper = self._at = np.zeros((0, 3))
+        self.version += 1
 
     def near(self, lower: Array, upper: Array) -> list[ShapedBody]:
         """Those that are watched and may be in a box, in Bullet's order.
@@ -190,12 +209,11 @@ class ShapedBodies:
             self.bodies[number] = known
         self.bodies = {n: one for n, one in self.bodies.items() if one.links}
         self.generation += 1
-        self._watched, self._row = [], {}
-        self._lower = self._upper = self._at = np.zeros((0, 3))
+        self.watch_anew()
         self.watch(watched)
 
     def _surround(self, moved: list[ShapedBody]) -> None:
-        """Give those another box that have left theirs."""
+        """Put other boxes around some bodies."""
         centres = np.array([position for one in moved for position, _ in one.places])
         reaches = np.array([x for one in moved for x in one.reaches])[:, None]
         ends = np.cumsum([0] + [len(one.reaches) for one in moved])
@@ -203,15 +221,12 @@ class ShapedBodies:
         lower = np.minimum.reduceat(centres - reaches, first)
         upper = np.maximum.reduceat(centres + reaches, first)
         rows = np.array([self._row[one.number] for one in moved])
-        inside = (lower >= self._lower[rows]).all(axis=1) & (upper <= self._upper[rows]).all(axis=1)
-        if inside.all():
-            return
-        left = ~inside
-        rows, lower, upper = rows[left], lower[left], upper[left]
         size = upper - lower
         came = np.nan_to_num(np.abs(lower - self._at[rows]))  # since the last time
         slack = SLACK * size + np.minimum(came, size)
         self._lower[rows], self._upper[rows], self._at[rows] = lower - slack, upper + slack, lower
+        for one, room in zip(moved, slack.min(axis=1).tolist(), strict=True):
+            one.surrounded, one.room = one.places, room
         self.version += 1
 
 

@@ -435,6 +435,7 @@ class Session:
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
         self._counted = -1
+        self._around.watch_anew()  # bodies of one group need not look at each other
         self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
         if any(group.exact for group in self.groups.values()):
             EXACT.add(self)
