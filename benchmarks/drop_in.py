@@ -27,6 +27,7 @@ from rich.table import Table
 
 from bulletbridge.console import write_json
 from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.drop_in.settings import Mode
 
 BATCHES, STEPS, CALLS, PROGRAM_STEPS = 21, 50, 50, 600
@@ -186,6 +187,27 @@ def four_bars(p: Any) -> tuple[Step, Step]:
     return p.stepSimulation, nothing
 
 
+def boxes(count: int, step: tuple[float, float, float]) -> Scene:
+    """Boxes that lie on a plane, each so far from the one before, in rows of ten if they are flat.
+
+    All of one stack are one group from when they meet, those apart a group each.
+    """
+
+    def scene(p: Any) -> tuple[Step, Step]:
+        p.setGravity(0, 0, -9.81)
+        p.createMultiBody(0, p.createCollisionShape(pybullet.GEOM_PLANE))
+        shape = p.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.1] * 3)
+        for k in range(count):
+            row, column = divmod(k, 10) if step[1] else (k, k)
+            place = [step[0] * column, step[1] * row, 0.1 + step[2] * row]
+            body = p.createMultiBody(1, shape, basePosition=place)
+            if isinstance(p, BulletClient):
+                p.setBridgeMode(session_of(p._client).mode, body)
+        return p.stepSimulation, nothing
+
+    return scene
+
+
 SCENES: dict[str, Scene] = {
     scene.__name__: scene
     for scene in (
@@ -201,6 +223,8 @@ SCENES: dict[str, Scene] = {
         four_bars,
     )
 }
+SCENES |= {f"boxes_{n}": boxes(n, (0.5, 0.5, 0.0)) for n in (1, 10, 100)}
+SCENES |= {f"stack_{n}": boxes(n, (0.0, 0.0, 0.2)) for n in (2, 5, 10, 30)}
 
 Call = Callable[[int], Any]
 

@@ -12,6 +12,7 @@ from test_filter import Given
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
+from bulletbridge.inequalities import stepper
 from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.mechanism.records import STICKING_POINT
 
@@ -36,6 +37,8 @@ class Tied:
         self.height = RADIUS + 0.002 + self.rng.uniform(0.0, 0.02)
         if kind == "net":
             self.tie_net(count)
+        elif kind == "tower":
+            self.pile_up(count)
         else:
             self.tie_rope(count, pybullet.GEOM_BOX if kind == "boxes" else pybullet.GEOM_SPHERE)
 
@@ -93,6 +96,12 @@ class Tied:
             if j:
                 self.join(n - 1, n, (0, LINK / 2, 0), (0, -LINK / 2, 0))
 
+    def pile_up(self, count):
+        """Boxes on one another, none quite straight."""
+        for n in range(count):
+            place = [*self.rng.uniform(-0.01, 0.01, 2), RADIUS + n * (2 * RADIUS + 0.001)]
+            self.body(self.rng.uniform(0.03, 0.1), pybullet.GEOM_BOX, place, self.rng.normal())
+
     def system(self, solver):
         """All of it, closed."""
         system = bb.attach(self.names, self.joints, self.client, contacts=True, solver=solver)
@@ -139,6 +148,36 @@ def test_a_long_rope_comes_to_rest_by_links():
     assert system.status.handed_over == before and system.complementarity.residual < 1e-10
     carried = sum(contact.force for contact in system.contacts())
     assert np.abs(carried - [0, 0, weight]).max() < 1e-6 * weight
+
+
+def test_boxes_that_have_met_are_solved_for_by_links(monkeypatch):
+    """As with the operator formed; from a start or a saved state again with the same bits."""
+    monkeypatch.setattr(stepper, "PLANNED_FOR", 0)  # plan at once
+    tied = [Tied(2, 5, "tower") for _ in range(2)]
+    one, other = tied[0].system("sparse"), tied[1].system("dense")
+    start, states = (one.q.copy(), one.v.copy()), []
+    for n in range(60):
+        other._active.solver.put(one.q, one.v, one.t)
+        one.step()
+        other.step()
+        assert np.abs(one.v - other.v).max() < SAME * max(1.0, np.abs(other.v).max())
+        if n == 40:
+            saved, before = one.save(), one.status.handed_over
+        states.append(np.concatenate([one.q, one.v]))
+    assert one.status.handed_over == before and one.complementarity.rows > 40
+    one.restore(saved)
+    for then in states[41:]:
+        one.step()
+        assert np.array_equal(np.concatenate([one.q, one.v]), then)
+    runs = []
+    for _ in range(2):  # who collides with whom is known by now
+        one.set_state(*start)
+        for _ in range(20):
+            one.step()
+        runs.append(np.concatenate([one.q, one.v]))
+    assert np.array_equal(*runs)
+    for each in tied:
+        pybullet.disconnect(each.client)
 
 
 def rope_on_points(solver):

@@ -13,6 +13,7 @@ from support.urdf_builder import random_tree
 from test_client import FLAGS, TIPS, linkage, tips
 
 from bulletbridge import Frame, JointModel, LoopJoint, attach
+from bulletbridge.bullet.shaped_bodies import ShapedBody
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import session_of
 
@@ -452,3 +453,37 @@ def test_scripts_change_all_joints_and_bullet_takes_no_limits_in_the_wrong_order
     for _ in range(120):
         client.stepSimulation()
     assert client.getJointState(body, 0)[0] == pytest.approx(0.3, abs=1e-6)
+
+
+def groups_of_boxes(client, tmp_path):
+    """Six boxes, each a group of its own: four rest on a plane, one flies towards another."""
+    client.setGravity(0, 0, -9.81)
+    client.createMultiBody(0, client.createCollisionShape(pybullet.GEOM_PLANE))
+    boxes = [box(client, tmp_path, f"box{k}", [0.6 * k, 0, 0.1]) for k in range(4)]
+    boxes += [box(client, tmp_path, f"box{k}", [3.0 * k, 0, 5.0]) for k in (4, 5)]
+    client.resetBaseVelocity(boxes[4], [11.0, 0, 0], [0, 0, 3.0])
+    for each in boxes:
+        client.setBridgeMode("exact", each)
+    client.stepSimulation()
+    return boxes
+
+
+def test_groups_look_at_the_world_once_and_at_what_is_near(connect, tmp_path, monkeypatch):
+    look, looks, ends = ShapedBody.look, [], []
+    monkeypatch.setattr(ShapedBody, "look", lambda one: looks.append(one.number) or look(one))
+    for whole in (False, True):
+        client = connect()
+        boxes = groups_of_boxes(client, tmp_path)
+        worlds = [group.joined.world for group in session_of(client._client).groups.values()]
+        assert [len(world.detector().links) for world in worlds] == [2] * 6
+        looks.clear()
+        client.stepSimulation()
+        assert sorted(looks) == list(range(len(boxes) + 1))
+        for world in worlds if whole else ():
+            world.surfaces()  # of all bodies, which are looked at from then on
+            assert len(world.detector().links) == len(boxes) + 1
+        for _ in range(75):
+            client.stepSimulation()
+        assert frozenset(boxes[4:]) in session_of(client._client).groups  # that have met
+        ends.append([state(client, each) for each in boxes])
+    assert np.array_equal(*ends)

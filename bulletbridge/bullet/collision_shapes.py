@@ -63,7 +63,7 @@ def read_shapes(body: int, link: int, client: int) -> LinkShapes:
     known = _known(told, body, link, margin, client)
     if known is None or not _fits(known, R, p, lower, upper):
         return LinkShapes((_around(R, p, lower, upper),), 0.0, margin)
-    return LinkShapes(known, TOLD * _reach(known), margin)
+    return LinkShapes(known, TOLD * reach_of(known), margin)
 
 
 def boundless() -> LinkShapes:
@@ -228,7 +228,7 @@ def _boxes(shapes: tuple[ShapeSpec, ...]) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _reach(shapes: tuple[ShapeSpec, ...]) -> float:
+def reach_of(shapes: tuple[ShapeSpec, ...]) -> float:
     """How far a bounding sphere reaches from the frame's origin [m], as Bullet measures sizes."""
     if any(spec.kind == PLANE for spec in shapes):
         return math.inf

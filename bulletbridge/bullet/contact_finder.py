@@ -12,24 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, read_shapes
-from bulletbridge.bullet.contacts import RIGID, moves
-from bulletbridge.bullet.stamps import stamp
+from bulletbridge.bullet.collision_shapes import LinkShapes
+from bulletbridge.bullet.contacts import moves
+from bulletbridge.bullet.shaped_bodies import SLACK, Pose, ShapedBody, shaped_bodies
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
-from bulletbridge.collision.shapes import Owner, ShapeSpec, records_of
+from bulletbridge.collision.shapes import Owner, records_of
 from bulletbridge.errors import WorldError, warn_user
 from bulletbridge.mechanism.contact_detector import RUBBING, Detector, put_surfaces, surfaces_of
 from bulletbridge.mechanism.model import WORLD, Mechanism
 from bulletbridge.mechanism.records import CONTACT_POINT
-from bulletbridge.mechanism.surfaces import SURFACE_LINK
+from bulletbridge.mechanism.surfaces import MOST_LINKS, SURFACE_LINK
 from bulletbridge.numerics.records import Array, Vector
 
 Key = tuple[int, int, int, int]
 """Body, other body, link, other link."""
 ContactPlace = tuple[Key, Vector]
 """Place of a contact: that, and the point on the first body in the world."""
-Pose = tuple[Array, Array]
-"""Axes (3, 3) and origin (3,)."""
+LINKS_OF_BODY = 4096
+"""Room for them where links are numbered."""
+AHEAD = 16
+"""Steps at the speed of now, for which bodies near a mechanism are looked up at once."""
 ASKING = Lock()
 """Held by the thread that asks Bullet."""
 
@@ -59,35 +61,15 @@ class OwnBody(NamedTuple):
 
 
 class Bystander(NamedTuple):
-    """A body of the world that is no part of the mechanism.
+    """A body that is no part of the mechanism and may be near it.
 
     Attributes:
-        body: Bullet's id.
-        stamp_id: Of its mark,
-        stamp: and what that says.
-        links: Those with shapes,
-        first: the first of which is this one of the detector's.
-        joints: Whether links may move against the base.
+        body: As it is known to all.
+        first: The first of its links is this one of the detector's.
     """
 
-    body: int
-    stamp_id: int
-    stamp: bytes
-    links: tuple[int, ...]
+    body: ShapedBody
     first: int
-    joints: bool
-
-    def places(self, client: int) -> tuple[Any, ...]:
-        """Positions and quaternions of its links' inertial frames, as Bullet has them."""
-        if self.links == (-1,):
-            return (pybullet.getBasePositionAndOrientation(self.body, client),)
-        base = pybullet.getBasePositionAndOrientation(self.body, client)
-        others = [link for link in self.links if link >= 0]
-        states = pybullet.getLinkStates(
-            self.body, others, computeForwardKinematics=1, physicsClientId=client
-        )
-        own = (base,) if self.links[0] < 0 else ()
-        return (*own, *(state[:2] for state in states))
 
 
 class ContactFinder:
@@ -115,14 +97,14 @@ class ContactFinder:
         self._mechanism, self._write = mechanism, write
         self._own = sorted(own, key=lambda each: each.body)
         self._ids = {each.body for each in own}
-        self._shapes: dict[tuple[int, bytes, int], LinkShapes] = {}
+        self._around = shaped_bodies(client)
         self._links: list[tuple[int, int]] = []  # body and link of each of the detector's
-        self._keys: list[tuple[int, bytes, int]] = []  # and what they are known by
-        self._specs: list[tuple[ShapeSpec, ...]] = []  # in their inertial frames
+        self._shapes: list[LinkShapes] = []  # of each, in their inertial frames
         self._bystanders: list[Bystander] = []
-        self._places: list[tuple[Any, ...]] = []  # of these, when they were looked at last
+        self._places: list[int] = []  # versions of their places that the detector has
         self._detector: Detector | None = None
-        self._bodies = -1  # how many there were
+        self._known = -1, -1  # generation and version of what is around
+        self._all_near = False  # whether all bodies are taken to be near
         self._surfaces = False  # whether they are known
         self._given: dict[str, float] = {}  # numbers of surfaces that are not Bullet's
         self._told = False  # whether it was said that they have changed
@@ -133,7 +115,7 @@ class ContactFinder:
 
     def fork(self) -> "ContactFork":
         """What finds contacts of other states for another thread, the world as it stands."""
-        return ContactFork(self, self.detector().copy(), self.names())
+        return ContactFork(self, self.whole().copy(), self.names())
 
     def names(self) -> list[str]:
         """What the mechanism calls each of the detector's links; ``world`` if it is none of it."""
@@ -144,13 +126,16 @@ class ContactFinder:
         """Find contacts of these bodies (nb,) from now on, and with these numbers of surfaces."""
         self._given |= surfaces
         self._mechanism = replace(self._mechanism, bodies=bodies)
-        detector = self.detector()
+        detector = self.whole()
         put_surfaces(detector.links, self.names(), surfaces)
         detector.bodies[:] = bodies
 
     def tell_changes(self) -> None:
         """Warn once if ``changeDynamics`` has changed how links rub since that was read."""
-        if self._detector is None or not self._surfaces or self._told or not self._all_there():
+        if self._detector is None or not self._surfaces or self._told:
+            return
+        self._around.look()
+        if self._known[0] != self._around.generation:
             return
         links = zip(self._links, self.names(), self._detector.links, strict=True)
         for (body, link), name, record in links:
@@ -200,8 +185,8 @@ class ContactFinder:
         """Where contacts (n,) are that were found, by Bullet's numbers."""
         found: list[ContactPlace] = []
         for contact in contacts:
-            a, b = divmod(int(contact["pair"]), len(self._links))
-            (other, other_link), (body, link) = self._links[a], self._links[b]
+            a, b = divmod(int(contact["pair"]), MOST_LINKS)
+            (other, other_link), (body, link) = place_of(a), place_of(b)
             x, y, z = contact["position"].tolist()
             found.append(((body, other, link, other_link), (x, y, z)))
         return found
@@ -214,6 +199,9 @@ class ContactFinder:
         Raises:
             StrangerError: Another body that may move takes part.
         """
+        if detector.has_left:
+            detector = self._follow(detector, state[2])
+            contacts, _ = detector.find(*state)
         asked = detector.undecided()
         if asked:
             self._write(*state[:2])
@@ -237,23 +225,24 @@ class ContactFinder:
 
     def _bullets(self, detector: Detector) -> np.ndarray:
         """Contacts (n,) that Bullet finds of links whose shapes are not known."""
-        n, found = len(self._links), list[tuple[int, tuple[Any, ...]]]()
+        found, pairs = list[tuple[Any, ...]](), list[tuple[int, int]]()
         for a, b in detector.undecided():
             if self._knows(a) and self._knows(b):
                 continue
             points = self._points(a, b)
-            found += [(a * n + b, point) for point in points]
+            found += points
+            pairs += [(a, b)] * len(points)
             if points and detector.links["stranger"][[a, b]].any():
                 self._refuse(a, b)
         contacts = np.zeros(len(found), CONTACT_POINT)
-        for contact, (pair, point) in zip(contacts, found, strict=True):
-            contact["pair"], contact["feature"] = pair, -1
+        for contact, point in zip(contacts, found, strict=True):
+            contact["feature"] = -1
             contact["position"], contact["normal"], contact["gap"] = point[5], point[7], point[8]
-        detector.complete(contacts)
+        detector.complete(contacts, np.array(pairs, np.int64).reshape(-1, 2))
         return contacts
 
     def _knows(self, link: int) -> bool:
-        return all(spec.known for spec in self._specs[link])
+        return all(spec.known for spec in self._shapes[link].shapes)
 
     def _points(self, a: int, b: int) -> tuple[tuple[Any, ...], ...]:
         """Bullet's contacts of two links, told as on the second."""
@@ -276,89 +265,106 @@ class ContactFinder:
         )
 
     def detector(self) -> Detector:
-        """The detector with all bodies of the world where these are now."""
-        detector, client = self._detector, self.client
-        count = pybullet.getNumBodies(physicsClientId=client)
-        if detector is None or count != self._bodies or not self._all_there():
-            detector = self._build(count)
+        """The detector with all bodies around where these are now."""
+        around = self._around
+        around.look()
+        known = around.generation, around.version
+        if self._detector is None or known[0] != self._known[0]:
+            self._build(self._bodies_near(None))
+        elif known != self._known:
+            self._take_near(self._bodies_near(self._detector))
+        self._known = around.generation, around.version
         if not self._surfaces:
-            detector = self._read_surfaces(detector)
-        for k, bystander in enumerate(self._bystanders):
-            places = bystander.places(client)
-            if places != self._places[k]:
-                self._places[k] = places
-                self._place(detector, bystander, places)
-        return detector
+            self._read_surfaces()
+        self._place_bystanders()
+        assert self._detector is not None
+        return self._detector
 
-    def _all_there(self) -> bool:
-        user_data, client = pybullet.getUserData, self.client
-        try:
-            return all(user_data(each.stamp_id, client) == each.stamp for each in self._bystanders)
-        except pybullet.error:
-            return False
+    def whole(self) -> Detector:
+        """The detector, from now on with all bodies of the world, however far they are."""
+        if not self._all_near:
+            self._all_near = True
+            self._around.look()
+            self._build(self._bodies_near(None))
+        return self.detector()
 
-    def _build(self, count: int) -> Detector:
-        """A detector of all bodies that the world has now, so many."""
-        client, self._bodies = self.client, count
-        self._links, self._keys, self._specs, self._bystanders = [], [], [], []
-        owners: list[Owner] = []
-        numbers: list[int] = []
+    def _bodies_near(self, detector: Detector | None) -> list[ShapedBody]:
+        """Bodies besides the mechanism's that may be in the region of a detector, as it is now."""
+        others = [number for number in self._around.bodies if number not in self._ids]
+        self._around.watch(others)
+        if self._all_near:
+            return [self._around.bodies[number] for number in others]
+        if detector is None:
+            return []
+        near = self._around.near(*detector.region)
+        return [one for one in near if one.number not in self._ids]
+
+    def _take_near(self, near: list[ShapedBody]) -> None:
+        """Build the detector anew unless it has all these bodies."""
+        if not {one.number for one in near} <= {each.body.number for each in self._bystanders}:
+            self._build(near)
+
+    def _follow(self, detector: Detector, dt: float) -> Detector:
+        """The detector with what is near where the mechanism was at its last detection."""
+        detector.follow(SLACK, AHEAD * dt)
+        self._take_near(self._bodies_near(detector))
+        return self.detector()
+
+    def _build(self, near: list[ShapedBody]) -> None:
+        """A detector of the mechanism and of what is near it, which knows what collides already."""
+        before, known = self._detector, {each: k for k, each in enumerate(self._links)}
+        around = self._around
+        same = before is not None and self._known[0] == around.generation
+        self._links, self._shapes, self._bystanders = [], [], []
+        carriers: list[int] = []
         for own in self._own:
-            mark = stamp(own.body, client)[1]
-            for link, carrier in enumerate(own.carriers, -1):
-                self._add(own.body, mark, link, carrier, owners, numbers)
-        for place in range(count):
-            body = pybullet.getBodyUniqueId(place, physicsClientId=client)
-            if body in self._ids:
-                continue
-            stamp_id, mark = stamp(body, client)
-            first, joints = len(self._links), pybullet.getNumJoints(body, client)
-            for link in range(-1, joints):
-                self._add(body, mark, link, 0, owners, numbers)
-            links = tuple(link for _, link in self._links[first:])
-            if links:
-                self._bystanders.append(Bystander(body, stamp_id, mark, links, first, joints > 0))
-        specs = [spec for each in self._specs for spec in each]
+            body = around.bodies.get(own.body)
+            if body is not None:
+                self._add(body, carriers, [own.carriers[link + 1] for link in body.links])
+        strangers = [False] * len(carriers)
+        for body in near:
+            self._bystanders.append(Bystander(body, len(self._links)))
+            self._add(body, carriers, [0] * len(body.links))
+            strangers += [moves(body.number, link, self.client) for link in body.links]
+        specs = [spec for each in self._shapes for spec in each.shapes]
+        owners = [
+            Owner(carrier, k, each.margin)
+            for k, (carrier, each) in enumerate(zip(carriers, self._shapes, strict=True))
+            for _ in each.shapes
+        ]
         links = np.zeros(len(self._links), SURFACE_LINK)
+        links["body"] = carriers
+        links["robot"] = [body for body, _ in self._links]
+        links["number"] = [number_of(*place) for place in self._links]
+        rigid = [x for n in self._numbers() for x in around.bodies[n].rigid]
+        links["stranger"] = np.array(strangers, bool) | ~np.array(rigid, bool)
         detector = Detector(self._mechanism, links, records_of(specs, owners))
-        links["body"] = numbers
-        for k, (body, link) in enumerate(self._links):
-            links[k]["robot"] = body
-            links[k]["stranger"] = body not in self._ids and moves(body, link, client)
-            info = pybullet.getDynamicsInfo(body, link, client)
-            if info[10] not in RIGID:
-                links[k]["stranger"] = True
-        self._places = [() for _ in self._bystanders]
+        if self._all_near:
+            detector.region[:] = [[-np.inf], [np.inf]]
+        elif before is not None:
+            detector.region[:] = before.region
+        if before is not None and same:
+            shared = [k for k, each in enumerate(self._links) if each in known]
+            old = [known[self._links[k]] for k in shared]
+            detector.collide[np.ix_(shared, shared)] = before.collide[np.ix_(old, old)]
+        self._places = [-1] * len(self._bystanders)
         self._detector, self._surfaces = detector, False
         self._place_own(detector)
-        return detector
 
-    def _add(
-        self,
-        body: int,
-        mark: bytes,
-        link: int,
-        carrier: int,
-        owners: list[Owner],
-        numbers: list[int],
-    ) -> None:
-        """Add a link, if it has shapes."""
-        key = body, mark, link
-        if key not in self._shapes:
-            rigid = pybullet.getDynamicsInfo(body, link, self.client)[10] in RIGID
-            read = read_shapes(body, link, self.client) if rigid else boundless()
-            self._shapes[key] = read
-        shapes, margin, _ = self._shapes[key]
-        if shapes:
-            owners += [Owner(carrier, len(self._links), margin)] * len(shapes)
-            self._links.append((body, link))
-            self._keys.append(key)
-            self._specs.append(shapes)
-            numbers.append(carrier)
+    def _numbers(self) -> list[int]:
+        """Bodies of the detector's links."""
+        return list(dict.fromkeys(body for body, _ in self._links))
 
-    def _read_surfaces(self, detector: Detector) -> Detector:
-        """Read how links rub and bounce; a detector built anew if margins of hulls have changed."""
-        changed = False
+    def _add(self, body: ShapedBody, carriers: list[int], own: Sequence[int]) -> None:
+        """Add the links of a body."""
+        self._links += [(body.number, link) for link in body.links]
+        self._shapes += body.shapes
+        carriers += own
+
+    def _read_surfaces(self) -> None:
+        """Read how links rub and bounce; all is built anew if margins of hulls have changed."""
+        detector, changed = self._detector, False
+        assert detector is not None
         for k, (body, link) in enumerate(self._links):
             info = pybullet.getDynamicsInfo(body, link, self.client)
             record = detector.links[k]
@@ -367,13 +373,17 @@ class ContactFinder:
             scales = self.scales.get((body, link))
             record["scaled"] = scales is not None
             record["scales"] = (1.0, 1.0, 1.0) if scales is None else scales
-            hulls = any(spec.hull is not None for spec in self._specs[k])
-            if hulls and self._shapes[self._keys[k]].rounding != info[11]:
-                del self._shapes[self._keys[k]]
+            hulls = any(spec.hull is not None for spec in self._shapes[k].shapes)
+            if hulls and self._shapes[k].rounding != info[11]:
+                read = self._around.bodies[body]
+                if read.shapes[read.links.index(link)].rounding != info[11]:
+                    read.read_again(link)
                 changed = True
         put_surfaces(detector.links, self.names(), self._given)
         self._surfaces = True
-        return self._read_surfaces(self._build(self._bodies)) if changed else detector
+        if changed:
+            self._build([each.body for each in self._bystanders])
+            self._read_surfaces()
 
     def _place_own(self, detector: Detector) -> None:
         """Put shapes of the mechanism's links on its bodies."""
@@ -388,21 +398,33 @@ class ContactFinder:
                     place = R @ axes, p + R @ np.array(info[3])
                     self._put(detector, numbers[own.body, link], place)
 
-    def _place(self, detector: Detector, bystander: Bystander, places: tuple[Any, ...]) -> None:
-        """Put shapes of a body of the world where it is."""
-        from scipy.spatial.transform import Rotation
-
-        for k, (position, quat) in enumerate(places, bystander.first):
-            R = Rotation.from_quat(quat).as_matrix()
-            self._put(detector, k, (R, np.array(position)))
+    def _place_bystanders(self) -> None:
+        """Put shapes of bodies around where these are."""
+        assert self._detector is not None
+        for k, (body, first) in enumerate(self._bystanders):
+            if self._places[k] != body.version:
+                self._places[k] = body.version
+                for n, place in enumerate(body.poses(), first):
+                    self._put(self._detector, n, place)
 
     def _put(self, detector: Detector, link: int, place: Pose) -> None:
         """Put a link's shapes where its inertial frame is on its body."""
         R, p = place
         detector.links[link]["R"] = R
-        first = int(np.searchsorted(detector.shapes["link"], link))
-        for record, spec in zip(detector.shapes[first:], self._specs[link], strict=False):
+        first = int(detector.links[link]["first"])
+        for record, spec in zip(detector.shapes[first:], self._shapes[link].shapes, strict=False):
             record["R"], record["p"] = R @ spec.R, p + R @ spec.p
+
+
+def number_of(body: int, link: int) -> int:
+    """One number for a link of a body."""
+    return body * LINKS_OF_BODY + link + 1
+
+
+def place_of(number: int) -> tuple[int, int]:
+    """Body and link of such a number."""
+    body, link = divmod(number, LINKS_OF_BODY)
+    return body, link - 1
 
 
 class ContactFork:

@@ -351,7 +351,7 @@ class BulletBodies:
         Raises:
             WorldError: A body is gone.
         """
-        return surfaces_of(self._contacts.detector().links, self._contacts.names())
+        return surfaces_of(self._contacts.whole().links, self._contacts.names())
 
     def vary(self, bodies: np.ndarray, surfaces: Mapping[str, float]) -> None:
         """Find contacts of these bodies (nb,) from now on, and with these numbers of surfaces.

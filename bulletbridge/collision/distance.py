@@ -33,6 +33,10 @@ PRECISION = 1e-13
 TOUCHING = 1e-12
 """Distance over the size of the difference below which two cores touch."""
 
+PARTED = 1e-14
+"""Room that a plane has to leave between two cores, over the size of the difference, to part them
+whatever round-off says."""
+
 Weights = tuple[float, float, float, float]
 
 
@@ -212,6 +216,9 @@ def separate(
         if square - along <= PRECISION * square or holds(S, n):
             return math.sqrt(square), v, near, n
         n = nearest_on_simplex(S, weights, n + 1)
+        if n == 4 and along > 0.0 and along * along > (PARTED * PARTED) * square * largest:
+            # of a sliver round-off says where the origin is; v parts the cores
+            return math.sqrt(square), v, near, n
         if n == 4:
             return 0.0, ZERO, near, n
         best = sum_of(S, weights, n, 0)

@@ -9,6 +9,7 @@ import pybullet
 
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.contacts import can_move
+from bulletbridge.bullet.shaped_bodies import shaped_bodies
 from bulletbridge.bullet.worlds import gravity
 from bulletbridge.comparison.window.overlay import Overlay, weight_of
 from bulletbridge.drop_in.actions import Actions
@@ -80,6 +81,7 @@ class Session:
         self._bullets: set[int] = set()  # bodies that were to be exact and cannot
         self.actions = Actions()
         self._closing = Closing()
+        self._around = shaped_bodies(client)
         self._met: set[tuple[int, int]] = set()  # bodies in contact with a group in exact mode
         self._saved: dict[int, tuple[set[tuple[int, int]], list[GroupMemory]]] = {}  # by state
         self.observers: set[tuple[Any, ...]] = (
@@ -339,9 +341,10 @@ class Session:
         ready: list[Group] = []
         last = [*self.groups.values()][-1:]
         try:
-            for group in self.groups.values():
-                group.before_step(may_undo=group not in last)
-                ready.append(group)
+            with self._around.held():  # all groups see the others where they are now
+                for group in self.groups.values():
+                    group.before_step(may_undo=group not in last)
+                    ready.append(group)
         except BaseException as error:
             for group in ready:
                 group.undo()
@@ -432,6 +435,7 @@ class Session:
             if bodies not in self.groups and self._mode_of(bodies) != "native":
                 self._group(bodies, [loop for loop in exact if bodies & set(loop.bodies)])
         self._counted = -1
+        self._around.watch_anew()  # bodies of one group need not look at each other
         self._group_of = {body: g for bodies, g in self.groups.items() for body in bodies}
         if any(group.exact for group in self.groups.values()):
             EXACT.add(self)

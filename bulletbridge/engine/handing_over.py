@@ -13,7 +13,7 @@ from bulletbridge.engine.records import (
     FORCES_PER_STEP,
     TARGETS_PER_STEP,
 )
-from bulletbridge.engine.stepper import NO_RECORD, Solver
+from bulletbridge.engine.stepper import NO_RECORD, CompiledStepper, Solver
 from bulletbridge.numerics.records import Array
 
 
@@ -69,6 +69,14 @@ class HandingStepper:
 
     def rebase(self) -> None:
         """Nothing: it works on the arrays of the whole."""
+
+    def layout(self) -> bytes:
+        """Nothing: its arrays are those of the rows."""
+        return b""
+
+    def laid_out(self, layout: bytes) -> CompiledStepper:
+        """Itself."""
+        return self
 
     def one_step(self, tau: Array) -> Callable[[tuple[()]], int]:
         """Call that advances by one step with forces that stay."""

@@ -13,7 +13,13 @@ from bulletbridge.engine.islands_kernel import ISLAND, Joined, Layout, run_islan
 from bulletbridge.engine.records import CONTROL, DENSE_REQUIRED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_kernel import stepping_kernel
-from bulletbridge.engine.stepper import NO_RECORD, OF_AXES, OF_BODIES, Solver
+from bulletbridge.engine.stepper import (
+    NO_RECORD,
+    OF_AXES,
+    OF_BODIES,
+    CompiledStepper,
+    Solver,
+)
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask
@@ -247,6 +253,14 @@ class IslandStepper:
         self.count = len(members)
         self._bound: StoredCall | None = None
         self._kernel: Any = None
+
+    def layout(self) -> bytes:
+        """Nothing: its arrays are those of the rows."""
+        return b""
+
+    def laid_out(self, layout: bytes) -> CompiledStepper:
+        """Itself."""
+        return self
 
     def rebase(self) -> None:
         """Take over places, masses, and what acts at joints and between frames, from the whole."""

@@ -21,6 +21,23 @@ PARALLEL = 1e-12
 """Sine of the angle up to which axes count as parallel."""
 
 
+class Touching(NamedTuple):
+    """Bodies between which contacts are expected.
+
+    Attributes:
+        pairs: (n, 2) bodies, in rising order.
+        most: Contacts that there is room for at every front.
+    """
+
+    pairs: Ints
+    most: int
+
+
+CONTACTS_OF_BODY = 4
+UNTOUCHED = Touching(np.zeros((0, 2), np.int64), CONTACTS_OF_BODY)
+"""Before bodies have met: what is eliminated beside one body has room for these contacts."""
+
+
 class EliminationOrder(NamedTuple):
     """Who is eliminated when.
 
@@ -29,19 +46,24 @@ class EliminationOrder(NamedTuple):
         around: Of each in that order: the bodies that its front has as boundary, ascending by when
             they are eliminated.
         basis: (k, 6) twists that span those of all bodies at every configuration.
+        touching: What it has room for besides loops.
     """
 
     order: list[int]
     boundary: list[list[int]]
     basis: Array
+    touching: "Touching"
 
 
-def minimum_degree_order(mechanism: Mechanism, encoded: Encoded) -> EliminationOrder:
+def minimum_degree_order(
+    mechanism: Mechanism, encoded: Encoded, touching: Touching = UNTOUCHED
+) -> EliminationOrder:
     """Bodies with the smallest boundary first, among those on which nothing hangs any more."""
     parents = [int(p) for p in mechanism.bodies["parent"]]
     near: list[set[int]] = [set() for _ in parents]
     joined = list(enumerate(parents))[1:]
     joined += [(int(loop["body_a"]), int(loop["body_b"])) for loop in encoded.loops]
+    joined += [(int(a), int(b)) for a, b in touching.pairs]
     moves = mechanism.bodies["axis"] >= 0
     for a, b in joined:
         if a != b and moves[a] and moves[b]:
@@ -63,9 +85,8 @@ def minimum_degree_order(mechanism: Mechanism, encoded: Encoded) -> EliminationO
         if parents[body] and hanging[parents[body]] == 0:
             ready.add(parents[body])
     at = {body: n for n, body in enumerate(order)}
-    return EliminationOrder(
-        order, [sorted(bodies, key=at.__getitem__) for bodies in boundary], twists(mechanism)
-    )
+    around = [sorted(bodies, key=at.__getitem__) for bodies in boundary]
+    return EliminationOrder(order, around, twists(mechanism), touching)
 
 
 def twists(mechanism: Mechanism) -> Array:
@@ -105,8 +126,28 @@ class SparseStepper(HandingStepper):
     """
 
     def __init__(self, whole: Solver, plan: EliminationOrder) -> None:
+        self.plan = plan
         self.arrays: SparseArrays = sparse_arrays(whole, plan)
         super().__init__(whole, run_sparse, self.arrays, (STEP,))
+
+    def layout(self) -> bytes:
+        """What its plan has room for besides loops."""
+        touching = self.plan.touching
+        return np.array([touching.most, *touching.pairs.flat], np.int64).tobytes()
+
+    def laid_out(self, layout: bytes) -> "SparseStepper":
+        """The same with room for other contacts."""
+        numbers: Ints = np.frombuffer(layout, np.int64)
+        return self.touched(Touching(numbers[1:].reshape(-1, 2), int(numbers[0])))
+
+    def touched(self, touching: Touching) -> "SparseStepper":
+        """The same where contacts are expected between these bodies."""
+        if touching.most == self.plan.touching.most and np.array_equal(
+            touching.pairs, self.plan.touching.pairs
+        ):
+            return self
+        whole = self._whole
+        return SparseStepper(whole, minimum_degree_order(whole.mechanism, whole.encoded, touching))
 
     def evaluate(self, task: int, targets: np.ndarray, tau: Array) -> int:
         """Do a task that is no step; return the failure, or DONE."""

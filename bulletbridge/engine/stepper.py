@@ -107,6 +107,14 @@ class CompiledStepper(Protocol):
         """Take over places, masses, and what acts at joints and between frames, from the whole."""
         ...
 
+    def layout(self) -> bytes:
+        """What its arrays depend on besides the rows."""
+        ...
+
+    def laid_out(self, layout: bytes) -> "CompiledStepper":
+        """The same with other arrays, of which this was told; its own self where they are its."""
+        ...
+
 
 class Solver(SolverArrays):
     """Steps of a mechanism with its constraints: calls into the kernels."""
@@ -139,18 +147,27 @@ class Solver(SolverArrays):
         for name in ADDRESSES:
             c[name] = 0
         try:
-            return self._remembered().copy()
+            layout = b"" if self.stepper is None else self.stepper.layout()
+            return layout, *self._remembered().copy()
         finally:
             for name, address in zip(ADDRESSES, addresses, strict=True):
                 c[name] = address
 
     def recall(self, memory: Memory) -> None:
         """Go on from ``memory``, of a solver of the same rows with the same settings."""
-        c = self.control[0]
+        c, (layout, *arrays) = self.control[0], memory
         addresses = [int(c[name]) for name in ADDRESSES]
-        self._remembered().put_back(memory)
+        if self.stepper is not None:
+            self.take_stepper(self.stepper.laid_out(layout))
+        self._remembered().put_back(tuple(arrays))
         for name, address in zip(ADDRESSES, addresses, strict=True):
             c[name] = address
+
+    def take_stepper(self, stepper: CompiledStepper) -> None:
+        """Step in another way from now on."""
+        if stepper is not self.stepper:
+            self.stepper, self._step, self._recalled = stepper, None, None
+            self.control[0]["factored"] = 0
 
     def _remembered(self) -> Remembered:
         others = self.stepper.arrays if self.stepper is not None else ()

@@ -19,12 +19,13 @@ SUPPLIED = 2
 """Row of the filter's impulses of loops with those of rows over the whole step."""
 (
     RESIDUAL, SWEEPS, NEWTONS, ROWS, WORK, APART, WITH_FRICTION, LEFT, BUDGET, LARGEST, TAKEN,
-    COMPLIED, KEPT, BY_LINKS, REPORT,
-) = range(15)  # fmt: skip
+    COMPLIED, KEPT, BY_LINKS, UNPLANNED, REPORT,
+) = range(16)  # fmt: skip
 """Report of the last step: of the solver, rows, work of limits and contacts, whether bodies move
 apart, first row of constraints with a force limit, residual that a solver in Python leaves, energy
 that may not be exceeded, largest kinetic energy, what was taken [J], whether motors gave way,
-contacts whose impulses are kept, whether links were eliminated; a budget that is not a number
+contacts whose impulses are kept, whether links were eliminated, steps in which bodies touched that
+no plan of this expects; a budget that is not a number
 begins with the end of the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,

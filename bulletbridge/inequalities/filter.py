@@ -300,6 +300,7 @@ class Filter:
             call = StoredCall(run_filter, (solver.arrays, *own), rest)
         self._dense, self.room = call, object()
         self._sparse: StoredCall | None = None
+        self._planned = solver.stepper
         if isinstance(solver.stepper, SparseStepper):
             fixed = solver.stepper.arrays, solver.arrays, link_arrays(solver, count), *own
             with announce_compilation(run_sparse_filter):
@@ -307,6 +308,8 @@ class Filter:
 
     def call(self) -> StoredCall:
         """The kernel with its arrays; by elimination of links if steps are."""
+        if self._planned is not self.solver.stepper:
+            self._allocate(len(self.sticking_points))
         return self._dense if self._sparse is None else self._sparse
 
     def run(self, numbers: Array, count: int, free: int) -> int:

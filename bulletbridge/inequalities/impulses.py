@@ -35,7 +35,7 @@ from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_
 from bulletbridge.inequalities.warm_start import ContactImpulse
 from bulletbridge.mechanism.kinematics import displace, kinematics, world_position
 from bulletbridge.mechanism.records import ContactPoint
-from bulletbridge.numerics.complementarity import Outcome, solve_complementarity
+from bulletbridge.numerics.complementarity import MOST_STAGES, Outcome, solve_complementarity
 from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
     put_within,
@@ -254,6 +254,23 @@ def push_rigidly(
 
 
 @outlined
+def go_on(h: InequalityProblem, n: int, tolerance: float, before: Outcome) -> Outcome:
+    """Go on from x by softer problems, where Newton's method alone has come near a solution."""
+    p, kept = h.problem, h.sharing.start
+    if h.callback != 0:
+        return before
+    for i in range(n):
+        kept[i] = p.x[i]
+    found = solve_complementarity(p, n, tolerance, MOST_STAGES)
+    if not found.residual < before.residual:
+        for i in range(n):
+            p.x[i] = kept[i]
+        velocities(p, p.x, p.w, n)
+    least = min(found.residual, before.residual)
+    return Outcome(least, before.sweeps + found.sweeps, before.newton + found.newton)
+
+
+@outlined
 def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outcome:
     """Solve for the impulses that also move bodies out of each other, from x, or come near them.
 
@@ -263,7 +280,12 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
     """
     p, n = h.problem, rows.all
     if h.report[COMPLIED] == 0.0:
-        return solve(h, rows, tolerance, False)
+        outcome = solve(h, rows, tolerance, False)
+        wanted, first = h.row_targets.stabilisation, rows.first_unilateral
+        there_is_one = is_usable(outcome.residual, tolerance, wanted, first, n)
+        if outcome.residual <= tolerance or not there_is_one or rows.motors > 0:
+            return outcome
+        return go_on(h, n, tolerance, outcome)
     for i in range(n):
         p.b[i] += h.sharing.gave[i]
     return push_softly(p, rows.motors, rows.first_unilateral, n, tolerance)

@@ -6,24 +6,32 @@ from bulletbridge.engine.sparse_plan import (
     NO_SLOTS,
     Slots,
     SparseStepper,
+    Touching,
     factor_size,
     lay_out,
-    minimum_degree_order,
     update_size,
 )
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.inequalities.link_rows import LinkArrays
+from bulletbridge.numerics.records import Ints
 
-CONTACTS_OF_BODY, ROWS_OF_CONTACT = 4, 6
-"""Room for what is eliminated beside one body; what has more is solved without links."""
+ROWS_OF_CONTACT = 6
+PLANNED_FOR = 2000
+"""Steps times the square of the bodies that are made without links before these are planned anew
+for what touches now: a plan costs as much as some of such steps do."""
+MOST_PER_BODY = 4
+"""Pairs of bodies, for each body, for which there is a plan; of more it has only those of now."""
+SPARE = 2
+"""Contacts at a body for which there is room besides those that were there."""
 
 
 def link_arrays(whole: Solver, contacts: int) -> LinkArrays:
     """Room for ``contacts`` contacts of a system that is stepped by elimination of links."""
     mechanism, encoded = whole.mechanism, whole.encoded
-    plan = minimum_degree_order(mechanism, encoded)
+    assert isinstance(whole.stepper, SparseStepper)
+    plan = whole.stepper.plan
     hang = bool(np.all(mechanism.bodies["parent"][1:] == 0))
-    slots = Slots(CONTACTS_OF_BODY, ROWS_OF_CONTACT) if hang and contacts else NO_SLOTS
+    slots = Slots(plan.touching.most, ROWS_OF_CONTACT) if hang and contacts else NO_SLOTS
     nb, nv, nc, k = len(mechanism.bodies), mechanism.nv, encoded.nc, len(plan.basis)
     rows, dropped = ROWS_OF_CONTACT * contacts, nc - int(whole.control[0]["cap"])
     fronts, joins, widths, places = lay_out(mechanism, encoded, plan, dropped, slots)
@@ -69,3 +77,28 @@ def steps_by_links(whole: Solver) -> bool:
     """Whether contacts of a system may be solved for by elimination of links."""
     sparse = isinstance(whole.stepper, SparseStepper)
     return sparse and bool(np.all(whole.mechanism.bodies["parent"][1:] == 0))
+
+
+def touching_now(stepper: SparseStepper, contacts: np.ndarray) -> Touching | None:
+    """What a plan is to have room for where a step by links had none for contacts (n,); else None.
+
+    That is where bodies touch that the plan does not have side by side, or at more points.
+    """
+    plan = stepper.plan
+    at = np.zeros(max(plan.order, default=0) + 1, np.int64)
+    at[plan.order] = np.arange(len(plan.order))
+    ends: Ints = np.sort(np.column_stack([contacts["body_a"], contacts["body_b"]]), axis=1)
+    between = ends[ends[:, 0] > 0]
+    now = {(a, b) for a, b in between.tolist()}
+    missing = any(
+        max(pair, key=at.__getitem__) not in plan.boundary[min(at[pair[0]], at[pair[1]])]
+        for pair in now
+    )
+    first = np.concatenate([at[ends[ends[:, 0] == 0, 1]], at[between].min(axis=1)])
+    most = int(np.bincount(first).max(initial=0))
+    if not missing and most <= plan.touching.most:
+        return None
+    both = now | {(a, b) for a, b in plan.touching.pairs.tolist()}
+    kept = both if len(both) <= MOST_PER_BODY * len(plan.order) else now
+    room = plan.touching.most if most <= plan.touching.most else most + SPARE
+    return Touching(np.array(sorted(kept), np.int64).reshape(-1, 2), room)

@@ -11,7 +11,7 @@ from bulletbridge.compilation.jit import Callback
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.compilation.words import arrays_in
 from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, PREDICTED_Q, START_Q
-from bulletbridge.engine.sparse_plan import SparseStepper
+from bulletbridge.engine.sparse_plan import UNTOUCHED, SparseStepper
 from bulletbridge.engine.stepper import NO_RECORD, TOLD, TOO_LONG, Solver
 from bulletbridge.inequalities.arrays import (
     BUDGET,
@@ -32,6 +32,7 @@ from bulletbridge.inequalities.arrays import (
     SUPPLIED,
     SWEEPS,
     TAKEN,
+    UNPLANNED,
     WITH_FRICTION,
     WORK,
     Given,
@@ -41,7 +42,13 @@ from bulletbridge.inequalities.arrays import (
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
-from bulletbridge.inequalities.link_plan import ROWS_OF_CONTACT, link_arrays, steps_by_links
+from bulletbridge.inequalities.link_plan import (
+    PLANNED_FOR,
+    ROWS_OF_CONTACT,
+    link_arrays,
+    steps_by_links,
+    touching_now,
+)
 from bulletbridge.inequalities.link_step_kernel import run_contacts
 from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
@@ -185,6 +192,7 @@ class InequalityStepper:
         self._made: dict[bool, Calls] = {}
         self._predict: dict[bool, Callable[[tuple[Any, ...]], int]] = {}
         self._links = self._may_take_links()
+        self._planned = solver.stepper  # for which there is room
         self._allocate(4)
         self.forget()
 
@@ -192,6 +200,8 @@ class InequalityStepper:
         """Start as a new one would: nothing was exerted, turns are nearest to mid-range."""
         self.report[:] = 0.0
         self._forget_impulses()
+        if self._links and isinstance(self.solver.stepper, SparseStepper):
+            self._take_plan(self.solver.stepper.touched(UNTOUCHED))
         self._end[:], self._known = np.nan, (0.0, b"")
         for row, freedom in zip(self.positions, self.inequalities.loop_axes.acting, strict=True):
             lower, upper = freedom.limits or (-np.inf, np.inf)
@@ -210,7 +220,7 @@ class InequalityStepper:
 
     def recall(self, memory: "BoundedMemory") -> None:
         """Go on from ``memory``, of another step of the same drives, stops and inequalities."""
-        if memory.size != self._size:
+        if memory.size != self._size or self._planned is not self.solver.stepper:
             self._allocate(memory.size)
         self._remembered.put_back(memory.arrays)
         self._known, self.dt = memory.known, memory.dt
@@ -312,10 +322,31 @@ class InequalityStepper:
         begun = self._begin()
         rest = self._given(), contact_points, STEP, 1
         failure = self._ways[self._links].call(rest)
-        if failure == DENSE_REQUIRED:
-            self.solver.handed_over += 1
-            failure = self._ways[False].call(rest)
-        return self._end_of(begun, failure, contact_points)
+        if failure != DENSE_REQUIRED:
+            return self._end_of(begun, failure, contact_points)
+        self.solver.handed_over += 1
+        failure = self._end_of(begun, self._ways[False].call(rest), contact_points)
+        self._expect(contact_points)
+        return failure
+
+    def _expect(self, contact_points: np.ndarray) -> None:
+        """Plan steps by links anew where they did not expect contacts, if that has come often."""
+        stepper = self.solver.stepper
+        if not self._links or not isinstance(stepper, SparseStepper):
+            return
+        touching = touching_now(stepper, contact_points)
+        if touching is None:
+            return
+        self.report[UNPLANNED] += 1.0
+        if self.report[UNPLANNED] * len(stepper.plan.order) ** 2 >= PLANNED_FOR:
+            self._take_plan(stepper.touched(touching))
+
+    def _take_plan(self, stepper: SparseStepper) -> None:
+        """Make steps by links as this one does from now on."""
+        self.solver.take_stepper(stepper)
+        self.report[UNPLANNED] = 0.0
+        if self._planned is not stepper:
+            self._allocate(self._size)
 
     def _begin(self) -> Begun:
         """What a step has to go back to."""
@@ -434,7 +465,8 @@ class InequalityStepper:
             failure = calls.step((given, *numbers, trace, steps))
             contacts = detector.contacts[: calls.arrays.counts[CONTACTS]].copy()
             done = int(calls.arrays.counts[STEPS])
-            if failure == DENSE_REQUIRED and done == 0:
+            dense = failure == DENSE_REQUIRED and done == 0
+            if dense:
                 self.solver.handed_over += 1
                 calls = self._calls(detector, False)
                 failure = calls.step((given, *numbers, trace, 1))
@@ -443,7 +475,10 @@ class InequalityStepper:
             elif failure == DENSE_REQUIRED:
                 failure = DONE  # the next call takes up that step
             if failure != ASK:
-                return self._end_of(begun, failure, contacts), done
+                failure = self._end_of(begun, failure, contacts)
+                if dense:
+                    self._expect(contacts)
+                return failure, done
             if done > 0:
                 self._end_of(begun, DONE, contacts)
         predicted = self.solver.vectors[PREDICTED_Q, : len(self.solver.q)]
@@ -607,7 +642,7 @@ class InequalityStepper:
             self.inequalities.force_limited,
         )
         nv = solver.mechanism.nv
-        self._size = contacts
+        self._size, self._planned = contacts, solver.stepper
         rows = (
             len(self.motor_rows)
             + len(self.joint_limits)

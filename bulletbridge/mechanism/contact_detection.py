@@ -14,7 +14,7 @@ from bulletbridge.collision.records import (
     Room,
     Shape,
 )
-from bulletbridge.compilation.jit import kernel, outlined
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.kinematics import (
     kinematics,
     pose_twist,
@@ -22,13 +22,18 @@ from bulletbridge.mechanism.kinematics import (
     world_position,
 )
 from bulletbridge.mechanism.records import Axis, Beam, Body, ContactPoint, Pose, Station
-from bulletbridge.mechanism.surfaces import SurfaceLink, put_surface
+from bulletbridge.mechanism.surfaces import MOST_LINKS, SurfaceLink, put_surface
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import put, scale, vec, velocity_at
 
-CONTACTS, ASKED, PAIRS, STRANGER, COUNTS = range(5)
+CONTACTS, ASKED, PAIRS, STRANGER, OUTSIDE, COUNTS = range(6)
 """Counts of a detection: contacts, pairs of links somebody must be asked about, pairs of shapes
-whose AABBs overlap, pair of links plus one of which one is a stranger."""
+whose AABBs overlap, pair of links plus one of which one is a stranger, shapes that have left the
+region around which everything is known."""
+LOWER, UPPER = range(2)
+"""Corners of that."""
+SHAPES_OF_LINK = 4096
+"""Room for them where features of contacts are numbered."""
 CLEARLY = 1e-6
 """Penetration [m] from which links are taken to have met, whoever is asked whether they collide."""
 
@@ -44,6 +49,7 @@ class Detection(NamedTuple):
         axes: (nv,) scratch.
         shapes: (n,) of all links, in the order of these.
         links: Those of the mechanism first.
+        region: (2, 3) in which links of the mechanism meet nothing but what is told here [m].
         hulls: Corners and sides of hulls.
         collide: (links, links) whether two links collide, the smaller first.
         placed: (n,) scratch.
@@ -66,6 +72,7 @@ class Detection(NamedTuple):
     axes: Records[Axis]
     shapes: Records[Shape]
     links: Records[SurfaceLink]
+    region: Array
     hulls: Hulls
     collide: Ints
     placed: Records[Placed]
@@ -97,6 +104,7 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
     place(d.shapes, d.poses, d.placed)
     counts = d.counts
     counts[CONTACTS] = counts[ASKED] = counts[STRANGER] = 0
+    counts[OUTSIDE] = count_outside(d)
     counts[PAIRS] = sweep(d.shapes, d.placed, d.collide, d.order, d.keys, d.pairs, dt)
     if counts[PAIRS] > len(d.pairs):
         return -1
@@ -106,20 +114,49 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
         i, j = pair // n, pair % n
         limit = told_up_to(d.shapes[j], d.shapes[i], d.placed[j], d.placed[i], dt)
         add_contacts(d, i, j, limit)
-    simple = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[CONTACTS] <= len(d.contacts)
-    return counts[CONTACTS] if simple else -1
+    known = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[OUTSIDE] == 0
+    return counts[CONTACTS] if known and counts[CONTACTS] <= len(d.contacts) else -1
+
+
+@outlined
+def count_outside(d: Detection) -> int:
+    """How many shapes of the mechanism have left the region, with the margins around them."""
+    count = 0
+    for k in range(len(d.shapes)):
+        shape, here = d.shapes[k], d.placed[k]
+        if shape.body == 0:
+            continue
+        inside = True
+        for c in range(3):
+            low, high = here.lower[c] - shape.margin, here.upper[c] + shape.margin
+            inside = inside and d.region[LOWER, c] <= low and high <= d.region[UPPER, c]
+        count += 0 if inside else 1
+    return count
 
 
 @kernel
 def finish_contacts(
-    contacts: Records[ContactPoint], links: Records[SurfaceLink], poses: Records[Pose]
+    contacts: Records[ContactPoint], pairs: Ints, links: Records[SurfaceLink], poses: Records[Pose]
 ) -> int:
-    """Write how surfaces rub at contacts (n,) whose place, normal and pair of links are known."""
-    n = len(links)
+    """Write how surfaces rub at contacts (n,) whose place and normal are known.
+
+    Args:
+        contacts: (n,)
+        pairs: (n, 2) links of each, the larger number first.
+        links: All of them.
+        poses: Of the bodies.
+    """
     for k in range(len(contacts)):
-        pair = contacts[k].pair
-        put_surface(contacts[k], links[pair // n], links[pair % n], poses)
+        a, b = links[int(pairs[k, 0])], links[int(pairs[k, 1])]
+        contacts[k].pair = number_of_pair(a, b)
+        put_surface(contacts[k], a, b, poses)
     return len(contacts)
+
+
+@helper
+def number_of_pair(a: SurfaceLink, b: SurfaceLink) -> int:
+    """A number of two links that does not depend on what else is near."""
+    return a.number * MOST_LINKS + b.number
 
 
 @outlined
@@ -156,8 +193,9 @@ def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
         put(contact.position, vec(touch.position))
         put(contact.normal, vec(touch.normal))
         contact.gap = touch.gap
-        contact.pair = pair
-        contact.feature = (touch.feature * len(d.shapes) + i) * len(d.shapes) + j
+        contact.pair = number_of_pair(d.links[a.link], d.links[b.link])
+        shapes = (i - d.links[b.link].first) * SHAPES_OF_LINK + j - d.links[a.link].first
+        contact.feature = touch.feature * SHAPES_OF_LINK**2 + shapes
         put_surface(contact, d.links[a.link], d.links[b.link], d.poses)
 
 

@@ -12,8 +12,11 @@ from bulletbridge.mechanism.contact_detection import (
     ASKED,
     CONTACTS,
     COUNTS,
+    LOWER,
+    OUTSIDE,
     PAIRS,
     STRANGER,
+    UPPER,
     Detection,
     find_contacts,
     finish_contacts,
@@ -41,6 +44,7 @@ class Detector:
         shapes: On these, in their order; the records may be changed in place.
 
     Attributes:
+        region: (2, 3) corners of where links of the mechanism meet nothing else; nowhere at first.
         collide: (n, n) whether two links collide, the smaller first; to be decided at first.
         counts: (COUNTS,) of the last detection.
         contacts: Those of the last detection, and more.
@@ -54,6 +58,8 @@ class Detector:
         assert links.dtype == SURFACE_LINK
         self._mechanism, self._hulls = mechanism, shapes.hulls
         n = len(links)
+        self.region: Array = np.array([[np.inf] * 3, [-np.inf] * 3])
+        links["first"] = np.searchsorted(self.shapes["link"], np.arange(n))
         self.collide: Ints = np.full((n, n), UNDECIDED, np.int64)
         self.counts: Ints = np.zeros(COUNTS, np.int64)
         self.asked: Ints = np.zeros(max(n * (n - 1) // 2, 1), np.int64)
@@ -82,6 +88,7 @@ class Detector:
             *self._own,
             self.shapes,
             self.links,
+            self.region,
             self._hulls,
             self.collide,
             self._placed,
@@ -108,7 +115,7 @@ class Detector:
 
         Returns:
             Contacts, and whether that is all: no pair of links is ``undecided``, none is of a
-            ``stranger``.
+            ``stranger``, and the mechanism is within ``region``.
         """
         count = self.call.call((q, v, dt))
         while count < 0:
@@ -123,14 +130,38 @@ class Detector:
         """Another one of the same shapes, links and decisions, for another thread."""
         other = Detector(self._mechanism, self.links.copy(), self._shapes)
         other.bodies[:], other.collide[:] = self.bodies, self.collide
+        other.region[:] = self.region
         return other
 
-    def complete(self, contacts: np.ndarray) -> None:
-        """Write bodies and surfaces of contacts of which place, normal, gap and pair are known.
+    def complete(self, contacts: np.ndarray, pairs: Ints) -> None:
+        """Write links and surfaces of contacts (n,) of which place, normal and gap are known.
 
         At the configuration of the last detection.
+
+        Args:
+            contacts: (n,)
+            pairs: (n, 2) links of each, the larger number first.
         """
-        finish_contacts(contacts, self.links, self._poses)
+        finish_contacts(contacts, pairs, self.links, self._poses)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the mechanism had left the region at the last detection."""
+        return bool(self.counts[OUTSIDE])
+
+    def follow(self, slack: float, ahead: float) -> None:
+        """Put the region around where the mechanism was at the last detection.
+
+        Args:
+            slack: By how much more than its size, on each side.
+            ahead: Time [s] for which there is room besides.
+        """
+        own = self.shapes["body"] > 0
+        placed, margins = self._placed[own], self.shapes["margin"][own, None]
+        lower = (placed["lower"] - margins).min(axis=0)
+        upper = (placed["upper"] + margins).max(axis=0)
+        room = slack * (upper - lower) + ahead * placed["speed"].max()
+        self.region[LOWER], self.region[UPPER] = lower - room, upper + room
 
     def undecided(self) -> list[tuple[int, int]]:
         """Pairs of links, the larger number first, that the last detection could not decide on."""

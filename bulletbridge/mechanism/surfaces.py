@@ -33,11 +33,17 @@ MOST_FRICTION = 10.0
 """Bullet's bound on the product of two friction coefficients."""
 
 
+MOST_LINKS = 2**31
+"""Numbers of links are below this, so that two of them make one."""
+
+
 class SurfaceLink:
     """A link as contacts see it."""
 
     body: Int  # of the mechanism, 0 for what stands in the world
     robot: Int  # links of one do not collide unless that is known
+    number: Int  # by which the world around knows it, whatever else is near; below ``MOST_LINKS``
+    first: Int  # of its shapes
     stranger: Int  # whether it may move and is not part of the mechanism
     friction: Real  # lateral coefficient
     rolling: Real  # [m]

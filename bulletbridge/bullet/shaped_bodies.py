@@ -1,0 +1,242 @@
+"""Bodies of a Bullet world with their shapes and where these are, for all that find contacts there.
+
+Every system and every group of bodies finds its own contacts, and all of them look on the others.
+Shapes are read once, and places are asked for once a look, whoever looks; who is near whom is told
+from boxes that are larger than the bodies, and change only where one leaves its own.
+"""
+
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pybullet
+
+from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, reach_of, read_shapes
+from bulletbridge.bullet.contacts import RIGID
+from bulletbridge.bullet.coordinates import unit
+from bulletbridge.bullet.stamps import stamp
+from bulletbridge.numerics.records import Array, Ints
+
+Pose = tuple[Array, Array]
+"""Axes (3, 3) and origin (3,)."""
+SLACK = 0.25
+"""Of its size, by which what stands for a body is larger than it on each side."""
+
+
+class ShapedBody:
+    """A body of the world.
+
+    Args:
+        number: Bullet's id.
+        client: Physics client.
+
+    Attributes:
+        stamp_id: Of its mark,
+        stamp: and what that says.
+        links: Those with shapes.
+        shapes: Theirs.
+        rigid: Whether each of them is rigid.
+        places: Positions and quaternions of their inertial frames, when they were looked at last.
+        version: Rises when they are elsewhere.
+        reaches: How far the shapes of each link reach from there, and its contacts [m].
+        surrounded: Places that the box which stands for it is around,
+        room: and how far each link may go from there [m].
+    """
+
+    def __init__(self, number: int, client: int) -> None:
+        self.number, self._client = number, client
+        self.stamp_id, self.stamp = stamp(number, client)
+        self._joints = pybullet.getNumJoints(number, client)
+        self.links, self.shapes = list[int](), list[LinkShapes]()
+        for link in range(-1, self._joints):
+            read = self._read(link)
+            if read.shapes:
+                self.links.append(link)
+                self.shapes.append(read)
+        self.rigid = [self._is_rigid(link) for link in self.links]
+        self.reaches = [reach_of(each.shapes) + each.margin for each in self.shapes]
+        self.places: tuple[Any, ...] = ()
+        self.version = 0
+        self.surrounded: tuple[Any, ...] = ()
+        self.room = 0.0
+        self._posed, self._poses = -1, list[Pose]()
+
+    def _is_rigid(self, link: int) -> bool:
+        return pybullet.getDynamicsInfo(self.number, link, self._client)[10] in RIGID
+
+    def _read(self, link: int) -> LinkShapes:
+        rigid = self._is_rigid(link)
+        return read_shapes(self.number, link, self._client) if rigid else boundless()
+
+    def read_again(self, link: int) -> None:
+        """Read a link's shapes again, of which Bullet's margin has changed."""
+        self.shapes[self.links.index(link)] = self._read(link)
+
+    def is_there(self) -> bool:
+        """Whether it is the one that was read."""
+        return pybullet.getUserData(self.stamp_id, self._client) == self.stamp
+
+    def look(self) -> bool:
+        """See where it is; whether it was elsewhere."""
+        places = self._places()
+        if places == self.places:
+            return False
+        self.places = places
+        self.version += 1
+        return True
+
+    def has_left(self) -> bool:
+        """Whether a link is farther than ``room`` from where it was when it was surrounded."""
+        room = self.room
+        for ((x, y, z), _), ((a, b, c), _) in zip(self.places, self.surrounded, strict=True):
+            if not (abs(x - a) <= room and abs(y - b) <= room and abs(z - c) <= room):
+                return True
+        return False
+
+    def _places(self) -> tuple[Any, ...]:
+        base = pybullet.getBasePositionAndOrientation(self.number, self._client)
+        if self._joints == 0:
+            return (base,)
+        others = [link for link in self.links if link >= 0]
+        states = pybullet.getLinkStates(
+            self.number, others, computeForwardKinematics=1, physicsClientId=self._client
+        )
+        own = (base,) if self.links[0] < 0 else ()
+        return (*own, *(state[:2] for state in states))
+
+    def poses(self) -> list[Pose]:
+        """Of its links' inertial frames, where they were when they were looked at last."""
+        if self._posed != self.version:
+            turn = pybullet.getMatrixFromQuaternion
+            self._poses = [
+                (np.reshape(turn(unit(quat)), (3, 3)), np.array(p)) for p, quat in self.places
+            ]
+            self._posed = self.version
+        return self._poses
+
+
+class ShapedBodies:
+    """All bodies of one client that have shapes.
+
+    Attributes:
+        bodies: By Bullet's id, in the order in which it has them.
+        generation: Rises when bodies come or go.
+        version: Rises when one leaves the box that stands for it.
+    """
+
+    def __init__(self, client: int) -> None:
+        self._client = client
+        self.bodies: dict[int, ShapedBody] = {}
+        self.generation = self.version = 0
+        self._count = -1  # of all bodies
+        self._watched: list[ShapedBody] = []  # those whose places anybody asks for
+        self._row: dict[int, int] = {}  # of these, in the arrays
+        self._lower, self._upper = np.zeros((0, 3)), np.zeros((0, 3))  # boxes that stand for them
+        self._at = np.zeros((0, 3))  # lower corners of their own, when they left those
+        self._held = self._looked = False
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Let all that look meanwhile see what the first one saw."""
+        self._held, self._looked = True, False
+        try:
+            yield
+        finally:
+            self._held = False
+
+    def look(self) -> None:
+        """See which bodies there are, and where."""
+        if self._held and self._looked:
+            return
+        count = pybullet.getNumBodies(physicsClientId=self._client)
+        if count != self._count or not self._all_there():
+            self._gather(count)
+        moved = [one for one in self._watched if one.look() and one.has_left()]
+        if moved:
+            self._surround(moved)
+        self._looked = True
+
+    def watch(self, numbers: Collection[int]) -> None:
+        """Look where these bodies are, from now on."""
+        new = [one for n in numbers if n not in self._row and (one := self.bodies.get(n))]
+        if not new:
+            return
+        for one in new:
+            self._row[one.number] = len(self._watched)
+            self._watched.append(one)
+            one.look()
+        nowhere = np.full((len(new), 3), np.nan)
+        self._lower, self._upper, self._at = (
+            np.vstack([known, nowhere]) for known in (self._lower, self._upper, self._at)
+        )
+        self._surround(new)
+
+    def watch_anew(self) -> None:
+        """Look at no body any more before somebody asks for it again."""
+        self._watched, self._row = [], {}
+        self._lower = self._upper = self._at = np.zeros((0, 3))
+        self.version += 1
+
+    def near(self, lower: Array, upper: Array) -> list[ShapedBody]:
+        """Those that are watched and may be in a box, in Bullet's order.
+
+        There are no others until ``version`` is another.
+
+        Args:
+            lower: (3,) its lower corner [m],
+            upper: (3,) and the upper one.
+        """
+        apart = (self._lower > upper).any(axis=1) | (self._upper < lower).any(axis=1)
+        found = {self._watched[k].number for k in np.flatnonzero(~apart).tolist()}
+        return [one for number, one in self.bodies.items() if number in found]
+
+    def _all_there(self) -> bool:
+        try:
+            return all(one.is_there() for one in self.bodies.values())
+        except pybullet.error:
+            return False
+
+    def _gather(self, count: int) -> None:
+        """Read those bodies that are new, and forget those that are gone."""
+        client, before, watched = self._client, self.bodies, set(self._row)
+        self.bodies, self._count = {}, count
+        for place in range(count):
+            number = pybullet.getBodyUniqueId(place, physicsClientId=client)
+            known = before.get(number)
+            if known is None or stamp(number, client)[1] != known.stamp:
+                known = ShapedBody(number, client)
+            self.bodies[number] = known
+        self.bodies = {n: one for n, one in self.bodies.items() if one.links}
+        self.generation += 1
+        self.watch_anew()
+        self.watch(watched)
+
+    def _surround(self, moved: list[ShapedBody]) -> None:
+        """Put other boxes around some bodies."""
+        centres = np.array([position for one in moved for position, _ in one.places])
+        reaches = np.array([x for one in moved for x in one.reaches])[:, None]
+        ends = np.cumsum([0] + [len(one.reaches) for one in moved])
+        first: Ints = ends[:-1]
+        lower = np.minimum.reduceat(centres - reaches, first)
+        upper = np.maximum.reduceat(centres + reaches, first)
+        rows = np.array([self._row[one.number] for one in moved])
+        size = upper - lower
+        came = np.nan_to_num(np.abs(lower - self._at[rows]))  # since the last time
+        slack = SLACK * size + np.minimum(came, size)
+        self._lower[rows], self._upper[rows], self._at[rows] = lower - slack, upper + slack, lower
+        for one, room in zip(moved, slack.min(axis=1).tolist(), strict=True):
+            one.surrounded, one.room = one.places, room
+        self.version += 1
+
+
+WORLDS: dict[int, ShapedBodies] = {}
+"""By physics client."""
+
+
+def shaped_bodies(client: int) -> ShapedBodies:
+    """Those of a client, kept from when it is first asked for."""
+    known = WORLDS.get(client)
+    if known is None:
+        known = WORLDS[client] = ShapedBodies(client)
+    return known
