@@ -58,12 +58,17 @@ class Shift(NamedTuple):
     p: Array  # (3,) [m]
 
 
+UNTURNED = np.eye(3)
+
+
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
+    if before[1] == after[1]:
+        return Shift(UNTURNED, np.array(after[0]) - before[0])
     x, y, z, w = unit(before[1])
     turn = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
-    R = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))
-    return Shift(R, np.asarray(after[0]) - R @ before[0])
+    R = np.array(pybullet.getMatrixFromQuaternion(turn)).reshape(3, 3)
+    return Shift(R, np.array(after[0]) - R @ np.array(before[0]))
 
 
 @dataclass(frozen=True)
@@ -199,11 +204,11 @@ class Port:
         for name, body in zip(self.links, self.carriers, strict=True):
             if body == 0:
                 link = links[name]
-                links[name] = replace(link, R=R @ link.R, p=R @ link.p + p)
-        for body in sorted({body for body in self.carriers if body > 0}):
-            if bodies[body]["parent"] == 0:
-                bodies[body]["p"] = R @ bodies[body]["p"] + p
-                bodies[body]["R"] = R @ bodies[body]["R"]
+                links[name] = Link(link.name, 0, R @ link.R, R @ link.p + p)
+        for body in {*self.carriers} - {0}:
+            if bodies["parent"][body] == 0:
+                bodies["p"][body] = R @ bodies["p"][body] + p
+                bodies["R"][body] = R @ bodies["R"][body]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
-from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.records import BUSHING, SPRING, WRENCH
 from bulletbridge.numerics.records import Array, Mask
 
@@ -210,10 +209,9 @@ def link_pose(solver: Solver, name: str) -> tuple[Array, Array]:
     link = solver.mechanism.link(name)
     if link.body == 0:
         return link.R, link.p
-    poses, axes, beams = solver.poses.copy(), solver.axes.copy(), solver.beams.copy()
-    kinematics(solver.bodies, beams, solver.stations.copy(), solver.q, poses, axes)
-    pose = poses[link.body]
-    return pose["R"] @ link.R, pose["p"] + pose["R"] @ link.p
+    poses = solver.place_bodies()
+    R, p = poses["R"][link.body], poses["p"][link.body]
+    return R @ link.R, p + R @ link.p
 
 
 def keep(solver: Solver, terms: Terms, values: Array) -> Array:
