@@ -19,7 +19,7 @@ from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
 from bulletbridge.mechanism.model import Link, Mechanism
-from bulletbridge.numerics.records import Array, Vector
+from bulletbridge.numerics.records import Array, Vector, copied
 
 Properties = tuple[object, ...]
 PROPERTIES = "mass", "moments of inertia", "centre of mass", "principal axes"
@@ -317,7 +317,7 @@ class BulletBodies:
         """
         asked = ((port.body_id, port.moved()) for port in self.ports)
         shifts = {body: shift for body, shift in asked if shift is not None}
-        bodies, links = read.bodies.copy(), dict(read.links)
+        bodies, links = copied(read.bodies), dict(read.links)
         for port in self.ports:
             port.put_base(bodies, links)
         if shifts:

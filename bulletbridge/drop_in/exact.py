@@ -372,9 +372,10 @@ class ExactGroup:
         motors, joints = self._actions.motors, self.system.mechanism.joints
         if self._commanded == self._actions.commands:
             return
+        known = self._commands
         for place, name in self._joints.items():
-            motor = motors.get(place, AT_FIRST)
-            if name not in joints or motor == self._commands.get(place):
+            motor, old = motors.get(place, AT_FIRST), known.get(place)
+            if motor is old or name not in joints or motor == old:
                 continue
             if motor.torque_of:
                 raise BulletsOwnError(f"the joint '{name}' has {motor.torque_of}")
@@ -389,7 +390,7 @@ class ExactGroup:
                 self.system.motors.off(name)
             else:
                 self._set_motor(name, motor)
-            self._commands[place] = motor
+            known[place] = motor
         self._commanded = self._actions.commands
 
     def _set_motor(self, name: str, motor: Motor) -> None:

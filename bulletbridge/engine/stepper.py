@@ -36,7 +36,6 @@ from bulletbridge.engine.records import (
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.tasks import ACCELERATE, JUDGE, STEP
 from bulletbridge.engine.workspace import SolverArrays, Tolerances
-from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.records import Array
@@ -129,19 +128,9 @@ class Solver(SolverArrays):
         self.step_differentiator: object = None  # and its steps
         self._recalled: tuple[Array, Remembered] | None = None  # by tau, which others may replace
         self._calls: dict[Any, StoredCall] = {}  # of kernels, with the arrays
-        self._room: tuple[np.ndarray, ...] = ()  # of place_bodies
         self._step: Callable[[tuple[()]], int] | None = None  # with forces that stay
         self._step_tau = NO_RECORD
         self._asked = bool(encoded.motions) or self.user_size > 0
-
-    def place_bodies(self) -> np.ndarray:
-        """Poses (nb) of all bodies at the state, in an array that the next call uses again."""
-        if not self._room:
-            own = self.beams, self.stations, self.poses, self.axes
-            self._room = tuple(array.copy() for array in own)
-        beams, stations, poses, axes = self._room
-        kinematics(self.bodies, beams, stations, self.q, poses, axes)
-        return poses
 
     def memory(self) -> Memory:
         """All that its kernels work on: state, settings, factors, what the step control knows."""

@@ -188,7 +188,7 @@ def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[A
     found: dict[str, tuple[Array, Array]] = {}
     for index, (name, part) in enumerate(full.encoded.rows.items()):
         if index < len(full.encoded.loops):
-            point, rows = full.wrench_rows(terms, index, t)
+            point, rows = full.wrench_rows(terms.poses, index, t)
             metres = full.encoded.in_metres[part]
             found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
     return found
@@ -209,7 +209,7 @@ def link_pose(solver: Solver, name: str) -> tuple[Array, Array]:
     link = solver.mechanism.link(name)
     if link.body == 0:
         return link.R, link.p
-    poses = solver.place_bodies()
+    poses = solver.poses_at(solver.q)
     R, p = poses["R"][link.body], poses["p"][link.body]
     return R @ link.R, p + R @ link.p
 
@@ -386,7 +386,7 @@ def wrenches(
         unique = decided and not bool(shared[part].any())
         point, force, torque = np.zeros((3, 3))
         if index < len(solver.encoded.loops):
-            point, rows = solver.wrench_rows(terms, index, t)
+            point, rows = solver.wrench_rows(terms.poses, index, t)
             moment_force = lam[part] @ rows
             torque, force = moment_force[:3], moment_force[3:]
         found[name] = Reaction(name, point, force, torque, lam[part], unique)
