@@ -281,6 +281,27 @@ AIMS = {
 }
 
 
+def test_a_command_that_is_given_again_acts_unless_another_came_between(connect, tmp_path):
+    """A motor without a limit takes the rate that it is asked for within one step."""
+    client = connect()
+    (tmp_path / "arm.urdf").write_text(urdf.one_joint())
+    body = client.loadURDF(str(tmp_path / "arm.urdf"), useFixedBase=True, flags=FLAGS)
+    client.setBridgeMode("exact", body)
+    velocity, one = pybullet.VELOCITY_CONTROL, client.setJointMotorControl2
+    ways = {
+        1.0: lambda: one(body, 0, velocity, targetVelocity=1.0, force=1e6),
+        2.0: lambda: one(body, 0, controlMode=velocity, targetVelocity=2.0, force=1e6),
+        3.0: lambda: client.setJointMotorControlArray(
+            body, [0], velocity, targetVelocities=[3.0], forces=[1e6]
+        ),
+    }
+    for several in ((1,), (1,), (2,), (1,), (3,), (1,), (1, 2), (1, 2, 1), (2, 3), (3, 2), (2,)):
+        for rate in several:
+            ways[rate]()
+        client.stepSimulation()
+        assert abs(client.getJointState(body, 0)[1] - several[-1]) < 1e-9
+
+
 def upright_chain():
     """URDF text of three links on spherical joints, whose principal axes are their own."""
     link = (
