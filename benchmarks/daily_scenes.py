@@ -21,6 +21,7 @@ from scipy.optimize import root
 import bulletbridge as bb
 from bulletbridge.drop_in.settings import Mode
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.numerics.records import Array
 
 DATA = pybullet_data.getDataPath()
 IIWA = f"{DATA}/kuka_iiwa/model.urdf"
@@ -594,18 +595,18 @@ def skid(s: Stage) -> None:
                 loads[contact[3 if first else 4]].append((at[0], at[1], contact[9]))
 
     s.steps(600, act)
-    radius = np.mean([p.getLinkState(body, wheel)[0][2] for wheel in wheels])
-    points: list[tuple[float, float, float, float]] = []  # x, y, speed of the rim, load
+    radius = float(np.mean([p.getLinkState(body, wheel)[0][2] for wheel in wheels]))
+    points: list[list[float]] = []  # x, y, speed of the rim, load
     for wheel in wheels:
         x, y, load = np.transpose(loads[wheel])
         place, side = np.average(x, weights=load), np.average(y, weights=load)
         half = math.sqrt(np.average((y - side) ** 2, weights=load))  # of the wheel's width
         rim = radius * (2.0 if wheel in left else 4.0)
-        points += [(place, side + k * half, rim, load.sum()) for k in (-1, 1)]
+        points += [[place, side + k * half, rim, load.sum()] for k in (-1, 1)]
     s.outcome.figures.update(turn=float(np.mean(turns)), balance=skid_rate(np.array(points)))
 
 
-def skid_rate(points: np.ndarray) -> float:
+def skid_rate(points: Array) -> float:
     """Rate [rad/s] of turning at which Coulomb's friction at wheels that skid is in balance.
 
     Args:
@@ -619,7 +620,7 @@ def skid_rate(points: np.ndarray) -> float:
         force = -load / load.sum() * slip / np.linalg.norm(slip, axis=0)
         return [*force.sum(axis=1), float(np.sum(x * force[1] - y * force[0]))]
 
-    return float(root(sums, (np.mean(rim), 0.0, 0.1)).x[2])
+    return float(root(sums, np.array([rim.mean(), 0.0, 0.1])).x[2])
 
 
 def drop(s: Stage) -> None:

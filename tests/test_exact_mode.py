@@ -434,6 +434,34 @@ def test_a_box_comes_to_rest_on_the_plane(connect, tmp_path):
     assert np.abs(at - [0, 0, 0.1, 0, 0, 0, 1, *np.zeros(6)]).max() < 1e-9
 
 
+@pytest.mark.parametrize("way", ["pair", "mask"])
+def test_what_touches_falls_through_if_it_is_not_to_collide(connect, tmp_path, way):
+    """Bullet is not asked about links that touch and go no further; said is said."""
+    client = connect()
+    client.setGravity(0, 0, -10)
+    block = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.5, 0.5, 0.5))
+    floor = client.createMultiBody(0, block, -1, (0, 0, -0.5))
+    body = client.createMultiBody(1, block, -1, (0, 0, 0.5))
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    client.setBridgeMode("exact", body)
+    client.stepSimulation()
+    assert abs(client.getBaseVelocity(body)[0][2]) < 1e-9  # it stands
+    if way == "pair":
+        client.setCollisionFilterPair(floor, body, -1, -1, 0)
+    else:
+        client.setCollisionFilterGroupMask(body, -1, 0, 0)
+    for _ in range(5):
+        client.stepSimulation()
+    assert abs(client.getBaseVelocity(body)[0][2] + 10 * 5 / 240) < 1e-12
+    client.resetBasePositionAndOrientation(body, (0, 0, 0.5), (0, 0, 0, 1))
+    if way == "pair":
+        client.setCollisionFilterPair(floor, body, -1, -1, enableCollision=1)
+    else:
+        client.setCollisionFilterGroupMask(body, -1, 1, -1)
+    client.stepSimulation()
+    assert abs(client.getBaseVelocity(body)[0][2]) < 1e-9
+
+
 def test_a_free_body_that_is_touched_joins_the_group(connect, tmp_path):
     client = connect()
     lower = box(client, tmp_path, "lower", [0, 0, 1.0])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
@@ -404,6 +405,11 @@ class BulletBodies:
         """Read friction again, after ``changeDynamics`` of whatever is in contact."""
         self._contacts.forget()
         self._sticking.forget()
+
+    def heed(self, filters: CollisionFilters) -> None:
+        """Find no contacts of links that were said not to collide, as long as it stands there."""
+        self._contacts.filters = filters
+        self._contacts.doubt()
 
     def forget_filters(self) -> None:
         """Ask Bullet again which links collide, after its collision filters were changed."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.numerics.records import Array, Vector
 
@@ -130,6 +131,7 @@ class Actions:
         limits: Lower and upper limit of single joints, where they were changed.
         erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
+        filters: Which links were said not to collide.
         commands: How many times motors have been given others.
         withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
             them, may never be made.
@@ -141,6 +143,7 @@ class Actions:
 
     erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
+    filters: CollisionFilters = field(default_factory=CollisionFilters)
     commands: int = 0
     withheld: list[Withheld] = field(default_factory=lambda: [])
 
@@ -268,6 +271,7 @@ class Actions:
 
     def forget(self, body: int) -> None:
         """Forget a body: its id may be given to another one."""
+        self.filters.forget(body)
         self.damping.pop(body, None)
         tables = self.motors, self._given, self.joint_damping, self.limits, self.anisotropy
         for table in tables:

@@ -151,6 +151,7 @@ class ExactGroup:
         self.system, self._joints = self.joined.system, self.joined.joints
         self.system.gravity = gravity(client)
         self._scale_friction()
+        self.joined.world.heed(actions.filters)
         self._frames: dict[Place, Frame] = {}  # inertial frames of links
         self._axes: dict[Place, Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
