@@ -16,10 +16,12 @@ import pybullet
 import pybullet_data
 from rich.console import Console
 from rich.table import Table
+from scipy.optimize import root
 
 import bulletbridge as bb
 from bulletbridge.drop_in.settings import Mode
 from bulletbridge.errors import BulletBridgeError
+from bulletbridge.numerics.records import Array
 
 DATA = pybullet_data.getDataPath()
 IIWA = f"{DATA}/kuka_iiwa/model.urdf"
@@ -564,6 +566,63 @@ def husky(s: Stage) -> None:
     s.outcome.figures.update(x=place[0], y=place[1], gears=worst)
 
 
+def skid(s: Stage) -> None:
+    """Husky turns: its left wheels at 2 rad/s, the right ones at 4, all four skidding.
+
+    It has no constraints, and is stepped exactly where that is asked for.
+    """
+    p = s.p
+    p.loadURDF(f"{DATA}/plane.urdf")
+    body = p.loadURDF(f"{DATA}/husky/husky.urdf", (0, 0, 0.15))
+    if s.mode == "exact":
+        p.setBridgeMode("exact", body)
+    left, wheels = (2, 4), (2, 3, 4, 5)
+    turns: list[float] = []
+    loads: dict[int, list[Any]] = {wheel: [] for wheel in wheels}
+
+    def act(k: int) -> None:
+        for wheel in wheels:
+            rate = 2.0 if wheel in left else 4.0
+            p.setJointMotorControl2(
+                body, wheel, pybullet.VELOCITY_CONTROL, targetVelocity=rate, force=80
+            )
+        if k > 200:
+            turns.append(p.getBaseVelocity(body)[1][2])
+            inverse = p.invertTransform(*p.getBasePositionAndOrientation(body))
+            for contact in p.getContactPoints(body):
+                first = contact[1] == body
+                at = p.multiplyTransforms(*inverse, contact[5 if first else 6], (0, 0, 0, 1))[0]
+                loads[contact[3 if first else 4]].append((at[0], at[1], contact[9]))
+
+    s.steps(600, act)
+    radius = float(np.mean([p.getLinkState(body, wheel)[0][2] for wheel in wheels]))
+    points: list[list[float]] = []  # x, y, speed of the rim, load
+    for wheel in wheels:
+        x, y, load = np.transpose(loads[wheel])
+        place, side = np.average(x, weights=load), np.average(y, weights=load)
+        half = math.sqrt(np.average((y - side) ** 2, weights=load))  # of the wheel's width
+        rim = radius * (2.0 if wheel in left else 4.0)
+        points += [[place, side + k * half, rim, load.sum()] for k in (-1, 1)]
+    s.outcome.figures.update(turn=float(np.mean(turns)), balance=skid_rate(np.array(points)))
+
+
+def skid_rate(points: Array) -> float:
+    """Rate [rad/s] of turning at which Coulomb's friction at wheels that skid is in balance.
+
+    Args:
+        points: (n, 4) places x and y on the vehicle [m], speed of the rim [m/s], and load.
+    """
+    x, y, rim, load = points.T
+
+    def sums(motion: Any) -> list[float]:
+        forward, sideways, turn = motion
+        slip = np.array([forward - turn * y - rim, sideways + turn * x])
+        force = -load / load.sum() * slip / np.linalg.norm(slip, axis=0)
+        return [*force.sum(axis=1), float(np.sum(x * force[1] - y * force[0]))]
+
+    return float(root(sums, np.array([rim.mean(), 0.0, 0.1])).x[2])
+
+
 def drop(s: Stage) -> None:
     """A box that is held is let go, and falls freely."""
     p = s.p
@@ -697,7 +756,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     f.__name__: f
     for f in (
         *(grasp, two_arms, two_arms_apart, hand_over, tray, drawer, door, drag, platform),
-        *(panda, car, husky, drop, lift_by_torque, lift_by_velocity, pair, hanging),
+        *(panda, car, husky, skid, drop, lift_by_torque, lift_by_velocity, pair, hanging),
     )
 }
 

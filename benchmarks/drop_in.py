@@ -3,9 +3,10 @@
     python benchmarks/drop_in.py [--mode MODE ...] [--json FILE] [--calls] [--programs] [NAME ...]
 
 Scenes are written as users write them. Every step, with what a scene does before it, is timed by
-itself, in batches that take turns: ours in each mode, and Bullet's. Programs run whole, natively
-and ours, one after the other; of them only steps are timed. Figures are medians. Bullet's own step
-depends on the contact points at hand: on closed legs they may be others than on open ones.
+itself in processor time, in batches that take turns: ours in each mode, and Bullet's. Figures are
+the least median of a batch. Programs run whole, natively and ours, one after the other; of them
+only steps are timed. Bullet's own step depends on the contact points at hand: on closed legs they
+may be others than on open ones.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -274,9 +275,9 @@ def clients(modes: list[Mode]) -> dict[str, Any]:
 
 def timed(step: Callable[[], Any]) -> float:
     """Microseconds that it takes."""
-    begun = perf_counter()
+    begun = process_time()
     step()
-    return 1e6 * (perf_counter() - begun)
+    return 1e6 * (process_time() - begun)
 
 
 def measure_scene(scene: Scene, modes: list[Mode]) -> dict[str, float]:
@@ -289,12 +290,14 @@ def measure_scene(scene: Scene, modes: list[Mode]) -> dict[str, float]:
     found: dict[str, list[float]] = {name: [] for name in worlds}
     for _ in range(BATCHES):
         for name, (step, prepare) in steps.items():
+            batch: list[float] = []
             for _ in range(STEPS):
                 prepare()
-                found[name].append(timed(step))
+                batch.append(timed(step))
+            found[name].append(median(batch))
     for client in worlds.values():
         client.disconnect()
-    return {name: median(times) for name, times in found.items()}
+    return {name: min(medians) for name, medians in found.items()}
 
 
 def measure_calls(modes: list[Mode]) -> dict[str, dict[str, float]]:
@@ -305,13 +308,13 @@ def measure_calls(modes: list[Mode]) -> dict[str, dict[str, float]]:
     for turn in range(BATCHES):
         for name, client in worlds.items():
             for what, call in each[name].items():
-                for k in range(CALLS):
-                    found[what][name].append(timed(partial(call, CALLS * turn + k)))
+                numbers = range(CALLS * turn, CALLS * (turn + 1))
+                found[what][name].append(median(timed(partial(call, k)) for k in numbers))
                 client.stepSimulation()
     for client in worlds.values():
         client.disconnect()
     return {
-        what: {name: median(times) for name, times in row.items()} for what, row in found.items()
+        what: {name: min(medians) for name, medians in row.items()} for what, row in found.items()
     }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pybullet
 from daily_scenes import DATA, DT, IIWA, MODES, Mode, Outcome, Stage
 
+from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import BulletBridgeError
 
 ARMS = {
@@ -39,6 +40,11 @@ OBJECTS = (
 )
 LIMIT = 30.0
 """Joint rate [rad/s] that no motor here gives within two seconds of such motions."""
+
+CLOSED = 1e-12
+"""Gap [m or rad] to which all directions of our constraints are held, by Bullet's own numbers."""
+LOOKS = 16
+"""Steps from one look at these gaps to the next."""
 
 EVERY = 10
 """Grasps after which it says how far it has come."""
@@ -76,14 +82,34 @@ def draw(number: int) -> Grasp:
     )
 
 
-def perform(grasp: Grasp, mode: Mode, duration: float = 2.0) -> Outcome:
-    """Do it."""
-    s = Stage(mode)
+class Watched(Stage):
+    """A stage on which gaps of our constraints are measured in double precision, too.
+
+    Attributes:
+        kept: Largest gap of a direction that is held [m or rad].
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        super().__init__(mode)
+        self.kept, self._count = 0.0, 0
+
+    def _look(self) -> None:
+        super()._look()
+        self._count += 1
+        if self.mode != "native" and self._count % LOOKS == 0:
+            for group in session_of(self.p._client).groups.values():
+                for gap in group.joined.gaps():
+                    self.kept = max(self.kept, gap.kept_metres, gap.kept_radians)
+
+
+def perform(grasp: Grasp, mode: Mode, duration: float = 2.0) -> tuple[Outcome, float]:
+    """Do it; what came of it, and the largest gap of a direction that is held [m or rad]."""
+    s = Watched(mode)
     try:
         _perform(s, grasp, duration)
     except BulletBridgeError as error:
         s.outcome.error = f"{type(error).__name__}: {error}"
-    return s.end()
+    return s.end(), s.kept
 
 
 def _perform(s: Stage, grasp: Grasp, duration: float) -> None:
@@ -189,15 +215,20 @@ def main() -> None:
     parser.add_argument("--duration", type=float, default=2.0)
     chosen = parser.parse_args()
     counts: Counter[tuple[str, str]] = Counter()
+    largest: dict[Mode, tuple[float, float]] = {}
     for number in range(chosen.first, chosen.first + chosen.number):
         grasp = draw(number)
         for mode in chosen.mode or MODES:
-            found = perform(grasp, mode, chosen.duration)
+            found, kept = perform(grasp, mode, chosen.duration)
+            rate, gap = largest.get(mode, (0.0, 0.0))
+            largest[mode] = max(rate, found.rate), max(gap, kept)
             faults = [found.error] if found.error else []
             if found.rate > LIMIT:
                 faults.append(f"rate {found.rate:.0f} rad/s")
             if mode != "native" and found.gap > 1e-6:
                 faults.append(f"gap {found.gap:.1e} m")
+            if kept > CLOSED:
+                faults.append(f"kept gap {kept:.1e} m or rad")
             counts[mode, "faulty" if faults else "fine"] += 1
             if faults:
                 print(mode, grasp, *faults, sep="\n    ", flush=True)
@@ -205,6 +236,8 @@ def main() -> None:
         if done % EVERY == 0 or done == chosen.number:
             figures = (f"{mode} {kind} {n}" for (mode, kind), n in sorted(counts.items()))
             print(f"{done} of {chosen.number}:", ", ".join(figures), flush=True)
+    for mode, (rate, gap) in largest.items():
+        print(f"{mode}: rates up to {rate:.3g} rad/s, kept gaps up to {gap:.1e} m or rad")
 
 
 if __name__ == "__main__":

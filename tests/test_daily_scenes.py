@@ -36,3 +36,12 @@ def test_a_scene_ends_as_a_person_expects(name, mode):
         if expected is None:
             expected = play(name, "native").figures[figure]
         assert abs(found.figures[figure] - expected) < within, (figure, found.figures)
+
+
+def test_skidding_wheels_turn_a_vehicle_as_coulombs_friction_does():
+    """Forces in balance along what each wheel slips by, at the loads that contacts tell.
+
+    Rims are polygons, whose radius and speed vary by 1.5 %.
+    """
+    found = play("skid", "exact").figures
+    assert abs(found["turn"] / found["balance"] - 1.0) < 0.03

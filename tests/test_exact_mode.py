@@ -282,6 +282,27 @@ AIMS = {
 }
 
 
+def test_a_command_that_is_given_again_acts_unless_another_came_between(connect, tmp_path):
+    """A motor without a limit takes the rate that it is asked for within one step."""
+    client = connect()
+    (tmp_path / "arm.urdf").write_text(urdf.one_joint())
+    body = client.loadURDF(str(tmp_path / "arm.urdf"), useFixedBase=True, flags=FLAGS)
+    client.setBridgeMode("exact", body)
+    velocity, one = pybullet.VELOCITY_CONTROL, client.setJointMotorControl2
+    ways = {
+        1.0: lambda: one(body, 0, velocity, targetVelocity=1.0, force=1e6),
+        2.0: lambda: one(body, 0, controlMode=velocity, targetVelocity=2.0, force=1e6),
+        3.0: lambda: client.setJointMotorControlArray(
+            body, [0], velocity, targetVelocities=[3.0], forces=[1e6]
+        ),
+    }
+    for several in ((1,), (1,), (2,), (1,), (3,), (1,), (1, 2), (1, 2, 1), (2, 3), (3, 2), (2,)):
+        for rate in several:
+            ways[rate]()
+        client.stepSimulation()
+        assert abs(client.getJointState(body, 0)[1] - several[-1]) < 1e-9
+
+
 def upright_chain():
     """URDF text of three links on spherical joints, whose principal axes are their own."""
     link = (
@@ -412,6 +433,34 @@ def test_a_box_comes_to_rest_on_the_plane(connect, tmp_path):
     at = state(client, cube)
     # round-off of the box's shape in Bullet, which keeps it in double precision
     assert np.abs(at - [0, 0, 0.1, 0, 0, 0, 1, *np.zeros(6)]).max() < 1e-9
+
+
+@pytest.mark.parametrize("way", ["pair", "mask"])
+def test_what_touches_falls_through_if_it_is_not_to_collide(connect, tmp_path, way):
+    """Bullet is not asked about links that touch and go no further; said is said."""
+    client = connect()
+    client.setGravity(0, 0, -10)
+    block = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=(0.5, 0.5, 0.5))
+    floor = client.createMultiBody(0, block, -1, (0, 0, -0.5))
+    body = client.createMultiBody(1, block, -1, (0, 0, 0.5))
+    client.changeDynamics(body, -1, linearDamping=0, angularDamping=0)
+    client.setBridgeMode("exact", body)
+    client.stepSimulation()
+    assert abs(client.getBaseVelocity(body)[0][2]) < 1e-9  # it stands
+    if way == "pair":
+        client.setCollisionFilterPair(floor, body, -1, -1, 0)
+    else:
+        client.setCollisionFilterGroupMask(body, -1, 0, 0)
+    for _ in range(5):
+        client.stepSimulation()
+    assert abs(client.getBaseVelocity(body)[0][2] + 10 * 5 / 240) < 1e-12
+    client.resetBasePositionAndOrientation(body, (0, 0, 0.5), (0, 0, 0, 1))
+    if way == "pair":
+        client.setCollisionFilterPair(floor, body, -1, -1, enableCollision=1)
+    else:
+        client.setCollisionFilterGroupMask(body, -1, 1, -1)
+    client.stepSimulation()
+    assert abs(client.getBaseVelocity(body)[0][2]) < 1e-9
 
 
 def test_a_free_body_that_is_touched_joins_the_group(connect, tmp_path):

@@ -7,6 +7,7 @@ import pybullet
 import pytest
 
 from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.session import session_of
 
 G, LENGTH, TOP, TILT = 9.81, 1.0, 2.0, 0.3
 PLATE, ROD, BOX = 4.0, 0.3, 12.0
@@ -68,3 +69,30 @@ def test_what_lies_on_a_plate_does_not_hold_it():
         client.stepSimulation()
         aside = max(aside, abs(client.getBasePositionAndOrientation(plate)[0][1]))
     assert aside < 1e-3
+
+
+@pytest.mark.parametrize(("boxes", "hook"), [(8, 0.05), (10, 0.03)])
+def test_a_chain_of_boxes_that_touch_stays_closed(boxes, hook):
+    """They jam where they touch: points that stick and loops contradict each other.
+
+    It starts level, at the middle of a block, with a ball that is a hundred times as heavy as a
+    box, so that Bullet's step opens it by millimetres.
+    """
+    client = BulletClient(pybullet.DIRECT, mode="filter")
+    client.setGravity(0, 0, -G)
+    before, end = body(client, 0, (hook, hook, hook), (0, 0, 3)), (0, 0, 0)
+    for k in range(boxes + 1):
+        if k < boxes:
+            half, after = 0.05, body(client, 0.1, (0.05, 0.01, 0.01), (0.05 + 0.1 * k, 0, 3))
+        else:
+            half = 0.08
+            ball = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=half)
+            after = client.createMultiBody(10.0, ball, -1, (half + 0.1 * k, 0, 3))
+        ends = before, -1, after, -1
+        pivots = (0, 0, 0), end, (-half, 0, 0)
+        client.createConstraint(*ends, pybullet.JOINT_POINT2POINT, *pivots)
+        before, end = after, (half, 0, 0)
+    for _ in range(5):
+        client.stepSimulation()
+        (group,) = session_of(client._client).groups.values()
+        assert max(gap.kept_metres for gap in group.joined.gaps()) < 1e-12

@@ -1,5 +1,7 @@
 """The same calls on Bullet and on ours: ids, errors, returns, frames, lifetime, snapshots."""
 
+import re
+
 import pybullet
 import pybullet_data
 import pytest
@@ -8,6 +10,7 @@ from test_client import BOX, FLAGS, linkage
 
 import bulletbridge.pybullet as module
 from bulletbridge.drop_in.client import BulletClient
+from bulletbridge.drop_in.function import FUNCTIONS, Direct
 
 P2P, FIXED, PRISMATIC, GEAR = (
     pybullet.JOINT_POINT2POINT,
@@ -195,3 +198,51 @@ def test_a_star_import_brings_everything():
     exec("from bulletbridge.pybullet import *", names)  # noqa: S102  as scripts have it
     assert {name for name in dir(pybullet) if not name.startswith("_")} <= set(names)
     assert names["stepSimulation"] is module.stepSimulation
+
+
+OF_THEIR_OWN = {"connect", "calculateInverseDynamics", "setJointMotorControl"}
+"""Functions that have several lists of arguments, or one that depends on the first."""
+
+
+def of_right_types(function, count):
+    """So many arguments of types that PyBullet takes; nothing is done, for there is no client."""
+    args = []
+    while len(args) < count:
+        for value in (0, 0.0, "", [0.0] * 3):
+            try:
+                function(*args, value, physicsClientId=1000)
+            except TypeError as error:
+                if "missing required" not in str(error):
+                    continue
+            except pybullet.error:
+                pass
+            args.append(value)
+            break
+        else:
+            raise AssertionError(f"{function.__name__}: argument {len(args) + 1}")
+    return args
+
+
+def place_of(function, args, parameter):
+    """Where PyBullet has a parameter, from 1 on."""
+    with pytest.raises(TypeError) as caught:
+        function(*args, **{parameter: 0})
+    told = re.search(rf"given by name \('{parameter}'\) and position \((\d+)\)", str(caught.value))
+    return int(told[1]) if told else str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() & vars(pybullet).keys() - OF_THEIR_OWN))
+def test_arguments_have_pybullets_names_and_places(name):
+    with pytest.raises(TypeError) as caught:
+        getattr(pybullet, name)(*[None] * 100)
+    most = re.search(r"takes at most (\d+) argument", str(caught.value))
+    assert most
+    function = FUNCTIONS[name]
+    if isinstance(function, Direct):
+        assert function.count == int(most[1]) - 1  # physicsClientId is the last one
+    elif hasattr(function, "parameters"):
+        native, names = getattr(pybullet, name), function.parameters
+        assert len(names) == int(most[1]) - 1
+        args = of_right_types(native, len(names))
+        places = [place_of(native, args, parameter) for parameter in names]
+        assert places == [*range(1, len(names) + 1)]

@@ -1,7 +1,9 @@
 """Contacts of some bodies of a Bullet world, found by us where the shapes of links are known.
 
 Bullet's own detection is asked where they are not, and once for every two links that meet whether
-they collide: it does not tell what flags of loadURDF and setCollisionFilterPair have said.
+they collide: it does not tell what flags of loadURDF and setCollisionFilterPair have said. It
+cannot tell of links that touch and go no further, so what is known of these is taken from whoever
+heard it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.collision_shapes import LinkShapes
 from bulletbridge.bullet.contacts import moves
 from bulletbridge.bullet.shaped_bodies import SLACK, Pose, ShapedBody, shaped_bodies
@@ -84,6 +87,7 @@ class ContactFinder:
     Attributes:
         scales: Factors on friction along the inertial axes of links, by body and link: Bullet's
             ``anisotropicFriction``, which it does not tell. Those of the world count too.
+        filters: Links that are known not to collide.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class ContactFinder:
         write: Callable[[Array, Array], None],
     ) -> None:
         self.client, self.scales = client, dict[tuple[int, int], Vector]()
+        self.filters = CollisionFilters()
         self._mechanism, self._write = mechanism, write
         self._own = sorted(own, key=lambda each: each.body)
         self._ids = {each.body for each in own}
@@ -155,6 +160,16 @@ class ContactFinder:
             known = self._detector.collide
             known[known == NEVER] = UNDECIDED
             known[known == COLLIDE] = DOUBTED
+            self._keep_apart(self._detector)
+
+    def _keep_apart(self, detector: Detector) -> None:
+        """Let links pass through one another that are known not to collide."""
+        if not (self.filters.pairs or self.filters.alone):
+            return
+        for a, link in enumerate(self._links):
+            for b, other in enumerate(self._links[:a]):
+                if self.filters.forbids(link, other):
+                    detector.collide[b, a] = NEVER
 
     def move_bases(self, bodies: np.ndarray) -> None:
         """Take over where fixed bases of the mechanism are now, by its records of bodies."""
@@ -349,6 +364,7 @@ class ContactFinder:
             detector.collide[np.ix_(shared, shared)] = before.collide[np.ix_(old, old)]
         self._places = [-1] * len(self._bystanders)
         self._detector, self._surfaces = detector, False
+        self._keep_apart(detector)
         self._place_own(detector)
 
     def _numbers(self) -> list[int]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
 from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
@@ -19,7 +20,7 @@ from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
 from bulletbridge.mechanism.model import Link, Mechanism
-from bulletbridge.numerics.records import Array, Vector
+from bulletbridge.numerics.records import Array, Vector, copied
 
 Properties = tuple[object, ...]
 PROPERTIES = "mass", "moments of inertia", "centre of mass", "principal axes"
@@ -58,12 +59,17 @@ class Shift(NamedTuple):
     p: Array  # (3,) [m]
 
 
+UNTURNED = np.eye(3)
+
+
 def shift_between(before: Place, after: Place) -> Shift:
     """What takes a body from one place to another."""
+    if before[1] == after[1]:
+        return Shift(UNTURNED, np.array(after[0]) - before[0])
     x, y, z, w = unit(before[1])
     turn = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
-    R = np.reshape(pybullet.getMatrixFromQuaternion(turn), (3, 3))
-    return Shift(R, np.asarray(after[0]) - R @ before[0])
+    R = np.array(pybullet.getMatrixFromQuaternion(turn)).reshape(3, 3)
+    return Shift(R, np.array(after[0]) - R @ np.array(before[0]))
 
 
 @dataclass(frozen=True)
@@ -199,11 +205,11 @@ class Port:
         for name, body in zip(self.links, self.carriers, strict=True):
             if body == 0:
                 link = links[name]
-                links[name] = replace(link, R=R @ link.R, p=R @ link.p + p)
-        for body in sorted({body for body in self.carriers if body > 0}):
-            if bodies[body]["parent"] == 0:
-                bodies[body]["p"] = R @ bodies[body]["p"] + p
-                bodies[body]["R"] = R @ bodies[body]["R"]
+                links[name] = Link(link.name, 0, R @ link.R, R @ link.p + p)
+        for body in {*self.carriers} - {0}:
+            if bodies["parent"][body] == 0:
+                bodies["p"][body] = R @ bodies["p"][body] + p
+                bodies["R"][body] = R @ bodies["R"][body]
 
 
 @dataclass(frozen=True)
@@ -312,7 +318,7 @@ class BulletBodies:
         """
         asked = ((port.body_id, port.moved()) for port in self.ports)
         shifts = {body: shift for body, shift in asked if shift is not None}
-        bodies, links = read.bodies.copy(), dict(read.links)
+        bodies, links = copied(read.bodies), dict(read.links)
         for port in self.ports:
             port.put_base(bodies, links)
         if shifts:
@@ -399,6 +405,11 @@ class BulletBodies:
         """Read friction again, after ``changeDynamics`` of whatever is in contact."""
         self._contacts.forget()
         self._sticking.forget()
+
+    def heed(self, filters: CollisionFilters) -> None:
+        """Find no contacts of links that were said not to collide, as long as it stands there."""
+        self._contacts.filters = filters
+        self._contacts.doubt()
 
     def forget_filters(self) -> None:
         """Ask Bullet again which links collide, after its collision filters were changed."""

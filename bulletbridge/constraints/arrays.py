@@ -38,6 +38,28 @@ class AskedWrench:
 
 
 @dataclass(frozen=True)
+class StandingFrame:
+    """Frame of a loop on a link that stands still, for putting it where that link is.
+
+    Attributes:
+        loop: Its number.
+        end: Fields of its rotation and position.
+        link: The link.
+        turn, xyz: Rotation (3, 3) and position (3,) of the frame on the link.
+        axes: Rotation (3, 3) of what is encoded in the frame.
+        height: How far above the frame the encoded one is, along z [m].
+    """
+
+    loop: int
+    end: tuple[str, str]
+    link: str
+    turn: Array
+    xyz: Array
+    axes: Array
+    height: float
+
+
+@dataclass(frozen=True)
 class Encoded:
     """Constraints as arrays, and who owns which row.
 
@@ -52,6 +74,8 @@ class Encoded:
         length: Characteristic length [m] of the mechanism.
         elements: Records of force elements, which have no rows, and their names.
         asked: Functions of wrenches.
+        standing: Frames on links that stand still, of the constraints named with them; as
+            ``encode.encode_places`` has found them.
     """
 
     loops: np.ndarray
@@ -66,6 +90,9 @@ class Encoded:
     elements: np.ndarray = field(default_factory=lambda: np.zeros(0, EFFORT))
     element_names: tuple[str, ...] = ()
     asked: tuple[AskedWrench, ...] = ()
+    standing: tuple[object, list[StandingFrame]] = field(
+        default=(None, []), init=False, repr=False, compare=False
+    )
 
     @property
     def nc(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bulletbridge.constraints.arrays import Encoded
+from bulletbridge.constraints.arrays import Encoded, StandingFrame
 from bulletbridge.constraints.fields import require_fields
 from bulletbridge.constraints.force_elements import ForceElement, Wrench
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
@@ -126,17 +126,34 @@ def encode_places(
         mechanism: The tree that they were encoded on; links that stand still may be elsewhere.
         constraints: All, or more.
     """
+    known, standing = encoded.standing
+    if known is not constraints:
+        standing = standing_frames(encoded, constraints)
+        object.__setattr__(encoded, "standing", (constraints, standing))
+    loops, links = encoded.loops, mechanism.links
+    for frame in standing:
+        turned, p = place_on(links[frame.link], frame.turn, frame.xyz)
+        R, (rotation, position) = turned @ frame.axes, frame.end
+        loops[rotation][frame.loop] = R
+        loops[position][frame.loop] = p + frame.height * R[:, 2] if frame.height else p
+
+
+def standing_frames(encoded: Encoded, constraints: Sequence[Constraint]) -> list[StandingFrame]:
+    """Frames of loops on links that stand still, by their constraints."""
+    found: list[StandingFrame] = []
     names = list(encoded.rows)[: len(encoded.loops)]
     by_name = {c.name: c for c in constraints if isinstance(c, LoopJoint | Distance)}
-    for record, name in zip(encoded.loops, names, strict=True):
-        if record["body_a"] > 0 and record["body_b"] > 0:
-            continue  # on links that move
+    for k, name in enumerate(names):
         loop = by_name.get(name) or by_name[name.rpartition("/")[0]]  # or a free motion of one
         for end, frame in (("a", loop.a), ("b", loop.b)):
-            link = mechanism.link(frame.link)
+            if encoded.loops[f"body_{end}"][k] > 0:
+                continue  # on a link that moves
             turn, axes = known_axes(triple(frame.rpy), triple(joint_axis(loop, end)))
-            put_frame(record, end, *place_on(link, turn, frame.xyz), axes)
-        record["p_a"] += record["height"] * record["R_a"][:, 2]
+            height = float(encoded.loops["height"][k]) if end == "a" else 0.0
+            fields = f"R_{end}", f"p_{end}"
+            xyz = np.array(frame.xyz, float)
+            found.append(StandingFrame(k, fields, frame.link, turn, xyz, axes, height))
+    return found
 
 
 def put_frame(record: np.void, end: str, R: Array, p: Array, axes: Array) -> None:

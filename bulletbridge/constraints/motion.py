@@ -88,6 +88,9 @@ class Spline(Formula):
         return np.stack([value + rate * (t - end), rate, acceleration], axis=1).astype(np.float64)
 
 
+FEW = 2
+"""Times up to which signals are asked one by one: the start and the end of a step."""
+
 Signal = Callable[[float], Triple]
 """Time [s] to value, rate and acceleration; write your own or use those above."""
 
@@ -204,15 +207,16 @@ class Motion:
             ModelError: One of them is not finite, or gives no three numbers.
         """
         signals = self.x, self.y, self.z, self.angle
-        if len(t) == 1:  # a frame that a program moves at every step
+        if len(t) <= FEW:  # a frame that a program moves at every step
             numbers: list[float] = []
-            for signal in signals:
-                given = cast(object, signal(t.item()))
-                triple = cast(tuple[float, ...], given) if isinstance(given, tuple) else ()
-                numbers += triple if len(triple) == 3 else ()
-            plain = len(numbers) == 12 and all(isinstance(number, float) for number in numbers)
-            if plain and isfinite(sum(numbers)):
-                return np.array(numbers).reshape(1, 4, 3)
+            for time in t.tolist():
+                for signal in signals:
+                    given = cast(object, signal(time))
+                    triple = cast(tuple[float, ...], given) if isinstance(given, tuple) else ()
+                    numbers += triple if len(triple) == 3 else ()
+            plain = all(isinstance(number, float) for number in numbers)
+            if plain and len(numbers) == 12 * len(t) and isfinite(sum(numbers)):
+                return np.array(numbers).reshape(len(t), 4, 3)
         found = np.zeros((len(t), 4, 3))
         for k, signal in enumerate(signals):
             if signal is not still:

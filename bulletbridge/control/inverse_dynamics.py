@@ -144,7 +144,7 @@ def multipliers(system: System, reactions: Mapping[str, Array]) -> Array:
         part, wrench = solver.encoded.rows[name], np.asarray(wanted, float)
         if order.index(name) < len(solver.encoded.loops):
             _require_numbers(name, wrench, 6)
-            _, rows = solver.wrench_rows(terms, order.index(name), system.t)
+            _, rows = solver.wrench_rows(terms.poses, order.index(name), system.t)
             lam[part] = np.linalg.lstsq(rows.T, wrench)[0]
         else:
             _require_numbers(name, wrench, part.stop - part.start)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.constraints.joints import SOFTNESS
 from bulletbridge.numerics.records import Array, Vector
 
@@ -38,6 +39,8 @@ MANY = "bodyUniqueId", "jointIndices", "controlMode", *SEVERAL.values()
 """The same for several joints."""
 PLAIN = {int, float, bool, np.float64}
 """Types of arguments that stay what they are."""
+LASTING = {pybullet.POSITION_CONTROL, pybullet.VELOCITY_CONTROL}
+"""Modes of commands that mean the same when they are given again."""
 MOST_COMMANDS = 4096
 """Commands that are kept as they were given."""
 
@@ -128,6 +131,7 @@ class Actions:
         limits: Lower and upper limit of single joints, where they were changed.
         erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
+        filters: Which links were said not to collide.
         commands: How many times motors have been given others.
         withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
             them, may never be made.
@@ -139,12 +143,16 @@ class Actions:
 
     erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
+    filters: CollisionFilters = field(default_factory=CollisionFilters)
     commands: int = 0
     withheld: list[Withheld] = field(default_factory=lambda: [])
 
     _motors: dict[tuple[int, int], Motor] = field(default_factory=lambda: {})
     _springs: dict[tuple[int, int], Spring] = field(default_factory=lambda: {})
     _commanded: dict[tuple[int, Any, bool, bool], Call] = field(default_factory=lambda: {})
+    _given: dict[tuple[int, int], tuple[tuple[Any, ...], Given]] = field(
+        default_factory=lambda: {}
+    )  # last commands, of joints that had one of their own
     _torques: list[Call] = field(default_factory=lambda: [])
     _pushes: list[Call] = field(default_factory=lambda: [])
 
@@ -203,8 +211,16 @@ class Actions:
         else:
             given = dict(zip(ONE, args, strict=False)) | kwargs
             body, joint, mode = body_of(given), given["jointIndex"], given["controlMode"]
+        given = self._given
         if not are_plain(args) or not are_plain(kwargs.values()):
             args, kwargs = frozen(args), frozen_values(kwargs)
+            given.pop((body, joint), None)
+        elif given.get((body, joint)) == (args, kwargs):
+            return  # as it was
+        elif mode in LASTING and not turns:
+            given[body, joint] = args, kwargs
+        else:
+            given.pop((body, joint), None)
         if mode == pybullet.TORQUE_CONTROL:
             self._torques.append((ONE, args, kwargs))
         else:
@@ -223,6 +239,8 @@ class Actions:
         if mode == pybullet.TORQUE_CONTROL:
             self._torques.append((MANY, args, kwargs))
             return
+        for joint in joints if self._given else ():
+            self._given.pop((body, joint), None)
         place = body, tuple(joints), mode == pybullet.PD_CONTROL, turns
         self._commanded.pop(place, None)
         self._commanded[place] = MANY, args, kwargs
@@ -253,8 +271,10 @@ class Actions:
 
     def forget(self, body: int) -> None:
         """Forget a body: its id may be given to another one."""
+        self.filters.forget(body)
         self.damping.pop(body, None)
-        for table in (self.motors, self.joint_damping, self.limits, self.anisotropy):
+        tables = self.motors, self._given, self.joint_damping, self.limits, self.anisotropy
+        for table in tables:
             for key in [key for key in table if key[0] == body]:
                 del table[key]
 
@@ -344,19 +364,24 @@ def motor_of(mode: int, given: Given) -> Motor:
     """What a command other than a torque makes of a motor."""
     if mode == pybullet.STABLE_PD_CONTROL:
         return Motor(torque_of="STABLE_PD_CONTROL")
-    force = number(given.get("force", DEFAULT_FORCE))
-    position_gain = float(given.get("positionGain", DEFAULT_POSITION_GAIN))
-    target = given.get("targetPosition", 0.0)
-    if type(target) not in PLAIN and np.size(target) == 4:
-        orientation = tuple(float(x) for x in target)
-        return Motor(force, position_gain=position_gain, orientation=orientation)
-    velocity = number(given.get("targetVelocity", 0.0))
-    velocity_gain = float(given.get("velocityGain", 1.0))
+    get = given.get
+    force, velocity = get("force", DEFAULT_FORCE), get("targetVelocity", 0.0)
+    position_gain, velocity_gain = (
+        get("positionGain", DEFAULT_POSITION_GAIN),
+        get("velocityGain", 1.0),
+    )
+    target, fastest = get("targetPosition", 0.0), get("maxVelocity", -1.0)
+    if not are_plain((force, velocity, target)):
+        if np.size(target) == 4 and type(target) not in PLAIN:
+            orientation = tuple(float(x) for x in target)
+            gain = float(position_gain)
+            return Motor(number(force), position_gain=gain, orientation=orientation)
+        force, velocity, target = number(force), number(velocity), number(target)
     if mode == pybullet.VELOCITY_CONTROL:
-        return Motor(force, velocity, velocity_gain=velocity_gain)
-    fastest = float(given.get("maxVelocity", -1.0))
-    fastest = fastest if fastest > 0.0 else math.inf
-    return Motor(force, velocity, number(target), velocity_gain, position_gain, fastest)
+        return Motor(float(force), float(velocity), velocity_gain=float(velocity_gain))
+    bound = float(fastest) if fastest > 0.0 else math.inf
+    gains = float(velocity_gain), float(position_gain)
+    return Motor(float(force), float(velocity), float(target), *gains, bound)
 
 
 def spring_of(given: Given) -> Spring:

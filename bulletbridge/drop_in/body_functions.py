@@ -69,21 +69,43 @@ def remove_body(session: Session, given: Given) -> None:
     session.remove_body(given["bodyUniqueId"])
 
 
-@follows("changeDynamics", "bodyUniqueId", "linkIndex", "mass")
+@follows(
+    "changeDynamics",
+    *("bodyUniqueId", "linkIndex", "mass", "lateralFriction", "spinningFriction"),
+    *("rollingFriction", "restitution", "linearDamping", "angularDamping", "contactStiffness"),
+    *("contactDamping", "frictionAnchor", "localInertiaDiagonal", "ccdSweptSphereRadius"),
+    *("contactProcessingThreshold", "activationState", "jointDamping", "anisotropicFriction"),
+    *("maxJointVelocity", "collisionMargin", "jointLowerLimit", "jointUpperLimit"),
+    *("jointLimitForce", "sleepThreshold"),
+)
 def change_dynamics(session: Session, given: Given) -> None:
     """Masses and inertias are read again before the next step."""
     session.change_dynamics(given)
 
 
-@follows("setCollisionFilterPair", "bodyUniqueIdA", "bodyUniqueIdB", "linkIndexA", "linkIndexB")
+@follows(
+    "setCollisionFilterPair",
+    *("bodyUniqueIdA", "bodyUniqueIdB", "linkIndexA", "linkIndexB", "enableCollision"),
+)
 def set_filter_pair(session: Session, given: Given) -> None:
-    """Bullet is asked again which links collide."""
+    """Exact steps keep to it; Bullet is asked again which other links collide."""
+    a, b = given["bodyUniqueIdA"], given["bodyUniqueIdB"]
+    places = (a, given["linkIndexA"]), (b, given["linkIndexB"])
+    session.actions.filters.pairs[frozenset(places)] = bool(given["enableCollision"])
     session.forget_filters()
 
 
-@follows("setCollisionFilterGroupMask", "bodyUniqueId", "linkIndexA")
+@follows(
+    "setCollisionFilterGroupMask",
+    *("bodyUniqueId", "linkIndexA", "collisionFilterGroup", "collisionFilterMask"),
+)
 def set_filter_mask(session: Session, given: Given) -> None:
-    """Bullet is asked again which links collide."""
+    """Exact steps keep to it; Bullet is asked again which other links collide."""
+    place, filters = (given["bodyUniqueId"], given["linkIndexA"]), session.actions.filters
+    if given["collisionFilterGroup"] and given["collisionFilterMask"]:
+        filters.alone.discard(place)
+    else:
+        filters.alone.add(place)
     session.forget_filters()
 
 
@@ -174,7 +196,7 @@ class JointStates(Direct):
         answer = self._native(*args, **kwargs)
         if not EXACT:
             return answer
-        client = kwargs.get("physicsClientId", 0) if len(args) <= self._count else args[-1]
+        client = kwargs.get("physicsClientId", 0) if len(args) <= self.count else args[-1]
         session = SESSIONS.get(client)
         body = args[0] if args else kwargs["bodyUniqueId"]
         forces = session.motor_forces(body) if session in EXACT else None
@@ -228,7 +250,7 @@ def note_turns(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
 
 for name, note, count, force in (
     ("setJointMotorControl2", note_command, 9, "force"),
-    ("setJointMotorControlMultiDof", note_turn, 9, "force"),
+    ("setJointMotorControlMultiDof", note_turn, 10, "force"),
     ("setJointMotorControlArray", note_commands, 8, "forces"),
     ("setJointMotorControlMultiDofArray", note_turns, 9, "forces"),
 ):
@@ -285,7 +307,7 @@ class ContactPoints(Direct):
             before_call()
         if EXACT:
             client = kwargs.get("physicsClientId", 0)
-            client = args[self._count] if len(args) > self._count else client
+            client = args[self.count] if len(args) > self.count else client
             session = SESSIONS.get(client)
             told = session.contact_points() if session in EXACT else None
             if told is not None:
@@ -336,7 +358,10 @@ FUNCTIONS["getContactPoints"] = ContactPoints(
 # what looks at Bullet's own steps, which are then made even if all that moves is stepped exactly
 
 
-@replaces("loggingType", "fileName", "objectUniqueIds")
+@replaces(
+    *("loggingType", "fileName", "objectUniqueIds", "maxLogDof", "bodyUniqueIdA"),
+    *("bodyUniqueIdB", "linkIndexA", "linkIndexB", "deviceTypeFilter", "logFlags"),
+)
 def startStateLogging(session: Session, given: Given) -> int:
     """Bullet's."""
     number: int = session.native("startStateLogging", given)

@@ -151,6 +151,7 @@ class ExactGroup:
         self.system, self._joints = self.joined.system, self.joined.joints
         self.system.gravity = gravity(client)
         self._scale_friction()
+        self.joined.world.heed(actions.filters)
         self._frames: dict[Place, Frame] = {}  # inertial frames of links
         self._axes: dict[Place, Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
@@ -372,9 +373,10 @@ class ExactGroup:
         motors, joints = self._actions.motors, self.system.mechanism.joints
         if self._commanded == self._actions.commands:
             return
+        known = self._commands
         for place, name in self._joints.items():
-            motor = motors.get(place, AT_FIRST)
-            if name not in joints or motor == self._commands.get(place):
+            motor, old = motors.get(place, AT_FIRST), known.get(place)
+            if motor is old or name not in joints or motor == old:
                 continue
             if motor.torque_of:
                 raise BulletsOwnError(f"the joint '{name}' has {motor.torque_of}")
@@ -389,7 +391,7 @@ class ExactGroup:
                 self.system.motors.off(name)
             else:
                 self._set_motor(name, motor)
-            self._commands[place] = motor
+            known[place] = motor
         self._commanded = self._actions.commands
 
     def _set_motor(self, name: str, motor: Motor) -> None:

@@ -40,11 +40,15 @@ class Function:
         name: PyBullet's.
         parameters: Names in PyBullet's order, without ``physicsClientId``, which comes last.
         handler: What is done with a session and the arguments by name.
+
+    Attributes:
+        parameters: Those names.
     """
 
     def __init__(self, name: str, parameters: tuple[str, ...], handler: Handler) -> None:
         self.__name__, self.__doc__ = name, handler.__doc__
-        self._parameters, self._handler = (*parameters, "physicsClientId"), handler
+        self.parameters, self._handler = parameters, handler
+        self._names = *parameters, "physicsClientId"
 
     @property
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -63,8 +67,8 @@ class Function:
             and isinstance(args[1], int | float)
         ):
             args = args[0], list(args[1:4]), *([list(args[4:])] if args[4:] else [])
-        given = dict(zip(self._parameters, args, strict=False))
-        if len(args) > len(self._parameters) or not given.keys().isdisjoint(kwargs):
+        given = dict(zip(self._names, args, strict=False))
+        if len(args) > len(self._names) or not given.keys().isdisjoint(kwargs):
             return getattr(pybullet, self.__name__)(*args, **kwargs)  # raises what it would
         given |= kwargs
         return self._handler(session_of(given.pop("physicsClientId", 0)), given)
@@ -79,11 +83,14 @@ class Direct(Function):
         name: PyBullet's.
         count: How many arguments it takes, without ``physicsClientId``, which comes last.
         text: What it does besides.
+
+    Attributes:
+        count: That number.
     """
 
     def __init__(self, name: str, count: int, text: str | None) -> None:
         self.__name__, self.__doc__ = name, f"Bullet's. {text}"
-        self._native, self._count = getattr(pybullet, name), count
+        self._native, self.count = getattr(pybullet, name), count
 
 
 class Noted(Direct):
@@ -109,7 +116,7 @@ class Noted(Direct):
             answer = self._native(*args, **kwargs)
         else:
             answer = self._native(*withheld[0], **withheld[1])
-        client, count = kwargs.get("physicsClientId", 0), self._count
+        client, count = kwargs.get("physicsClientId", 0), self.count
         if len(args) > count:
             client, args = args[count], args[:count]
         session = SESSIONS.get(client) or session_of(client)
@@ -126,7 +133,7 @@ class Noted(Direct):
         place, name, mode = self._force
         if mode is not None and (args[2] if len(args) > 2 else kwargs.get("controlMode")) != mode:
             return None
-        client = args[self._count] if len(args) > self._count else kwargs.get("physicsClientId", 0)
+        client = args[self.count] if len(args) > self.count else kwargs.get("physicsClientId", 0)
         body = args[0] if args else next((kwargs[key] for key in BODY if key in kwargs), None)
         session = SESSIONS.get(client)
         if session is None or not session.withholds(body):

@@ -141,7 +141,17 @@ def set_time_step(session: Session, given: Given) -> None:
     session.read_all_again()
 
 
-@follows("setPhysicsEngineParameter")
+@follows(
+    "setPhysicsEngineParameter",
+    *("fixedTimeStep", "numSolverIterations", "useSplitImpulse"),
+    *("splitImpulsePenetrationThreshold", "numSubSteps", "collisionFilterMode"),
+    *("contactBreakingThreshold", "maxNumCmdPer1ms", "enableFileCaching"),
+    *("restitutionVelocityThreshold", "erp", "contactERP", "frictionERP", "enableConeFriction"),
+    *("deterministicOverlappingPairs", "allowedCcdPenetration", "jointFeedbackMode"),
+    *("solverResidualThreshold", "contactSlop", "enableSAT", "constraintSolverType", "globalCFM"),
+    *("minimumSolverIslandSize", "reportSolverAnalytics", "warmStartingFactor"),
+    *("sparseSdfVoxelSize", "numNonContactInnerIterations"),
+)
 def set_physics_engine_parameter(session: Session, given: Given) -> None:
     """Note a new time step for moving frames and exact steps, a new erp for force limits."""
     if "fixedTimeStep" in given:

@@ -154,10 +154,11 @@ class MovingFrame:
 
     def _carry(self, system: System, shifts: Mapping[int, Shift]) -> None:
         """Note by what moves of bodies its ends go along with them."""
-        frame = self._frame[0]
+        frame, carried = self._frame, False
         for n, (body, sign) in enumerate(zip(self._bodies, (1.0, -1.0), strict=True)):
             if body in shifts:
-                frame["carried"][n] = sign
-                frame["turned"][n], frame["shifted"][n] = shifts[body]
-        if frame["carried"].any():
-            frame["link_R"], frame["link_p"] = system.link_pose(self._link)
+                carried = True
+                frame["carried"][0, n] = sign
+                frame["turned"][0, n], frame["shifted"][0, n] = shifts[body]
+        if carried:
+            frame["link_R"][0], frame["link_p"][0] = system.link_pose(self._link)

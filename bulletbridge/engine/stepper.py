@@ -189,13 +189,14 @@ class Solver(SolverArrays):
         self.control[0]["biased"] = 0
 
     def rebase(self, mechanism: Mechanism) -> None:
-        """Go on with the same tree whose links that stand still are elsewhere, as encoded."""
+        """Go on with the same tree whose links that stand still are elsewhere, as encoded.
+
+        How well gaps can be told stays: chains of joints end at what stands still.
+        """
         self.mechanism = mechanism
         for name in ("R", "p"):
             self.bodies[name] = mechanism.bodies[name]
-        c = self.control[0]
-        c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
-        c["factored"] = c["charted"] = 0
+        self.control["factored"] = self.control["charted"] = 0
         if self.stepper is not None:
             self.stepper.rebase()
 
@@ -213,6 +214,8 @@ class Solver(SolverArrays):
         self.efforts[len(mechanism.efforts) :] = self.encoded.elements
         self.put_guard_floor()
         if moved:
+            c = self.control[0]
+            c["round_off"], c["lever"] = accuracy_of(mechanism, self.encoded)
             self.rebase(mechanism)
             return
         self.mechanism = mechanism

@@ -105,6 +105,7 @@ class SolverArrays:
         self.beams, self.stations = mechanism.beams.copy(), mechanism.stations.copy()
         self.axes, self.poses = mechanism.axes.copy(), np.zeros(len(self.bodies), POSE)
         self.poses["R"] = np.eye(3)
+        self._room: tuple[np.ndarray, ...] = ()  # of poses_at
         self.state = np.zeros(nq + nv + 1) if state is None else state
         self.q, self.v = self.state[:nq], self.state[nq : nq + nv]
         self.tau: Array = np.zeros((1, nv))
@@ -257,6 +258,15 @@ class SolverArrays:
         known = M, h, rows["g"], J, rows["g_t"], rows["gamma"]
         return Terms(*known, poses, axes, forces, stations, beams)
 
+    def poses_at(self, q: Array) -> np.ndarray:
+        """Poses (nb) of all bodies at a configuration."""
+        if not self._room:
+            own = self.beams, self.stations, self.poses, self.axes
+            self._room = tuple(copied(array) for array in own)
+        beams, stations, poses, axes = self._room
+        kinematics(self.bodies, beams, stations, q, poses, axes)
+        return copied(poses)
+
     def targets_at(self, t: float) -> np.ndarray:
         """Prescribed motions at a time [s]; not to be written to."""
         e = self.encoded
@@ -298,12 +308,12 @@ class SolverArrays:
         return efforts
 
     def wrench_rows(
-        self, terms: Terms, index: int, t: float, encoded: Encoded | None = None
+        self, poses: np.ndarray, index: int, t: float, encoded: Encoded | None = None
     ) -> tuple[Array, Array]:
         """Origin of frame b of a loop, and what each row's unit multiplier does to b's link there.
 
         Args:
-            terms: At the state.
+            poses: (nb) of the bodies.
             index: The loop's.
             t: Time [s].
             encoded: Whose loop; those of the solver unless given.
@@ -312,20 +322,21 @@ class SolverArrays:
             point (3,) [m] and rows (n, 6) of moments and forces, world axes: the loop's Jacobian
             for a free body in the place of b's link.
         """
+        targets = self.targets_at(t) if encoded is None else encoded.targets(np.array([t]))[0]
         encoded = encoded or self.encoded
-        loops = encoded.loops[index : index + 1].copy()
-        body = terms.poses[int(loops[0]["body_b"])]
-        arm = body["p"] + body["R"] @ loops[0]["p_b"]
-        axes = np.zeros(6, AXIS)
+        loops, axes = copied(encoded.loops[index : index + 1]), np.zeros(6, AXIS)
+        body, p_b = int(loops["body_b"][0]), loops["p_b"][0]
+        arm = poses["p"][body] + poses["R"][body] @ p_b  # from the tree's origin
+        x, y, z = arm.tolist()
         axes["below"] = np.arange(-1, 5)
         axes["w"][:3] = axes["v"][3:] = np.eye(3)
-        axes["v"][:3] = np.cross(arm, np.eye(3))
+        axes["v"][:3] = ((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))  # arm x axis
         loops["row"], loops["axis_a"], loops["common_axis"], loops["axis_b"] = 0, -1, -1, 5
-        J, rows = np.zeros((int(loops[0]["rows"]), 6)), np.zeros(int(loops[0]["rows"]), ROW)
-        targets = encoded.targets(np.array([t]))[0]
+        count = int(loops["rows"][0])
+        J, rows = np.zeros((count, 6)), np.zeros(count, ROW)
         nothing = encoded.couplings[:0]
-        jacobian(loops, nothing, encoded.terms, terms.poses, axes, targets, J, rows)
-        return body["origin"] + arm, J
+        jacobian(loops, nothing, encoded.terms, poses, axes, targets, J, rows)
+        return poses["origin"][body] + arm, J
 
     def targets_now(self) -> np.ndarray:
         """Prescribed motions at the time of the state."""

@@ -89,7 +89,7 @@ class ContactModes:
         found: dict[str, Force] = {}
         for name, at in self.geometries().items():
             if self.now[name] is not Mode.OPEN:
-                _, rows = solver.wrench_rows(terms, names.index(name), t)
+                _, rows = solver.wrench_rows(terms.poses, names.index(name), t)
                 force = lam[solver.encoded.rows[name]] @ rows[:, 3:]
                 found[name] = Force(float(force @ at.normal), at.tangents @ force)
         return found

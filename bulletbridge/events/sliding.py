@@ -114,7 +114,7 @@ class Sliding:
 def normal_of(solver: Solver, terms: Terms, name: str, normal: Array, t: float) -> Array:
     """Coefficients c (nc,): the normal force on the link of frame b of a loop is c · lam."""
     found = np.zeros(solver.encoded.nc)
-    _, rows = solver.wrench_rows(terms, list(solver.encoded.rows).index(name), t)
+    _, rows = solver.wrench_rows(terms.poses, list(solver.encoded.rows).index(name), t)
     found[solver.encoded.rows[name]] = rows[:, 3:] @ normal
     return found
 

@@ -80,6 +80,11 @@ class Impulses:
         terms = terms._replace(J=terms.J * self.closed[:, None])
         return np.array([shortest_multipliers(solver, terms, terms.J.T @ x)[0] for x in self.found])
 
+    @cached_property
+    def poses(self) -> np.ndarray:
+        """(nb,) of the bodies after the filter."""
+        return self.solver.poses_at(self.state[: self.solver.mechanism.nq])
+
     @property
     def velocity(self) -> Array:
         """(nc,) multipliers of the velocity filter [N s, N m s], rows as kept: M dv = Jᵀ mu."""
@@ -115,16 +120,15 @@ class Impulses:
             name: The loop.
             corrected: Whether what moved the bodies counts too, not only what changed velocities.
         """
-        encoded, nq = self.solver.encoded, self.solver.mechanism.nq
+        encoded = self.solver.encoded
         index = list(encoded.rows).index(name)
         if index >= len(encoded.loops):
             return None
-        t = float(self.state[-1])
-        terms = self.solver.terms(self.state[:nq], self.state[nq:-1], t)
-        point, rows = self.solver.wrench_rows(terms, index, t)
+        poses, body = self.poses, encoded.loops["body_b"][index]
+        point, rows = self.solver.wrench_rows(poses, index, float(self.state[-1]))
         velocity, position = self.of(name) @ rows
         both = velocity + position if corrected else velocity
-        R = terms.poses[int(encoded.loops[index]["body_b"])]["R"] @ encoded.loops[index]["R_b"]
+        R = poses["R"][body] @ encoded.loops["R_b"][index]
         return Wrench(point, R, both[3:], both[:3])
 
 
@@ -313,10 +317,15 @@ class Filter:
         return self._dense if self._sparse is None else self._sparse
 
     def run(self, numbers: Array, count: int, free: int) -> int:
-        """Run the kernel, in joint coordinates where that must be; a failure, or DONE."""
+        """Run the kernel, in joint coordinates where that must be; a failure, or DONE.
+
+        Points that keep the loops from closing are let go.
+        """
         failure: int = self.call().call((numbers, count, free))
         if failure == DENSE_REQUIRED:
             failure = self._dense.call((numbers, count, free))
+        if failure == NOT_CLOSED and count > 0:
+            failure = self.run(numbers, 0, free)
         return failure
 
     def _leave_out(self, names: tuple[str, ...]) -> None:
@@ -408,9 +417,12 @@ class Filters:
             return [after[part] for part in self._parts]
         failures = self._failures.tolist()
         for n, failure in enumerate(failures):
-            if failure == DENSE_REQUIRED:
+            count, free = self._orders[n].tolist()
+            if failure == DENSE_REQUIRED or (failure == NOT_CLOSED and count > 0):
                 numbers = self._numbers[self._parts[n]]
-                failures[n] = self._filters[n].run(numbers, *self._orders[n].tolist())
+                if failure == NOT_CLOSED:
+                    count = 0
+                failures[n] = self._filters[n].run(numbers, count, free)
                 after[self._parts[n]] = numbers.tolist()
         return [
             after[part] if failure == DONE else failure

@@ -115,7 +115,7 @@ class Motors:
             )
         # one assignment: field by field costs ten times as much
         numbers = velocity, target, velocity_gain, gain, max_velocity, force
-        self.records[i] = self._axes[i], self.records[i]["row"], *numbers
+        self.records[i] = self._axes[i], self.records["row"][i], *numbers
         self._note(i, force)
 
     def settings(self, joint: str) -> dict[str, float]:

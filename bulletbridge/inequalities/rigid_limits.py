@@ -203,7 +203,7 @@ class RigidLimits:
             solver = self.solver
             terms = solver.terms(solver.q, solver.v, solver.t)
             _, rows = solver.wrench_rows(
-                terms, int(limit["loop"]), solver.t, self.inequalities.force_limited
+                terms.poses, int(limit["loop"]), solver.t, self.inequalities.force_limited
             )
             along = float(np.abs(lam[:3] @ rows[:3, 3:]).max())
         return max(along, about)

@@ -44,7 +44,7 @@ def locate(mechanism: Mechanism, link: str, xyz: Triple, rpy: Triple) -> tuple[i
     return found.body, *place_on(found, rpy_matrix(rpy), xyz)
 
 
-def place_on(link: Link, turn: Array, xyz: Triple) -> tuple[Array, Array]:
+def place_on(link: Link, turn: Array, xyz: Triple | Array) -> tuple[Array, Array]:
     """Rotation (3, 3) and position (3,) in the body of what is so turned, and there, on a link."""
     return link.R @ turn, link.p + link.R @ np.asarray(xyz, float)
 

@@ -197,7 +197,7 @@ def _force_limit_reactions(step: InequalityStepper, terms: Terms, t: float) -> d
             continue  # among the rigid ones
         point, force, torque = np.zeros((3, 3))
         if index < len(force_limited.loops):
-            point, rows = step.solver.wrench_rows(terms, index, t, force_limited)
+            point, rows = step.solver.wrench_rows(terms.poses, index, t, force_limited)
             if step.inequalities.force_limits[index]["loop"] >= 0:
                 rows[:3] = rows[:3, 3:].T @ rows[:3]
             torque, force = np.split(lam[part] @ rows, 2)
@@ -218,7 +218,7 @@ def _with_loop_axes(
             if r["axis"] == -1 - index and r["row"] >= 0
         )
         loop = name if name in found else name.rpartition("/")[0]
-        _, rows = step.solver.wrench_rows(terms, index, t, guided)
+        _, rows = step.solver.wrench_rows(terms.poses, index, t, guided)
         torque, force = np.split(impulse / step.dt * rows[0], 2)
         old = found[loop]
         found[loop] = replace(old, force=old.force + force, torque=old.torque + torque)

@@ -12,7 +12,6 @@ from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
-from bulletbridge.mechanism.kinematics import kinematics
 from bulletbridge.mechanism.records import BUSHING, SPRING, WRENCH
 from bulletbridge.numerics.records import Array, Mask
 
@@ -189,7 +188,7 @@ def gap_vectors(full: Solver, q: Array, v: Array, t: float) -> dict[str, tuple[A
     found: dict[str, tuple[Array, Array]] = {}
     for index, (name, part) in enumerate(full.encoded.rows.items()):
         if index < len(full.encoded.loops):
-            point, rows = full.wrench_rows(terms, index, t)
+            point, rows = full.wrench_rows(terms.poses, index, t)
             metres = full.encoded.in_metres[part]
             found[name] = point, np.linalg.pinv(rows[metres, 3:]) @ terms.g[part][metres]
     return found
@@ -210,10 +209,9 @@ def link_pose(solver: Solver, name: str) -> tuple[Array, Array]:
     link = solver.mechanism.link(name)
     if link.body == 0:
         return link.R, link.p
-    poses, axes, beams = solver.poses.copy(), solver.axes.copy(), solver.beams.copy()
-    kinematics(solver.bodies, beams, solver.stations.copy(), solver.q, poses, axes)
-    pose = poses[link.body]
-    return pose["R"] @ link.R, pose["origin"] + pose["p"] + pose["R"] @ link.p
+    poses = solver.poses_at(solver.q)
+    R, p = poses["R"][link.body], poses["origin"][link.body] + poses["p"][link.body]
+    return R @ link.R, p + R @ link.p
 
 
 def keep(solver: Solver, terms: Terms, values: Array) -> Array:
@@ -397,7 +395,7 @@ def wrenches(
         unique = decided and not bool(shared[part].any())
         point, force, torque = np.zeros((3, 3))
         if index < len(solver.encoded.loops):
-            point, rows = solver.wrench_rows(terms, index, t)
+            point, rows = solver.wrench_rows(terms.poses, index, t)
             moment_force = lam[part] @ rows
             torque, force = moment_force[:3], moment_force[3:]
         found[name] = Reaction(name, point, force, torque, lam[part], unique)
