@@ -241,10 +241,11 @@ def test_random_grasps_hold(number):
 
     PyBullet tells poses of links in single precision.
     """
-    found = grasps.perform(grasps.draw(number), "exact", 0.2)
+    found, kept = grasps.perform(grasps.draw(number), "exact", 0.2)
     assert not found.error
     assert found.rate < grasps.LIMIT
     assert found.gap < 1e-6
+    assert kept < grasps.CLOSED
 
 
 def test_what_only_a_wedge_could_part_stays_where_it_is():
