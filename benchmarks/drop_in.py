@@ -203,7 +203,8 @@ def boxes(count: int, step: tuple[float, float, float]) -> Scene:
             place = [step[0] * column, step[1] * row, 0.1 + step[2] * row]
             body = p.createMultiBody(1, shape, basePosition=place)
             if isinstance(p, BulletClient):
-                p.setBridgeMode(session_of(p._client).mode, body)
+                ours: Any = p
+                p.setBridgeMode(session_of(ours._client).mode, body)
         return p.stepSimulation, nothing
 
     return scene
