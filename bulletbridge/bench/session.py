@@ -79,9 +79,9 @@ class Session:
         """Have something done with what was built.
 
         Raises:
-            PeerError: It failed.
+            PeerError: It failed, or the process that had it is gone.
         """
-        return self.worker(setting.peer)(what, setting.label, *arguments, **named)
+        return self.workers[setting.peer](what, setting.label, *arguments, **named)
 
     def close(self) -> None:
         """End all processes."""
