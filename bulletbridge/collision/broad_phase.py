@@ -1,11 +1,12 @@
 """Pairs of shapes whose axis-aligned boxes overlap, by sorting them along one axis.
 
-Source: Ericson, Real-Time Collision Detection, 7.5 (sort and sweep).
+Pairs are listed with room around the boxes and serve until a shape has left its room.
+Sources: Ericson, Real-Time Collision Detection, 7.5 (sort and sweep); Verlet 1967 (lists).
 """
 
 import math
 
-from bulletbridge.collision.records import NEVER, PLANE, SHARE_AT_REST, Carrier, Placed, Shape
+from bulletbridge.collision.records import PLANE, SHARE_AT_REST, Carrier, Placed, Shape
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import (
@@ -19,6 +20,9 @@ from bulletbridge.numerics.spatial import (
     put_mat,
     vec,
 )
+
+AHEAD = 4.0
+"""Steps for which there is room around what moves, so that pairs need not be listed anew."""
 
 
 @outlined
@@ -78,23 +82,34 @@ def widest(placed: Records[Placed]) -> int:
 
 
 @outlined
-def sweep(
+def are_within(shapes: Records[Shape], placed: Records[Placed], around: Array) -> bool:
+    """Whether all AABBs with their margins are within those (n, 6) by which pairs were listed."""
+    for k in range(len(shapes)):
+        here, margin = placed[k], shapes[k].margin
+        for c in range(3):
+            if not around[k, c] <= here.lower[c] - margin:
+                return False
+            if not here.upper[c] + margin <= around[k, 3 + c]:
+                return False
+    return True
+
+
+@outlined
+def list_pairs(
     shapes: Records[Shape],
     placed: Records[Placed],
-    collide: Ints,
+    around: Array,
     order: Ints,
-    keys: Array,
     pairs: Ints,
     dt: float,
 ) -> int:
-    """Write pairs of shapes that may touch as i n + j for i < j of n shapes, in rising order.
+    """Write pairs of shapes that may touch soon as i n + j for i < j of n shapes, in rising order.
 
     Args:
         shapes: (n,)
         placed: (n,) with their AABBs.
-        collide: (links, links) whether links collide; read for the smaller one first.
+        around: (n, 6) receives larger ones: as long as shapes are within them no other pairs touch.
         order: (n,) of the shapes, kept from call to call: it is nearly right the next time.
-        keys: (n,) scratch.
         pairs: Receives them, as many as there is room for.
         dt: Step [s].
 
@@ -103,31 +118,42 @@ def sweep(
     """
     n, axis = len(shapes), widest(placed)
     for k in range(n):
-        keys[k] = placed[k].lower[axis]
+        margin = shapes[k].margin
+        room = margin + max(margin, AHEAD * dt * placed[k].speed)
+        for c in range(3):
+            around[k, c] = placed[k].lower[c] - room
+            around[k, 3 + c] = placed[k].upper[c] + room
     for k in range(1, n):  # insertion: next to nothing where little has moved
         here = order[k]
         j = k - 1
-        while j >= 0 and comes_after(order[j], here, keys):
+        while j >= 0 and comes_after(order[j], here, around[:, axis]):
             order[j + 1] = order[j]
             j -= 1
         order[j + 1] = here
     count = 0
     for k in range(n):
         i = int(order[k])
-        end = placed[i].upper[axis] + shapes[i].margin
         for m in range(k + 1, n):
             j = int(order[m])
-            if keys[j] > end:
+            if around[j, axis] > around[i, 3 + axis]:
                 break
-            a, b = (i, j) if i < j else (j, i)
-            if not may_meet(shapes[a], shapes[b], placed[a], placed[b], collide, dt):
+            if shapes[i].body == shapes[j].body or not overlap(around, i, j):
                 continue
             if count < len(pairs):
-                pairs[count] = a * n + b
+                pairs[count] = min(i, j) * n + max(i, j)
             count += 1
     if count <= len(pairs):
         sort(pairs, count)
     return count
+
+
+@helper
+def overlap(around: Array, i: int, j: int) -> bool:
+    """Whether two AABBs (n, 6) overlap."""
+    room = -math.inf  # of all axes at once: which of them parts two boxes is hard to predict
+    for c in range(3):
+        room = max(room, around[j, c] - around[i, 3 + c], around[i, c] - around[j, 3 + c])
+    return room <= 0.0
 
 
 @helper
@@ -137,23 +163,12 @@ def comes_after(i: int, j: int, keys: Array) -> bool:
 
 
 @helper
-def may_meet(
-    a: Shape,
-    b: Shape,
-    at_a: Placed,
-    at_b: Placed,
-    collide: Ints,
-    dt: float,
-) -> bool:
-    """Whether AABBs are near enough, of links that move against each other and may collide."""
-    if a.body == b.body or collide[a.link, b.link] == NEVER:
-        return False
-    margin = told_up_to(a, b, at_a, at_b, dt)
+def may_meet(a: Shape, b: Shape, at_a: Placed, at_b: Placed, dt: float) -> bool:
+    """Whether AABBs are near enough."""
+    room = 0.0
     for c in range(3):
-        room = max(at_b.lower[c] - at_a.upper[c], at_a.lower[c] - at_b.upper[c])
-        if room > margin:
-            return False
-    return True
+        room = max(room, at_b.lower[c] - at_a.upper[c], at_a.lower[c] - at_b.upper[c])
+    return room <= told_up_to(a, b, at_a, at_b, dt)
 
 
 @helper

@@ -15,6 +15,8 @@ from bulletbridge.numerics.records import Array, Records
 
 PREDICT, STEP = 0, 1
 """Tasks: where forces alone would lead in a step, into vectors[PREDICTED_Q]; steps."""
+WITHOUT_MOTORS, WITH_MOTORS, PREDICTIONS = range(3)
+"""Lines of forces of a prediction: there may be the first alone."""
 SUPPLIED = 2
 """Row of the filter's impulses of loops with those of rows over the whole step."""
 (

@@ -6,6 +6,7 @@ from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.dense import admit_force, ask_forces, forces_less_bias, put_bias
 from bulletbridge.engine.records import (
     ACCELERATION,
+    ONE_OVER_UNITS,
     SOLUTION,
     Arrays,
     Factors,
@@ -17,6 +18,9 @@ from bulletbridge.numerics.projection import inner, unwhiten, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import put, vec
 
+PREDICTION_LIMIT = 1e-4
+"""Largest way [m] by which motors lead to where contacts are found, of anything as far from a joint
+as the mechanism is long."""
 STICKING = 0.999
 """Share of the largest friction up to which a contact sticks while the loops are closed."""
 
@@ -65,6 +69,21 @@ def predict_velocity(a: Arrays, f: Factors, q: Array, v: Array, tau: Array) -> N
     unwhiten(f.L, vdot)
     for k in range(len(v)):
         v[k] += a.control.dt * vdot[k]
+
+
+@helper
+def lead_by_motors(a: Arrays, with_motors: Array, v: Array) -> None:
+    """Let motors lead a prediction v (nv,) without them, as far as ``PREDICTION_LIMIT``.
+
+    What is light would go far through what stops it, and contacts would be those of there.
+    """
+    led, reach = 0.0, a.control.dt * a.control.length
+    for k in range(len(v)):
+        rate = math.fabs(with_motors[k] - v[k])
+        led = max(led, reach * rate * a.vectors[ONE_OVER_UNITS, k])
+    share = PREDICTION_LIMIT / led if led > PREDICTION_LIMIT else 1.0
+    for k in range(len(v)):
+        v[k] += share * (with_motors[k] - v[k])
 
 
 @helper

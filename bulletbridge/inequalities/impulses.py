@@ -43,8 +43,8 @@ from bulletbridge.numerics.complementarity_rows import (
 )
 from bulletbridge.numerics.projection import (
     add_row,
-    inner,
     project_out,
+    put_gram_matrix,
     square,
     unwhiten,
     whiten_rows,
@@ -323,9 +323,11 @@ def restrict(f: Factors, h: InequalityProblem, rank: int, first: int, last: int)
         full = square(C, i)
         h.lengths[first + i] = full
         project_out(f.Y, rank, C[i])
-        if square(C, i) < 0.01 * full:  # lost a digit: twice is enough
+        left = square(C, i)
+        if left < 0.01 * full:  # lost a digit: twice is enough
             project_out(f.Y, rank, C[i])
-        if not square(C, i) >= DEAD * full or full == 0.0:
+            left = square(C, i)
+        if not left >= DEAD * full or full == 0.0:
             kill(h, first + i)
 
 
@@ -439,10 +441,7 @@ def solve_inequalities(
     C, p = h.C[:n], h.problem
     restrict(f, h, rank, 0, n)
     recall_contacts(a, f, h, rank, q, v, rows)
-    for i in range(n):
-        for j in range(i + 1):
-            p.D[i, j] = inner(C, j, C[i])
-            p.D[j, i] = p.D[i, j]
+    put_gram_matrix(C, n, p.D)
     for i in range(len(h.contact_points)):  # wedges are as soft as what they could be squeezed by
         row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:

@@ -65,6 +65,8 @@ from bulletbridge.inequalities.arrays import (
     TAKEN,
     WARM,
     WITH_FRICTION,
+    WITH_MOTORS,
+    WITHOUT_MOTORS,
     WORK,
     Given,
     InequalityArrays,
@@ -78,7 +80,7 @@ from bulletbridge.inequalities.energy_budget import (
     work,
     work_of_dampers,
 )
-from bulletbridge.inequalities.impulse_step import list_sticking
+from bulletbridge.inequalities.impulse_step import lead_by_motors, list_sticking
 from bulletbridge.inequalities.link_impulses import (
     ContactProblem,
     LinkProblem,
@@ -141,7 +143,11 @@ def run_contacts(
     copy_into(a.vectors[START_V], v)
     if task == PREDICT:
         copy_into(moving, v)
-        predict_by_links(a, f, q, moving, given.tau[0])
+        predict_by_links(a, f, q, moving, given.tau[WITHOUT_MOTORS])
+        if len(given.tau) > WITH_MOTORS:
+            with_motors = a.vectors[START_V, :nv]
+            predict_by_links(a, f, q, with_motors, given.tau[WITH_MOTORS])
+            lead_by_motors(a, with_motors, moving)
         displace(a.bodies, q, moving, c.dt, a.vectors[PREDICTED_Q])
         return DONE
     copy_into(a.vectors[START_Q], q)

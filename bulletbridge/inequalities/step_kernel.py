@@ -72,6 +72,8 @@ from bulletbridge.inequalities.arrays import (
     TAKEN,
     WARM,
     WITH_FRICTION,
+    WITH_MOTORS,
+    WITHOUT_MOTORS,
     WORK,
     Given,
     InequalityArrays,
@@ -88,6 +90,7 @@ from bulletbridge.inequalities.energy_budget import (
 from bulletbridge.inequalities.impulse_step import (
     impulsive_work,
     largest_work,
+    lead_by_motors,
     list_sticking,
     predict_velocity,
 )
@@ -185,12 +188,15 @@ def run_inequalities(
         c.t = state[nq + nv]
         if c.factored != BY_DENSE:
             factor_at(a, f, Instant(state[nq + nv], targets[0]), q, v)
-        for j in range(nv):
-            vectors[START_V, j] = v[j]
-        predict_velocity(a, f, q, vectors[START_V, :nv], tau[0])
-        displace(a.bodies, q, vectors[START_V], c.dt, vectors[PREDICTED_Q])
-        copy_into(moving, vectors[START_V, :nv])
+        copy_into(moving, v)
+        predict_velocity(a, f, q, moving, tau[WITHOUT_MOTORS])
         c.factored, c.biased = BY_DENSE, int(accountable(a))
+        if len(tau) > WITH_MOTORS:
+            with_motors = vectors[START_V, :nv]
+            copy_into(with_motors, v)
+            predict_velocity(a, f, q, with_motors, tau[WITH_MOTORS])
+            lead_by_motors(a, with_motors, moving)
+        displace(a.bodies, q, moving, c.dt, vectors[PREDICTED_Q])
         return c.failure
     for n in range(steps):
         c.t = t = state[nq + nv]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import bundling, caller, kernel
 from bulletbridge.compilation.stored_calls import call_stored
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, ONE_OVER_UNITS, PREDICTED_Q, Control
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, PREDICTED_Q, Control
 from bulletbridge.engine.stages import put_record
 from bulletbridge.inequalities.arrays import (
     MOVING,
@@ -16,6 +16,8 @@ from bulletbridge.inequalities.arrays import (
     ROWS,
     STEP,
     WITH_FRICTION,
+    WITH_MOTORS,
+    WITHOUT_MOTORS,
     Given,
     X,
 )
@@ -24,11 +26,6 @@ from bulletbridge.numerics.records import Array, Ints, Records
 
 ASK = -1
 """Instead of a failure: contacts are to be found by others, at the prediction that was made."""
-FORCES, FREE, LENGTH_OF_SCRATCH = range(3)
-"""Lines of scratch: forces of a prediction, velocities without motors."""
-PREDICTION_LIMIT = 1e-4
-"""Largest way [m] by which motors lead to where contacts are found, of anything as far from a joint
-as the mechanism is long."""
 REMEMBERED = 0.3
 """Share of the last step in the motor forces by which contacts are predicted."""
 STEPS, CONTACTS, COUNTS = range(3)
@@ -45,7 +42,7 @@ class StepArrays(NamedTuple):
     C: Array  # (rows, nv) before they are whitened
     report: Array
     exerted: Array  # (nv,) by motors, as a mean over steps
-    scratch: Array  # (LENGTH_OF_SCRATCH, nv)
+    scratch: Array  # (PREDICTIONS, nv)
     counts: Ints  # (COUNTS,)
     contacts: Records[ContactPoint]  # that are found
 
@@ -88,26 +85,14 @@ def predict(run: Any, a: StepArrays, given: Given, line: int, limited: int) -> i
             for i in range(int(a.report[WITH_FRICTION]) + limited):
                 last += a.impulses[X, i] * a.C[i, j]
             a.exerted[j] += REMEMBERED * (last / dt - a.exerted[j])
-    pushes = False
+    pushes, tau = 0, a.scratch
     for j in range(nv):
-        pushes = pushes or a.exerted[j] != 0.0
-    tau, none = given.tau[line : line + 1], a.contacts[:0]
-    failure = call_stored(run, (driven_by(given, tau), none, PREDICT, 0))
-    if failure == DENSE_REQUIRED or not pushes:
-        return failure if failure == DENSE_REQUIRED else DONE
-    push, led = a.scratch[FORCES : FORCES + 1], 0.0
-    for j in range(nv):
-        a.scratch[FREE, j] = a.impulses[MOVING, j]
-        push[0, j] = tau[0, j] + a.exerted[j]
-    call_stored(run, (driven_by(given, push), none, PREDICT, 0))
-    for j in range(nv):
-        rate = abs(a.impulses[MOVING, j] - a.scratch[FREE, j])
-        led = max(led, dt * rate * a.vectors[ONE_OVER_UNITS, j] * a.control[0].length)
-    if led > PREDICTION_LIMIT:
-        for j in range(nv):
-            push[0, j] = tau[0, j] + PREDICTION_LIMIT / led * a.exerted[j]
-        call_stored(run, (driven_by(given, push), none, PREDICT, 0))
-    return DONE
+        tau[WITHOUT_MOTORS, j] = given.tau[line, j]
+        tau[WITH_MOTORS, j] = given.tau[line, j] + a.exerted[j]
+        pushes = 1 if a.exerted[j] != 0.0 else pushes
+    lines = tau[: WITHOUT_MOTORS + 1 + pushes]
+    failure = call_stored(run, (driven_by(given, lines), a.contacts[:0], PREDICT, 0))
+    return DENSE_REQUIRED if failure == DENSE_REQUIRED else DONE
 
 
 @caller

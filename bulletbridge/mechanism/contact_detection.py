@@ -2,7 +2,13 @@
 
 from typing import NamedTuple
 
-from bulletbridge.collision.broad_phase import place, sweep, told_up_to
+from bulletbridge.collision.broad_phase import (
+    are_within,
+    list_pairs,
+    may_meet,
+    place,
+    told_up_to,
+)
 from bulletbridge.collision.narrow_phase import meet
 from bulletbridge.collision.records import (
     COLLIDE,
@@ -28,7 +34,7 @@ from bulletbridge.numerics.spatial import put, scale, vec, velocity_at
 
 CONTACTS, ASKED, PAIRS, STRANGER, OUTSIDE, COUNTS = range(6)
 """Counts of a detection: contacts, pairs of links somebody must be asked about, pairs of shapes
-whose AABBs overlap, pair of links plus one of which one is a stranger, shapes that have left the
+that are listed, pair of links plus one of which one is a stranger, shapes that have left the
 region around which everything is known."""
 LOWER, UPPER = range(2)
 """Corners of that."""
@@ -54,9 +60,9 @@ class Detection(NamedTuple):
         collide: (links, links) whether two links collide, the smaller first.
         placed: (n,) scratch.
         order: (n,) of the shapes, kept from call to call.
-        keys: (n,) scratch.
+        around: (n, 6) AABBs with room around them, in which the pairs are all that may touch.
         room: Scratch for two shapes.
-        pairs: Scratch for pairs of shapes.
+        pairs: Of shapes, kept from call to call.
         contacts: Receives the contacts.
         asked: Receives pairs of links, as a * links + b, of which it is not known whether they
             collide, or how, and which clearly do meet now. Until that is known links of one robot
@@ -77,7 +83,7 @@ class Detection(NamedTuple):
     collide: Ints
     placed: Records[Placed]
     order: Ints
-    keys: Array
+    around: Array
     room: Room
     pairs: Ints
     contacts: Records[ContactPoint]
@@ -105,15 +111,17 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
     counts = d.counts
     counts[CONTACTS] = counts[ASKED] = counts[STRANGER] = 0
     counts[OUTSIDE] = count_outside(d)
-    counts[PAIRS] = sweep(d.shapes, d.placed, d.collide, d.order, d.keys, d.pairs, dt)
+    if counts[PAIRS] > len(d.pairs) or not are_within(d.shapes, d.placed, d.around):
+        counts[PAIRS] = list_pairs(d.shapes, d.placed, d.around, d.order, d.pairs, dt)
     if counts[PAIRS] > len(d.pairs):
         return -1
     n = len(d.shapes)
     for k in range(counts[PAIRS]):
         pair = int(d.pairs[k])
         i, j = pair // n, pair % n
-        limit = told_up_to(d.shapes[j], d.shapes[i], d.placed[j], d.placed[i], dt)
-        add_contacts(d, i, j, limit)
+        a, b, at_a, at_b = d.shapes[j], d.shapes[i], d.placed[j], d.placed[i]
+        if may_meet(a, b, at_a, at_b, dt):
+            add_contacts(d, i, j, told_up_to(a, b, at_a, at_b, dt))
     known = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[OUTSIDE] == 0
     return counts[CONTACTS] if known and counts[CONTACTS] <= len(d.contacts) else -1
 
@@ -170,6 +178,9 @@ def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
     if a.kind == UNKNOWN or b.kind == UNKNOWN:
         ask(d.asked, d.counts, pair)
         return
+    hidden = known == UNDECIDED and d.links[a.link].robot == d.links[b.link].robot
+    if hidden:  # not told, only whether they clearly meet
+        limit = min(limit, 0.0)
     count = meet(a, b, d.placed[j], d.placed[i], d.hulls, d.room, limit)
     if count == 0:
         return
@@ -178,7 +189,7 @@ def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
             if d.room.found[k].gap < -CLEARLY:
                 ask(d.asked, d.counts, pair)
                 break
-        if known == UNDECIDED and d.links[a.link].robot == d.links[b.link].robot:
+        if hidden:
             return
     if d.links[a.link].stranger + d.links[b.link].stranger > 0:
         if known != UNDECIDED:

@@ -64,7 +64,7 @@ class Detector:
         self.counts: Ints = np.zeros(COUNTS, np.int64)
         self.asked: Ints = np.zeros(max(n * (n - 1) // 2, 1), np.int64)
         order: Ints = np.arange(len(self.shapes), dtype=np.int64)
-        self._order, self._keys = order, np.zeros(len(self.shapes))
+        self._order, self._around = order, np.full((len(self.shapes), 6), np.nan)
         self._room: Room = room()
         self._placed = np.zeros(len(self.shapes), PLACED)
         self._poses = np.zeros(len(mechanism.bodies), POSE)
@@ -84,6 +84,7 @@ class Detector:
         """Make room for so many contacts and pairs of shapes."""
         self.contacts = np.zeros(contacts, CONTACT_POINT)
         self._pairs: Ints = np.zeros(pairs, np.int64)
+        self._around[:] = np.nan  # nothing is listed
         made = Detection(
             *self._own,
             self.shapes,
@@ -93,7 +94,7 @@ class Detector:
             self.collide,
             self._placed,
             self._order,
-            self._keys,
+            self._around,
             self._room,
             self._pairs,
             self.contacts,
