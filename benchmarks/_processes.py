@@ -11,10 +11,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
 SPAWN = multiprocessing.get_context("spawn")  # forked children of threads may stall
 Line = dict[str, Any]
 """What a job says, as JSON has it."""
 Job = TypeVar("Job")
+PATIENCE = 20.0
+"""Times as long as it may work that a process may take: beside others it waits, or it is stuck."""
 
 
 @dataclass
@@ -26,12 +30,31 @@ class Worker:
         pipe: Where jobs go and lines come from.
         job: What it does now.
         begun: When it began that [s]; None until it does.
+        worked: Its processor time until then [s].
     """
 
     process: BaseProcess
     pipe: Any
     job: Any
     begun: float | None = None
+    worked: float = 0.0
+
+    def begin(self) -> None:
+        """Note that it begins."""
+        self.begun, self.worked = time.monotonic(), self._processor_time()
+
+    def is_late(self, limit: float) -> bool:
+        """Whether it has worked for longer than a limit [s], or waited for long."""
+        if self.begun is None:
+            return False
+        waited = time.monotonic() - self.begun > PATIENCE * limit
+        return waited or self._processor_time() - self.worked > limit
+
+    def _processor_time(self) -> float:
+        try:
+            return sum(psutil.Process(self.process.pid).cpu_times()[:2])
+        except psutil.Error:  # it is gone, which its pipe will tell
+            return 0.0
 
 
 def serve(pipe: Any, do: Callable[[Any], Line]) -> None:
@@ -66,7 +89,7 @@ def run_all(
         jobs: What to do.
         lost: The line of a job whose process stalled (``hang``) or died (``crash``), and how.
         workers: Number of processes.
-        limit: Time that a job may take once it has begun [s].
+        limit: Processor time that a job may take once it has begun [s].
     """
     waiting = iter(jobs)
     busy = [employ(do, job) for _, job in zip(range(workers), waiting, strict=False)]
@@ -74,19 +97,19 @@ def run_all(
         while busy:
             wait([worker.pipe for worker in busy], timeout=1.0)
             for worker in list(busy):
-                line, alive, now = None, True, time.monotonic()
+                line, alive = None, True
                 try:
                     if worker.pipe.poll():
                         line = worker.pipe.recv()
-                        worker.begun = now  # it says so by None
+                        worker.begin()  # it says so by None
                 except (EOFError, ConnectionError):
                     alive = False
                     worker.process.join()
                     line = lost(worker.job, "crash", f"exit code {worker.process.exitcode}")
-                if line is None and worker.begun is not None and now - worker.begun > limit:
+                if line is None and worker.is_late(limit):
                     alive = False
                     worker.process.kill()
-                    line = lost(worker.job, "hang", f"no end after {limit:g} s")
+                    line = lost(worker.job, "hang", f"no end after {limit:g} s of work")
                 if line is None:
                     continue
                 yield line

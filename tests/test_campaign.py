@@ -145,7 +145,7 @@ def test_a_campaign_goes_on_where_it_was_ended(tmp_path, monkeypatch, capsys):
 
 def test_jobs_that_stall_or_die_are_told_and_the_others_done():
     jobs = ["a", "stall", "b", "die", "c"]
-    lines = list(run_all(campaign_jobs.perform, jobs, campaign_jobs.lost, 2, 5.0))
+    lines = list(run_all(campaign_jobs.perform, jobs, campaign_jobs.lost, 2, 2.0))
     ends = {line["job"]: line["end"] for line in lines}
     assert ends == {"a": "done", "stall": "hang", "b": "done", "die": "crash", "c": "done"}
 
