@@ -10,7 +10,7 @@ from bulletbridge.bullet.reader import read_bullet
 from bulletbridge.errors import ModelError, WorldError
 
 BAD = {
-    "planar": (one_joint("planar"), r"body 'robot': joint 'j' is planar.*prismatic"),
+    "planar": (one_joint("planar"), r"body 'robot': joint 'j' is planar.*bulletbridge.load"),
     "axis": (one_joint(axis="0 0 2"), r"axis of joint 'j' has length 2; .*unit vector"),
     "no axis": (one_joint(axis="0 0 0"), r"axis of joint 'j' has length 0; .*unit vector"),
     "slack slide": (one_joint("prismatic", axis="0 0 0.999"), r"'j' has length 0.999"),

@@ -226,8 +226,9 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
     if info[2] not in JOINT_KINDS:
         kind = "planar" if info[2] == pybullet.JOINT_PLANAR else f"type {info[2]}"
         raise ModelError(
-            f"body '{body}': joint '{name}' is {kind}, which Bullet itself cannot report; build it"
-            " from two prismatic joints and a revolute one with massless links between"
+            f"body '{body}': joint '{name}' is {kind}, which Bullet itself cannot report;"
+            " bulletbridge.load makes two slides and a turn of it, with links without mass between,"
+            " as a URDF may itself"
         )
     require_place(f"joint '{name}' (axis, place)", (*info[13], *info[14]), info[15])
     lower, upper = info[8:10]

@@ -58,9 +58,8 @@ class Stages(NamedTuple):
     """The methods of several stages that a kernel knows.
 
     Attributes:
-        explicit: (accelerate_at, a, s, t, w, q, v, targets, tau, first), see
-            ``explicit.explicit_stages``.
-        implicit: (a, s, t, w, again, q, v, targets, tau), see ``radau.radau_stages``.
+        explicit: (accelerate_at, a, s, part, q, v), see ``explicit.explicit_stages``.
+        implicit: (a, s, part, again, q, v), see ``radau.radau_stages``.
     """
 
     explicit: Callable[..., tuple[float, float]]

@@ -47,7 +47,17 @@ from bulletbridge.engine.records import (
     FactorPair,
     Instant,
 )
-from bulletbridge.engine.stages import distance, prescribe, unit_of
+from bulletbridge.engine.stages import (
+    AT_END,
+    AT_MIDDLE,
+    AT_START,
+    SubStep,
+    distance,
+    forces_of,
+    instant_of,
+    prescribe,
+    unit_of,
+)
 from bulletbridge.mechanism.kinematics import (
     chart_acceleration,
     chart_coordinates,
@@ -76,13 +86,9 @@ def chart_stages(
     accelerate_at: Callable[..., None],
     a: Arrays,
     s: FactorPair,
-    t: float,
-    w: float,
+    part: SubStep,
     q: Array,
     v: Array,
-    targets: Array,
-    tau: Array,
-    first: int,
 ) -> tuple[float, float]:
     """All of a step on a chart, which is begun where there is none that will do; q and v after it.
 
@@ -91,7 +97,7 @@ def chart_stages(
     """
     c, nv = a.control, len(v)
     if c.integrator != CHARTS and c.integrator != CHARTS_TRAPEZOIDAL:
-        return explicit_stages(accelerate_at, a, s, t, w, q, v, targets, tau, first)
+        return explicit_stages(accelerate_at, a, s, part, q, v)
     q0, v0, at = a.vectors[START_Q, : len(q)], a.vectors[START_V, :nv], a.vectors[AT, :nv]
     rank, weakest, again, new = c.rank, 0.0, True, False
     if c.charted != 0:
@@ -106,9 +112,9 @@ def chart_stages(
         vdot = a.vectors[STAGE_VDOTS, :nv]
         chart_acceleration(a.bodies, at, a.vectors[RATES, :nv], v0, vdot, a.vectors[SECOND, :nv])
         if c.integrator == CHARTS:
-            weakest = nystrom(a, s, t, q, v, targets, tau, first)
+            weakest = nystrom(a, s, part, q, v)
         else:
-            weakest = trapezoidal(a, s, t, w, q, v, targets, tau, first)
+            weakest = trapezoidal(a, s, part, q, v)
         again = weakest < 0.0 and c.failure == DONE and not new
         if again:
             new, c.rank = True, rank
@@ -119,9 +125,7 @@ def chart_stages(
 
 
 @outlined
-def nystrom(
-    a: Arrays, s: FactorPair, t: float, q: Array, v: Array, targets: Array, tau: Array, first: int
-) -> float:
+def nystrom(a: Arrays, s: FactorPair, part: SubStep, q: Array, v: Array) -> float:
     """Nyström's step of order 4, both middle stages at one configuration.
 
     Returns:
@@ -132,8 +136,7 @@ def nystrom(
     for k in range(nv):
         u[k] = x[AT, k] + 0.5 * dt * (x[RATES, k] + 0.25 * dt * x[SECOND, k])
         x[BY, k] = x[RATES, k] + 0.5 * dt * x[SECOND, k]
-    middle = Instant(t + 0.5 * dt, targets[min(first + 1, len(targets) - 1)])
-    force = tau[min(1, len(tau) - 1)]
+    middle, force = instant_of(part, part.t + 0.5 * dt, AT_MIDDLE), forces_of(part, AT_MIDDLE)
     margin = stage(a, s, middle, qs, vs, force, SECOND + 1)
     if margin < 0.0:
         return GIVEN_UP
@@ -145,8 +148,8 @@ def nystrom(
     for k in range(nv):
         u[k] = x[AT, k] + dt * (x[RATES, k] + 0.5 * dt * x[SECOND + 2, k])
         x[BY, k] = x[RATES, k] + dt * x[SECOND + 2, k]
-    end = Instant(t + dt, targets[min(first + 2, len(targets) - 1)])
-    weakest = stage(a, s, end, qs, vs, tau[min(2, len(tau) - 1)], SECOND + 3)
+    end = instant_of(part, part.t + dt, AT_END)
+    weakest = stage(a, s, end, qs, vs, forces_of(part, AT_END), SECOND + 3)
     if weakest < 0.0:
         return GIVEN_UP
     for k in range(nv):
@@ -189,51 +192,31 @@ def second_rate(
 
 
 @outlined
-def trapezoidal(
-    a: Arrays,
-    s: FactorPair,
-    t: float,
-    w: float,
-    q: Array,
-    v: Array,
-    targets: Array,
-    tau: Array,
-    first: int,
-) -> float:
-    """A step of the implicit trapezoidal rule at pace w [1/s]; the result is as of ``nystrom``.
+def trapezoidal(a: Arrays, s: FactorPair, part: SubStep, q: Array, v: Array) -> float:
+    """A step of the implicit trapezoidal rule; the result is as of ``nystrom``.
 
     A fixed point is iterated; where that is slow, with derivatives of the accelerations along the
     manifold, which are kept from step to step.
     """
     c, nv = a.control, len(v)
-    end = Instant(t + c.dt, targets[min(first + 2, len(targets) - 1)])
-    force = tau[len(tau) - 1]
     known, new = c.slope != 0, False
     while True:
         if known:
             newton_matrix(a, s.L, nv)
-        weakest = iterate(a, s, end, w, known, new, q, v, force)
+        weakest = iterate(a, s, part, known, new, q, v)
         if weakest >= 0.0 or new or c.failure != DONE:
             c.slope = 1 if known and weakest >= 0.0 else 0
             return weakest
-        start = Instant(t, targets[min(first, len(targets) - 1)])
-        prescribe(a, t)
+        start = instant_of(part, part.t, AT_START)
+        prescribe(a, part.t)
         manifold_ways(a, s, start, len(q), nv)
-        differentiate(a, s.stage, s.L, start, w, tau[0], len(q), nv)
+        differentiate(a, s.stage, s.L, start, part.pace, part.tau[0], len(q), nv)
         known = new = True
 
 
 @helper
 def iterate(
-    a: Arrays,
-    s: FactorPair,
-    end: Instant,
-    w: float,
-    known: bool,
-    new: bool,
-    q: Array,
-    v: Array,
-    force: Array,
+    a: Arrays, s: FactorPair, part: SubStep, known: bool, new: bool, q: Array, v: Array
 ) -> float:
     """Second rates at the end of a step, then q and v; GIVEN_UP where others may do better.
 
@@ -241,6 +224,7 @@ def iterate(
     """
     nv, dt, x, last, weakest = len(v), a.control.dt, a.vectors, math.inf, 1.0
     guess, found = SECOND + 1, SECOND + 2
+    end, force = instant_of(part, part.t + dt, AT_END), forces_of(part, AT_END)
     for k in range(nv):
         x[guess, k] = x[SECOND, k]
     for _ in range(MOST_ITERATIONS):
@@ -260,10 +244,10 @@ def iterate(
         for k in range(nv):
             x[guess, k] += x[found, k]
             size = max(size, 0.5 * dt * abs(x[found, k]) / unit_of(a, k))
-        if size <= SOLVED * w + EPS / dt:
+        if size <= SOLVED * part.pace + EPS / dt:
             return weakest
         if not size < (STALE if known else SLOW) * last:
-            if size <= LOST * w + 1e3 * EPS / dt:
+            if size <= LOST * part.pace + 1e3 * EPS / dt:
                 return weakest
             if not (new and size < last):
                 return GIVEN_UP

@@ -27,9 +27,15 @@ from bulletbridge.engine.records import (
     START_Q,
     START_V,
     Arrays,
-    Instant,
 )
-from bulletbridge.engine.stages import distance, prescribe, tolerated
+from bulletbridge.engine.stages import (
+    SubStep,
+    distance,
+    forces_of,
+    instant_of,
+    prescribe,
+    tolerated,
+)
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
 
@@ -68,19 +74,14 @@ def explicit_stages(
     accelerate_at: Callable[..., None],
     a: Arrays,
     s: Any,
-    t: float,
-    w: float,
+    part: SubStep,
     q: Array,
     v: Array,
-    targets: Array,
-    tau: Array,
-    first: int,
 ) -> tuple[float, float]:
-    """All stages but the first from START_Q, START_V, then q and v, at pace w [1/s].
+    """All stages but the first from START_Q, START_V, then q and v.
 
-    Targets of the start, the middle and the end stand from line ``first`` on, or in the last line;
-    forces in the lines of tau, or in the last. Accelerations are those of
-    ``dense.accelerate_at``, by factors of the kind of the pair's, into those of a stage.
+    Accelerations are those of ``dense.accelerate_at``, by factors of the kind of the pair's, into
+    those of a stage.
 
     Returns:
         Error over what is tolerated, 0 without control, and the smallest margin of the stages.
@@ -94,10 +95,10 @@ def explicit_stages(
     for n in range(1, count):
         combine(a, A[n], n, dt, u, vs)
         displace(a.bodies, q0, u, 1.0, qs)
-        time, line = t + C[n] * dt, int(2.0 * C[n])
+        time, line = part.t + C[n] * dt, int(2.0 * C[n])
         prescribe(a, time)
-        instant = Instant(time, targets[min(first + line, len(targets) - 1)])
-        accelerate_at(a, s.stage, instant, qs, vs, tau[min(line, len(tau) - 1)], vdot)
+        instant = instant_of(part, time, line)
+        accelerate_at(a, s.stage, instant, qs, vs, forces_of(part, line), vdot)
         if c.failure != DONE:
             return math.inf, weakest
         weakest = min(weakest, distance(c))
@@ -106,7 +107,7 @@ def explicit_stages(
             a.vectors[STAGE_VDOTS + n, k] = vdot[k]
     combine(a, A[count], count, dt, u, v)
     displace(a.bodies, q0, u, 1.0, q)
-    return error8(a, nv, w) if c.controlled else 0.0, weakest
+    return error8(a, nv, part.pace) if c.controlled else 0.0, weakest
 
 
 @helper

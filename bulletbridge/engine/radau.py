@@ -42,7 +42,15 @@ from bulletbridge.engine.records import (
     Factors,
     Instant,
 )
-from bulletbridge.engine.stages import distance, prescribe, tolerated, unit_of
+from bulletbridge.engine.stages import (
+    AT_START,
+    SubStep,
+    distance,
+    instant_of,
+    prescribe,
+    tolerated,
+    unit_of,
+)
 from bulletbridge.mechanism.kinematics import chart_rate, displace
 from bulletbridge.numerics.records import Array
 
@@ -56,18 +64,15 @@ FD_STEP = 2.0**-26
 def radau_stages(
     a: Arrays,
     s: FactorPair,
-    t: float,
-    w: float,
+    part: SubStep,
     again: bool,
     q: Array,
     v: Array,
-    targets: Array,
-    tau: Array,
 ) -> tuple[float, float]:
     """Solve for q and v after ``control.dt`` from START_Q, START_V, whose stage is known.
 
-    s.L (7, nv, nv) has the matrices of the method; t [s] is the start, w [1/s] its ``pace``; again
-    whether the sub-step before was rejected; targets and tau have one line.
+    s.L (7, nv, nv) has the matrices of the method; again whether the sub-step before was rejected;
+    what drives it has one line.
 
     Returns:
         Error over what is tolerated, infinite if Newton's iteration does not converge, and the
@@ -77,20 +82,21 @@ def radau_stages(
     iterations, weakest = 0, 1.0
     while iterations == 0:
         if c.slope == 0:
-            prescribe(a, t)
+            prescribe(a, part.t)
             for j in range(nv):
                 for k in range(nv):
                     L[WAYS, j, k] = 1.0 if j == k else 0.0
-            differentiate(a, stage, L, Instant(t, targets[0]), w, tau[0], len(q), nv)
+            start = instant_of(part, part.t, AT_START)
+            differentiate(a, stage, L, start, part.pace, part.tau[0], len(q), nv)
             c.slope, new = 1, True
         factor(a, L, nv)
-        iterations, weakest = iterate(a, stage, L, t, w, targets, tau, len(q), nv)
+        iterations, weakest = iterate(a, s, part, len(q), nv)
         if iterations == 0:
             c.slope = 0
             if new:
                 return math.inf, weakest
     c.slope = 1 if iterations < KEPT_SLOPE else 0
-    error = estimate(a, stage, L, t, w, again, targets, tau, len(q), nv) if c.controlled else 0.0
+    error = estimate(a, s, part, again, len(q), nv) if c.controlled else 0.0
     u, last = a.vectors[CHART, :nv], STAGES + 2
     for k in range(nv):
         u[k] = a.vectors[STAGE_RATES + last, k]
@@ -103,23 +109,25 @@ def radau_stages(
 def derivative(
     a: Arrays,
     stage: Factors,
-    t: float,
+    part: SubStep,
+    time: float,
     move: int,
     out: int,
-    targets: Array,
-    tau: Array,
     nq: int,
     nv: int,
 ) -> float:
-    """Rates at the start moved by stage rows ``move``, into stage rows ``out``; the margin."""
+    """Rates at the start moved by stage rows ``move``, into stage rows ``out``; the margin.
+
+    As they are at that time [s].
+    """
     qs, vs = a.vectors[STAGE_Q, :nq], a.vectors[STAGE_V, :nv]
     u, vdot = a.vectors[CHART, :nv], a.vectors[ACCELERATION, :nv]
     for k in range(nv):
         u[k] = a.vectors[STAGE_RATES + move, k]
         vs[k] = a.vectors[START_V, k] + a.vectors[STAGE_VDOTS + move, k]
     displace(a.bodies, a.vectors[START_Q, :nq], u, 1.0, qs)
-    prescribe(a, t)
-    accelerate_at(a, stage, Instant(t, targets[0]), qs, vs, tau[0], vdot)
+    prescribe(a, time)
+    accelerate_at(a, stage, instant_of(part, time, AT_START), qs, vs, part.tau[0], vdot)
     chart_rate(a.bodies, u, vs, a.vectors[STAGE_RATES + out, :nv])
     for k in range(nv):
         a.vectors[STAGE_VDOTS + out, k] = vdot[k]
@@ -154,17 +162,7 @@ def differentiate(
 
 
 @helper
-def iterate(
-    a: Arrays,
-    stage: Factors,
-    L: Array,
-    t: float,
-    w: float,
-    targets: Array,
-    tau: Array,
-    nq: int,
-    nv: int,
-) -> tuple[int, float]:
+def iterate(a: Arrays, s: FactorPair, part: SubStep, nq: int, nv: int) -> tuple[int, float]:
     """Newton's iteration for Z: how many it took, 0 if it fails, and the smallest margin."""
     c = a.control
     enough = max(1e-13 / c.rtol, min(0.03, math.sqrt(c.rtol)))
@@ -176,11 +174,10 @@ def iterate(
     weakest, last, speed = 1.0, 0.0, 0.0
     for n in range(MOST_ITERATIONS):
         for i in range(3):
-            margin = derivative(
-                a, stage, t + C[i] * c.dt, STAGES + i, VALUES + i, targets, tau, nq, nv
-            )
+            time = part.t + C[i] * c.dt
+            margin = derivative(a, s.stage, part, time, STAGES + i, VALUES + i, nq, nv)
             weakest = min(weakest, margin)
-        change = newton_step(a, L, w, nv)
+        change = newton_step(a, s.L, part.pace, nv)
         if not change < math.inf:
             return 0, weakest
         if n > 0:
@@ -241,18 +238,7 @@ def newton_step(a: Arrays, L: Array, w: float, nv: int) -> float:
 
 
 @helper
-def estimate(
-    a: Arrays,
-    stage: Factors,
-    L: Array,
-    t: float,
-    w: float,
-    again: bool,
-    targets: Array,
-    tau: Array,
-    nq: int,
-    nv: int,
-) -> float:
+def estimate(a: Arrays, s: FactorPair, part: SubStep, again: bool, nq: int, nv: int) -> float:
     """Error over what is tolerated; after a rejection smoothed once more, as stiff errors need."""
     x, dt, size = a.vectors, a.control.dt, 0.0
     for trial in range(2):
@@ -260,7 +246,7 @@ def estimate(
         if trial == 1:
             if not (again and size > 1.0):
                 break
-            derivative(a, stage, t, SIDE, VALUES, targets, tau, nq, nv)
+            derivative(a, s.stage, part, part.t, SIDE, VALUES, nq, nv)
             base_out = VALUES
         total = 0.0
         for base in (STAGE_RATES, STAGE_VDOTS):
@@ -269,10 +255,10 @@ def estimate(
                 for i in range(3):
                     ze += EMBEDDED[i] * x[base + STAGES + i, k]
                 x[base + SIDE, k] = x[base + base_out, k] + ze / dt
-        solve_real(a, L, STAGE_RATES + SIDE, STAGE_VDOTS + SIDE, nv)
+        solve_real(a, s.L, STAGE_RATES + SIDE, STAGE_VDOTS + SIDE, nv)
         for level in range(2):
             base = STAGE_VDOTS if level else STAGE_RATES
             for k in range(nv):
-                total += (x[base + SIDE, k] / tolerated(a, k, level, w)) ** 2
+                total += (x[base + SIDE, k] / tolerated(a, k, level, part.pace)) ** 2
         size = math.sqrt(total / (2 * max(nv, 1)))
     return size

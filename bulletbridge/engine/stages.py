@@ -1,13 +1,47 @@
 """Parts common to the stages of all integrators: prescribed motions, units of errors."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from bulletbridge.compilation.jit import call_back, helper
+from bulletbridge.compilation.jit import bundling, call_back, helper
 from bulletbridge.engine.backend import Stages
-from bulletbridge.engine.records import SCRIPT_PHASE, Arrays, Control
+from bulletbridge.engine.records import SCRIPT_PHASE, Arrays, Control, Instant
 from bulletbridge.mechanism.records import BEAM, FREE, PRISMATIC
 from bulletbridge.numerics.records import Array
+
+AT_START, AT_MIDDLE, AT_END = range(3)
+"""Lines of what drives a sub-step."""
+
+
+class SubStep(NamedTuple):
+    """When a sub-step starts, how fast things go, and what drives it.
+
+    Attributes:
+        t: Its start [s].
+        pace: See ``pace`` [1/s].
+        targets: Prescribed motions at its start, middle and end, in lines from ``first`` on; those
+            beyond the last line are that.
+        tau: (lines, nv) forces there, from the first line on, likewise.
+        first: Line of the targets at its start.
+    """
+
+    t: float
+    pace: float
+    targets: Array
+    tau: Array
+    first: int
+
+
+@bundling
+def instant_of(part: SubStep, time: float, line: int) -> Instant:
+    """What is prescribed at a time [s] of a sub-step, next to one of its lines."""
+    return Instant(time, part.targets[min(part.first + line, len(part.targets) - 1)])
+
+
+@bundling
+def forces_of(part: SubStep, line: int) -> Array:
+    """Forces (nv,) of one of its lines."""
+    return part.tau[min(line, len(part.tau) - 1)]
 
 
 @helper

@@ -45,7 +45,14 @@ from bulletbridge.engine.singular_passage import (
     longest,
     on_singular,
 )
-from bulletbridge.engine.stages import NO_STAGES, distance, pace, prescribe, put_record
+from bulletbridge.engine.stages import (
+    NO_STAGES,
+    SubStep,
+    distance,
+    pace,
+    prescribe,
+    put_record,
+)
 from bulletbridge.engine.step_end import StepEnd
 from bulletbridge.engine.verlet import first_half
 from bulletbridge.mechanism.records import Axis
@@ -162,11 +169,9 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
                     if c.controlled:
                         last = choose_length(c, ended - t, w)
                     rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
-                    method = c.integrator
+                    method, part = c.integrator, SubStep(t, w, targets, force, line)
                     if method == RADAU and not stuck:
-                        error, weakest = implicit_stages(
-                            a, s, t, w, again == 1, q, v, targets, force
-                        )
+                        error, weakest = implicit_stages(a, s, part, again == 1, q, v)
                         near = min(weakest, here) < NEAR_SINGULAR * c.clear
                         if near and not c.controlled and c.failure == DONE:
                             c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
@@ -175,9 +180,7 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
                     else:
                         if method == RADAU or (parts and c.dt < 1.5 * NEAREST * whole):
                             c.integrator = RK4  # the shortest parts
-                        error, weakest = explicit_stages(
-                            accelerate_at, a, s, t, w, q, v, targets, force, line
-                        )
+                        error, weakest = explicit_stages(accelerate_at, a, s, part, q, v)
                         c.integrator = method
                     if c.failure != DONE:
                         break
