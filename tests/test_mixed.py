@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from bulletbridge.compilation.jit import kernel
 from bulletbridge.numerics.complementarity import LIGHTEST, solve_alone
-from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
+from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS, complementarity_problem
+from bulletbridge.numerics.smoothed_path import follow_smoothed_path
 from bulletbridge.numerics.solution_selection import solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
@@ -21,6 +23,20 @@ def solve(D, b, bounds, x=None, tolerance=ENOUGH):
     assert np.array_equal(D, kept[0])
     assert np.array_equal(b, kept[1])
     return x, w, residual
+
+
+@kernel
+def follow_alone(D, b, bounds, x, w, A, vectors, tolerance: float):
+    """The path of smooth problems alone; residual."""
+    p = complementarity_problem(D, b, bounds, x, w, A, vectors)
+    return follow_smoothed_path(p, len(b), tolerance)[0]
+
+
+def follow(D, b, bounds):
+    """Impulses, velocities, residual."""
+    n = len(b)
+    x, w, A, vectors = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((ROOM, n))
+    return x, w, follow_alone(D, b, bounds, x, w, A, vectors, ENOUGH)
 
 
 def bounds_of(contacts, mu, boxes=0, limit=0.3):
@@ -85,18 +101,17 @@ def test_random_problems_are_solved_to_round_off():
     assert unsolved < 10
 
 
-JAMS, PROBLEMS = 30, 20_000
+PROBLEMS = 4000
 
 
-def test_most_of_what_jams_is_solved_from_elsewhere():
-    """Friction up to 4 feeds normals; without impulses to start from some jam in the first one.
+def test_hardly_any_problem_jams_and_what_does_says_so():
+    """Friction up to 4 feeds normals; without impulses to start from some jam in the first attempt.
 
-    Which ones depends on the processor, so they are looked for: one in 130 of these problems.
-    Three in four of them are solved from elsewhere; fewer than half of thirty would happen once in
-    five hundred processors, if each had jams of its own, and most share theirs. The others are not
-    solved and say so: their residual is that of the impulses they come with.
+    Which ones depends on the processor: of 20,000, 12 jammed in the first attempt and 3 were solved
+    from nowhere, by which 4000 have more than 13, or more than 7, once in a million processors.
+    Those that are not solved say so: their residual is that of the impulses they come with.
     """
-    jams = solved = 0
+    jams = unsolved = 0
     for seed in range(PROBLEMS):
         D, b, bounds = drawn_problem(seed, 4.0)
         first = solve(D, b, bounds)[2]
@@ -108,14 +123,49 @@ def test_most_of_what_jams_is_solved_from_elsewhere():
         left = solve_resting_problem(D, b, bounds, x, w, A, vectors, ENOUGH)
         assert np.abs(w - D @ x - b).max() < 1e-13 * (1 + np.abs(D).max()) * (1 + np.abs(x).max())
         if left <= ENOUGH:
-            solved += 1
             assert violation(D, b, bounds, x) < 1e-9
         else:
+            unsolved += 1
             assert left <= first and violation(D, b, bounds, x) > ENOUGH
-        if jams == JAMS:
-            break
-    assert jams == JAMS, "the first attempt hardly ever jams: what are the others for?"
-    assert solved >= JAMS // 2
+    assert jams <= 13 and unsolved <= 7
+
+
+def flat_side(corners=12, friction=0.6):
+    """A planar body on a plane, touched at many points: six freedoms, three rows a point."""
+    rng = np.random.default_rng(5)
+    places = np.column_stack([rng.uniform(-0.1, 0.1, (corners, 2)), np.full(corners, -0.02)])
+    rows, bounds = [], np.zeros(3 * corners, ROW_BOUNDS)
+    for k, place in enumerate(places):
+        for direction in np.eye(3)[[2, 0, 1]]:
+            rows.append([*direction, *(np.cross(place, direction) * 20.0)])
+        bounds[3 * k] = (0.0, np.inf, -1, 1, 1, 0.0)
+        bounds[3 * k + 1] = (0.0, 0.0, 3 * k, 1, 2, friction)
+        bounds[3 * k + 2] = (0.0, 0.0, 3 * k, 0, 2, friction)
+    return np.array(rows), bounds
+
+
+@pytest.mark.parametrize("extra", (0, 40))
+def test_the_path_of_smooth_problems_solves_what_has_many_dependent_rows(extra):
+    """By the rank of D, which is six of 36, and by all of D, where other rows hide that.
+
+    Of 400 such problems one was left at more than 3e-10, by which two of ten hardly ever are;
+    Newton's method does the rest.
+    """
+    C, bounds = flat_side()
+    rng, near = np.random.default_rng(extra), 0
+    for _ in range(10):
+        v = np.array([*rng.normal(size=2), -1.0, *(0.3 * rng.normal(size=3))])
+        D, b, all_bounds = C @ C.T, C @ v, bounds
+        if extra:  # bodies that part by themselves
+            D = np.block([[D, np.zeros((36, extra))], [np.zeros((extra, 36)), np.eye(extra)]])
+            b, all_bounds = np.append(b, np.ones(extra)), np.zeros(36 + extra, ROW_BOUNDS)
+            all_bounds[:36], all_bounds[36:] = bounds, (0.0, np.inf, -1, 1, 1, 0.0)
+        x, w, residual = follow(D, b, all_bounds)
+        near += residual <= 1e-8
+        assert np.abs(w - D @ x - b).max() < 1e-13 * (1 + np.abs(D).max()) * (1 + np.abs(x).max())
+        x, _, residual = solve(D, b, all_bounds, x)
+        assert residual <= ENOUGH and violation(D, b, all_bounds, x) < 1e-9
+    assert near >= 8
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -16,7 +16,14 @@ from bulletbridge.engine.records import (
     Arrays,
     Factors,
 )
-from bulletbridge.inequalities.arrays import COMPLIED, LEFT
+from bulletbridge.inequalities.arrays import (
+    COMPLIED,
+    COMPLYING_AFTER,
+    COMPLYING_IN,
+    LEFT,
+    PARTING_AFTER,
+    PARTING_IN,
+)
 from bulletbridge.inequalities.contact_rows import ContactRows, put_contact_rows
 from bulletbridge.inequalities.force_limited_rows import (
     ForceLimitedRows,
@@ -35,7 +42,12 @@ from bulletbridge.inequalities.restitution import bounce_share, is_usable, work_
 from bulletbridge.inequalities.warm_start import ContactImpulse
 from bulletbridge.mechanism.kinematics import displace, kinematics, world_position
 from bulletbridge.mechanism.records import ContactPoint
-from bulletbridge.numerics.complementarity import MOST_STAGES, Outcome, solve_complementarity
+from bulletbridge.numerics.complementarity import (
+    ANYWHERE,
+    NEARBY,
+    Outcome,
+    solve_complementarity,
+)
 from bulletbridge.numerics.complementarity_rows import (
     ComplementarityProblem,
     put_within,
@@ -71,7 +83,8 @@ LESSER_EVIL = 0.01
 """Residual of the rigid problem, as a share of what motors would give way by, up to which it is
 taken where these would be flung about faster than anything was asked to move."""
 PAUSE = 32.0
-"""Steps until motors that are blocked, and could not push with all they have, try that again."""
+"""Steps until motors that are blocked, and could not push with all they have, try that again; and
+the most until what failed again and again is tried once more."""
 GENTLE = 10.0
 """Times the energy that each would take alone and without loops, which bodies that are moved apart
 together may have: a stack is moved the slower, and what is held goes round nothing."""
@@ -177,16 +190,21 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
     if not shared:
         h.report[COMPLIED] = 0.0
         if not search:
-            return solve_complementarity(p, n, tolerance, 0)
+            return solve_complementarity(p, n, tolerance, NEARBY)
         return select_solution(p, h.rest, n, tolerance, UNTRIED)
-    before = UNTRIED
+    before, waits = UNTRIED, h.report[COMPLYING_IN] > 0.0
+    if search and waits:
+        h.report[COMPLYING_IN] -= 1.0
     if h.report[COMPLIED] == 0.0:
-        before = solve_complementarity(p, n, tolerance, 0)
-        if before.residual <= tolerance:
+        effort = ANYWHERE if search and waits else NEARBY
+        before = solve_complementarity(p, n, tolerance, effort)
+        if before.residual <= tolerance or waits:
             return select_solution(p, h.rest, n, tolerance, before) if search else before
         for i in range(n):
             p.x[i] = h.rest.warm[i]
     outcome = comply(p, h.sharing, rows.motors, rows.first_unilateral, n, tolerance)
+    if search:
+        wait(h.report, COMPLYING_IN, COMPLYING_AFTER, outcome.residual == math.inf)
     most, left = 0.0, 0.0
     for i in range(n):
         h.sharing.gave[i] = p.b[i] - h.sharing.asked[i]
@@ -209,6 +227,16 @@ def solve(h: InequalityProblem, rows: RowCounts, tolerance: float, search: bool)
             p.x[i], p.centre[i] = h.rest.warm[i], 0.0
         outcome = select_solution(p, h.rest, n, tolerance, UNTRIED)
     return Outcome(outcome.residual, before.sweeps + outcome.sweeps, before.newton + outcome.newton)
+
+
+@helper
+def wait(report: Array, left: int, last: int, failed: bool) -> None:
+    """Leave alone what failed, for twice as many steps each time; what did not is tried again.
+
+    What is jammed stays so for many steps, and to find that out costs more than all else.
+    """
+    report[last] = min(max(2.0 * report[last], 1.0), PAUSE) if failed else 0.0
+    report[left] = report[last]
 
 
 @helper
@@ -243,7 +271,7 @@ def push_rigidly(
     for i in range(rows.motors):
         if is_blocked(h, i):
             p.x[i] = p.bounds[i].upper if h.sharing.gave[i] > 0.0 else p.bounds[i].lower
-    outcome = solve_complementarity(p, n, tolerance, 0)
+    outcome = solve_complementarity(p, n, tolerance, NEARBY)
     if search and outcome.residual > JUST_AS_WELL * tolerance:
         outcome = select_solution(p, h.rest, n, tolerance, outcome)
     if not outcome.residual <= enough:
@@ -261,7 +289,7 @@ def go_on(h: InequalityProblem, n: int, tolerance: float, before: Outcome) -> Ou
         return before
     for i in range(n):
         kept[i] = p.x[i]
-    found = solve_complementarity(p, n, tolerance, MOST_STAGES)
+    found = solve_complementarity(p, n, tolerance, ANYWHERE)
     if not found.residual < before.residual:
         for i in range(n):
             p.x[i] = kept[i]
@@ -481,6 +509,9 @@ def solve_inequalities(
     put_velocity_of_impulses(f, C, p.x, n, math.inf, h.delta_v)
     for k in range(len(v)):
         v[k] += h.delta_v[k]
+    if apart > 0 and h.report[PARTING_IN] > 0.0:
+        h.report[PARTING_IN] -= 1.0
+        apart = 0
     if apart > 0:
         for i in range(n):
             h.resting[i] = p.x[i]
@@ -490,7 +521,10 @@ def solve_inequalities(
             )
         outcome = push_apart(h, rows, tolerance)
         sweeps, newton = sweeps + outcome.sweeps, newton + outcome.newton
-        if is_usable(outcome.residual, tolerance, h.row_targets.stabilisation, first_unilateral, n):
+        wanted = h.row_targets.stabilisation
+        there_is_one = is_usable(outcome.residual, tolerance, wanted, first_unilateral, n)
+        wait(h.report, PARTING_IN, PARTING_AFTER, not there_is_one)
+        if there_is_one:
             residual = max(residual, outcome.residual)
             for i in range(n):
                 p.x[i] -= h.resting[i]

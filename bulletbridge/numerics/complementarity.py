@@ -39,14 +39,19 @@ from bulletbridge.numerics.complementarity_rows import (
 )
 from bulletbridge.numerics.lu import back_real, lu_real
 from bulletbridge.numerics.records import Array, Records
+from bulletbridge.numerics.smoothed_path import follow_smoothed_path
 
 SWEEPS = 8
 """Sweeps of Gauss-Seidel before each attempt with Newton."""
 NEWTON_STEPS, SETTLING_STEPS = 12, 6
 """The most at once, and of those that look for the least norm: where friction is used up though
 nothing slides, they go back and forth."""
-SOFTEST, HARDEST, MOST_STAGES = 1e-2, 1e-8, 20
-"""Proximal sequence: first and last share of the diagonal, problems."""
+SOFTEST, HARDEST, MOST_STAGES, MOST_STALLS = 1e-2, 1e-8, 20, 3
+"""Proximal sequence: first and last share of the diagonal, problems, and how many of these one
+after the other that do not halve the residual end it."""
+NEARBY, SOFTER, ANYWHERE = range(3)
+"""Where a solution is looked for: next to the start alone; by softer problems from there, too; and,
+before these, along a path of smooth problems that begins at no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
@@ -411,37 +416,76 @@ def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) ->
 
 
 @outlined
-def find(p: ComplementarityProblem, n: int, tolerance: float, stages: int) -> Outcome:
-    """Solve from x by sweeps and Newton, and by a sequence of softer problems where that fails.
+def find(p: ComplementarityProblem, n: int, tolerance: float, effort: int) -> Outcome:
+    """Solve from x by sweeps and Newton; where that fails, with more effort if that is asked for.
 
-    Rows that nearly depend on each other, or contradict each other by round-off, are approached by
-    a proximal sequence: each problem is softened about the solution of the one before, ever less
-    (Rockafellar 1976). What contradicts stays in the residual, and impulses do not wind up.
+    x ends where the residual was least.
     """
-    residual, sweeps, newtons, rho = math.inf, 0, 0, SOFTEST
-    for along in (False, True):
-        residual, steps = attempt(p, n, tolerance, along)
-        sweeps, newtons = sweeps + SWEEPS, newtons + steps
-        if residual <= tolerance:
-            break
-    for stage in range(stages):
-        if residual <= tolerance:
-            break
+    residual, newtons = attempt(p, n, tolerance, False)
+    if residual > tolerance and effort == ANYWHERE:
+        for i in range(n):
+            p.found[i] = p.x[i]
+        followed, steps = follow_smoothed_path(p, n, tolerance)
+        newtons += steps
+        if followed > tolerance:
+            followed, steps = newton(p, n, tolerance, 0, NEWTON_STEPS, ANEW)
+            newtons += steps
+        if followed > residual:
+            for i in range(n):
+                p.x[i] = p.found[i]
+        residual = min(followed, residual)
+    if residual <= tolerance:
+        return Outcome(residual, SWEEPS, newtons)
+    for i in range(n):
+        p.found[i] = p.x[i]
+    nearby, steps = attempt(p, n, tolerance, True)
+    newtons += steps
+    if nearby > residual:
+        for i in range(n):
+            p.x[i] = p.found[i]
+        velocities(p, p.x, p.w, n)
+    residual = min(nearby, residual)
+    if residual <= tolerance or effort == NEARBY:
+        return Outcome(residual, 2 * SWEEPS, newtons)
+    softened = approach_by_softer_problems(p, n, tolerance, residual)
+    return Outcome(softened.residual, 2 * SWEEPS + softened.sweeps, newtons + softened.newton)
+
+
+@outlined
+def approach_by_softer_problems(
+    p: ComplementarityProblem, n: int, tolerance: float, residual: float
+) -> Outcome:
+    """Go on from x by a proximal sequence, as long as that comes nearer.
+
+    Rows that nearly depend on each other, or contradict each other by round-off, are approached:
+    each problem is softened about the solution of the one before, ever less (Rockafellar 1976).
+    What contradicts stays in the residual, and impulses do not wind up.
+    """
+    sweeps, newtons, rho, stalls, last = 0, 0, SOFTEST, 0, math.inf
+    for i in range(n):
+        p.spare[i] = p.x[i]
+    for stage in range(MOST_STAGES):
         add_proximal_term(p, n, rho, True)
         _, steps = attempt(p, n, 0.1 * tolerance, stage % 2 == 1)
         new = release(p, n)
         sweeps, newtons = sweeps + SWEEPS, newtons + steps
-        stalled = rho <= HARDEST and new > 0.5 * residual
-        residual = new
-        if stalled:
+        if new < residual:
+            residual = new
+            for i in range(n):
+                p.spare[i] = p.x[i]
+        stalls = 0 if new <= 0.5 * last else stalls + 1
+        if residual <= tolerance or stalls == MOST_STALLS:
             break
-        rho = max(0.3 * rho, HARDEST)
+        last, rho = new, max(0.3 * rho, HARDEST)
+    for i in range(n):
+        p.x[i] = p.spare[i]
+    velocities(p, p.x, p.w, n)
     return Outcome(residual, sweeps, newtons)
 
 
 @outlined
 def solve_complementarity(
-    p: ComplementarityProblem, n: int, tolerance: float, stages: int
+    p: ComplementarityProblem, n: int, tolerance: float, effort: int
 ) -> Outcome:
     """Solve for x, in place, from where it stands; w are the velocities there.
 
@@ -451,7 +495,7 @@ def solve_complementarity(
         p: Arrays of at least n rows; D and b come back as they were.
         n: Rows of this problem.
         tolerance: Residual that is enough, in units of w.
-        stages: The most softer problems that are solved on the way, MOST_STAGES or fewer.
+        effort: Where a solution is looked for.
 
     Returns:
         How it went; the residual is infinite if the problem, or where x stood, is not finite.
@@ -470,7 +514,7 @@ def solve_complementarity(
     if before <= tolerance:
         velocities(p, p.x, p.w, n)
         return Outcome(before, 0, newtons)
-    found = find(p, n, tolerance, stages)
+    found = find(p, n, tolerance, effort)
     return share(p, n, tolerance, found, newtons)
 
 
@@ -509,7 +553,7 @@ def solve_alone(
     p = complementarity_problem(D, b, bounds, x, w, A, vectors)
     for i in range(len(b)):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
-    o = solve_complementarity(p, len(b), tolerance, MOST_STAGES)
+    o = solve_complementarity(p, len(b), tolerance, ANYWHERE)
     return o.residual, o.sweeps, o.newton
 
 

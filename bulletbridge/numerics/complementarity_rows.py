@@ -25,7 +25,9 @@ LEAST_ALONG = 1e-3
 """Share of a normal's own diagonal that its friction must leave of it."""
 
 
-ROOM = 11
+DERIVATIVES = 5
+"""Lines for derivatives of a smooth map."""
+ROOM = 12 + DERIVATIVES
 """Lines of scratch of a problem."""
 
 
@@ -49,6 +51,8 @@ class ComplementarityProblem(NamedTuple):
     kinds: Array  # (n,) of all rows, when A was factorised last
     line: Array  # (n,) scratch
     pivots: Array  # (n,) of the factors in A, or that they have none
+    found: Array  # (n,) impulses from nearby, while others are looked for far away
+    slopes: Array  # (DERIVATIVES, n) of a smooth map
 
 
 @helper
@@ -108,6 +112,8 @@ def complementarity_problem(
         room[8],
         room[9],
         room[10],
+        room[11],
+        room[12:ROOM],
     )
 
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity import (
+    ANYWHERE,
     LIGHTEST,
-    MOST_STAGES,
+    NEARBY,
     RIM,
+    SOFTER,
     Outcome,
     solve_complementarity,
 )
@@ -120,7 +122,8 @@ def select_solution(
             sweeps += count
         outcome = first
         if attempt > 0 or first.residual == math.inf:
-            outcome = solve_complementarity(p, n, tolerance, MOST_STAGES)
+            effort = ANYWHERE if attempt == 0 else NEARBY if residual <= jammed else SOFTER
+            outcome = solve_complementarity(p, n, tolerance, effort)
         sweeps, newtons = sweeps + outcome.sweeps, newtons + outcome.newton
         if outcome.residual == math.inf:
             continue
@@ -133,7 +136,7 @@ def select_solution(
             residual, slip, most = outcome.residual, slipping, (1.0 + SAME_LOAD) * loaded
             for i in range(n):
                 selection.found[i] = p.x[i]
-        if residual <= jammed and (slip <= STARTS or attempt >= 2):
+        if residual <= jammed and (slip <= max(STARTS, residual) or attempt >= 2):
             break
     for i in range(n):
         p.x[i] = selection.found[i] if residual < math.inf else math.nan
