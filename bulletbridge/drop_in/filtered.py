@@ -97,6 +97,7 @@ class FilteredGroup:
         self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._sticking = NO_STICKING_POINTS  # by its contacts
         self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
+        self._room_left = 0.0  # the least that these leave below a limit [N, N m]
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
@@ -176,7 +177,6 @@ class FilteredGroup:
         self.filter = known = self.system.known_filter
         try:
             world.check()
-            world.check_bases()
             numbers = world.numbers()
             sticking = self._sticking_points() if self.joined.has_shapes else NO_STICKING_POINTS
             pulled = self._pulled() if self.joined.limited else None
@@ -317,16 +317,20 @@ class FilteredGroup:
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; keeps its forces."""
-        joined = self.joined
-        natives = {bound.name: joined.native(bound.loop) for bound in joined.limited}
-        self._natives = natives
-        return {
-            bound.name
-            for bound in joined.limited
-            if max(map(abs, natives[bound.name].state)) >= SATURATED * bound.limit
-        }
+        joined, natives, pulled = self.joined, self._natives, set[str]()
+        natives.clear()
+        self._room_left = math.inf
+        for loop, name, limit in joined.limited:
+            native = natives[name] = joined.native(loop)
+            force = max(map(abs, native.state), default=0.0)
+            if force >= SATURATED * limit:
+                pulled.add(name)
+            if native.twin:
+                force = max(force, *map(abs, native.twin))
+            self._room_left = min(self._room_left, limit - force)
+        return pulled
 
-    def _over(self, was_open: Set[str]) -> set[str]:
+    def _over(self, was_open: Set[str]) -> Set[str]:
         """Loops whose closing took more than their force limits.
 
         What moved the bodies counts where they were apart; what changed velocities always.
@@ -336,12 +340,11 @@ class FilteredGroup:
             velocity, position = known.multipliers.tolist()
             dt = self.system.dt
             most = (math.hypot(*velocity) + math.hypot(*position) / dt) / dt  # [N, N m]
-            limited = self.joined.limited
-            if all(largest(natives[name]) + most <= limit for _, name, limit in limited):
-                return set()  # cheap, and nearly always so
+            if most <= self._room_left:
+                return NO_NAMES  # cheap, and nearly always so
         impulses = self.impulses
         if impulses is None:
-            return set()
+            return NO_NAMES
         return {
             name
             for loop, name, limit in self.joined.limited
@@ -381,8 +384,3 @@ class FilteredGroup:
         if self.impulses is None or given_way or self._pause > 0:
             return native.state
         return constraint_state(loop, native, self.impulses)
-
-
-def largest(native: Native) -> float:
-    """The largest of Bullet's forces [N] and moments [N m]."""
-    return max(map(abs, native.state + native.twin), default=0.0)
