@@ -242,7 +242,7 @@ class ExactGroup:
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
-        self.joined.forget_states()
+        self.joined.finish_step()
         self._reactions = {}
         self.system.write()
         return ALONE

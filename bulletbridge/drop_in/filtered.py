@@ -11,7 +11,13 @@ from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import Native, State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
-from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place
+from bulletbridge.drop_in.joined_bodies import (
+    NO_NAMES,
+    JoinedBodies,
+    JoinedMemory,
+    Model,
+    Place,
+)
 from bulletbridge.drop_in.loops import Loop
 from bulletbridge.engine.step_kernel import run
 from bulletbridge.errors import AssemblyError, BulletBridgeError, warn_user
@@ -28,7 +34,6 @@ OPEN = 1e-9
 what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
 UNKNOWN = -1
-NO_NAMES: Set[str] = frozenset()
 
 
 class RigidReading:
@@ -70,6 +75,7 @@ class FilteredGroup:
     Args:
         bodies: Bullet's ids.
         loops: The exact constraints among them.
+        erp: Share of a gap that Bullet's constraints close in a step.
         client: Physics client.
 
     Attributes:
@@ -83,8 +89,9 @@ class FilteredGroup:
 
     exact = False
 
-    def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
+    def __init__(self, bodies: Iterable[int], loops: list[Loop], erp: float, client: int) -> None:
         compile_ahead(run, run_filter)
+        self._lead = 1.0 / erp - 1.0 if 0.0 < erp < 1.0 else 0.0
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
         self.system, self._world = self.joined.system, self.joined.world
         self.filter: Filter | None = None
@@ -152,7 +159,7 @@ class FilteredGroup:
             self.joined.rebase_gears()
             self._attempt(self._reopen)
         if self.joined.must_be_driven:
-            self.joined.drive()
+            self.joined.drive(self._lead, self._given_way)
             self._prescribed = None
 
     def after_step(self, found: list[float]) -> int:
@@ -168,7 +175,7 @@ class FilteredGroup:
         Warns:
             BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
         """
-        self.joined.forget_states()
+        self.joined.finish_step()
         if self._pause > 0:
             self._pause -= 1
             return ALONE
@@ -237,7 +244,8 @@ class FilteredGroup:
         return self._impulses
 
     def undo(self) -> None:
-        """Take back ``before_step``: nothing that Bullet's step would not mend."""
+        """Take back ``before_step``, but for what Bullet's step would mend."""
+        self.joined.put_back()
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Close loops; say once when that starts failing, and try again ever more rarely then."""

@@ -99,9 +99,12 @@ class MovingFrame:
         self._number, self._client, self._name = loop.number, client, loop.name
         self._frame, self._span = np.zeros(1, MOVED), Span()
         self._told, self._dt = np.zeros(7), 0.0
+        self._shown: Info | None = None  # what Bullet is to be told again after its step
         before, rates = self._frame["before"][0], self._frame["rates"][0]
-        self.motion = Motion(*(Ramp(before, rates, k, self._span) for k in range(4)))
+        x, y, z, turn = (Ramp(before, rates, k, self._span) for k in range(4))
+        self.motion = Motion(x, y, z, turn)
         self.target: Array = self._frame["target"][0]
+        self._ahead, self._lead = self._frame["ahead"][0], 0.0
         info = info_of(loop.number, client)
         body, link = info[2], info[3]
         self._bodies, self._link, self._on = (info[2], info[0]), WORLD, NOWHERE
@@ -125,14 +128,20 @@ class MovingFrame:
     def recall(self, memory: FrameMemory) -> None:
         """Go on from a memory."""
         self._frame[:], self._on = memory.frame, NOWHERE
+        self._lead = float(self._frame["lead"][0])
         self._span.until, self._span.dt = memory.until, memory.dt
 
-    def drive(self, system: System, shifts: Mapping[int, Shift]) -> None:
+    def drive(self, system: System, shifts: Mapping[int, Shift], lead: float = 0.0) -> None:
         """Put the frame where it is now, with the velocity that takes it there in one step.
+
+        Bullet closes a share of a gap in a step, and takes the frame to stand still. Told a place
+        further on the way, it takes the bodies along as fast as they are to move.
 
         Args:
             system: Whose frame it is.
             shifts: How fixed bases were moved since the last time, by Bullet's id.
+            lead: How many more such ways Bullet is told that it is ahead until ``put_back``, if
+                it was under way before already. On a body that moves it stays where it is.
         """
         dt, on = system.dt, system.mechanism.link(self._link)
         if on is not self._on or dt != self._dt:
@@ -140,11 +149,33 @@ class MovingFrame:
             self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
         if shifts:
             self._carry(system, shifts)
-        self._go(pybullet.getConstraintInfo(self._number, self._client))
+        lead = lead if on.body == 0 else 0.0
+        if lead != self._lead:
+            self._frame["lead"] = self._lead = lead
+        self.put_back()
+        info = pybullet.getConstraintInfo(self._number, self._client)
+        if self._go(info):
+            numbers: list[float] = self._ahead.tolist()
+            self._tell(numbers[:3], numbers[3:])
+            self._shown = info
         if shifts:
             self._frame["carried"] = 0.0
         system.place(self._name, self._frame)
         self._span.until, self._span.dt = system.t + dt, dt
+
+    def put_back(self) -> None:
+        """Tell Bullet again where the frame is."""
+        if self._shown is not None:
+            self._tell(self._shown[7], self._shown[9])
+            self._shown = None
+
+    def _tell(self, place: Floats, quat: Floats) -> None:
+        pybullet.changeConstraint(
+            self._number,
+            jointChildPivot=place,
+            jointChildFrameOrientation=quat,
+            physicsClientId=self._client,
+        )
 
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
@@ -156,10 +187,10 @@ class MovingFrame:
         for name in ("linear", "angular", "before", "rates", "target"):
             self._frame[name] = 0.0
 
-    def _go(self, info: Info) -> None:
-        """Take it where Bullet's description has it, in one step."""
+    def _go(self, info: Info) -> int:
+        """Take it where Bullet's description has it, in one step; whether ``ahead`` is beyond."""
         self._told[:] = (*info[7], *info[9])
-        self._drive(())
+        return self._drive(())
 
     def _carry(self, system: System, shifts: Mapping[int, Shift]) -> None:
         """Note by what moves of bodies its ends go along with them."""

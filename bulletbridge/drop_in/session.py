@@ -495,7 +495,7 @@ class Session:
             else:
                 return
         try:
-            self.groups[bodies] = FilteredGroup(bodies, loops, self.client)
+            self.groups[bodies] = FilteredGroup(bodies, loops, self.actions.erp, self.client)
         except BulletBridgeError as error:
             for loop in loops:
                 self.constraints.loops[loop.number] = replace(loop, exact=False, reason=str(error))
