@@ -1,5 +1,6 @@
 """The constraints that act on a mechanism: their rows, which are redundant, solvers at a state."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
     SEARCHED,
+    SHAKES,
+    UNSHAKEN,
     Assembly,
     Move,
     close,
@@ -280,26 +283,31 @@ class ActiveConstraints:
             return False
         return open_by(full, q, self.t) <= 10.0 * round_off(full, q, self.t)
 
-    def decide_near(self, q: Array) -> None:
+    def decide_near(self, q: Array, shakes: Sequence[float]) -> None:
         """Decide redundancy at a closed configuration near q, unless that was done before.
+
+        Args:
+            q: Where to look (nq,).
+            shakes: As of ``assembly.close``.
 
         Raises:
             AssemblyError: The loops cannot close there.
             OverconstrainedError: Nothing could move.
         """
         if self.decision is None:
-            self.solver, self.decision, _, _ = self._decide(self.full, q, self.nothing_held())
+            found = self._decide(self.full, q, self.nothing_held(), shakes)
+            self.solver, self.decision, _, _ = found
 
     def _decide(
-        self, full: Solver, start: Array, held: Mask
+        self, full: Solver, start: Array, held: Mask, shakes: Sequence[float] = SHAKES
     ) -> tuple[Solver, Decision, Array, int]:
         """Decide redundancy at a closed configuration near start; also that, and its iterations."""
         regular = None if held.any() else self._find_regular(full, start)
         if regular is not None:
             return regular
         enough, t = self.tolerances.redundant, self.t
-        closed, iterations = close(full, start, t, held, enough)
-        require_closed(full, closed, t, enough, SEARCHED)
+        closed, iterations = close(full, start, t, held, enough, shakes)
+        require_closed(full, closed, t, enough, SEARCHED if shakes else UNSHAKEN)
         decision = decide(
             self.mechanism,
             full.encoded,

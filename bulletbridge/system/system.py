@@ -38,7 +38,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import Assembly
+from bulletbridge.system.assembly import SHAKES, Assembly
 from bulletbridge.system.bounded_derivatives import bounded_step_derivatives, require_joint_rows
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
@@ -1231,7 +1231,7 @@ class System:
         world, active = self._shown.require(), self._active
         sticking = NO_STICKING_POINTS if sticking is None else sticking
         q, v = world.state() if found is None else found
-        active.decide_near(q)
+        active.decide_near(q, SHAKES if assemble else ())
         close = self._shown.filter_of(active.solver, self.decision)
         try:
             impulses = close(q, v, sticking, tuple(open) if open else ())
