@@ -235,3 +235,26 @@ def test_friction_carries_along_what_lies_on_a_tray_that_is_moved_each_step():
         told = client.getConstraintInfo(held)
         assert told[7] == tuple(where)
     assert abs(apart() - start) < 1e-4
+
+
+@MODES
+def test_what_is_coupled_out_of_place_is_moved_as_a_whole(mode):
+    """A race car and a trailer, coupled 0.1 m apart: its steering stays, as motors hold it there.
+
+    By what moves the least mass the wheels' inertia would turn both steering joints by 0.66 rad.
+    """
+    client = world(mode, gravity=(0.0, 0.0, 0.0))
+    car = client.loadURDF(f"{pybullet_data.getDataPath()}/racecar/racecar.urdf", (0, 0, 1))
+    steering = [
+        joint for joint in range(client.getNumJoints(car))
+        if b"steering_hinge" in client.getJointInfo(car, joint)[1]
+    ]  # fmt: skip
+    trailer = block(client, 1, (-0.7, 0, 1))
+    client.createConstraint(
+        car, -1, trailer, -1, pybullet.JOINT_POINT2POINT, (0, 0, 1), (-0.35, 0, 0), (0.25, 0, 0)
+    )
+    before = [state[0] for state in client.getJointStates(car, range(client.getNumJoints(car)))]
+    client.stepSimulation()
+    after = [state[0] for state in client.getJointStates(car, range(client.getNumJoints(car)))]
+    assert len(steering) == 2
+    assert np.abs(np.subtract(after, before)).max() < 1e-6

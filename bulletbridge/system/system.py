@@ -1216,7 +1216,8 @@ class System:
                 loops let them, of dtype ``mechanism.records.STICKING_POINT``.
                 ``BulletBodies.sticking_points`` makes them of Bullet's contacts.
             open: Names of constraints that are left as they are this time.
-            assemble: Whether loops that are too far open for a correction are assembled first.
+            assemble: Whether loops that are too far open for a correction are assembled first, by
+                moving floating bases alone where that will do.
             found: q (nq,) and v (nv,) of the world, where they have been read already.
             write: Whether the world is shown the state at once.
 
@@ -1231,6 +1232,8 @@ class System:
         world, active = self._shown.require(), self._active
         sticking = NO_STICKING_POINTS if sticking is None else sticking
         q, v = world.state() if found is None else found
+        if assemble and not open:
+            q = active.closed_by_bases(q)
         active.decide_near(q, SHAKES if assemble else ())
         close = self._shown.filter_of(active.solver, self.decision)
         try:
