@@ -258,3 +258,23 @@ def test_what_is_coupled_out_of_place_is_moved_as_a_whole(mode):
     after = [state[0] for state in client.getJointStates(car, range(client.getNumJoints(car)))]
     assert len(steering) == 2
     assert np.abs(np.subtract(after, before)).max() < 1e-6
+
+
+@MODES
+def test_a_base_link_called_world_is_a_body_like_others(mode, tmp_path):
+    """As that of the wheel's WSG gripper, which floats."""
+    file = tmp_path / "gripper.urdf"
+    file.write_text(
+        '<robot name="gripper"><link name="world"><inertial><mass value="1"/>'
+        '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>'
+    )
+    client = world(mode)
+    body = client.loadURDF(str(file), (0, 0, 1), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+    held = client.createConstraint(
+        body, -1, -1, -1, pybullet.JOINT_FIXED, (0, 0, 1), (0, 0, 0), (0, 0, 1)
+    )
+    for k in range(5):
+        client.changeConstraint(held, (0, 0.001 * k, 1))
+        client.stepSimulation()
+    at, _ = client.getBasePositionAndOrientation(body)
+    assert np.abs(np.subtract(at, (0, 0.004, 1))).max() < TIGHT

@@ -9,7 +9,7 @@ import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.state import Shift
-from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
+from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.loops import NOBODY, Loop, info_of, modelled
@@ -101,12 +101,16 @@ class JoinedBodies:
         self._client = client
         names = {f"body{body}": body for body in sorted(bodies)}
         self.bodies = frozenset(names.values())
-        self.links = {place: name for name, place in link_ids(names, client).items()}
         self.joints = {place: name for name, place in joint_ids(names, client).items()}
         with warnings.catch_warnings():
             # inertias are Bullet's, whatever the file says
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self.world, mechanism = reading.bodies(names, self.joints)
+        self.links: dict[Place, str] = {
+            (port.body_id, place - 1): name
+            for port in self.world.ports
+            for place, name in enumerate(port.links)
+        }
         self._read_first = mechanism  # with fixed bases where they were when they were read
         self.standing = {port.body_id for port in self.world.ports if port.base is not None}
         self.loops = {loop.number: loop for loop in loops}
