@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
+import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
@@ -91,7 +92,7 @@ class FilteredGroup:
 
     def __init__(self, bodies: Iterable[int], loops: list[Loop], erp: float, client: int) -> None:
         compile_ahead(run, run_filter)
-        self._lead = 1.0 / erp - 1.0 if 0.0 < erp < 1.0 else 0.0
+        self._lead = lead_of(erp, client)
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
         self.system, self._world = self.joined.system, self.joined.world
         self.filter: Filter | None = None
@@ -392,3 +393,13 @@ class FilteredGroup:
         if self.impulses is None or given_way or self._pause > 0:
             return native.state
         return constraint_state(loop, native, self.impulses)
+
+
+def lead_of(erp: float, client: int) -> float:
+    """How far ahead Bullet is told a frame to be so that in a step it moves as far as that does.
+
+    In ways of a step. Each substep closes the share ``erp`` of what the one before has left.
+    """
+    parts = int(pybullet.getPhysicsEngineParameters(physicsClientId=client)["numSubSteps"])
+    closed = 1.0 - (1.0 - erp) ** max(parts, 1)
+    return 1.0 / closed - 1.0 if 0.0 < erp < 1.0 else 0.0
