@@ -20,6 +20,7 @@ from bulletbridge.drop_in.joined_bodies import (
     Place,
 )
 from bulletbridge.drop_in.loops import Loop
+from bulletbridge.engine.records import LEFT_OPEN
 from bulletbridge.engine.step_kernel import run
 from bulletbridge.errors import AssemblyError, BulletBridgeError, warn_user
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses, require_done
@@ -217,7 +218,7 @@ class FilteredGroup:
         was_open = self._given_way
         try:
             if isinstance(filtered, int):
-                if not was_open:
+                if not was_open and filtered != LEFT_OPEN:  # whose rows may count from now on
                     self._world.require_finite(*self._split(self._found))
                     require_done(filtered)
                 self._close(self._found, self._sticking, was_open)

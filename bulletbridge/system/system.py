@@ -1239,6 +1239,8 @@ class System:
         try:
             impulses = close(q, v, sticking, tuple(open) if open else ())
         except AssemblyError:
+            if active.reconsider(int(active.solver.control[0]["failure"])):
+                return self.filter(sticking, open, assemble, (q, v), write)
             if not assemble:
                 raise
             free = active.nothing_held()
