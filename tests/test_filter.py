@@ -254,6 +254,22 @@ def test_loops_that_cannot_close_leave_the_world_as_it_is():
     assert np.isfinite(system.q).all()
 
 
+def test_only_who_asks_for_an_assembly_has_it_sought_far_and_wide():
+    """A body at two points whose distance it does not have; what is tried again must stay cheap."""
+    system, world, _ = floating_loops(4)
+    mechanism = system.mechanism
+    far = [
+        bb.LoopJoint(
+            f"pin {x}", bb.JointModel.BALL, bb.Frame("world", (x, 0, 0)), bb.Frame("link2")
+        )
+        for x in (0.0, 9.0)
+    ]
+    for assemble, how in ((False, "the least .* downhill from there;"), (True, "from 18 others")):
+        system = bb.System(mechanism, far, world=world, dt=DT)
+        with pytest.raises(AssemblyError, match=how):
+            system.filter(assemble=assemble)
+
+
 @pytest.mark.parametrize(("slope", "sticks"), [(0.05, True), (0.8, False)])
 def test_contacts_stick_inside_the_friction_cone(slope, sticks):
     """A block on an incline with friction 0.5: it rests below 0.46 rad, and slides above."""

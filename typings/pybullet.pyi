@@ -198,6 +198,8 @@ def createConstraint(
 def changeConstraint(
     userConstraintUniqueId: int,
     *,
+    jointChildPivot: Sequence[float] = ...,
+    jointChildFrameOrientation: Sequence[float] = ...,
     gearRatio: float = ...,
     erp: float = ...,
     relativePositionTarget: float = ...,

@@ -442,6 +442,8 @@ class BulletBodies:
     def check_bases(self) -> None:
         """Make sure that fixed bases are where they were read, or followed to.
 
+        Who is told of every move need not ask at each step: ``check`` looks now and then, too.
+
         Raises:
             WorldError: One was moved.
         """
@@ -534,11 +536,11 @@ class BulletBodies:
 
         Args:
             looks: Whether to look, every ``LOOKS`` times, for masses and inertias that have
-                changed, too.
+                changed and for fixed bases that were moved, too.
 
         Raises:
             WorldError: A body was removed, whether or not another one has its id by now, or the
-                client is gone; or ``changeDynamics`` has changed one.
+                client is gone; or ``changeDynamics`` has changed one, or a fixed base was moved.
         """
         user_data, client = pybullet.getUserData, self.client
         try:
@@ -548,6 +550,7 @@ class BulletBodies:
             else:
                 if looks and next(self._looks):
                     self._check_properties()
+                    self.check_bases()
                 return
         except pybullet.error:
             pass

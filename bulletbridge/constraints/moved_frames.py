@@ -28,14 +28,18 @@ from bulletbridge.numerics.spatial import (
 )
 
 Vec4 = Annotated[Array, "f8", (4,)]
+Vec7 = Annotated[Array, "f8", (7,)]
 AT_END = Annotated[Array, "f8", (12,)]
 ENDS = Annotated[Array, "f8", (2,)]
 TURNS = Annotated[Array, "f8", (2, 3, 3)]
 WAYS = Annotated[Array, "f8", (2, 3)]
 
+FURTHEST_AHEAD = 0.5
+"""Turn [rad] up to which a frame is put ahead."""
+
 
 class Moved:
-    """A frame that is moved; what follows ``dt`` is what comes of it."""
+    """A frame that is moved; what follows ``lead`` is what comes of it."""
 
     align: Mat3  # axes of the encoded frame in the frame itself
     com: Vec3  # what it is told relative to, in the link's frame [m]
@@ -52,6 +56,8 @@ class Moved:
     linear: Vec3  # velocity with which it was brought there, in the link's axes [m/s]
     angular: Vec3  # [rad/s]
     dt: Real  # [s] of the step that brings it to the next place
+    lead: Real  # how many more such ways ahead of it ``ahead`` is
+    ahead: Vec7  # where that is, relative to the same as what it is told, in its terms
     R_a: Mat3  # the encoded frame on its body, as in ``records.Loop``
     p_a: Vec3
     turn: Vec3
@@ -65,7 +71,11 @@ MOVED = dtype_of(Moved)
 
 @kernel
 def drive_frame(frames: Records[Moved], told: Array) -> int:
-    """Take a frame (1,) to where it is told to be, (7,) position and quaternion, in one step; 0."""
+    """Take a frame (1,) to where it is told to be, (7,) position and quaternion, in one step.
+
+    Returns:
+        Whether ``ahead`` is elsewhere than that.
+    """
     f = frames[0]
     a = (f.axes[0], f.axes[1], f.axes[2], f.axes[3])
     p = add(vec(f.com), apply(rotation(a[0], a[1], a[2], a[3]), (told[0], told[1], told[2])))
@@ -103,7 +113,37 @@ def drive_frame(frames: Records[Moved], told: Array) -> int:
     f.target[10] = spin
     put(f.p, p)
     put_quat(f.q, q)
-    return 0
+    return look_ahead(f, told, linear, turn, before, turning)
+
+
+@helper
+def look_ahead(
+    f: Moved, told: Array, linear: Vector, turn: Vector, before: Vector, turning: Vector
+) -> int:
+    """Put ``ahead`` further on the way of the frame, as far as it was on its way before already.
+
+    linear, turn: its velocity, and before, turning: that of the step before, all in its axes.
+    """
+    way = f.lead * f.dt * lasting(linear, before)
+    angle = f.lead * f.dt * lasting(turn, turning)
+    if way == 0.0 and angle == 0.0:
+        return 0
+    spin = norm(turn)
+    half = 0.5 * min(angle * spin, FURTHEST_AHEAD)
+    R = rotation(f.q[0], f.q[1], f.q[2], f.q[3])
+    a = rotation(f.axes[0], f.axes[1], f.axes[2], f.axes[3])
+    put(f.ahead[:3], add(vec(told), apply(transpose(a), apply(R, scale(way, linear)))))
+    s = math.sin(half) / spin if spin > 0.0 else 0.0
+    q = unit_quat((told[3], told[4], told[5], told[6]))
+    put_quat(f.ahead[3:], quat_mul(q, (s * turn[0], s * turn[1], s * turn[2], math.cos(half))))
+    return 1
+
+
+@helper
+def lasting(now: Vector, before: Vector) -> float:
+    """What share of a velocity counts: all unless it is over twice what it was before."""
+    size = norm(now)
+    return min(1.0, 2.0 * norm(before) / size) if size > 0.0 else 0.0
 
 
 @kernel

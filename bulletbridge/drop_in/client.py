@@ -39,7 +39,7 @@ class BulletClient(bullet_client.BulletClient):
         mode: Mode | None = None,
     ) -> None:
         self._client = -1  # for the destructor, should the constructor raise
-        self._found: list[str] = []  # functions that are called often, and are kept
+        self._found: list[str] = []  # functions of ours, which are kept
         self._shapes: dict[Any, Any] = {}
         self._pid = os.getpid()
         method, connect = connection_mode, functions.FUNCTIONS["connect"]
@@ -55,12 +55,11 @@ class BulletClient(bullet_client.BulletClient):
     def __getattr__(self, name: str) -> Any:
         """PyBullet's function for this client, or its constant."""
         attribute = functions.lookup(name)
-        if isinstance(attribute, functions.Noted):
+        if isinstance(attribute, BuiltinFunctionType):
             attribute = functools.partial(attribute, physicsClientId=self._client)
-            self.__dict__[name] = attribute
-            self._found.append(name)
-        elif isinstance(attribute, BuiltinFunctionType):
-            attribute = functools.partial(attribute, physicsClientId=self._client)
+            if name in functions.FUNCTIONS:  # Bullet's own are looked up: what precedes calls does
+                self.__dict__[name] = attribute
+                self._found.append(name)
         if name == "disconnect":
             self._client = -1
             while self._found:

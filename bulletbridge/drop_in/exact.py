@@ -10,7 +10,7 @@ import pybullet
 from bulletbridge.bullet.contact_finder import StrangerError
 from bulletbridge.bullet.coordinates import quat_product
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
-from bulletbridge.bullet.worlds import gravity, link_ids, readable
+from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
 from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
@@ -70,8 +70,8 @@ class FullReading:
     ) -> tuple[BulletBodies, Mechanism]:
         """Read bodies with the damping that Bullet applies to them."""
         world = read_bullet(readable(dict(names)), self._client, link_damping=1.0)
-        mechanism, places = world.mechanism, link_ids(dict(names), self._client)
-        owner = {mechanism.links[name].body: body for name, (body, _) in places.items()}
+        mechanism = world.mechanism
+        owner = {body: port.body_id for port in world.ports for body in port.carriers}
         efforts, axes = mechanism.efforts.copy(), mechanism.axes.copy()
         for effort in efforts:
             body = owner[int(effort["body"])]
@@ -242,7 +242,7 @@ class ExactGroup:
 
     def after_step(self, found: list[float]) -> int:
         """Show our state in place of Bullet's."""
-        self.joined.forget_states()
+        self.joined.finish_step()
         self._reactions = {}
         self.system.write()
         return ALONE

@@ -5,14 +5,22 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
+import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
 from bulletbridge.drop_in.forces import Native, State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
-from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model, Place
+from bulletbridge.drop_in.joined_bodies import (
+    NO_NAMES,
+    JoinedBodies,
+    JoinedMemory,
+    Model,
+    Place,
+)
 from bulletbridge.drop_in.loops import Loop
+from bulletbridge.engine.records import LEFT_OPEN
 from bulletbridge.engine.step_kernel import run
 from bulletbridge.errors import AssemblyError, BulletBridgeError, warn_user
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses, require_done
@@ -28,7 +36,6 @@ OPEN = 1e-9
 what closing moves them by, or changes their rates by, that Bullet is not told before its step."""
 
 UNKNOWN = -1
-NO_NAMES: Set[str] = frozenset()
 
 
 class RigidReading:
@@ -70,6 +77,7 @@ class FilteredGroup:
     Args:
         bodies: Bullet's ids.
         loops: The exact constraints among them.
+        erp: Share of a gap that Bullet's constraints close in a step.
         client: Physics client.
 
     Attributes:
@@ -83,8 +91,9 @@ class FilteredGroup:
 
     exact = False
 
-    def __init__(self, bodies: Iterable[int], loops: list[Loop], client: int) -> None:
+    def __init__(self, bodies: Iterable[int], loops: list[Loop], erp: float, client: int) -> None:
         compile_ahead(run, run_filter)
+        self._lead = lead_of(erp, client)
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
         self.system, self._world = self.joined.system, self.joined.world
         self.filter: Filter | None = None
@@ -97,6 +106,7 @@ class FilteredGroup:
         self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._sticking = NO_STICKING_POINTS  # by its contacts
         self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
+        self._room_left = 0.0  # the least that these leave below a limit [N, N m]
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
@@ -151,7 +161,7 @@ class FilteredGroup:
             self.joined.rebase_gears()
             self._attempt(self._reopen)
         if self.joined.must_be_driven:
-            self.joined.drive()
+            self.joined.drive(self._lead, self._given_way)
             self._prescribed = None
 
     def after_step(self, found: list[float]) -> int:
@@ -167,7 +177,7 @@ class FilteredGroup:
         Warns:
             BulletBridgeWarning: Loops cannot be closed; Bullet's state stays.
         """
-        self.joined.forget_states()
+        self.joined.finish_step()
         if self._pause > 0:
             self._pause -= 1
             return ALONE
@@ -176,7 +186,6 @@ class FilteredGroup:
         self.filter = known = self.system.known_filter
         try:
             world.check()
-            world.check_bases()
             numbers = world.numbers()
             sticking = self._sticking_points() if self.joined.has_shapes else NO_STICKING_POINTS
             pulled = self._pulled() if self.joined.limited else None
@@ -209,7 +218,7 @@ class FilteredGroup:
         was_open = self._given_way
         try:
             if isinstance(filtered, int):
-                if not was_open:
+                if not was_open and filtered != LEFT_OPEN:  # whose rows may count from now on
                     self._world.require_finite(*self._split(self._found))
                     require_done(filtered)
                 self._close(self._found, self._sticking, was_open)
@@ -237,7 +246,8 @@ class FilteredGroup:
         return self._impulses
 
     def undo(self) -> None:
-        """Take back ``before_step``: nothing that Bullet's step would not mend."""
+        """Take back ``before_step``, but for what Bullet's step would mend."""
+        self.joined.put_back()
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Close loops; say once when that starts failing, and try again ever more rarely then."""
@@ -317,16 +327,20 @@ class FilteredGroup:
 
     def _pulled(self) -> set[str]:
         """Loops that Bullet pulls with all that their force limits allow; keeps its forces."""
-        joined = self.joined
-        natives = {bound.name: joined.native(bound.loop) for bound in joined.limited}
-        self._natives = natives
-        return {
-            bound.name
-            for bound in joined.limited
-            if max(map(abs, natives[bound.name].state)) >= SATURATED * bound.limit
-        }
+        joined, natives, pulled = self.joined, self._natives, set[str]()
+        natives.clear()
+        self._room_left = math.inf
+        for loop, name, limit in joined.limited:
+            native = natives[name] = joined.native(loop)
+            force = max(map(abs, native.state), default=0.0)
+            if force >= SATURATED * limit:
+                pulled.add(name)
+            if native.twin:
+                force = max(force, *map(abs, native.twin))
+            self._room_left = min(self._room_left, limit - force)
+        return pulled
 
-    def _over(self, was_open: Set[str]) -> set[str]:
+    def _over(self, was_open: Set[str]) -> Set[str]:
         """Loops whose closing took more than their force limits.
 
         What moved the bodies counts where they were apart; what changed velocities always.
@@ -336,12 +350,11 @@ class FilteredGroup:
             velocity, position = known.multipliers.tolist()
             dt = self.system.dt
             most = (math.hypot(*velocity) + math.hypot(*position) / dt) / dt  # [N, N m]
-            limited = self.joined.limited
-            if all(largest(natives[name]) + most <= limit for _, name, limit in limited):
-                return set()  # cheap, and nearly always so
+            if most <= self._room_left:
+                return NO_NAMES  # cheap, and nearly always so
         impulses = self.impulses
         if impulses is None:
-            return set()
+            return NO_NAMES
         return {
             name
             for loop, name, limit in self.joined.limited
@@ -383,6 +396,11 @@ class FilteredGroup:
         return constraint_state(loop, native, self.impulses)
 
 
-def largest(native: Native) -> float:
-    """The largest of Bullet's forces [N] and moments [N m]."""
-    return max(map(abs, native.state + native.twin), default=0.0)
+def lead_of(erp: float, client: int) -> float:
+    """How far ahead Bullet is told a frame to be so that in a step it moves as far as that does.
+
+    In ways of a step. Each substep closes the share ``erp`` of what the one before has left.
+    """
+    parts = int(pybullet.getPhysicsEngineParameters(physicsClientId=client)["numSubSteps"])
+    closed = 1.0 - (1.0 - erp) ** max(parts, 1)
+    return 1.0 / closed - 1.0 if 0.0 < erp < 1.0 else 0.0

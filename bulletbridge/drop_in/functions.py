@@ -154,7 +154,7 @@ def set_time_step(session: Session, given: Given) -> None:
 )
 def set_physics_engine_parameter(session: Session, given: Given) -> None:
     """Note a new time step for moving frames and exact steps, a new erp for force limits."""
-    if "fixedTimeStep" in given:
+    if {"fixedTimeStep", "numSubSteps"} & given.keys():
         session.read_all_again()
     if "reportSolverAnalytics" in given:
         told = (

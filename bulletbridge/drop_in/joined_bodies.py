@@ -1,7 +1,7 @@
 """Bodies that constraints join: read as one system, and followed where the program puts them."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -9,7 +9,7 @@ import pybullet
 
 from bulletbridge.bullet.reader import BulletBodies
 from bulletbridge.bullet.state import Shift
-from bulletbridge.bullet.worlds import gravity, joint_ids, link_ids
+from bulletbridge.bullet.worlds import gravity, joint_ids
 from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.loops import NOBODY, Loop, info_of, modelled
@@ -25,6 +25,7 @@ from bulletbridge.system.system import System
 Place = tuple[int, int]
 """A body and a link or joint of it, by Bullet's numbers."""
 Model = LoopJoint | Coupling
+NO_NAMES: Set[str] = frozenset()
 
 
 class Reading(Protocol):
@@ -100,12 +101,16 @@ class JoinedBodies:
         self._client = client
         names = {f"body{body}": body for body in sorted(bodies)}
         self.bodies = frozenset(names.values())
-        self.links = {place: name for name, place in link_ids(names, client).items()}
         self.joints = {place: name for name, place in joint_ids(names, client).items()}
         with warnings.catch_warnings():
             # inertias are Bullet's, whatever the file says
             warnings.simplefilter("ignore", BulletBridgeWarning)
             self.world, mechanism = reading.bodies(names, self.joints)
+        self.links: dict[Place, str] = {
+            (port.body_id, place - 1): name
+            for port in self.world.ports
+            for place, name in enumerate(port.links)
+        }
         self._read_first = mechanism  # with fixed bases where they were when they were read
         self.standing = {port.body_id for port in self.world.ports if port.base is not None}
         self.loops = {loop.number: loop for loop in loops}
@@ -139,9 +144,11 @@ class JoinedBodies:
         self._states.clear()
         self.disturbed, self._bases_due = True, bool(self.standing)
 
-    def forget_states(self) -> None:
+    def finish_step(self) -> None:
         """Note that a step has changed the forces of constraints."""
         self._states.clear()
+        if self._moving:
+            self.put_back()
 
     def state_of(self, loop: Loop, find: Callable[[Loop], State]) -> State:
         """Forces of a constraint since the last step, found when they are first asked for."""
@@ -247,12 +254,26 @@ class JoinedBodies:
         """Whether frames or bases were moved, or have a rate that may end."""
         return bool(self._moved or self._moving or self._bases_due)
 
-    def drive(self) -> None:
-        """Put moved frames where they are now, and stop those that were not moved again."""
+    def drive(self, lead: float = 0.0, loose: Set[str] = NO_NAMES) -> None:
+        """Put moved frames where they are now, and stop those that were not moved again.
+
+        Args:
+            lead: As of ``MovingFrame.drive``, of fixed constraints. Bullet's forces act where the
+                frame is told to be, which turns what others leave free to turn.
+            loose: Loops that give way, which Bullet alone pulls shut.
+        """
         shifts = self.follow_bases()
         for number in self._moved | self._moving:
-            self.frames[number].drive(self.system, shifts)
+            loop = self.loops[number]
+            is_led = loop.kind == pybullet.JOINT_FIXED and loop.name not in loose
+            led = lead if is_led else 0.0
+            self.frames[number].drive(self.system, shifts, led)
         self._moved, self._moving = set(), self._moved
+
+    def put_back(self) -> None:
+        """Tell Bullet again where moved frames are."""
+        for number in self._moving:
+            self.frames[number].put_back()
 
     def follow_bases(self) -> Mapping[int, Shift]:
         """Put fixed bases where Bullet has them now; how they were moved as the others look on.

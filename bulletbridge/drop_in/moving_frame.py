@@ -1,7 +1,7 @@
 """Frames of constraints that a program puts elsewhere while it runs, alone or with a fixed base."""
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,30 +26,45 @@ NOWHERE = Link("", 0, np.eye(3), np.zeros(3))
 
 
 @dataclass
+class Span:
+    """The step in which a frame is on its way.
+
+    Attributes:
+        until: Time [s] of its end.
+        dt: Its length [s].
+    """
+
+    until: float = 0.0
+    dt: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
 class Ramp:
     """A coordinate of a frame that comes to zero by the end of a step, at a constant rate.
 
     The rate of the step before turns into this one at the start, so that who follows arrives.
 
     Attributes:
-        before, rate: Of the step before and of this one.
-        until: Time [s] of its end.
-        dt: Its length [s].
+        before, rates: (4,) of all coordinates in the step before and in this one.
+        place: Which coordinate it is.
+        span: The step.
     """
 
-    before: float = 0.0
-    rate: float = 0.0
-    until: float = 0.0
-    dt: float = 1.0
+    before: Array
+    rates: Array
+    place: int
+    span: Span
 
     def __call__(self, t: float) -> tuple[float, float, float]:
         """Value, rate, acceleration."""
-        left = (self.until - t) / self.dt
+        rate, until, dt = float(self.rates[self.place]), self.span.until, self.span.dt
+        left = (until - t) / dt
         if left < ENDED:
-            return 0.0, self.rate, 0.0
+            return 0.0, rate, 0.0
         if left < 1.0 - ENDED:
-            return self.rate * (t - self.until), self.rate, 0.0
-        return self.rate * (t - self.until), self.before, (self.rate - self.before) / self.dt
+            return rate * (t - until), rate, 0.0
+        before = float(self.before[self.place])
+        return rate * (t - until), before, (rate - before) / dt
 
 
 class FrameMemory(NamedTuple):
@@ -58,12 +73,13 @@ class FrameMemory(NamedTuple):
     Attributes:
         place: Position and quaternion that Bullet was told.
         frame: (1,) of ``moved_frames``.
-        ramps: Numbers of its four motions.
+        until, dt: End and length of the step that it is on its way in [s].
     """
 
     place: tuple[Floats, Floats]
     frame: np.ndarray
-    ramps: tuple[tuple[float, ...], ...]
+    until: float
+    dt: float
 
 
 class MovingFrame:
@@ -81,12 +97,14 @@ class MovingFrame:
 
     def __init__(self, loop: Loop, links: dict[tuple[int, int], str], client: int) -> None:
         self._number, self._client, self._name = loop.number, client, loop.name
-        self._ramps = Ramp(), Ramp(), Ramp(), Ramp()
-        self.motion = Motion(*self._ramps)
-        self._frame = np.zeros(1, MOVED)
+        self._frame, self._span = np.zeros(1, MOVED), Span()
         self._told, self._dt = np.zeros(7), 0.0
-        self._rates = self._frame["before"][0], self._frame["rates"][0]
+        self._shown: Info | None = None  # what Bullet is to be told again after its step
+        before, rates = self._frame["before"][0], self._frame["rates"][0]
+        x, y, z, turn = (Ramp(before, rates, k, self._span) for k in range(4))
+        self.motion = Motion(x, y, z, turn)
         self.target: Array = self._frame["target"][0]
+        self._ahead, self._lead = self._frame["ahead"][0], 0.0
         info = info_of(loop.number, client)
         body, link = info[2], info[3]
         self._bodies, self._link, self._on = (info[2], info[0]), WORLD, NOWHERE
@@ -104,21 +122,26 @@ class MovingFrame:
     def memory(self) -> FrameMemory:
         """Where Bullet has it, where it was put last, and how fast it moves."""
         info = info_of(self._number, self._client)
-        place, ramps = (info[7], info[9]), tuple(astuple(ramp) for ramp in self._ramps)
-        return FrameMemory(place, self._frame.copy(), ramps)
+        place, span = (info[7], info[9]), self._span
+        return FrameMemory(place, self._frame.copy(), span.until, span.dt)
 
     def recall(self, memory: FrameMemory) -> None:
         """Go on from a memory."""
         self._frame[:], self._on = memory.frame, NOWHERE
-        for ramp, numbers in zip(self._ramps, memory.ramps, strict=True):
-            ramp.before, ramp.rate, ramp.until, ramp.dt = numbers
+        self._lead = float(self._frame["lead"][0])
+        self._span.until, self._span.dt = memory.until, memory.dt
 
-    def drive(self, system: System, shifts: Mapping[int, Shift]) -> None:
+    def drive(self, system: System, shifts: Mapping[int, Shift], lead: float = 0.0) -> None:
         """Put the frame where it is now, with the velocity that takes it there in one step.
+
+        Bullet closes a share of a gap in a step, and takes the frame to stand still. Told a place
+        further on the way, it takes the bodies along as fast as they are to move.
 
         Args:
             system: Whose frame it is.
             shifts: How fixed bases were moved since the last time, by Bullet's id.
+            lead: How many more such ways Bullet is told that it is ahead until ``put_back``, if
+                it was under way before already. On a body that moves it stays where it is.
         """
         dt, on = system.dt, system.mechanism.link(self._link)
         if on is not self._on or dt != self._dt:
@@ -126,14 +149,33 @@ class MovingFrame:
             self._frame["on_R"], self._frame["on_p"], self._frame["dt"] = on.R, on.p, dt
         if shifts:
             self._carry(system, shifts)
-        self._go(pybullet.getConstraintInfo(self._number, self._client))
+        lead = lead if on.body == 0 else 0.0
+        if lead != self._lead:
+            self._frame["lead"] = self._lead = lead
+        self.put_back()
+        info = pybullet.getConstraintInfo(self._number, self._client)
+        if self._go(info):
+            numbers: list[float] = self._ahead.tolist()
+            self._tell(numbers[:3], numbers[3:])
+            self._shown = info
         if shifts:
             self._frame["carried"] = 0.0
         system.place(self._name, self._frame)
-        until, (before, rates) = system.t + dt, self._rates
-        numbers = zip(self._ramps, before.tolist(), rates.tolist(), strict=True)
-        for ramp, old, new in numbers:
-            ramp.before, ramp.rate, ramp.until, ramp.dt = old, new, until, dt
+        self._span.until, self._span.dt = system.t + dt, dt
+
+    def put_back(self) -> None:
+        """Tell Bullet again where the frame is."""
+        if self._shown is not None:
+            self._tell(self._shown[7], self._shown[9])
+            self._shown = None
+
+    def _tell(self, place: Floats, quat: Floats) -> None:
+        pybullet.changeConstraint(
+            self._number,
+            jointChildPivot=place,
+            jointChildFrameOrientation=quat,
+            physicsClientId=self._client,
+        )
 
     def stop(self, system: System) -> None:
         """Put the frame where it is now, at rest."""
@@ -144,13 +186,11 @@ class MovingFrame:
         """Set all rates of the frame to zero."""
         for name in ("linear", "angular", "before", "rates", "target"):
             self._frame[name] = 0.0
-        for ramp in self._ramps:
-            ramp.before = ramp.rate = 0.0
 
-    def _go(self, info: Info) -> None:
-        """Take it where Bullet's description has it, in one step."""
+    def _go(self, info: Info) -> int:
+        """Take it where Bullet's description has it, in one step; whether ``ahead`` is beyond."""
         self._told[:] = (*info[7], *info[9])
-        self._drive(())
+        return self._drive(())
 
     def _carry(self, system: System, shifts: Mapping[int, Shift]) -> None:
         """Note by what moves of bodies its ends go along with them."""

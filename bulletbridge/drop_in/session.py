@@ -338,6 +338,10 @@ class Session:
         """
         if self._stale:
             self._regroup()
+        if self not in EXACT:  # nothing looks at other bodies, or can refuse a step
+            for group in self.groups.values():
+                group.before_step(may_undo=False)
+            return True
         ready: list[Group] = []
         last = [*self.groups.values()][-1:]
         try:
@@ -491,7 +495,7 @@ class Session:
             else:
                 return
         try:
-            self.groups[bodies] = FilteredGroup(bodies, loops, self.client)
+            self.groups[bodies] = FilteredGroup(bodies, loops, self.actions.erp, self.client)
         except BulletBridgeError as error:
             for loop in loops:
                 self.constraints.loops[loop.number] = replace(loop, exact=False, reason=str(error))

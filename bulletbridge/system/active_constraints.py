@@ -1,5 +1,6 @@
 """The constraints that act on a mechanism: their rows, which are redundant, solvers at a state."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +27,12 @@ from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
+from bulletbridge.mechanism.records import FREE
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
     SEARCHED,
+    SHAKES,
+    UNSHAKEN,
     Assembly,
     Move,
     close,
@@ -42,6 +46,8 @@ from bulletbridge.system.evaluation import require_lengths
 
 ASSEMBLED = 1e-6
 """Gap, in mechanism lengths or radians, below which a state is only trimmed, not assembled."""
+SEATED = 1e-3
+"""Gap, likewise, from which on floating bases are moved before joints are."""
 REGULAR = 0.02
 """Weakest row over the strongest from which no row can be redundant: twenty times what may be."""
 LEAST_REACH = 0.1
@@ -141,6 +147,23 @@ class ActiveConstraints:
     def nothing_held(self) -> Mask:
         """No rates (nv,), of those that an assembly is to leave as they are."""
         return np.zeros(self.mechanism.nv, bool)
+
+    def closed_by_bases(self, q: Array) -> Array:
+        """q with floating bases alone moved to where the loops close; q itself if they do not.
+
+        Joints are where somebody has put them, and where motors hold them; by what moves the least
+        mass a bolt that is seated would turn the wheels of a car. Gaps that are small any motion
+        may close.
+        """
+        held, full, t = ~self.nothing_held(), self.full, self.t
+        for body in self.mechanism.bodies[1:]:
+            if body["joint"] == FREE:
+                held[body["v"] : body["v"] + 6] = False
+        if held.all() or not held.any() or open_by(full, q, t) < SEATED:
+            return q
+        enough = self.tolerances.redundant
+        found, _ = close(full, q, t, held, enough, ())
+        return found if open_by(full, found, t) <= enough else q
 
     def assemble(self, start: Array, held: Mask, speed: Array, held_v: Mask) -> Assembly:
         """Find a consistent state near start and speed; take it only when everything succeeded.
@@ -280,26 +303,31 @@ class ActiveConstraints:
             return False
         return open_by(full, q, self.t) <= 10.0 * round_off(full, q, self.t)
 
-    def decide_near(self, q: Array) -> None:
+    def decide_near(self, q: Array, shakes: Sequence[float]) -> None:
         """Decide redundancy at a closed configuration near q, unless that was done before.
+
+        Args:
+            q: Where to look (nq,).
+            shakes: As of ``assembly.close``.
 
         Raises:
             AssemblyError: The loops cannot close there.
             OverconstrainedError: Nothing could move.
         """
         if self.decision is None:
-            self.solver, self.decision, _, _ = self._decide(self.full, q, self.nothing_held())
+            found = self._decide(self.full, q, self.nothing_held(), shakes)
+            self.solver, self.decision, _, _ = found
 
     def _decide(
-        self, full: Solver, start: Array, held: Mask
+        self, full: Solver, start: Array, held: Mask, shakes: Sequence[float] = SHAKES
     ) -> tuple[Solver, Decision, Array, int]:
         """Decide redundancy at a closed configuration near start; also that, and its iterations."""
         regular = None if held.any() else self._find_regular(full, start)
         if regular is not None:
             return regular
         enough, t = self.tolerances.redundant, self.t
-        closed, iterations = close(full, start, t, held, enough)
-        require_closed(full, closed, t, enough, SEARCHED)
+        closed, iterations = close(full, start, t, held, enough, shakes)
+        require_closed(full, closed, t, enough, SEARCHED if shakes else UNSHAKEN)
         decision = decide(
             self.mechanism,
             full.encoded,

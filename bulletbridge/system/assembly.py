@@ -4,6 +4,7 @@ Levenberg-Marquardt in the metric of M with short steps: the configuration found
 continues the guess, not the other branch of the mechanism.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,8 @@ SEARCHED = (
     f" around it, displaced by {SHAKES[0]:g} to {SHAKES[-1]:g} rad or mechanism lengths"
 )
 """How ``close`` looks for a configuration, in words."""
+UNSHAKEN = "the least that was found downhill from there"
+"""The same where the guess is all that is tried."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,25 @@ class Assembly:
 
 
 def close(
-    solver: Solver, q: Array, t: float, held: Mask, enough: float = 1e-12
+    solver: Solver,
+    q: Array,
+    t: float,
+    held: Mask,
+    enough: float = 1e-12,
+    shakes: Sequence[float] = SHAKES,
 ) -> tuple[Array, int]:
     """Configuration nearest to q whose rows all vanish, with the held rates not moved.
 
     A guess that leads nowhere, such as a stretched chain, is shaken with growing force, and the
     nearest of what is then found is taken.
+
+    Args:
+        solver: What has the rows.
+        q: The guess (nq,).
+        t: Time [s].
+        held: (nv,) rates that are not moved.
+        enough: Residual, divided by its unit, that is taken for none.
+        shakes: Forces; none if the guess is all that is to be tried.
 
     Returns:
         The configuration, which is closed as far as its rows allow, or where none is found the one
@@ -80,7 +96,7 @@ def close(
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
     shaken = np.empty_like(q)
-    for force in SHAKES:
+    for force in shakes:
         closed: list[tuple[float, Array]] = []
         for _ in range(SHAKES_EACH):
             move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held

@@ -38,7 +38,7 @@ from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Ints, Mask, are_numbers
 from bulletbridge.system.active_constraints import ASSEMBLED, ActiveConstraints, ActiveSet
 from bulletbridge.system.ahead import compile_ahead
-from bulletbridge.system.assembly import Assembly
+from bulletbridge.system.assembly import SHAKES, Assembly
 from bulletbridge.system.bounded_derivatives import bounded_step_derivatives, require_joint_rows
 from bulletbridge.system.carrying import require_rigid, same
 from bulletbridge.system.connecting import (
@@ -1216,7 +1216,8 @@ class System:
                 loops let them, of dtype ``mechanism.records.STICKING_POINT``.
                 ``BulletBodies.sticking_points`` makes them of Bullet's contacts.
             open: Names of constraints that are left as they are this time.
-            assemble: Whether loops that are too far open for a correction are assembled first.
+            assemble: Whether loops that are too far open for a correction are assembled first, by
+                moving floating bases alone where that will do.
             found: q (nq,) and v (nv,) of the world, where they have been read already.
             write: Whether the world is shown the state at once.
 
@@ -1231,11 +1232,15 @@ class System:
         world, active = self._shown.require(), self._active
         sticking = NO_STICKING_POINTS if sticking is None else sticking
         q, v = world.state() if found is None else found
-        active.decide_near(q)
+        if assemble and not open:
+            q = active.closed_by_bases(q)
+        active.decide_near(q, SHAKES if assemble else ())
         close = self._shown.filter_of(active.solver, self.decision)
         try:
             impulses = close(q, v, sticking, tuple(open) if open else ())
         except AssemblyError:
+            if active.reconsider(int(active.solver.control[0]["failure"])):
+                return self.filter(sticking, open, assemble, (q, v), write)
             if not assemble:
                 raise
             free = active.nothing_held()
