@@ -1,4 +1,4 @@
-"""Springs, dampers and bushings in loops files."""
+"""Springs, dampers, bushings and tendons in loops files."""
 
 import pytest
 from numpy.testing import assert_allclose
@@ -20,6 +20,7 @@ forces:
   - {{joint: crank, damping: 0.1}}
   - {{name: t, type: torsion_spring, a: {{link: crank}}, b: {{link: coupler}}, axis: [0, 1, 0], stiffness: 3, rest: -1}}
   - {{name: b, type: bushing, a: {{link: world}}, b: {{link: coupler}}, stiffness: [1, 2, 3], turning_damping: [1, 1, 1]}}
+  - {{name: sum, type: tendon, joints: {{crank: 0.5, rocker: -1}}, stiffness: 3, damping: 0.1, rest: 0.2, slack: 0.1}}
 {more}"""  # noqa: E501
 
 
@@ -41,7 +42,7 @@ def test_files_hold_elements_and_are_written_back(tmp_path):
     write_loops(spec, tmp_path / "again.loops.yaml")
     assert read_loops(tmp_path / "again.loops.yaml") == spec
     with bb.load(spec) as model:
-        assert list(model.system.spring_forces()) == ["pin", "s", "t", "b"]
+        assert list(model.system.spring_forces()) == ["pin", "s", "t", "b", "sum"]
         model.system.rollout(10)
 
 
@@ -104,6 +105,9 @@ def test_wrong_wrenches_are_named(tmp_path, entry, message):
         ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, damping: -1}", "negative"),
         ("{name: s, type: spring, a: {link: crank}, b: {link: rocker}, force: 1}", "already"),
         ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, k: 1}", "unknown key 'k'"),
+        ("{name: x, type: tendon, joints: {crnk: 1}, stiffness: 1}", "did you mean"),
+        ("{name: x, type: tendon, joints: {}, stiffness: 1}", "is empty"),
+        ("{name: x, type: tendon, a: {link: crank}, stiffness: 1}", "unknown key 'a'"),
         ("{name: x, a: {link: crank}, b: {link: rocker}, force: 1}", "'type' is missing"),
     ],
 )

@@ -99,6 +99,19 @@ TENDONS = """<tendon>
     <site site="s1"/><site site="s2"/></spatial>
 </tendon>"""
 
+SUMS = """<tendon>
+  <fixed name="taut" stiffness="11" damping="0.4" springlength="-0.3">
+    <joint joint="elbow" coef="2"/><joint joint="shoulder" coef="-0.5"/>
+    <joint joint="slide" coef="3"/>
+  </fixed>
+  <fixed name="at rest" stiffness="6"><joint joint="elbow" coef="1"/><joint joint="twist" coef="1"/>
+  </fixed>
+  <fixed name="slack" stiffness="50" springlength="-0.2 0.7">
+    <joint joint="twist" coef="1.5"/><joint joint="shoulder" coef="-0.7"/></fixed>
+  <fixed name="slack alone" stiffness="20" damping="0.1" springlength="0.1 0.3">
+    <joint joint="twist" coef="-2"/></fixed>
+</tendon>"""
+
 ARM = """<body name="arm" pos="0 0 1"><joint name="j" axis="0 1 0" range="-60 80"/>
 <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>{geom}</body>"""
 
@@ -147,6 +160,18 @@ def test_equalities_are_those_of_mujoco(equality: str, tmp_path: Path) -> None:
 def test_compiler_rules_and_defaults_are_those_of_mujoco(settings: str, tmp_path: Path) -> None:
     bodies = HINGES.format(tip='<geom size="0.1"/>')
     require_equal(write(tmp_path, bodies, settings=settings), tmp_path)
+
+
+def test_tendons_over_several_joints_pull_as_in_mujoco(tmp_path: Path) -> None:
+    path = write(tmp_path, HINGES.format(tip=""), SUMS)
+    require_equal(path, tmp_path)
+    spec = read_mjcf(path, tmp_path)
+    assert [element.name for element in spec.elements] == [
+        "taut",
+        "at rest",
+        "slack",
+        "slack alone",
+    ]
 
 
 def said(spec: ModelSpec, words: str) -> bool:

@@ -6,7 +6,13 @@ from typing import cast
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring, Wrench
+from bulletbridge.constraints.force_elements import (
+    Bushing,
+    Spring,
+    Tendon,
+    TorsionSpring,
+    Wrench,
+)
 from bulletbridge.constraints.joints import (
     ELSEWHERE,
     Coupling,
@@ -78,7 +84,7 @@ EXPECTED: dict[str, Check] = {
     **dict.fromkeys(("a", "b"), ("a Frame on a link by name", is_frame)),
     "axis": TRIPLE,
     "axis_b": ("three numbers or None", lambda x: x is None or is_real(x, (3,))),
-    **dict.fromkeys(("pitch", "radius", "length", "erp", "offset", "rest"), NUMBER),
+    **dict.fromkeys(("pitch", "radius", "length", "erp", "offset", "rest", "slack"), NUMBER),
     **dict.fromkeys(("stiffness", "damping"), NUMBER),
     "max_force": MAYBE,
     **dict.fromkeys(("force", "torque"), EFFORT),
@@ -107,7 +113,7 @@ OF_FREEDOM: dict[str, Check] = {
     "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
 }
 OF_KIND: dict[type, dict[str, Check]] = {Bushing: OF_BUSHING, Wrench: OF_WRENCH}
-PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Wrench
+PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Tendon, Wrench
 
 
 def require_fields(constraint: object) -> None:

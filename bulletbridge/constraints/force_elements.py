@@ -1,4 +1,4 @@
-"""Force elements: springs, dampers and scripted forces between two frames; wrenches on links."""
+"""Force elements: springs, dampers and scripted forces between frames, along joints; wrenches."""
 
 from dataclasses import dataclass, field
 
@@ -90,6 +90,33 @@ class Bushing:
 
 
 @dataclass(frozen=True)
+class Tendon:
+    """Spring, damper and actuator along a sum of joint positions.
+
+    Its length is the sum of coefficient * position, and it is pulled longer by force - damping *
+    rate - stiffness * (length - rest), on each joint by that times its coefficient. MuJoCo calls it
+    a tendon of fixed type. Lengths are m, or rad where its coefficients have no unit.
+
+    Attributes:
+        name: What reports and errors call it.
+        coefficients: Factor of each joint's position by joint name, revolute and prismatic ones.
+        stiffness: [N/m or N m/rad]
+        damping: [N s/m or N m s/rad]
+        rest: Length at which the spring does nothing [m or rad].
+        slack: How far from ``rest`` it does nothing, either way; from there on it is stretched.
+        force: [N or N m], a number or a function of time.
+    """
+
+    name: str
+    coefficients: dict[str, float] = field(default_factory=lambda: {})
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = 0.0
+    slack: float = 0.0
+    force: float | Signal = 0.0
+
+
+@dataclass(frozen=True)
 class Wrench:
     """Force and torque from outside on a link, at the origin of a frame of it.
 
@@ -116,5 +143,5 @@ class Wrench:
     name: str = field(default="", kw_only=True)
 
 
-ForceElement = Spring | TorsionSpring | Bushing
-"""What acts between two frames."""
+ForceElement = Spring | TorsionSpring | Bushing | Tendon
+"""What acts between two frames, or along several joints."""

@@ -13,6 +13,7 @@ from bulletbridge.mechanism.force_elements import (
     coordinates,
     frames_of,
     relative_twist,
+    stiffness_at,
     strength,
     unit,
 )
@@ -21,6 +22,7 @@ from bulletbridge.mechanism.records import (
     BUSHING,
     DRAG,
     SPRING,
+    TENDON,
     TORSION,
     WRENCH,
     Axis,
@@ -73,6 +75,8 @@ def differentiate_efforts(
             differentiate_drag(bodies, effort, poses, axes, variations, F)
         elif effort.kind == WRENCH:
             differentiate_wrench(bodies, effort, poses, axes, F)
+        elif effort.kind == TENDON:
+            differentiate_tendon(effort, axes, F)
         else:
             differentiate_element(bodies, effort, poses, axes, variations, F)
 
@@ -158,6 +162,18 @@ def differentiate_wrench(
             if of_b and is_carried(bodies, axes, j, k):
                 F[k, j] -= power(total, motion_cross(S, own))
             k = axes[k].below
+
+
+@helper
+def differentiate_tendon(effort: Effort, axes: Records[Axis], F: Array) -> None:
+    """A tendon, whose forces on the rates are linear in positions and rates where it is taut."""
+    nv, stiffness = len(axes), stiffness_at(effort, 0, axes)
+    for n in range(effort.terms):
+        k = effort.term_axes[n]
+        for m in range(effort.terms):
+            j, weight = effort.term_axes[m], effort.factors[n] * effort.factors[m]
+            F[k, j] += weight * stiffness
+            F[k, nv + j] += weight * effort.damping[0]
 
 
 @helper
@@ -303,16 +319,19 @@ def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pa
 
 
 @helper
-def take_ahead(efforts: Records[Effort], spring_dt: float) -> None:
+def take_ahead(efforts: Records[Effort], axes: Records[Axis], spring_dt: float) -> None:
     """Have springs of elements act where the rates lead in ``spring_dt`` [s]: as dampers do."""
     for i in range(len(efforts)):
         if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
             for n in range(coordinates(efforts[i])):
-                efforts[i].damping[n] += spring_dt * efforts[i].stiffness[n]
+                stiffness = stiffness_at(efforts[i], n, axes)
+                efforts[i].damping[n] += spring_dt * stiffness
 
 
 @helper
-def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float) -> None:
+def take_as_dampers(
+    efforts: Records[Effort], axes: Records[Axis], damper_dt: float, spring_dt: float
+) -> None:
     """Have elements exert dt D + dt² K times the rates, and nothing else; the rest does nothing."""
     for i in range(len(efforts)):
         effort = efforts[i]
@@ -320,7 +339,8 @@ def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float
         if effort.kind == DRAG or effort.kind == WRENCH:
             continue
         for n in range(coordinates(effort)):
-            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
+            stiffness = stiffness_at(effort, n, axes)
+            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * stiffness)
             effort.stiffness[n] = 0.0
 
 
@@ -333,7 +353,9 @@ def differentiate_elements(
     variations: Records[Variation],
     F: Array,
 ) -> None:
-    """``differentiate_efforts`` of springs, torsion springs and bushings alone."""
+    """``differentiate_efforts`` of springs, torsion springs, bushings and tendons alone."""
     for i in range(len(efforts)):
-        if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
+        if efforts[i].kind == TENDON:
+            differentiate_tendon(efforts[i], axes, F)
+        elif efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
             differentiate_element(bodies, efforts[i], poses, axes, variations, F)

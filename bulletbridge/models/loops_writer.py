@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.force_elements import ForceElement, Wrench
+from bulletbridge.constraints.force_elements import ForceElement, Tendon, Wrench
 from bulletbridge.constraints.joints import (
     SOFTNESS,
     Coupling,
@@ -158,12 +158,15 @@ def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
 
 def _say_element(element: ForceElement) -> dict[str, Any]:
     said: dict[str, Any] = {"name": element.name, "type": ELEMENTS[type(element)]}
-    said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
+    if isinstance(element, Tendon):
+        said["joints"] = element.coefficients
+    else:
+        said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
     for field in fields(element):
         value = getattr(element, field.name)
         if field.name in ("force", "torque"):
             said |= _say_effort(field.name, value, f"{field.name} of spring {element.name}")
-        elif field.name not in said:
+        elif field.name not in said and field.name != "coefficients":
             said |= _unless(field.name, value, field.default)
     return said
 

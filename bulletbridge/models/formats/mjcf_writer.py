@@ -1,13 +1,14 @@
 """A model as MJCF, for MuJoCo: its loops become equality constraints where MuJoCo has them."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.force_elements import Bushing, Spring
+from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import WORLD, Mechanism
@@ -98,7 +99,7 @@ class _Writer:
     def _named_links(self) -> set[str]:
         """Links that loops and springs name; these stay bodies."""
         joined = [*self.scene.loops, *self.scene.elements]
-        pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling)]
+        pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling | Tendon)]
         return {end.link for pair in pairs for end in pair}
 
     def _robot(self, robot: Robot) -> None:
@@ -302,11 +303,17 @@ class _Writer:
                 f"coupling '{name}' is LEFT OUT: MuJoCo has one polynomial of one joint"
             )
             return
-        tendon = Xml.SubElement(self.tendons, "fixed", name=name)
-        for joint, factor in pairs:
-            Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
+        self._sum(name, dict(pairs))
         poly = exact((coupling.offset, 1.0, 0.0, 0.0, 0.0))
         Xml.SubElement(self.equality, "tendon", name=name, tendon1=name, polycoef=poly)
+
+    def _sum(
+        self, name: str, factors: Mapping[str, float], given: dict[str, str] | None = None
+    ) -> None:
+        """A tendon of fixed type."""
+        tendon = Xml.SubElement(self.tendons, "fixed", {"name": name} | (given or {}))
+        for joint, factor in factors.items():
+            Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
 
     def _line(self, name: str, sites: dict[str, str], given: dict[str, str] | None = None) -> None:
         line = Xml.SubElement(self.tendons, "spatial", {"name": name} | (given or {}))
@@ -322,6 +329,12 @@ class _Writer:
             }
             given = {key: exact((value,)) for key, value in values.items()}
             self._line(element.name, self._sites(element.a, element.b, element.name), given)
+        elif isinstance(element, Tendon) and not element.force:
+            rest, slack = element.rest, element.slack
+            given = {"springlength": exact((rest - slack, rest + slack))}
+            for key in ("stiffness", "damping"):
+                given[key] = exact((getattr(element, key),))
+            self._sum(element.name, element.coefficients, given)
         elif isinstance(element, Bushing) and self._on_ball(element):
             return
         else:
