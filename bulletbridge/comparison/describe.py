@@ -86,6 +86,8 @@ def spring_reports(loaded: LoadedModel) -> tuple[SpringReport, ...]:
     found = loaded.system.spring_forces()
     reports: list[SpringReport] = []
     for element in loaded.spec.elements:
+        if element.name not in found:
+            continue  # nothing but a motor, friction or limits along a tendon
         force = found[element.name]
         reports.append(
             SpringReport(

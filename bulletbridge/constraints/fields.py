@@ -21,6 +21,7 @@ from bulletbridge.constraints.joints import (
     JointModel,
     LoopAxis,
     LoopJoint,
+    Motor,
 )
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.errors import ModelError
@@ -92,6 +93,9 @@ EXPECTED: dict[str, Check] = {
     **dict.fromkeys(("turn", "travel"), FREEDOM),
     "free": ("twists of six numbers", is_list_of_lists),
     "coefficients": ("numbers by joint", is_table),
+    "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
+    "friction": NUMBER,
+    "motor": ("a Motor or None", lambda x: x is None or isinstance(x, Motor)),
     "higher": ("lists of numbers by joint", is_table_of_lists),
 }
 """Kind of each field, by name, whatever the description."""
@@ -110,7 +114,7 @@ OF_WRENCH: dict[str, Check] = {
 OF_FREEDOM: dict[str, Check] = {
     **dict.fromkeys(("friction", "stiffness", "damping", "rest"), NUMBER),
     "force": EFFORT,
-    "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
+    "limits": EXPECTED["limits"],
 }
 OF_KIND: dict[type, dict[str, Check]] = {Bushing: OF_BUSHING, Wrench: OF_WRENCH}
 PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Tendon, Wrench

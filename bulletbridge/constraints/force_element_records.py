@@ -180,7 +180,7 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
             stiffness = [*c.turning_stiffness, *c.stiffness]
             damping = [*c.turning_damping, *c.damping]
             yield Element(c.name, BUSHING, c.a, c.b, stiffness, damping)
-        elif isinstance(c, Tendon):
+        elif isinstance(c, Tendon) and (c.springs or not c.bounded):
             yield Element(
                 c.name,
                 TENDON,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from bulletbridge.constraints.functions import ForceFunction
-from bulletbridge.constraints.joints import Frame, Triple
+from bulletbridge.constraints.joints import Frame, LoopAxis, Motor, Triple
 from bulletbridge.constraints.motion import Signal
 
 Z: Triple = (0.0, 0.0, 1.0)
@@ -105,6 +105,10 @@ class Tendon:
         rest: Length at which the spring does nothing [m or rad].
         slack: How far from ``rest`` it does nothing, either way; from there on it is stretched.
         force: [N or N m], a number or a function of time.
+        limits: Shortest and longest [m or rad]; None for none.
+        friction: Largest Coulomb friction [N or N m].
+        motor: What a motor along it does at first, by whose name ``System.motors`` know it too;
+            None for off.
     """
 
     name: str
@@ -114,6 +118,24 @@ class Tendon:
     rest: float = 0.0
     slack: float = 0.0
     force: float | Signal = 0.0
+    limits: tuple[float, float] | None = None
+    friction: float = 0.0
+    motor: Motor | None = None
+
+    @property
+    def springs(self) -> bool:
+        """Whether a spring, damper or force acts."""
+        return bool(self.stiffness or self.damping or self.force)
+
+    @property
+    def acting(self) -> LoopAxis:
+        """What acts along it within bounds."""
+        return LoopAxis(self.limits, self.friction, self.motor)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are limits, friction or a motor."""
+        return bool(self.limits or self.friction or self.motor)
 
 
 @dataclass(frozen=True)

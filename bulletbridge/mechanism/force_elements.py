@@ -127,7 +127,7 @@ def tendon_state(effort: Effort, axes: Records[Axis]) -> tuple[float, float]:
     """A tendon's position and rate; takes those of its joints from ``kinematics`` and ``bias``."""
     x, rate = 0.0, 0.0
     for n in range(effort.terms):
-        axis = axes[effort.term_axes[n]]
+        axis = axes[int(effort.term_axes[n])]
         x += effort.factors[n] * axis.position
         rate += effort.factors[n] * axis.rate
     return x, rate

@@ -8,18 +8,25 @@ from bulletbridge.constraints.force_elements import (
     TorsionSpring,
     Z,
 )
-from bulletbridge.models.loop_entries import read_effort, read_frame, spring_numbers
+from bulletbridge.models.loop_entries import (
+    read_effort,
+    read_frame,
+    read_limits,
+    read_motor,
+    spring_numbers,
+)
 from bulletbridge.models.strict_yaml import Node
 
 SPRING, TORSION_SPRING, BUSHING, TENDON = "spring", "torsion_spring", "bushing", "tendon"
 FRAMES = "a", "b"
+BOUNDED = "limits", "friction", "motor"
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
 ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING, Tendon: TENDON}
 KEYS = {
     SPRING: ("stiffness", "damping", "length", "force"),
     TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
     BUSHING: TRIPLES,
-    TENDON: ("stiffness", "damping", "rest", "slack", "force"),
+    TENDON: ("stiffness", "damping", "rest", "slack", "force", *BOUNDED),
 }
 """Optional keys by type."""
 
@@ -43,7 +50,7 @@ def read_element(node: Node) -> ForceElement:
     kind = entries["type"].text()
     keys = node.mapping(("name", "type", *(("joints",) if kind == TENDON else FRAMES)), optional)
     effort = "torque" if kind == TORSION_SPRING else "force"
-    if not keys.keys() & {effort, *TRIPLES}:
+    if not keys.keys() & {effort, *TRIPLES, *BOUNDED}:
         node.fail(f"exerts nothing; give stiffness, damping or {effort}")
     if kind == TENDON:
         return _tendon(keys)
@@ -77,4 +84,7 @@ def _tendon(keys: dict[str, Node]) -> Tendon:
         joints,
         **spring_numbers(keys, ("stiffness", "damping", "rest", "slack")),
         force=read_effort(keys["force"]) if "force" in keys else 0.0,
+        limits=read_limits(keys["limits"]) if "limits" in keys else None,
+        friction=keys["friction"].not_negative() if "friction" in keys else 0.0,
+        motor=read_motor(keys["motor"]) if "motor" in keys else None,
     )

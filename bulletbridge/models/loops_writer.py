@@ -142,12 +142,15 @@ def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
 def _say_freedom(freedom: LoopAxis) -> dict[str, Any]:
     said = _unless("limits", freedom.limits, None) | _unless("friction", freedom.friction, 0.0)
     if freedom.motor is not None:
-        plain = asdict(Motor(freedom.motor.force))
-        given = asdict(freedom.motor).items()
-        said["motor"] = {k: v for k, v in given if k == "force" or v != plain[k]}
+        said["motor"] = _say_motor(freedom.motor)
     for name in ("stiffness", "damping", "rest"):
         said |= _unless(name, getattr(freedom, name), 0.0)
     return said | _say_effort("force", freedom.force, "force along a free motion")
+
+
+def _say_motor(motor: Motor) -> dict[str, Any]:
+    plain = asdict(Motor(motor.force))
+    return {k: v for k, v in asdict(motor).items() if k == "force" or v != plain[k]}
 
 
 def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
@@ -166,6 +169,8 @@ def _say_element(element: ForceElement) -> dict[str, Any]:
         value = getattr(element, field.name)
         if field.name in ("force", "torque"):
             said |= _say_effort(field.name, value, f"{field.name} of spring {element.name}")
+        elif isinstance(value, Motor):
+            said["motor"] = _say_motor(value)
         elif field.name not in said and field.name != "coefficients":
             said |= _unless(field.name, value, field.default)
     return said

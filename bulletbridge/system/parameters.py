@@ -89,7 +89,7 @@ def is_plain(constraint: Constraint) -> bool:
 def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
     """Fields of a constraint or spring that are numbers of their own."""
     if isinstance(constraint, ELEMENTS):
-        own = fields(constraint)
+        own = [f for f in fields(constraint) if f.name != "friction"]  # acts by an inequality
         return tuple(f.name for f in own if isinstance(getattr(constraint, f.name), float))
     if isinstance(constraint, Distance) and is_plain(constraint):
         return ("length",)

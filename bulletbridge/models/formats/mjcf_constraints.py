@@ -1,6 +1,6 @@
 """MuJoCo's equality constraints and tendons as loops, couplings and springs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -183,28 +183,43 @@ def _path(model: Any, places: Places, k: int) -> Path | None:
     return None
 
 
+def element_name(scene: Scene, wanted: str) -> str:
+    """A name for a force element, which may not be called like a joint either."""
+    joints = scene.joints()
+    taken = (*joints, *(each.name for each in (*scene.elements, *scene.loops)))
+    return free_name(f"{wanted}_tendon" if wanted in joints else wanted, taken)
+
+
 def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str]:
     """Spring and damper of a tendon; what else it does, in words."""
     name = model.tendon(k).name or f"tendon_{k}"
     stiffness, damping = float(model.tendon_stiffness[k]), float(model.tendon_damping[k])
     lower, upper = (float(x) for x in model.tendon_lengthspring[k])
+    limited, friction = bool(model.tendon_limited[k]), float(model.tendon_frictionloss[k])
+    shortest, longest = (float(x) for x in model.tendon_range[k])
+    is_sum = path is not None and path.ends is None
+    bounded = is_sum and (limited or friction > 0.0)
     lost: list[str] = []
-    if stiffness or damping:
+    if stiffness or damping or bounded:
         if path is None or (path.ends is not None and lower != upper):
             lost.append("spring and damper")
         elif path.ends is not None:
             scene.elements.append(Spring(name, *path.ends, stiffness, damping, length=lower))
-        elif len(path.factors) == 1 and lower == upper:
+        elif len(path.factors) == 1 and lower == upper and not bounded:
             ((joint, c),) = path.factors.items()
             scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)
         else:
             middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
+            if not stiffness:
+                middle = slack = 0.0
             factors = {joint: c for joint, c in path.factors.items() if c}
-            name = free_name(name, (each.name for each in (*scene.elements, *scene.loops)))
-            scene.elements.append(Tendon(name, factors, stiffness, damping, middle, slack))
+            name = element_name(scene, name)
+            spring = Tendon(name, factors, stiffness, damping, middle, slack)
+            limits = (shortest, longest) if limited else None
+            scene.elements.append(replace(spring, limits=limits, friction=friction))
     others = {
-        "limits": model.tendon_limited,
-        "friction": model.tendon_frictionloss,
-        "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon)),
+        "limits": limited and not is_sum,
+        "friction": friction and not is_sum,
+        "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon))[k],
     }
-    return lost + [what for what, given in others.items() if given[k]]
+    return lost + [what for what, given in others.items() if given]

@@ -330,16 +330,43 @@ class _Writer:
             given = {key: exact((value,)) for key, value in values.items()}
             self._line(element.name, self._sites(element.a, element.b, element.name), given)
         elif isinstance(element, Tendon) and not element.force:
-            rest, slack = element.rest, element.slack
-            given = {"springlength": exact((rest - slack, rest + slack))}
-            for key in ("stiffness", "damping"):
-                given[key] = exact((getattr(element, key),))
-            self._sum(element.name, element.coefficients, given)
+            self._tendon(element)
         elif isinstance(element, Bushing) and self._on_ball(element):
             return
         else:
             name = getattr(element, "name", "")
             self.scene.notes.append(f"force element '{name}' is left out: MuJoCo has none such")
+
+    def _tendon(self, tendon: Tendon) -> None:
+        """Spring, limits and friction of a sum of joint positions, and a servo along it."""
+        given: dict[str, str] = {}
+        if tendon.springs:
+            ends = tendon.rest - tendon.slack, tendon.rest + tendon.slack
+            values = {"stiffness": tendon.stiffness, "damping": tendon.damping}
+            given = {"springlength": exact(ends)} | {k: exact((v,)) for k, v in values.items()}
+        if tendon.limits:
+            given |= {"limited": "true", "range": exact(tendon.limits)}
+        if tendon.friction:
+            given["frictionloss"] = exact((tendon.friction,))
+        motor = tendon.motor
+        self._sum(tendon.name, tendon.coefficients, given)
+        if motor is None:
+            return
+        if not (motor.stiffness or motor.damping):
+            self.scene.notes.append(f"motor of '{tendon.name}' is left out: MuJoCo has servos only")
+            return
+        least = -motor.force if motor.least is None else motor.least
+        at = motor.stiffness * (motor.position or 0.0) + motor.damping * motor.velocity
+        said = {
+            "name": tendon.name,
+            "tendon": tendon.name,
+            "biastype": "affine",
+            "gainprm": "1",
+            "biasprm": exact((at, -motor.stiffness, -motor.damping)),
+            "forcelimited": "true",
+            "forcerange": exact((least, motor.force)),
+        }
+        Xml.SubElement(self.actuators, "general", said)
 
     def _on_ball(self, spring: Bushing) -> bool:
         """Give a ball joint its spring, if this is one and no more."""
