@@ -22,6 +22,8 @@ B = bb.Frame("link4", (-0.2, 0.1, 0.3), (-0.4, 0.6, 0.1))
 SPRINGS = {
     "spring": bb.Spring("e", A, B, 30.0, 0.7, 0.4),
     "to the world": bb.Spring("e", bb.Frame("world", (1.0, 2.0, 0.5)), B, 30.0, 0.7),
+    "rope": bb.Spring("e", A, B, 30.0, 0.7, 0.3, slack=0.3),
+    "slack rope": bb.Spring("e", A, B, 30.0, 0.7, 9.0, slack=9.0),
     "torsion": bb.TorsionSpring("e", A, B, (0, 1, 1), (1, 0, 0.2), 5.0, 0.7, 0.3),
     "bushing": bb.Bushing("e", A, B, (10, 20, 30), (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3)),
     "tendon": bb.Tendon("e", {"joint2": 1.5, "joint4": -0.7, "joint5": 0.4}, 30.0, 0.7, 0.2),
@@ -277,7 +279,7 @@ def test_wrong_elements_are_named():
         "tendon 'x' has 0 joints": bb.Tendon("x", {}, 1.0),
         "unknown joint 'j9'": bb.Tendon("x", {"j9": 1.0}, 1.0),
         "tendon 'x' has coefficient inf of 'j0'": bb.Tendon("x", {"j0": np.inf}, 1.0),
-        "tendon 'x' has slack -1.0": bb.Tendon("x", {"j0": 1.0}, 1.0, slack=-1.0),
+        "spring 'x' has slack -1.0": bb.Tendon("x", {"j0": 1.0}, 1.0, slack=-1.0),
         "three numbers": bb.Bushing("x", *ends, (1.0, 2.0)),
         "two constraints are called": bb.Spring("y", *ends, 1.0),
     }

@@ -112,6 +112,10 @@ SUMS = """<tendon>
     <joint joint="twist" coef="1.5"/><joint joint="shoulder" coef="-0.7"/></fixed>
   <fixed name="slack alone" stiffness="20" damping="0.1" springlength="0.1 0.3">
     <joint joint="twist" coef="-2"/></fixed>
+  <spatial name="rope" stiffness="40" damping="0.2" springlength="0 0.4">
+    <site site="s1"/><site site="s2"/></spatial>
+  <spatial name="slack rope" stiffness="40" springlength="0 9">
+    <site site="s1"/><site site="s2"/></spatial>
 </tendon>"""
 
 ARM = """<body name="arm" pos="0 0 1"><joint name="j" axis="0 1 0" range="-60 80"/>
@@ -165,7 +169,9 @@ def test_compiler_rules_and_defaults_are_those_of_mujoco(settings: str, tmp_path
 
 
 def test_tendons_over_several_joints_pull_as_in_mujoco(tmp_path: Path) -> None:
-    path = write(tmp_path, HINGES.format(tip=""), SUMS)
+    ends = '<site name="s1" pos="0.1 0.2 0"/>', '<site name="s2" pos="-0.3 0 0.1"/><geom type="box"'
+    bodies = HINGES.format(tip=ends[0]).replace('<geom type="box"', ends[1])
+    path = write(tmp_path, bodies, SUMS)
     require_equal(path, tmp_path)
     spec = read_mjcf(path, tmp_path)
     assert [element.name for element in spec.elements] == [
@@ -173,6 +179,8 @@ def test_tendons_over_several_joints_pull_as_in_mujoco(tmp_path: Path) -> None:
         "at rest",
         "slack",
         "slack alone",
+        "rope",
+        "slack rope",
     ]
 
 

@@ -172,7 +172,8 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
     """
     for c in constraints:
         if isinstance(c, Spring):
-            yield Element(c.name, SPRING, c.a, c.b, [c.stiffness], [c.damping], c.length, c.force)
+            how = [c.stiffness], [c.damping], c.length, c.force
+            yield Element(c.name, SPRING, c.a, c.b, *how, slack=c.slack)
         elif isinstance(c, TorsionSpring):
             how = [c.stiffness], [c.damping], c.rest, c.torque, c.axis, c.axis_b
             yield Element(c.name, TORSION, c.a, c.b, *how)
@@ -221,7 +222,7 @@ def _check(element: Element) -> None:
     if not np.isfinite(element.rest) or (element.kind == SPRING and element.rest < 0.0):
         raise ModelError(f"spring '{name}' has {what} {element.rest}; give a finite number from 0")
     if not (np.isfinite(element.slack) and element.slack >= 0.0):
-        raise ModelError(f"tendon '{name}' has slack {element.slack}; give a finite number from 0")
+        raise ModelError(f"spring '{name}' has slack {element.slack}; give a finite number from 0")
     if not callable(element.force) and not np.isfinite(element.force):
         raise ModelError(f"spring '{name}' has force {element.force}; give a finite number")
     nothing = not (np.any(element.stiffness) or np.any(element.damping) or element.force)

@@ -14,7 +14,8 @@ NOTHING: Triple = (0.0, 0.0, 0.0)
 class Spring:
     """Spring, damper and actuator along the line between the origins of two frames.
 
-    They are pushed apart by force - damping * rate - stiffness * (distance - length).
+    They are pushed apart by force - damping * rate - stiffness * (distance - length). A rope is one
+    with ``slack`` that is its ``length``: it pulls when it is longer than both, and never pushes.
 
     Attributes:
         name: What reports and errors call it.
@@ -24,6 +25,8 @@ class Spring:
         damping: [N s/m]
         length: Free length [m].
         force: [N], a number or a function of time.
+        slack: How far from ``length`` the spring does nothing, either way [m]; from there on it is
+            stretched or pressed.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Spring:
     damping: float = 0.0
     length: float = 0.0
     force: float | Signal = 0.0
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -134,10 +134,15 @@ def tendon_state(effort: Effort, axes: Records[Axis]) -> tuple[float, float]:
 
 
 @helper
-def stiffness_at(effort: Effort, n: int, axes: Records[Axis]) -> float:
-    """Stiffness along coordinate n: none where a tendon is slack."""
-    if effort.kind == TENDON and stretch(effort, tendon_state(effort, axes)[0]) == 0.0:
-        return 0.0 if effort.slack > 0.0 else effort.stiffness[n]
+def stiffness_at(effort: Effort, n: int, poses: Records[Pose], axes: Records[Axis]) -> float:
+    """Stiffness along coordinate n: none where an element is slack."""
+    if effort.slack > 0.0:
+        if effort.kind == TENDON:
+            x = tendon_state(effort, axes)[0]
+        else:
+            x = coordinate(effort, poses, n)[0]
+        if stretch(effort, x) == 0.0:
+            return 0.0
     return effort.stiffness[n]
 
 
@@ -221,7 +226,7 @@ def add_compliance(
         if effort.kind == DRAG:
             continue
         for n in range(coordinates(effort)):
-            weight = damping * effort.damping[n] + stiffness * stiffness_at(effort, n, axes)
+            weight = damping * effort.damping[n] + stiffness * stiffness_at(effort, n, poses, axes)
             if weight == 0.0:
                 continue
             for k in range(len(axes)):
@@ -247,13 +252,14 @@ def look_ahead_of_elements(
             continue
         if effort.kind == TENDON:
             rate = tendon_state(effort, axes)[1]
-            pull(effort, -ahead * stiffness_at(effort, 0, axes) * rate, forces)
+            pull(effort, -ahead * stiffness_at(effort, 0, poses, axes) * rate, forces)
             continue
         twist = relative_twist(effort, poses)
         for n in range(coordinates(effort)):
-            if effort.stiffness[n] != 0.0:
+            stiffness = stiffness_at(effort, n, poses, axes)
+            if stiffness != 0.0:
                 wrench = coordinate(effort, poses, n)[1]
-                size = -ahead * effort.stiffness[n] * power(wrench, twist)
+                size = -ahead * stiffness * power(wrench, twist)
                 add_generalised(effort, poses, axes, scale_pair(size, wrench), forces)
 
 

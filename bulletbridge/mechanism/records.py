@@ -117,7 +117,7 @@ class Effort:
     stiffness: Six  # turns, then ways of a bushing; otherwise the first counts
     damping: Six
     rest: Real  # [m or rad]
-    slack: Real  # how far from rest a tendon's spring does nothing
+    slack: Real  # how far from rest a spring or tendon does nothing
     force: Real  # [N or N m]
     target: Int  # where its force is a function of time, or -1
     wrench: Six  # moment [N m], then force [N]; if of the state, as it was asked for last

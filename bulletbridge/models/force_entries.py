@@ -23,7 +23,7 @@ BOUNDED = "limits", "friction", "motor"
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
 ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING, Tendon: TENDON}
 KEYS = {
-    SPRING: ("stiffness", "damping", "length", "force"),
+    SPRING: ("stiffness", "damping", "length", "slack", "force"),
     TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
     BUSHING: TRIPLES,
     TENDON: ("stiffness", "damping", "rest", "slack", "force", *BOUNDED),
@@ -64,7 +64,7 @@ def read_element(node: Node) -> ForceElement:
     force = read_effort(keys[effort]) if effort in keys else 0.0
     if kind == SPRING:
         return Spring(
-            *ends, **spring_numbers(keys, ("stiffness", "damping", "length")), force=force
+            *ends, **spring_numbers(keys, ("stiffness", "damping", "length", "slack")), force=force
         )
     return TorsionSpring(
         *ends,

@@ -199,19 +199,20 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
     shortest, longest = (float(x) for x in model.tendon_range[k])
     is_sum = path is not None and path.ends is None
     bounded = is_sum and (limited or friction > 0.0)
+    middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
+    if not stiffness:
+        middle = slack = 0.0
     lost: list[str] = []
     if stiffness or damping or bounded:
-        if path is None or (path.ends is not None and lower != upper):
+        if path is None:
             lost.append("spring and damper")
         elif path.ends is not None:
-            scene.elements.append(Spring(name, *path.ends, stiffness, damping, length=lower))
+            spring = Spring(name, *path.ends, stiffness, damping, middle, slack=slack)
+            scene.elements.append(spring)
         elif len(path.factors) == 1 and lower == upper and not bounded:
             ((joint, c),) = path.factors.items()
             scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)
         else:
-            middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
-            if not stiffness:
-                middle = slack = 0.0
             factors = {joint: c for joint, c in path.factors.items() if c}
             name = element_name(scene, name)
             spring = Tendon(name, factors, stiffness, damping, middle, slack)

@@ -322,12 +322,11 @@ class _Writer:
 
     def _element(self, element: object) -> None:
         if isinstance(element, Spring) and not element.force:
-            values = {
-                "stiffness": element.stiffness,
-                "damping": element.damping,
-                "springlength": element.length,
-            }
+            values = {"stiffness": element.stiffness, "damping": element.damping}
             given = {key: exact((value,)) for key, value in values.items()}
+            given["springlength"] = exact(
+                (element.length - element.slack, element.length + element.slack)
+            )
             self._line(element.name, self._sites(element.a, element.b, element.name), given)
         elif isinstance(element, Tendon) and not element.force:
             self._tendon(element)
