@@ -3,7 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring, Wrench
+from bulletbridge.constraints.force_elements import (
+    Bushing,
+    Spring,
+    Tendon,
+    TorsionSpring,
+    Wrench,
+)
 from bulletbridge.constraints.joints import (
     Coupling,
     Distance,
@@ -100,6 +106,7 @@ __all__ = [
     "StepFunctions",
     "System",
     "Tolerances",
+    "Tendon",
     "TorsionSpring",
     "Tracking",
     "UserConstraint",

@@ -1,4 +1,4 @@
-"""Springs, dampers and bushings in loops files."""
+"""Springs, dampers, bushings and tendons in loops files."""
 
 import pytest
 from numpy.testing import assert_allclose
@@ -16,10 +16,11 @@ loops:
   - {{name: pin, type: revolute, a: {{link: rocker, xyz: [0.7, 0, 0]}}, b: {{link: ground, xyz: [1, 0, 0]}},
       axis: [0, -1, 0], turn: {{stiffness: 2, rest: 0.5, force: {{sine: {{amplitude: 1, frequency: 2}}}}}}}}
 forces:
-  - {{name: s, type: spring, a: {{link: crank}}, b: {{link: rocker}}, stiffness: 3, damping: 0.5, length: 0.2, force: 1}}
+  - {{name: s, type: spring, a: {{link: crank}}, b: {{link: rocker}}, stiffness: 3, damping: 0.5, length: 0.2, force: 1, slack: 0.1}}
   - {{joint: crank, damping: 0.1}}
   - {{name: t, type: torsion_spring, a: {{link: crank}}, b: {{link: coupler}}, axis: [0, 1, 0], stiffness: 3, rest: -1}}
   - {{name: b, type: bushing, a: {{link: world}}, b: {{link: coupler}}, stiffness: [1, 2, 3], turning_damping: [1, 1, 1]}}
+  - {{name: sum, type: tendon, joints: {{crank: 0.5, rocker: -1}}, stiffness: 3, damping: 0.1, rest: 0.2, slack: 0.1}}
 {more}"""  # noqa: E501
 
 
@@ -35,13 +36,13 @@ def file(tmp_path, more=""):
 def test_files_hold_elements_and_are_written_back(tmp_path):
     spec = read_loops(file(tmp_path))
     assert spec.elements[0] == bb.Spring(
-        "s", bb.Frame("crank"), bb.Frame("rocker"), 3.0, 0.5, 0.2, 1.0
+        "s", bb.Frame("crank"), bb.Frame("rocker"), 3.0, 0.5, 0.2, 1.0, 0.1
     )
     assert spec.constraints[0].turn == bb.LoopAxis(stiffness=2.0, rest=0.5, force=bb.Sine(1.0, 2.0))
     write_loops(spec, tmp_path / "again.loops.yaml")
     assert read_loops(tmp_path / "again.loops.yaml") == spec
     with bb.load(spec) as model:
-        assert list(model.system.spring_forces()) == ["pin", "s", "t", "b"]
+        assert list(model.system.spring_forces()) == ["pin", "s", "t", "b", "sum"]
         model.system.rollout(10)
 
 
@@ -104,6 +105,9 @@ def test_wrong_wrenches_are_named(tmp_path, entry, message):
         ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, damping: -1}", "negative"),
         ("{name: s, type: spring, a: {link: crank}, b: {link: rocker}, force: 1}", "already"),
         ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, k: 1}", "unknown key 'k'"),
+        ("{name: x, type: tendon, joints: {crnk: 1}, stiffness: 1}", "did you mean"),
+        ("{name: x, type: tendon, joints: {}, stiffness: 1}", "is empty"),
+        ("{name: x, type: tendon, a: {link: crank}, stiffness: 1}", "unknown key 'a'"),
         ("{name: x, a: {link: crank}, b: {link: rocker}, force: 1}", "'type' is missing"),
     ],
 )

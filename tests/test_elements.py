@@ -1,4 +1,4 @@
-"""Springs, dampers and bushings between frames: forces, energies, every integrator, islands."""
+"""Springs, dampers, bushings and tendons: forces, energies, every integrator, islands."""
 
 from dataclasses import replace
 
@@ -22,8 +22,12 @@ B = bb.Frame("link4", (-0.2, 0.1, 0.3), (-0.4, 0.6, 0.1))
 SPRINGS = {
     "spring": bb.Spring("e", A, B, 30.0, 0.7, 0.4),
     "to the world": bb.Spring("e", bb.Frame("world", (1.0, 2.0, 0.5)), B, 30.0, 0.7),
+    "rope": bb.Spring("e", A, B, 30.0, 0.7, 0.3, slack=0.3),
+    "slack rope": bb.Spring("e", A, B, 30.0, 0.7, 9.0, slack=9.0),
     "torsion": bb.TorsionSpring("e", A, B, (0, 1, 1), (1, 0, 0.2), 5.0, 0.7, 0.3),
     "bushing": bb.Bushing("e", A, B, (10, 20, 30), (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3)),
+    "tendon": bb.Tendon("e", {"joint2": 1.5, "joint4": -0.7, "joint5": 0.4}, 30.0, 0.7, 0.2),
+    "slack tendon": bb.Tendon("e", {"joint2": 1.5, "joint5": -2.0}, 30.0, 0.7, 9.0, slack=0.4),
 }
 
 
@@ -110,6 +114,27 @@ def test_a_spring_along_a_slide_is_the_spring_of_its_joint(integrator, how):
         system.rollout(24)
     assert_allclose(one.q, other.q, atol=24 * 40 * EPS)
     assert_allclose(one.v, other.v, atol=24 * 400 * EPS)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("how", ["implicit", "explicit"])
+def test_a_tendon_of_one_joint_is_the_spring_of_that_joint(integrator, how):
+    """Stiffness c² k at rest / c, in every method; and beyond its slack as a stretched one."""
+    springs = how if integrator == "semi_implicit_euler" else None
+    options = {"dt": 1 / 240, "integrator": integrator, "springs": springs}
+    found = []
+    for element, stiffness in (
+        (bb.Tendon("t", {"slide": -2.0}, 12.5), 0.0),
+        (bb.Tendon("t", {"slide": -2.0}, 12.5, rest=3.0, slack=3.0), 0.0),
+        (bb.Tendon("t", {"slide": 1.0}, 0.0, force=0.0, damping=1e-300), 50.0),
+    ):
+        system = oscillator([element], stiffness, **options)
+        system.set_state([0.3], [-0.4])
+        system.rollout(12)
+        found.append([*system.q, *system.v])
+    assert found[0][0] > 0.1
+    assert_allclose(found[0], found[2], atol=24 * 400 * EPS)
+    assert_allclose(found[1], found[2], atol=24 * 400 * EPS)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -220,6 +245,7 @@ def arms(count):
     ]
     return mechanism, [
         *springs,
+        bb.Tendon("t", {"j02": 1.0, "j10": -0.5, "j11": 0.3}, 5.0, 0.1),
         bb.Spring("w", bb.Frame(f"l{count - 1}2"), bb.Frame("world"), 9.0, force=bb.Sine(3.0, 2.0)),
     ]
 
@@ -250,6 +276,10 @@ def test_wrong_elements_are_named():
         "spring 'x' exerts nothing": bb.Spring("x", *ends),
         "one rigid body": bb.Spring("x", ends[0], bb.Frame("l0", (0.1, 0, 0)), 1.0),
         "has no direction": bb.TorsionSpring("x", *ends, (0, 0, 0), stiffness=1.0),
+        "tendon 'x' has 0 joints": bb.Tendon("x", {}, 1.0),
+        "unknown joint 'j9'": bb.Tendon("x", {"j9": 1.0}, 1.0),
+        "tendon 'x' has coefficient inf of 'j0'": bb.Tendon("x", {"j0": np.inf}, 1.0),
+        "spring 'x' has slack -1.0": bb.Tendon("x", {"j0": 1.0}, 1.0, slack=-1.0),
         "three numbers": bb.Bushing("x", *ends, (1.0, 2.0)),
         "two constraints are called": bb.Spring("y", *ends, 1.0),
     }

@@ -214,6 +214,66 @@ def test_joints_for_gazebo_close_loops(put, frame):
         assert max(gap.kept_metres for gap in loaded.system.evaluate().gaps) < 1e-12
 
 
+WHEELS = """<robot name="r"><link name="box"/>{wheels}<gazebo>
+<joint name="gears" type="gearbox"><parent>r::w1</parent><child>w2</child>
+<pose relative_to="box">0 0 0 0 0 0</pose><gearbox_reference_body>box</gearbox_reference_body>
+<gearbox_ratio>2</gearbox_ratio><axis><xyz>0 0 1</xyz></axis></joint></gazebo></robot>"""
+
+
+def wheel(name, axis, more="", rpy="0 0 0"):
+    return (
+        f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0"'
+        f' ixz="0" iyz="0"/></inertial></link><joint name="{name}_turn" type="continuous"><parent'
+        f' link="box"/><child link="{name}"/><origin xyz="1 0 0" rpy="{rpy}"/><axis xyz="{axis}"/>'
+        f"{more}</joint>"
+    )
+
+
+def test_gearboxes_for_gazebo_couple_turns_about_a_third_link(put):
+    """The child turns by -ratio times what the parent does, whatever the joints' own axes are."""
+    turned = wheel("w2", "0 1 0", rpy=f"{np.pi / 2} 0 0")  # about z of the box
+    for second, turn in ((wheel("w2", "0 0 -1"), 2.0), (turned, -2.0)):
+        spec = read_model(put(WHEELS.format(wheels=wheel("w1", "0 0 1") + second), f"{turn}.urdf"))
+        (gears,) = spec.constraints
+        assert isinstance(gears, bb.Coupling) and gears.offset == 0.0
+        assert gears.value({"w1_turn": 1.0, "w2_turn": turn}) == 0.0
+    mimic = wheel("w2", "0 0 1", '<mimic joint="w1_turn" multiplier="-2"/>')
+    spec = read_model(put(WHEELS.format(wheels=wheel("w1", "0 0 1") + mimic)))
+    assert any("'gears' is left out: 'w2_turn' is a mimic already" in note for note in spec.notes)
+    assert [each.name for each in spec.constraints] != ["gears"] and len(spec.constraints) == 1
+
+
+def test_poses_for_gazebo_may_be_relative_to_other_links(put):
+    """The same pin from both sides; universal joints and screws there."""
+    robot = FOUR_BAR.replace("</robot>", "{}</robot>")
+    joint = (
+        '<gazebo><joint name="pin" type="{}"><parent>{}</parent><child>{}</child>{}</joint>'
+        "</gazebo>"
+    )
+    axes = "<axis><xyz>0 1 0</xyz></axis><axis2><xyz>1 0 0</xyz></axis2>"
+    pose, relative = (
+        f"<pose{x}>1 0 0 0.3 0.1 0.2</pose>{axes}" for x in ("", ' relative_to="ground"')
+    )
+    pins = [
+        read_model(put(robot.format(joint.format(*said)), f"{k}.urdf")).constraints[0]
+        for k, said in enumerate(
+            [
+                ("universal", "rocker", "ground", pose),
+                ("revolute2", "ground", "rocker", relative),
+                ("screw", "rocker", "ground", f"{pose}<thread_pitch>-20</thread_pitch>"),
+            ]
+        )
+    ]
+    one, other, screw = pins
+    assert (other.a, other.b) == (one.b, one.a)
+    assert one.model is other.model is JointModel.UNIVERSAL
+    assert (one.axis, one.axis_b) == ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
+    assert screw.model is JointModel.SCREW and screw.pitch == pytest.approx(2 * np.pi / 20)
+    with pytest.raises(ModelError, match="has a pose in 'nowhere', which is no link"):
+        lost = relative.replace("ground", "nowhere")
+        read_model(put(robot.format(joint.format("ball", "ground", "rocker", lost)), "x.urdf"))
+
+
 def test_planar_joints_are_two_slides_and_a_turn(put):
     """Against Pinocchio's, which moves along x and y of the joint and turns about z."""
     pin = import_module("pinocchio")

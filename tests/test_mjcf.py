@@ -20,8 +20,10 @@ import bulletbridge as bb
 from bulletbridge.errors import ModelError
 from bulletbridge.models.bundled import find
 from bulletbridge.models.formats.mjcf import read_mjcf
+from bulletbridge.models.formats.mjcf_writer import write_mjcf
 from bulletbridge.models.formats.recognise import read_model
 from bulletbridge.models.formats.urdf_scene import scene_of
+from bulletbridge.models.loops_file import write_loops
 from bulletbridge.models.model_spec import ModelSpec
 
 ROUND_OFF = 1e-10
@@ -99,6 +101,23 @@ TENDONS = """<tendon>
     <site site="s1"/><site site="s2"/></spatial>
 </tendon>"""
 
+SUMS = """<tendon>
+  <fixed name="taut" stiffness="11" damping="0.4" springlength="-0.3">
+    <joint joint="elbow" coef="2"/><joint joint="shoulder" coef="-0.5"/>
+    <joint joint="slide" coef="3"/>
+  </fixed>
+  <fixed name="at rest" stiffness="6"><joint joint="elbow" coef="1"/><joint joint="twist" coef="1"/>
+  </fixed>
+  <fixed name="slack" stiffness="50" springlength="-0.2 0.7">
+    <joint joint="twist" coef="1.5"/><joint joint="shoulder" coef="-0.7"/></fixed>
+  <fixed name="slack alone" stiffness="20" damping="0.1" springlength="0.1 0.3">
+    <joint joint="twist" coef="-2"/></fixed>
+  <spatial name="rope" stiffness="40" damping="0.2" springlength="0 0.4">
+    <site site="s1"/><site site="s2"/></spatial>
+  <spatial name="slack rope" stiffness="40" springlength="0 9">
+    <site site="s1"/><site site="s2"/></spatial>
+</tendon>"""
+
 ARM = """<body name="arm" pos="0 0 1"><joint name="j" axis="0 1 0" range="-60 80"/>
 <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.02 0.02"/>{geom}</body>"""
 
@@ -149,6 +168,22 @@ def test_compiler_rules_and_defaults_are_those_of_mujoco(settings: str, tmp_path
     require_equal(write(tmp_path, bodies, settings=settings), tmp_path)
 
 
+def test_tendons_over_several_joints_pull_as_in_mujoco(tmp_path: Path) -> None:
+    ends = '<site name="s1" pos="0.1 0.2 0"/>', '<site name="s2" pos="-0.3 0 0.1"/><geom type="box"'
+    bodies = HINGES.format(tip=ends[0]).replace('<geom type="box"', ends[1])
+    path = write(tmp_path, bodies, SUMS)
+    require_equal(path, tmp_path)
+    spec = read_mjcf(path, tmp_path)
+    assert [element.name for element in spec.elements] == [
+        "taut",
+        "at rest",
+        "slack",
+        "slack alone",
+        "rope",
+        "slack rope",
+    ]
+
+
 def said(spec: ModelSpec, words: str) -> bool:
     return any(words in note for note in spec.notes)
 
@@ -181,7 +216,15 @@ def test_limits_friction_and_drives_are_those_of_the_file(tmp_path: Path) -> Non
     <position name="servo" joint="j" kp="7"/></actuator>"""
     text = ARM.format(geom="").replace("range", 'frictionloss="0.3" range')
     spec = read_mjcf(write(tmp_path, text, drives, '<compiler autolimits="true"/>'), tmp_path)
-    joint = unassembled(spec).mechanism.joint("j")
+    system = unassembled(spec)
+    joint = system.mechanism.joint("j")
+    assert joint.effort == 40.0, "gear times the smaller of the two bounds"
+    system.motors.set("j", position=1.0)
+    system.motors.set("j", position=1.0, force=50.0)
+    assert system.motors.settings("j")["force"] == 50.0
+    system.motors.set("j", position=1.0)
+    system.step()
+    assert system.motors.settings("j")["force"] == system.motors.forces[0] == 40.0
     assert (joint.lower, joint.upper) == pytest.approx(np.radians((-60, 80)))
     assert joint.friction == 0.3 and spec.joint_friction
     assert spec.actuated == ("j",)
@@ -225,12 +268,74 @@ def test_servos_act_as_in_mujoco_where_they_are_asked_to(tmp_path: Path) -> None
 
 def test_servos_that_are_no_springs_of_one_joint_are_told(tmp_path: Path) -> None:
     more = """<position name="late" joint="a" kp="3" timeconst="0.1"/>
-    <general name="pair" tendon="both" biastype="affine" biasprm="0 -1 0"/>
+    <general name="pushes" joint="b" biastype="affine" biasprm="0 -1 0" forcerange="1 2"/>
     <general name="away" joint="b" biastype="affine" biasprm="0 1 0"/>"""
     controls = CONTROLS.format(more=more, rest="0 0 0 ", act=" 0")
     spec = read_mjcf(write(tmp_path, SERVOS, controls, ANGLES), tmp_path, servos=True)
     (told,) = (note for note in spec.notes if "no force acts" in note)
-    assert all(name in told for name in ("late", "pair", "away")) and "--servos" not in told
+    assert all(name in told for name in ("late", "pushes", "away")) and "--servos" not in told
+
+
+GRIPPER = """<body name="left"><joint name="left" axis="0 1 0"/>
+  <inertial pos="0.1 0 0" mass="0.3" diaginertia="1e-4 2e-3 2e-3"/></body>
+<body name="right" pos="0 0.1 0"><joint name="right" axis="0 1 0" damping="0.01"/>
+  <inertial pos="0.2 0 0" mass="0.2" diaginertia="1e-4 1e-3 1e-3"/></body>"""
+BOUNDED = """<tendon><fixed name="split"><joint joint="left" coef="0.5"/>
+  <joint joint="right" coef="0.7"/></fixed></tendon><actuator>
+<general name="close" tendon="split" biastype="affine" gainprm="1" biasprm="0.2 -4 -0.1" gear="-2"
+  forcerange="-0.6 0.9"/>
+<position name="left" joint="left" kp="2" kv="0.1" forcerange="-0.2 0.9"/>
+<position name="firm" joint="right" kp="4"/><velocity name="slow" joint="right" kv="0.4" gear="3"/>
+</actuator><keyframe><key qpos="0.2 -0.1" ctrl="-2 0.9 0.3 0.1"/></keyframe>"""
+
+
+def test_servos_push_within_their_bounds_as_in_mujoco(tmp_path: Path) -> None:
+    """Steps of first order towards fine ones of MuJoCo's; servos of several joints among them."""
+    path = write(tmp_path, GRIPPER, BOUNDED)
+    spec = read_model(path, servos=True)
+    assert [each.name for each in spec.elements] == ["close", "left_tendon"]
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, 2e-4
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    bound, free = np.zeros(2, int), np.zeros(2, int)
+    for _ in range(1000):
+        mujoco.mj_step(model, data)
+        ends = zip(data.actuator_force[:2], model.actuator_forcerange[:2], strict=True)
+        at_bound = np.array([force in bounds for force, bounds in ends])
+        bound += at_bound
+        free += ~at_bound
+    assert min(*bound, *free) > 50, "all that is to be seen"
+    errors: list[float] = []
+    for dt in (1e-3, 5e-4):
+        with bb.load(spec, "new", dt=dt) as loaded:
+            loaded.system.rollout(round(0.2 / dt))
+            assert abs(loaded.system.motors.forces).max() <= 0.9 + 1e-12
+            errors.append(float(np.abs(loaded.system.q - data.qpos).max()))
+    assert errors[1] < 0.6 * errors[0] < 2e-3, errors
+
+
+def test_bounded_servos_limits_and_friction_of_tendons_are_written_back(tmp_path: Path) -> None:
+    more = BOUNDED.replace('name="split"', 'name="split" range="-1 2" frictionloss="0.3"')
+    spec = read_model(write(tmp_path, GRIPPER, more), servos=True)
+    (sum_of,) = (each for each in spec.elements if each.name == "split")
+    assert isinstance(sum_of, bb.Tendon) and sum_of.limits == (-1.0, 2.0) and sum_of.friction == 0.3
+    again = read_model(*write_mjcf(spec, tmp_path / "written").files, servos=True)
+    by_name = {each.name: each for each in again.elements}
+    for each in spec.elements:
+        found = by_name[each.name]
+        assert isinstance(each, bb.Tendon) and isinstance(found, bb.Tendon)
+        if each.motor is None:
+            assert found == each
+        else:  # gears are in the coefficients
+            assert found.coefficients == each.coefficients and found.motor is not None
+            np.testing.assert_allclose(
+                list(vars(found.motor).values())[2:],
+                list(vars(each.motor).values())[2:],
+                rtol=1e-14,
+            )
+    write_loops(spec, tmp_path / "written.loops.yaml")
+    assert read_model(tmp_path / "written.loops.yaml").elements == spec.elements
 
 
 def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:

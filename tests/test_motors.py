@@ -144,3 +144,92 @@ def test_a_motor_is_as_strong_as_pybullets_and_no_faster_than_told(solids, tmp_p
     system.motors.set("crank", position=3.0, position_gain=1.0, max_velocity=2.0)
     system.step(write=False)
     assert system.v["crank"] == pytest.approx(2.0, rel=1e-3)
+
+
+def slide_steps(x, stiffness, damping, position, bounds, mass=2.0, dt=1 / 240):
+    """Positions of implicit steps of a mass on a spring and a damper whose force has bounds."""
+    v, found = 0.0, []
+    for _ in range(120):
+        end = (mass * v + dt * stiffness * (position - x)) / (
+            mass + dt * (damping + dt * stiffness)
+        )
+        force = stiffness * (position - x - dt * end) - damping * end
+        v += dt * np.clip(force, *bounds) / mass
+        x += dt * v
+        found.append((x, v, float(np.clip(force, *bounds))))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("gear", [1.0, -2.0])
+@pytest.mark.parametrize("damping", [0.0, 40.0, 1e5])
+def test_a_servo_is_a_spring_and_damper_within_bounds(gear, damping):
+    """Steps in closed form, also far beyond what explicit ones bear; along a tendon likewise."""
+    from test_elements import oscillator
+
+    wanted = slide_steps(0.0, 1e3, damping, 0.2, (-25.0, 40.0))
+    motor = bb.Motor(
+        40.0 / gear if gear > 0 else 25.0 / -gear,
+        position=0.2 * gear,
+        stiffness=1e3 / gear**2,
+        damping=damping / gear**2,
+        least=-25.0 / gear if gear > 0 else 40.0 / gear,
+    )
+    systems = [oscillator([bb.Tendon("servo", {"slide": gear}, motor=motor)])]
+    if gear == 1.0:
+        systems.append(oscillator([]))
+        systems[1].motors.take("slide", motor)
+    for system in systems:
+        system.set_state([0.0], [0.0])
+        for x, v, force in wanted:
+            system.step()
+            assert system.q[0] == pytest.approx(x, abs=1e-11)
+            assert system.v[0] == pytest.approx(v, abs=1e-10)
+            assert gear * system.motors.forces[-1] == pytest.approx(force, abs=1e-7)
+    assert (wanted[:, 2] == 40.0).any() == (damping < 1e5) and (abs(wanted[:, 2]) < 25.0).any()
+
+
+def test_servos_that_act_against_each_other_share_by_their_stiffness():
+    """Two on the same joint are one of both stiffnesses, at rest where their forces cancel."""
+    from test_elements import oscillator
+
+    ends = {"one": (300.0, 0.5), "other": (100.0, -0.1)}
+    tendons = [
+        bb.Tendon(name, {"slide": 1.0}, motor=bb.Motor(1e3, 0.0, at, stiffness=k, damping=k / 10))
+        for name, (k, at) in ends.items()
+    ]
+    system = oscillator(tendons)
+    system.set_state([0.0], [0.0])
+    for x, v, _ in slide_steps(0.0, 400.0, 40.0, 0.35, (-np.inf, np.inf)):
+        system.step()
+        assert (system.q[0], system.v[0]) == pytest.approx((x, v), abs=1e-11)
+    assert not any(name.startswith("one.") for name in system.parameters)
+    q = np.zeros((3, 1))
+    found = bb.rollout(system, q, steps=240, every=240, motors={"other": {"position": [0, 1, 2]}})
+    assert found.q[:, -1, 0] == pytest.approx([0.375, 0.625, 0.875], abs=1e-3)
+
+
+def test_wrong_servos_are_named():
+    from test_elements import oscillator
+
+    motors = oscillator([]).motors
+    for given in ({}, {"stiffness": -1.0}, {"stiffness": 1.0, "least": 1.0}, {"damping": np.nan}):
+        with pytest.raises(ModelError, match="servo of 'slide'"):
+            motors.servo("slide", **given)
+    with pytest.raises(ModelError, match="lowest force, which only servos have"):
+        motors.take("slide", bb.Motor(1.0, least=-0.5))
+    with pytest.raises(ModelError, match="'slide' is called like a joint"):
+        oscillator([bb.Tendon("slide", {"slide": 1.0}, motor=bb.Motor(1.0))])
+
+
+def test_limits_and_friction_act_along_tendons():
+    """A mass that slides against friction comes to rest at the limit of the sum, on both sides."""
+    from test_elements import oscillator
+
+    system = oscillator([bb.Tendon("t", {"slide": 2.0}, limits=(-0.5, 0.3), friction=1.0)])
+    for speed, end in ((2.0, 0.15), (-2.0, -0.25)):
+        system.set_state([0.0], [speed])
+        system.step()
+        slowed = speed - np.sign(speed) * 2.0 * 1.0 / 2.0 / 240  # coefficient force / mass
+        assert system.v[0] == pytest.approx(slowed, abs=1e-12)
+        system.rollout(60)
+        assert system.q[0] == pytest.approx(end, abs=1e-9)

@@ -92,7 +92,7 @@ def test_steps_of_trees_with_springs_and_dampers(method):
 
 
 @pytest.mark.parametrize("springs", ["explicit", None])
-@pytest.mark.parametrize("name", ["spring", "torsion", "bushing"])
+@pytest.mark.parametrize("name", ["spring", "torsion", "bushing", "rope", "tendon", "slack tendon"])
 def test_elements_that_act_at_the_end_of_a_step(name, springs):
     """Dampers in any case, springs unless explicit: both are in the metric of the step."""
     rng = np.random.default_rng(2)

@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_element_records import encode_closed
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring
+from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon, TorsionSpring
 from bulletbridge.constraints.joints import Distance, Frame, JointModel, LoopJoint
 from bulletbridge.constraints.records import AXIAL, FREE_ROTATION, FULL, NO_VARIABLE_ROW, ROD
 from bulletbridge.errors import UnsupportedError
@@ -143,7 +143,7 @@ def problem(
     Raises:
         UnsupportedError: A loop or a spring is of a kind that not every simulator could have.
     """
-    if any(isinstance(c, TorsionSpring | Bushing) for c in constraints):
+    if any(isinstance(c, TorsionSpring | Bushing | Tendon) for c in constraints):
         raise UnsupportedError(f"'{name}' has springs that turn; only those along a line are known")
     loops = [c for c in constraints if not isinstance(c, Spring)]
     springs = [c for c in constraints if isinstance(c, Spring)]

@@ -245,6 +245,7 @@ def raw_joint(body: str, body_id: int, index: int, client: int) -> tuple[RawJoin
         upper,
         info[6],
         info[7],
+        info[10],
     )
     return joint, raw_link(info[12].decode(), body_id, index, client)
 

@@ -18,6 +18,8 @@ from bulletbridge.mechanism.records import EFFORT, FREE, PRISMATIC, REVOLUTE, SP
 from bulletbridge.numerics.records import Array
 
 FIXED = -1
+UNBOUNDED = 1e9
+"""Effort [N m or N] from which on a file means that there is no bound; URDF wants a number."""
 KINDS = {REVOLUTE: "revolute", PRISMATIC: "prismatic", SPHERICAL: "spherical", FREE: "free"}
 POSITIONS = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
 RATES = {REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
@@ -51,6 +53,7 @@ class RawJoint(NamedTuple):
     upper: float
     damping: float
     friction: float
+    effort: float  # zero where the file gives none
 
 
 class RawBody(NamedTuple):
@@ -195,8 +198,10 @@ class Forest:
             )
         if self.joint_damping:
             self.damping[node] = joint.damping
+        name = prefix + joint.name
+        if 0.0 < joint.effort < UNBOUNDED and joint.kind in (REVOLUTE, PRISMATIC):
+            self.joints[name] = replace(self.joints[name], effort=joint.effort)
         if self.joint_friction and joint.kind != SPHERICAL:
-            name = prefix + joint.name
             self.joints[name] = replace(self.joints[name], friction=joint.friction)
         return Placed(node, Z.T, np.zeros(3))
 

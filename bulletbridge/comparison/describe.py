@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bulletbridge.constraints.force_elements import Tendon
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Coupling, Distance, LoopJoint
 from bulletbridge.models.force_entries import ELEMENTS
@@ -67,15 +68,15 @@ def loop_reports(loaded: LoadedModel) -> tuple[LoopReport, ...]:
 
 @dataclass(frozen=True)
 class SpringReport:
-    """A force element at a state: type as in loops files, links, what is stretched and the force.
+    """A force element at a state: type as in loops files, what is stretched and the force.
 
-    Positions and forces are six numbers for a bushing, turns first.
+    ``joins`` are its two links, or the joints of a tendon. Positions and forces are six numbers for
+    a bushing, turns first.
     """
 
     name: str
     type: str
-    a: str
-    b: str
+    joins: tuple[str, ...]
     position: tuple[float, ...]
     force: tuple[float, ...]
 
@@ -85,13 +86,16 @@ def spring_reports(loaded: LoadedModel) -> tuple[SpringReport, ...]:
     found = loaded.system.spring_forces()
     reports: list[SpringReport] = []
     for element in loaded.spec.elements:
+        if element.name not in found:
+            continue  # nothing but a motor, friction or limits along a tendon
         force = found[element.name]
         reports.append(
             SpringReport(
                 element.name,
                 ELEMENTS[type(element)],
-                element.a.link,
-                element.b.link,
+                tuple(element.coefficients)
+                if isinstance(element, Tendon)
+                else (element.a.link, element.b.link),
                 tuple(np.atleast_1d(force.position).tolist()),
                 tuple(np.atleast_1d(force.force).tolist()),
             )

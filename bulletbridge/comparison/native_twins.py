@@ -1,5 +1,6 @@
 """Constraints without a native equivalent in Bullet."""
 
+from bulletbridge.constraints.force_elements import Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.errors import ModelError
 from bulletbridge.models.model_spec import ModelSpec
@@ -25,6 +26,12 @@ def require_native_twin(spec: ModelSpec) -> None:
             f"'{spec.elements[0].name}' has no native twin: springs are compared as torques on the "
             "joints of robots with a fixed base"
         )
+    for element in spec.elements:
+        if isinstance(element, Tendon) and element.bounded:
+            raise NoNativeTwinError(
+                f"'{element.name}' has no native twin: Bullet has no motors, limits or friction"
+                " along tendons"
+            )
     for wrench in spec.wrenches:
         raise NoNativeTwinError(
             f"'{wrench.name}' has no native twin: Bullet holds a force for a whole step, and drops"

@@ -106,7 +106,7 @@ def print_inspection(found: Inspection, console: Console) -> None:
             springs.add_column(heading)
         for spring in found.springs:
             numbers = (" ".join(map(number, x)) for x in (spring.position, spring.force))
-            springs.add_row(spring.name, spring.type, f"{spring.a}, {spring.b}", *numbers)
+            springs.add_row(spring.name, spring.type, ", ".join(spring.joins), *numbers)
         console.print()
         console.print(springs)
     if found.wrenches:

@@ -6,7 +6,13 @@ from typing import cast
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Bushing, Spring, TorsionSpring, Wrench
+from bulletbridge.constraints.force_elements import (
+    Bushing,
+    Spring,
+    Tendon,
+    TorsionSpring,
+    Wrench,
+)
 from bulletbridge.constraints.joints import (
     ELSEWHERE,
     Coupling,
@@ -15,6 +21,7 @@ from bulletbridge.constraints.joints import (
     JointModel,
     LoopAxis,
     LoopJoint,
+    Motor,
 )
 from bulletbridge.constraints.motion import Motion
 from bulletbridge.errors import ModelError
@@ -78,7 +85,7 @@ EXPECTED: dict[str, Check] = {
     **dict.fromkeys(("a", "b"), ("a Frame on a link by name", is_frame)),
     "axis": TRIPLE,
     "axis_b": ("three numbers or None", lambda x: x is None or is_real(x, (3,))),
-    **dict.fromkeys(("pitch", "radius", "length", "erp", "offset", "rest"), NUMBER),
+    **dict.fromkeys(("pitch", "radius", "length", "erp", "offset", "rest", "slack"), NUMBER),
     **dict.fromkeys(("stiffness", "damping"), NUMBER),
     "max_force": MAYBE,
     **dict.fromkeys(("force", "torque"), EFFORT),
@@ -86,6 +93,9 @@ EXPECTED: dict[str, Check] = {
     **dict.fromkeys(("turn", "travel"), FREEDOM),
     "free": ("twists of six numbers", is_list_of_lists),
     "coefficients": ("numbers by joint", is_table),
+    "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
+    "friction": NUMBER,
+    "motor": ("a Motor or None", lambda x: x is None or isinstance(x, Motor)),
     "higher": ("lists of numbers by joint", is_table_of_lists),
 }
 """Kind of each field, by name, whatever the description."""
@@ -104,10 +114,10 @@ OF_WRENCH: dict[str, Check] = {
 OF_FREEDOM: dict[str, Check] = {
     **dict.fromkeys(("friction", "stiffness", "damping", "rest"), NUMBER),
     "force": EFFORT,
-    "limits": ("two numbers or None", lambda x: x is None or is_real(x, (2,))),
+    "limits": EXPECTED["limits"],
 }
 OF_KIND: dict[type, dict[str, Check]] = {Bushing: OF_BUSHING, Wrench: OF_WRENCH}
-PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Wrench
+PLAIN = LoopJoint, Distance, Coupling, Spring, TorsionSpring, Bushing, Tendon, Wrench
 
 
 def require_fields(constraint: object) -> None:

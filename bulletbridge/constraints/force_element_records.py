@@ -1,7 +1,7 @@
 """Force elements as records for the kernels, and all constraints of a closed system together."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
     Spring,
+    Tendon,
     TorsionSpring,
     Wrench,
 )
@@ -20,8 +21,16 @@ from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.constraints.motion import Formula, Motion, Signal
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism import records
-from bulletbridge.mechanism.model import Mechanism
-from bulletbridge.mechanism.records import BUSHING, EFFORT, SPRING, TORSION, WRENCH
+from bulletbridge.mechanism.model import WORLD, Mechanism
+from bulletbridge.mechanism.records import (
+    BUSHING,
+    EFFORT,
+    MOST_TERMS,
+    SPRING,
+    TENDON,
+    TORSION,
+    WRENCH,
+)
 from bulletbridge.numerics.records import are_numbers
 
 KINDS = {TURN: TORSION, TRAVEL: records.TRAVEL}
@@ -41,6 +50,12 @@ class Element:
     force: float | Signal = 0.0
     axis: Triple = (0.0, 0.0, 1.0)
     axis_b: Triple | None = None
+    slack: float = 0.0
+    coefficients: Mapping[str, float] = field(default_factory=lambda: {})
+
+
+WORLD_FRAME = Frame(WORLD)
+"""Where the ends of a tendon are, which has none."""
 
 
 def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> Encoded:
@@ -64,8 +79,12 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
         turned = LoopJoint(
             element.name, JointModel.REVOLUTE, element.a, element.b, element.axis, element.axis_b
         )
-        encode_frames(record, mechanism, turned, "spring")
+        if element.kind == TENDON:
+            _encode_terms(record, mechanism, element)
+        else:
+            encode_frames(record, mechanism, turned, "spring")
         record["kind"], record["rest"], record["target"] = element.kind, element.rest, -1
+        record["slack"] = element.slack
         record["stiffness"][: len(element.stiffness)] = element.stiffness
         record["damping"][: len(element.damping)] = element.damping
         if callable(element.force):
@@ -84,6 +103,31 @@ def encode_closed(mechanism: Mechanism, constraints: Sequence[Constraint]) -> En
         element_names=names,
         asked=tuple(asked),
     )
+
+
+def _encode_terms(record: np.void, mechanism: Mechanism, element: Element) -> None:
+    """Write the joints of a tendon.
+
+    Raises:
+        ModelError: It has none or too many, or one has not one rate.
+    """
+    given = element.coefficients
+    what = f"tendon '{element.name}'"
+    if not 0 < len(given) <= MOST_TERMS:
+        raise ModelError(f"{what} has {len(given)} joints; give 1 to {MOST_TERMS}")
+    record["term_axes"] = record["common_axis"] = -1
+    record["terms"] = len(given)
+    for n, (name, factor) in enumerate(given.items()):
+        joint = mechanism.joint(name)
+        if not joint.is_single:
+            raise ModelError(
+                f"{what} names the {joint.kind} joint '{name}'; only revolute and prismatic joints"
+                " have one position"
+            )
+        if not np.isfinite(factor):
+            raise ModelError(f"{what} has coefficient {factor} of '{name}'; give a finite number")
+        record["term_axes"][n], record["factors"][n] = joint.v.start, factor
+    record["axis_a"], record["axis_b"] = record["term_axes"][0], record["term_axes"][len(given) - 1]
 
 
 def _encode_wrench(
@@ -128,7 +172,8 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
     """
     for c in constraints:
         if isinstance(c, Spring):
-            yield Element(c.name, SPRING, c.a, c.b, [c.stiffness], [c.damping], c.length, c.force)
+            how = [c.stiffness], [c.damping], c.length, c.force
+            yield Element(c.name, SPRING, c.a, c.b, *how, slack=c.slack)
         elif isinstance(c, TorsionSpring):
             how = [c.stiffness], [c.damping], c.rest, c.torque, c.axis, c.axis_b
             yield Element(c.name, TORSION, c.a, c.b, *how)
@@ -136,6 +181,19 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
             stiffness = [*c.turning_stiffness, *c.stiffness]
             damping = [*c.turning_damping, *c.damping]
             yield Element(c.name, BUSHING, c.a, c.b, stiffness, damping)
+        elif isinstance(c, Tendon) and (c.springs or not c.bounded):
+            yield Element(
+                c.name,
+                TENDON,
+                WORLD_FRAME,
+                WORLD_FRAME,
+                [c.stiffness],
+                [c.damping],
+                c.rest,
+                c.force,
+                slack=c.slack,
+                coefficients=c.coefficients,
+            )
         elif isinstance(c, LoopJoint):
             for kind, freedom in ((TURN, c.turn), (TRAVEL, c.travel)):
                 if freedom is not None and freedom.springs:
@@ -163,6 +221,8 @@ def _check(element: Element) -> None:
     what = "length" if element.kind == SPRING else "rest"
     if not np.isfinite(element.rest) or (element.kind == SPRING and element.rest < 0.0):
         raise ModelError(f"spring '{name}' has {what} {element.rest}; give a finite number from 0")
+    if not (np.isfinite(element.slack) and element.slack >= 0.0):
+        raise ModelError(f"spring '{name}' has slack {element.slack}; give a finite number from 0")
     if not callable(element.force) and not np.isfinite(element.force):
         raise ModelError(f"spring '{name}' has force {element.force}; give a finite number")
     nothing = not (np.any(element.stiffness) or np.any(element.damping) or element.force)

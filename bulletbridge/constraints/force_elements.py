@@ -1,9 +1,9 @@
-"""Force elements: springs, dampers and scripted forces between two frames; wrenches on links."""
+"""Force elements: springs, dampers and scripted forces between frames, along joints; wrenches."""
 
 from dataclasses import dataclass, field
 
 from bulletbridge.constraints.functions import ForceFunction
-from bulletbridge.constraints.joints import Frame, Triple
+from bulletbridge.constraints.joints import Frame, LoopAxis, Motor, Triple
 from bulletbridge.constraints.motion import Signal
 
 Z: Triple = (0.0, 0.0, 1.0)
@@ -14,7 +14,8 @@ NOTHING: Triple = (0.0, 0.0, 0.0)
 class Spring:
     """Spring, damper and actuator along the line between the origins of two frames.
 
-    They are pushed apart by force - damping * rate - stiffness * (distance - length).
+    They are pushed apart by force - damping * rate - stiffness * (distance - length). A rope is one
+    with ``slack`` that is its ``length``: it pulls when it is longer than both, and never pushes.
 
     Attributes:
         name: What reports and errors call it.
@@ -24,6 +25,8 @@ class Spring:
         damping: [N s/m]
         length: Free length [m].
         force: [N], a number or a function of time.
+        slack: How far from ``length`` the spring does nothing, either way [m]; from there on it is
+            stretched or pressed.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Spring:
     damping: float = 0.0
     length: float = 0.0
     force: float | Signal = 0.0
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,55 @@ class Bushing:
 
 
 @dataclass(frozen=True)
+class Tendon:
+    """Spring, damper and actuator along a sum of joint positions.
+
+    Its length is the sum of coefficient * position, and it is pulled longer by force - damping *
+    rate - stiffness * (length - rest), on each joint by that times its coefficient. MuJoCo calls it
+    a tendon of fixed type. Lengths are m, or rad where its coefficients have no unit.
+
+    Attributes:
+        name: What reports and errors call it.
+        coefficients: Factor of each joint's position by joint name, revolute and prismatic ones.
+        stiffness: [N/m or N m/rad]
+        damping: [N s/m or N m s/rad]
+        rest: Length at which the spring does nothing [m or rad].
+        slack: How far from ``rest`` it does nothing, either way; from there on it is stretched.
+        force: [N or N m], a number or a function of time.
+        limits: Shortest and longest [m or rad]; None for none.
+        friction: Largest Coulomb friction [N or N m].
+        motor: What a motor along it does at first, by whose name ``System.motors`` know it too;
+            None for off.
+    """
+
+    name: str
+    coefficients: dict[str, float] = field(default_factory=lambda: {})
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = 0.0
+    slack: float = 0.0
+    force: float | Signal = 0.0
+    limits: tuple[float, float] | None = None
+    friction: float = 0.0
+    motor: Motor | None = None
+
+    @property
+    def springs(self) -> bool:
+        """Whether a spring, damper or force acts."""
+        return bool(self.stiffness or self.damping or self.force)
+
+    @property
+    def acting(self) -> LoopAxis:
+        """What acts along it within bounds."""
+        return LoopAxis(self.limits, self.friction, self.motor)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are limits, friction or a motor."""
+        return bool(self.limits or self.friction or self.motor)
+
+
+@dataclass(frozen=True)
 class Wrench:
     """Force and torque from outside on a link, at the origin of a frame of it.
 
@@ -116,5 +169,5 @@ class Wrench:
     name: str = field(default="", kw_only=True)
 
 
-ForceElement = Spring | TorsionSpring | Bushing
-"""What acts between two frames."""
+ForceElement = Spring | TorsionSpring | Bushing | Tendon
+"""What acts between two frames, or along several joints."""

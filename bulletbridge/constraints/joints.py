@@ -66,12 +66,18 @@ ROUND = (
 class Motor:
     """What a motor asks for, and how strong it is; see ``System.motors``.
 
+    With a stiffness or a damping it is a servo, which asks for no rate but pushes with stiffness *
+    (position - q) + damping * (velocity - v), at the end of the step, within its bounds.
+
     Attributes:
         force: Largest force [N] or torque [N m].
         velocity: Rate [m/s or rad/s].
         position: Position [m or rad]; None for the rate alone.
         velocity_gain: Share of the velocity error that a step takes away.
         position_gain: Share of the position error that a step takes away.
+        stiffness: Of a servo [N m/rad or N/m].
+        damping: Of a servo [N m s/rad or N s/m].
+        least: Lowest force, the largest backwards unless given.
     """
 
     force: float
@@ -79,6 +85,9 @@ class Motor:
     position: float | None = None
     velocity_gain: float = 1.0
     position_gain: float = 0.1
+    stiffness: float = 0.0
+    damping: float = 0.0
+    least: float | None = None
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,9 @@ class MotorRow:
     position_gain: Real  # share of the position error
     fastest: Real  # bound on the rate that is asked for
     force: Real  # largest force or torque; zero switches it off
+    least: Real  # lowest one
+    stiffness: Real  # of a servo, which pushes by these two and asks for no rate
+    damping: Real
 
 
 class JointLimit:

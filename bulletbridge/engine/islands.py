@@ -59,7 +59,10 @@ def find_islands(mechanism: Mechanism, encoded: Encoded) -> list[IslandMembers]:
 
     joined = [[int(loop["axis_a"]), int(loop["axis_b"])] for loop in encoded.loops]
     joined += [term_axes(encoded, coupling) for coupling in encoded.couplings]
-    pushed = [[int(effort["axis_a"]), int(effort["axis_b"])] for effort in encoded.elements]
+    pushed = [
+        [int(effort["axis_a"]), int(effort["axis_b"]), *effort["term_axes"][: effort["terms"]]]
+        for effort in encoded.elements
+    ]
     for members in [*joined, *pushed]:
         trees = [tree for tree in map(tree_of, members) if tree is not None]
         for tree in trees[1:]:
@@ -191,7 +194,8 @@ def cut(whole: Solver, decision: Decision, island: IslandMembers, shared: Joined
     for end in "ab":
         elements[f"body_{end}"] = body_at[elements[f"body_{end}"]]
         elements[f"axis_{end}"] = axis_at[elements[f"axis_{end}"]]
-    elements["common_axis"] = axis_at[elements["common_axis"]]
+    for field in ("common_axis", "term_axes"):
+        elements[field] = axis_at[elements[field]]
     rows = replace(
         encoded,
         loops=loops,

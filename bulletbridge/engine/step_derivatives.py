@@ -304,6 +304,7 @@ def differentiate_admissible(
 ) -> None:
     """What forces do to admissible velocities, J v̇ = 0, as Euler's step takes it: v̇ and X."""
     factor_at(a, f, now, q, v)
+    take_as_dampers(s.metric, a.poses, a.axes, a.control.damper_dt, a.control.spring_dt)
     admissible_acceleration(a, f, q, v, tau, d.vdot)
     needed = a.vectors[FORCE, : len(v)]
     forces_less_bias(a, q, v, tau, needed)
@@ -311,10 +312,10 @@ def differentiate_admissible(
     put_rate_sides(a, d, s, now, d.vdot, s.sides)
     solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
     differentiate_equations(a, d, now.targets, a.control.gravity, v, d.vdot)
-    take_ahead(a.efforts, a.control.spring_dt)
+    take_ahead(a.efforts, a.poses, a.axes, a.control.spring_dt)
     differentiate_efforts(a.bodies, a.efforts, a.poses, a.axes, d.variations, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
-    take_ahead(a.efforts, -a.control.spring_dt)  # as they were
+    take_ahead(a.efforts, a.poses, a.axes, -a.control.spring_dt)  # as they were
     add_metric_derivatives(a, d, s)
     ask_forces_of_solution(d)
     for i in range(len(d.lam)):
@@ -567,7 +568,6 @@ def differentiate_step(
     q0, v0, q1 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv], arrays.state[:nq]
     by_v, u, v = s.changes[nv:], s.vectors[U, :nv], s.vectors[V, :nv]
     if c.integrator == EULER:
-        take_as_dampers(s.metric, c.damper_dt, c.spring_dt)
         differentiate_admissible(a, first, d, s, start, q0, v0, tau[0])
     else:
         differentiate_acceleration(a, first, d, start, q0, v0, tau[0])

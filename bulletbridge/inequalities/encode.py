@@ -7,6 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint, encode
+from bulletbridge.constraints.force_elements import Tendon
 from bulletbridge.constraints.joint_models import (
     LIMITABLE,
     TRAVEL,
@@ -25,12 +26,13 @@ HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 
 @dataclass(frozen=True)
 class LoopAxes:
-    """Free motions of loop joints that something acts along.
+    """Free motions of loop joints that something acts along, then tendons likewise.
 
     Attributes:
-        names: Of the loop if it has one free motion, otherwise ``loop/turn`` and ``loop/travel``.
+        names: Of the loop if it has one free motion, otherwise ``loop/turn`` and ``loop/travel``;
+            of the tendon.
         acting: What acts.
-        encoded: A loop with one row for each, along the free motion.
+        encoded: A loop with one row for each, along the free motion; couplings of the tendons.
     """
 
     names: tuple[str, ...]
@@ -72,7 +74,7 @@ def encode_force_limited(
 
 
 def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) -> LoopAxes:
-    """One row along each free motion that something is said of.
+    """One row along each free motion and each tendon that something is said of.
 
     Raises:
         ModelError: The joint has no such free motion, a name is taken, or a number is impossible.
@@ -81,7 +83,10 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
     names: list[str] = []
     acting: list[LoopAxis] = []
     kinds: list[str] = []
+    tendons: list[Tendon] = []
     for joint in constraints:
+        if isinstance(joint, Tendon) and joint.bounded:
+            tendons.append(joint)
         if not isinstance(joint, LoopJoint):
             continue
         for kind, freedom in ((TURN, joint.turn), (TRAVEL, joint.travel)):
@@ -105,12 +110,24 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
         loop["row"], loop["rows"], loop["variable"] = n, 1, NO_VARIABLE_ROW
         loop["moment"], loop["force"] = 0.0, 0.0
         loop["moment" if kind == TURN else "force"][0, 2] = 1.0
+    sums = encode(mechanism, [Coupling(each.name, each.coefficients) for each in tendons])
+    couplings = sums.couplings.copy()
+    couplings["row"] += len(names)
+    for tendon in tendons:
+        if tendon.name in mechanism.joints:
+            raise ModelError(
+                f"tendon '{tendon.name}' is called like a joint; give it its own name, by which its"
+                " motor is set"
+            )
+        _check(tendon.name, tendon.acting)
+        names.append(tendon.name)
+        acting.append(tendon.acting)
     rows = {name: slice(n, n + 1) for n, name in enumerate(names)}
-    metres = np.array([kind == TRAVEL for kind in kinds], bool)
+    metres = np.array([*(kind == TRAVEL for kind in kinds), *sums.in_metres], bool)
     one = Encoded(
         loops,
-        encoded.couplings,
-        encoded.terms,
+        couplings,
+        sums.terms,
         rows,
         metres,
         np.ones(len(names)),

@@ -44,6 +44,11 @@ def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -
     jacobian(own.loops, own.couplings, own.terms, a.poses, a.axes, targets, own.G, own.rows)
     for i in range(len(own.loops)):
         own.rows[i].g = free_position(own.loops[i], a.poses, targets, own.rows[i].g)
+    for i in range(len(own.couplings)):
+        coupling, total = own.couplings[i], 0.0
+        for k in range(coupling.first, coupling.first + coupling.count):
+            total += own.terms[k].coefficient * a.axes[own.terms[k].axis].position
+        own.rows[coupling.row].g = total
 
 
 class ForceLimitedRows(NamedTuple):

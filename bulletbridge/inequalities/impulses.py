@@ -35,6 +35,7 @@ from bulletbridge.inequalities.motor_limit_rows import (
     LoopAxisRows,
     RowRoom,
     RowTargets,
+    add_compliance_of_servos,
     put_limit_rows,
     put_motor_rows,
 )
@@ -156,7 +157,7 @@ def build_rows(a: Arrays, h: InequalityProblem, q: Array, v: Array, before: Arra
     h.moving holds the velocities of the prediction at which contacts were found.
     """
     room = room_for_rows(h)
-    if len(h.axis_rows.loops) > 0:
+    if len(h.axis_rows.rows) > 0:
         put_loop_axis_rows(h.axis_rows, h.axis_targets, a)
     motors, with_friction = put_motor_rows(
         h.motor_rows, h.axis_rows, a.axes, q, v, a.control.dt, room
@@ -470,6 +471,7 @@ def solve_inequalities(
     restrict(f, h, rank, 0, n)
     recall_contacts(a, f, h, rank, q, v, rows)
     put_gram_matrix(C, n, p.D)
+    add_compliance_of_servos(h.motor_rows, a.control.dt, p.D)
     for i in range(len(h.contact_points)):  # wedges are as soft as what they could be squeezed by
         row = h.contact_rows[i].normal
         if p.D[row, row] > 0.0:

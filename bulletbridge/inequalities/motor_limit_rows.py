@@ -41,10 +41,10 @@ class RowTargets(NamedTuple):
 
 
 class LoopAxisRows(NamedTuple):
-    """Free motions of loop joints."""
+    """Free motions of loop joints, and tendons: sums of joint positions."""
 
     loops: Records[Loop]  # one row each
-    couplings: Records[Coupling]  # none
+    couplings: Records[Coupling]  # of tendons, a row each after those
     terms: Records[Term]
     rows: Records[Row]  # .g: positions, .g_t: rates of prescribed motions
     G: Array  # (loop axes, nv)
@@ -114,6 +114,26 @@ def motion_state(
     return q[axes[axis].q], v[axis]
 
 
+@helper
+def compliance(drive: MotorRow, dt: float) -> float:
+    """Rate at the end of a step per impulse of a servo within its bounds; zero for other motors.
+
+    It pushes with F = k (p - q - dt v) + d (w - v), which is v + x / (dt d + dt² k) = dt F₀ / (dt d
+    + dt² k) for its impulse x = dt F, F₀ the force at v = 0: a row with something on its diagonal.
+    """
+    through = dt * (drive.damping + dt * drive.stiffness)
+    return 1.0 / through if through > 0.0 else 0.0
+
+
+@helper
+def add_compliance_of_servos(motor_rows: Records[MotorRow], dt: float, D: Array) -> None:
+    """Have servos give way in D (rows, rows) by what their stiffness and damping leave."""
+    for i in range(len(motor_rows)):
+        row = motor_rows[i].row
+        if row >= 0:
+            D[row, row] += compliance(motor_rows[i], dt)
+
+
 @outlined
 def put_motor_rows(
     motor_rows: Records[MotorRow],
@@ -143,12 +163,21 @@ def put_motor_rows(
             continue
         motion_row(room.C, n, drive.axis, own.G)
         position, rate = motion_state(drive.axis, room.C, n, axes, own, q, v)
+        yielding = compliance(drive, dt)
+        if yielding > 0.0:
+            pushed = drive.stiffness * (drive.position - position) + drive.damping * drive.velocity
+            room.b[n] = rate - yielding * dt * pushed
+            put_row_bounds(room.bounds[n], drive.least * dt, drive.force * dt)
+            drive.row = n
+            n += 1
+            motors += 2 * i < len(motor_rows)
+            continue
         wanted = rate + drive.velocity_gain * (drive.velocity - rate)
         if drive.position_gain != 0.0:
             wanted += drive.position_gain * (drive.position - position) / dt
         wanted = min(max(wanted, -drive.fastest), drive.fastest)
         room.b[n] = rate - wanted
-        put_row_bounds(room.bounds[n], -drive.force * dt, drive.force * dt)
+        put_row_bounds(room.bounds[n], drive.least * dt, drive.force * dt)
         drive.row = n
         n += 1
         motors += 2 * i < len(motor_rows)

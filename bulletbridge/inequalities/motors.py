@@ -6,6 +6,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
+from bulletbridge.constraints.joints import Motor
 from bulletbridge.constraints.records import MOTOR_ROW
 from bulletbridge.errors import ModelError
 from bulletbridge.inequalities.encode import LoopAxes
@@ -13,7 +14,7 @@ from bulletbridge.mechanism.model import SINGLE, Mechanism
 from bulletbridge.numerics.records import Array
 
 PYBULLETS_FORCE = 1e5
-"""Largest force [N or N m] of motors that ``setJointMotorControl2`` is told nothing else of."""
+"""Largest force [N or N m] of motors of which neither a caller nor the robot's file says more."""
 ALONG = "x", "y", "z"
 """Axes of a spherical joint's motors: those of the link that it carries."""
 
@@ -23,10 +24,10 @@ class Motors:
 
     A motor asks for the rate v + velocity_gain (velocity - v) + position_gain (position - q)/dt,
     v the rate that forces alone would give, and exerts what it takes, up to its force. Friction is
-    a motor that asks for rest. Spherical joints have three, ``joint/x``, ``joint/y`` and
-    ``joint/z``, which hold rates [rad/s] about the axes of the link. Loop joints have both along
-    the free motions that their ``turn`` and ``travel`` describe; their names are those of
-    ``LoopAxes``.
+    a motor that asks for rest. A servo (``servo``) asks for no rate, but pushes by a stiffness and
+    a damping. Spherical joints have three, ``joint/x``, ``joint/y`` and ``joint/z``, which hold
+    rates [rad/s] about the axes of the link. Loop joints have both along the free motions that
+    their ``turn`` and ``travel`` describe, and tendons; their names are those of ``LoopAxes``.
 
     Args:
         mechanism: Whose joints they drive.
@@ -63,7 +64,7 @@ class Motors:
         for name, freedom in zip(loop_axes.names, loop_axes.acting, strict=True):
             self.set_friction(name, freedom.friction)
             if freedom.motor is not None:
-                self.set(name, **vars(freedom.motor))
+                self.take(name, freedom.motor)
 
     @property
     def any_on(self) -> bool:
@@ -74,7 +75,7 @@ class Motors:
         self,
         joint: str,
         *,
-        force: float = PYBULLETS_FORCE,
+        force: float | None = None,
         velocity: float = 0.0,
         position: float | None = None,
         velocity_gain: float = 1.0,
@@ -86,7 +87,8 @@ class Motors:
         Args:
             joint: Name of a revolute or prismatic joint, of a spherical joint with an axis, or of a
                 loop's free motion.
-            force: Largest force [N] or torque [N m]; PyBullet's unless given.
+            force: Largest force [N] or torque [N m]; that of the robot's file (``effort``) unless
+                given, or PyBullet's if there is none.
             velocity: Rate [m/s or rad/s].
             position: Position [m or rad]; None for the rate alone.
             velocity_gain: Share of the velocity error that a step takes away.
@@ -97,6 +99,7 @@ class Motors:
             ModelError: No such joint, or a number that means nothing.
         """
         i = self._find(joint)
+        force = self._strongest(joint) if force is None else force
         if position is not None and i in self._turning:
             raise ModelError(
                 f"motor of '{joint}': a spherical joint has no position about one axis; give a"
@@ -114,12 +117,84 @@ class Motors:
                 " not possible; give finite numbers, and a force that is not negative"
             )
         # one assignment: field by field costs ten times as much
-        numbers = velocity, target, velocity_gain, gain, max_velocity, force
+        numbers = velocity, target, velocity_gain, gain, max_velocity, force, -force, 0.0, 0.0
         self.records[i] = self._axes[i], self.records["row"][i], *numbers
         self._note(i, force)
 
+    def servo(
+        self,
+        joint: str,
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        position: float = 0.0,
+        velocity: float = 0.0,
+        force: float | None = None,
+        least: float | None = None,
+    ) -> None:
+        """Let a motor push like a spring and a damper, within bounds, from now on.
+
+        Its force is stiffness * (position - q) + damping * (velocity - v) at the end of each step,
+        however stiff, or the bound that this is beyond.
+
+        Args:
+            joint: As of ``set``.
+            stiffness: [N m/rad or N/m]
+            damping: [N m s/rad or N s/m]
+            position: Where the spring rests [rad or m].
+            velocity: Rate that the damper asks for [rad/s or m/s].
+            force: Largest force [N] or torque [N m], as of ``set``.
+            least: Lowest one, not positive; ``-force`` unless given.
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        i = self._find(joint)
+        force = self._strongest(joint) if force is None else force
+        lowest = -force if least is None else least
+        if i in self._turning and (stiffness or position):
+            raise ModelError(
+                f"servo of '{joint}': a spherical joint has no position about one axis; give a"
+                " damping alone"
+            )
+        known = math.isfinite(position + velocity + stiffness + damping + lowest)
+        pushes = min(stiffness, damping) >= 0.0 and max(stiffness, damping) > 0.0
+        if not (known and pushes and 0.0 <= force < math.inf and lowest <= 0.0):
+            given = {"stiffness": stiffness, "damping": damping, "force": force, "least": lowest}
+            raise ModelError(
+                f"servo of '{joint}': {given} is not possible; give finite numbers, a stiffness or"
+                " a damping, and bounds around zero"
+            )
+        numbers = velocity, position, 0.0, 0.0, math.inf, force, lowest, stiffness, damping
+        self.records[i] = self._axes[i], self.records["row"][i], *numbers
+        self._note(i, force)
+
+    def _strongest(self, joint: str) -> float:
+        """What a motor that is told nothing else may exert [N or N m]."""
+        found = self._mechanism.joints.get(joint)
+        known = found is not None and math.isfinite(found.effort)
+        return found.effort if found is not None and known else PYBULLETS_FORCE
+
+    def take(self, joint: str, motor: Motor) -> None:
+        """Set a motor as described.
+
+        Raises:
+            ModelError: No such joint, or a number that means nothing.
+        """
+        given = {name: value for name, value in vars(motor).items() if value is not None}
+        if motor.stiffness or motor.damping:
+            del given["velocity_gain"], given["position_gain"]
+            self.servo(joint, **given)
+            return
+        if motor.least is not None:
+            raise ModelError(f"motor of '{joint}' has a lowest force, which only servos have")
+        del given["stiffness"], given["damping"]
+        self.set(joint, **given)
+
     def settings(self, joint: str) -> dict[str, float]:
-        """Arguments of ``set`` that a motor has now, as far as it was set; no force is off.
+        """Arguments that a motor has now, as far as it was set; no force is off.
+
+        They are those of ``servo`` if there is a stiffness among them, otherwise those of ``set``.
 
         Raises:
             ModelError: No such joint.
@@ -127,6 +202,9 @@ class Motors:
         record = self.records[self._find(joint)]
         if record["fastest"] == 0.0:  # it was never set
             return {"force": 0.0}
+        if record["stiffness"] or record["damping"]:
+            names = "force", "velocity", "position", "stiffness", "damping", "least"
+            return {name: float(record[name]) for name in names}
         found = {
             "force": float(record["force"]),
             "velocity": float(record["velocity"]),
@@ -154,6 +232,7 @@ class Motors:
                 f"friction of '{joint}' is {force}; give a finite number that is not negative"
             )
         self.records[len(self._index) + index]["force"] = force
+        self.records[len(self._index) + index]["least"] = -force
         self._note(len(self._index) + index, force)
 
     @property

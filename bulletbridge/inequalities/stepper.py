@@ -184,7 +184,7 @@ class InequalityStepper:
         if reference is not None:
             self._address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         axis_rows = inequalities.loop_axes.encoded
-        self.positions = np.zeros(len(axis_rows.loops), ROW)  # .g, from which turns are counted on
+        self.positions = np.zeros(axis_rows.nc, ROW)  # .g, from which turns are counted on
         self.force_limited_rows = np.zeros(inequalities.force_limited.nc, ROW)
         self.impulses = np.zeros((IMPULSES, solver.mechanism.nv))
         self.contact_impulses = np.zeros(0, CONTACT_IMPULSE)
@@ -671,7 +671,7 @@ class InequalityStepper:
                 axis_rows.couplings,
                 axis_rows.terms,
                 self.positions,
-                np.zeros((len(axis_rows.loops), nv)),
+                np.zeros((axis_rows.nc, nv)),
             ),
             ForceLimitedRows(
                 self.inequalities.force_limits,

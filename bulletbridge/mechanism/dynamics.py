@@ -8,7 +8,12 @@ from typing import Any
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
-from bulletbridge.mechanism.force_elements import add_element, add_wrench, coordinates
+from bulletbridge.mechanism.force_elements import (
+    add_element,
+    add_tendon,
+    add_wrench,
+    coordinates,
+)
 from bulletbridge.mechanism.inertias import (
     carried_inertia,
     own_inertia,
@@ -20,6 +25,7 @@ from bulletbridge.mechanism.records import (
     BEAM,
     DRAG,
     FREE,
+    TENDON,
     WRENCH,
     Axis,
     Beam,
@@ -219,10 +225,13 @@ def bias(
             add_drag(efforts[i], poses[efforts[i].body])
         elif efforts[i].kind == WRENCH:
             add_wrench(efforts[i], poses)
-        else:
+        elif efforts[i].kind != TENDON:
             add_element(efforts[i], poses)
     for k in range(len(axes)):
         h[k] = 0.0
+    for i in range(len(efforts)):
+        if efforts[i].kind == TENDON:
+            add_tendon(efforts[i], axes, h)
     for i in range(len(beams)):
         body = bodies[beams[i].body]
         add_beam_forces(beams[i], body, stations, poses[body.parent], v, h)

@@ -13,6 +13,7 @@ from bulletbridge.mechanism.force_elements import (
     coordinates,
     frames_of,
     relative_twist,
+    stiffness_at,
     strength,
     unit,
 )
@@ -21,6 +22,7 @@ from bulletbridge.mechanism.records import (
     BUSHING,
     DRAG,
     SPRING,
+    TENDON,
     TORSION,
     WRENCH,
     Axis,
@@ -73,6 +75,8 @@ def differentiate_efforts(
             differentiate_drag(bodies, effort, poses, axes, variations, F)
         elif effort.kind == WRENCH:
             differentiate_wrench(bodies, effort, poses, axes, F)
+        elif effort.kind == TENDON:
+            differentiate_tendon(effort, poses, axes, F)
         else:
             differentiate_element(bodies, effort, poses, axes, variations, F)
 
@@ -161,6 +165,20 @@ def differentiate_wrench(
 
 
 @helper
+def differentiate_tendon(
+    effort: Effort, poses: Records[Pose], axes: Records[Axis], F: Array
+) -> None:
+    """A tendon, whose forces on the rates are linear in positions and rates where it is taut."""
+    nv, stiffness = len(axes), stiffness_at(effort, 0, poses, axes)
+    for n in range(effort.terms):
+        k = effort.term_axes[n]
+        for m in range(effort.terms):
+            j, weight = effort.term_axes[m], effort.factors[n] * effort.factors[m]
+            F[k, j] += weight * stiffness
+            F[k, nv + j] += weight * effort.damping[0]
+
+
+@helper
 def is_below(axes: Records[Axis], j: int, last: int) -> bool:
     """Whether axis j is on the way from the world to axis ``last``, itself included."""
     k = last
@@ -219,15 +237,15 @@ def differentiate_element(
         x, wrench = coordinate(effort, poses, n)
         twist = relative_twist(effort, poses)
         size = strength(effort, n, x, power(wrench, twist))
-        if size == 0.0 and effort.stiffness[n] == 0.0 and effort.damping[n] == 0.0:
+        stiffness = stiffness_at(effort, n, poses, axes)
+        if size == 0.0 and stiffness == 0.0 and effort.damping[n] == 0.0:
             continue
         for end in range(2):
             sign = 1.0 if end == 1 else -1.0
             j = effort.axis_b if end == 1 else effort.axis_a
             while j != effort.common_axis:
-                differentiate_along(
-                    bodies, effort, poses, axes, variations, n, j, sign, (size, wrench, twist), F
-                )
+                acting = size, stiffness, wrench, twist
+                differentiate_along(bodies, effort, poses, axes, variations, n, j, sign, acting, F)
                 j = axes[j].below
 
 
@@ -241,11 +259,11 @@ def differentiate_along(
     n: int,
     j: int,
     sign: float,
-    acting: tuple[float, Pair, Pair],
+    acting: tuple[float, float, Pair, Pair],
     F: Array,
 ) -> None:
     """Coordinate n of an element by axis j, which moves b (sign 1) or a (-1)."""
-    size, wrench, twist = acting
+    size, stiffness, wrench, twist = acting
     nv, S, U = len(axes), axis_twist(axes[j]), added_velocity(variations[j])
     between = between_origins(poses, effort.body_a, effort.body_b)
     if sign < 0.0:  # to the origin of b's tree
@@ -255,7 +273,7 @@ def differentiate_along(
     velocity = motion_cross(way, pose_twist(poses[effort.body_b]))
     velocity = add_pair(velocity, scale_pair(sign, U))
     rate = power(changed, twist) + power(wrench, velocity)
-    more = -effort.stiffness[n] * power(wrench, way) - effort.damping[n] * rate
+    more = -stiffness * power(wrench, way) - effort.damping[n] * rate
     total = scale_pair(size, wrench)
     by_place = add_pair(scale_pair(size, changed), scale_pair(more, wrench))
     turned = force_cross(S, total)
@@ -303,16 +321,25 @@ def turned_wrench(effort: Effort, poses: Records[Pose], n: int, way: Pair) -> Pa
 
 
 @helper
-def take_ahead(efforts: Records[Effort], spring_dt: float) -> None:
+def take_ahead(
+    efforts: Records[Effort], poses: Records[Pose], axes: Records[Axis], spring_dt: float
+) -> None:
     """Have springs of elements act where the rates lead in ``spring_dt`` [s]: as dampers do."""
     for i in range(len(efforts)):
         if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
             for n in range(coordinates(efforts[i])):
-                efforts[i].damping[n] += spring_dt * efforts[i].stiffness[n]
+                stiffness = stiffness_at(efforts[i], n, poses, axes)
+                efforts[i].damping[n] += spring_dt * stiffness
 
 
 @helper
-def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float) -> None:
+def take_as_dampers(
+    efforts: Records[Effort],
+    poses: Records[Pose],
+    axes: Records[Axis],
+    damper_dt: float,
+    spring_dt: float,
+) -> None:
     """Have elements exert dt D + dt² K times the rates, and nothing else; the rest does nothing."""
     for i in range(len(efforts)):
         effort = efforts[i]
@@ -320,7 +347,8 @@ def take_as_dampers(efforts: Records[Effort], damper_dt: float, spring_dt: float
         if effort.kind == DRAG or effort.kind == WRENCH:
             continue
         for n in range(coordinates(effort)):
-            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * effort.stiffness[n])
+            stiffness = stiffness_at(effort, n, poses, axes)
+            effort.damping[n] = damper_dt * (effort.damping[n] + spring_dt * stiffness)
             effort.stiffness[n] = 0.0
 
 
@@ -333,7 +361,9 @@ def differentiate_elements(
     variations: Records[Variation],
     F: Array,
 ) -> None:
-    """``differentiate_efforts`` of springs, torsion springs and bushings alone."""
+    """``differentiate_efforts`` of springs, torsion springs, bushings and tendons alone."""
     for i in range(len(efforts)):
-        if efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
+        if efforts[i].kind == TENDON:
+            differentiate_tendon(efforts[i], poses, axes, F)
+        elif efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
             differentiate_element(bodies, efforts[i], poses, axes, variations, F)

@@ -1,14 +1,24 @@
-"""Force elements between two frames: springs, dampers, constant forces; bushings; wrenches.
+"""Force elements: springs, dampers, forces, bushings between two frames; wrenches; tendons.
 
 An element has one coordinate or six: x, whose rate is the power of a wrench with the twist of b
-relative to a. The wrench is the exact gradient of x, so that springs conserve energy.
+relative to a. The wrench is the exact gradient of x, so that springs conserve energy. A tendon's x
+is a sum of joint positions, and its force acts on the rates of these joints.
 """
 
 import math
 
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
-from bulletbridge.mechanism.records import BUSHING, DRAG, SPRING, TORSION, Axis, Effort, Pose
+from bulletbridge.mechanism.records import (
+    BUSHING,
+    DRAG,
+    SPRING,
+    TENDON,
+    TORSION,
+    Axis,
+    Effort,
+    Pose,
+)
 from bulletbridge.numerics.records import Array, Matrix, Records, Vector
 from bulletbridge.numerics.spatial import (
     ZERO,
@@ -98,9 +108,56 @@ def relative_twist(effort: Effort, poses: Records[Pose]) -> Pair:
 
 
 @helper
+def stretch(effort: Effort, x: float) -> float:
+    """By how much a spring is out of its rest, or out of the range in which it is slack."""
+    way = x - effort.rest
+    if way > effort.slack:
+        return way - effort.slack
+    return way + effort.slack if way < -effort.slack else 0.0
+
+
+@helper
 def strength(effort: Effort, k: int, x: float, rate: float) -> float:
     """Force along coordinate k [N or N m]."""
-    return effort.force - effort.damping[k] * rate - effort.stiffness[k] * (x - effort.rest)
+    return effort.force - effort.damping[k] * rate - effort.stiffness[k] * stretch(effort, x)
+
+
+@helper
+def tendon_state(effort: Effort, axes: Records[Axis]) -> tuple[float, float]:
+    """A tendon's position and rate; takes those of its joints from ``kinematics`` and ``bias``."""
+    x, rate = 0.0, 0.0
+    for n in range(effort.terms):
+        axis = axes[int(effort.term_axes[n])]
+        x += effort.factors[n] * axis.position
+        rate += effort.factors[n] * axis.rate
+    return x, rate
+
+
+@helper
+def stiffness_at(effort: Effort, n: int, poses: Records[Pose], axes: Records[Axis]) -> float:
+    """Stiffness along coordinate n: none where an element is slack."""
+    if effort.slack > 0.0:
+        if effort.kind == TENDON:
+            x = tendon_state(effort, axes)[0]
+        else:
+            x = coordinate(effort, poses, n)[0]
+        if stretch(effort, x) == 0.0:
+            return 0.0
+    return effort.stiffness[n]
+
+
+@helper
+def pull(effort: Effort, size: float, forces: Array) -> None:
+    """Add the forces (nv,) on the rates of a force along a tendon."""
+    for n in range(effort.terms):
+        forces[effort.term_axes[n]] += size * effort.factors[n]
+
+
+@helper
+def add_tendon(effort: Effort, axes: Records[Axis], h: Array) -> None:
+    """Take what a tendon does from the forces (nv,) that hold accelerations at zero."""
+    x, rate = tendon_state(effort, axes)
+    pull(effort, -strength(effort, 0, x, rate), h)
 
 
 @helper
@@ -169,12 +226,15 @@ def add_compliance(
         if effort.kind == DRAG:
             continue
         for n in range(coordinates(effort)):
-            weight = damping * effort.damping[n] + stiffness * effort.stiffness[n]
+            weight = damping * effort.damping[n] + stiffness * stiffness_at(effort, n, poses, axes)
             if weight == 0.0:
                 continue
             for k in range(len(axes)):
                 row[k] = 0.0
-            add_generalised(effort, poses, axes, coordinate(effort, poses, n)[1], row)
+            if effort.kind == TENDON:
+                pull(effort, 1.0, row)
+            else:
+                add_generalised(effort, poses, axes, coordinate(effort, poses, n)[1], row)
             for k in range(len(axes)):
                 if row[k] != 0.0:
                     for j in range(k + 1):
@@ -190,19 +250,31 @@ def look_ahead_of_elements(
         effort = efforts[i]
         if effort.kind == DRAG:
             continue
+        if effort.kind == TENDON:
+            rate = tendon_state(effort, axes)[1]
+            pull(effort, -ahead * stiffness_at(effort, 0, poses, axes) * rate, forces)
+            continue
         twist = relative_twist(effort, poses)
         for n in range(coordinates(effort)):
-            if effort.stiffness[n] != 0.0:
+            stiffness = stiffness_at(effort, n, poses, axes)
+            if stiffness != 0.0:
                 wrench = coordinate(effort, poses, n)[1]
-                size = -ahead * effort.stiffness[n] * power(wrench, twist)
+                size = -ahead * stiffness * power(wrench, twist)
                 add_generalised(effort, poses, axes, scale_pair(size, wrench), forces)
 
 
 @kernel
-def measure(efforts: Records[Effort], poses: Records[Pose], found: Array) -> None:
+def measure(
+    efforts: Records[Effort], poses: Records[Pose], axes: Records[Axis], found: Array
+) -> None:
     """Positions, rates and forces of every coordinate, found (elements, 3, 6)."""
     for i in range(len(efforts)):
         effort = efforts[i]
+        if effort.kind == TENDON:
+            x, rate = tendon_state(effort, axes)
+            found[i, 0, 0], found[i, 1, 0] = x, rate
+            found[i, 2, 0] = strength(effort, 0, x, rate)
+            continue
         twist = relative_twist(effort, poses)
         for n in range(coordinates(effort)):
             x, wrench = coordinate(effort, poses, n)

@@ -39,6 +39,8 @@ class Joint:
         lower: Limit [rad or m].
         upper: Limit [rad or m].
         friction: Largest Coulomb friction [N m or N].
+        effort: Largest that its drive exerts by the robot's file [N m or N]; infinite if it does
+            not say.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Joint:
     lower: float = -np.inf
     upper: float = np.inf
     friction: float = 0.0
+    effort: float = np.inf
 
     @property
     def is_single(self) -> bool:

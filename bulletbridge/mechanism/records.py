@@ -8,9 +8,13 @@ of the distance from it. A body is a set of links rigidly joined: fixed joints c
 
 from typing import Annotated
 
-from bulletbridge.numerics.records import Array, Int, Mat3, Real, Vec3, dtype_of
+from bulletbridge.numerics.records import Array, Int, Ints, Mat3, Real, Vec3, dtype_of
 
+MOST_TERMS = 16
+"""Most joints of one tendon."""
 Six = Annotated[Array, "f8", (6,)]
+TermInts = Annotated[Ints, "i8", (MOST_TERMS,)]
+TermReals = Annotated[Array, "f8", (MOST_TERMS,)]
 
 REVOLUTE, PRISMATIC, SPHERICAL, FREE, BEAM = 0, 1, 2, 3, 4
 """Kinds of tree joint: rates of 1, 1, 3, 6 and positions of 1, 1, 4, 7 numbers; a beam has 1 to 3.
@@ -22,9 +26,10 @@ body at its root to the one at its tip; its positions are the amplitudes of its 
 """
 
 
-DRAG, SPRING, TORSION, TRAVEL, BUSHING, WRENCH = 0, 1, 2, 3, 4, 5
-"""Kinds of forces on bodies: Bullet's damping of one link; those between two frames along the line
-of their origins, about z of a, along z of a, and all six ways; and a wrench on one of them."""
+DRAG, SPRING, TORSION, TRAVEL, BUSHING, WRENCH, TENDON = 0, 1, 2, 3, 4, 5, 6
+"""Kinds of forces: Bullet's damping of one link; those between two frames along the line of their
+origins, about z of a, along z of a, and all six ways; a wrench on one of them; and what acts along
+a sum of joint positions."""
 
 
 class Body:
@@ -85,11 +90,12 @@ class Axis:
 
 
 class Effort:
-    """A force on bodies: the damping that Bullet applies to a link, or a force element.
+    """A force: the damping that Bullet applies to a link, or a force element.
 
     The first fields are those of a drag, the others those of an element between frame a and b.
     Each of its coordinates has force = force - damping * rate - stiffness * (position - rest).
-    A wrench acts on b at the origin of its frame, along the axes of frame a.
+    A wrench acts on b at the origin of its frame, along the axes of frame a. A tendon has one
+    coordinate, a sum of joint positions, and of the ends only the axes of two of its joints.
     """
 
     kind: Int
@@ -111,9 +117,13 @@ class Effort:
     stiffness: Six  # turns, then ways of a bushing; otherwise the first counts
     damping: Six
     rest: Real  # [m or rad]
+    slack: Real  # how far from rest a spring or tendon does nothing
     force: Real  # [N or N m]
     target: Int  # where its force is a function of time, or -1
     wrench: Six  # moment [N m], then force [N]; if of the state, as it was asked for last
+    terms: Int  # how many joints a tendon has
+    term_axes: TermInts  # of the tree; -1 beyond
+    factors: TermReals  # of their positions
 
 
 class Beam:

@@ -1,23 +1,38 @@
-"""Read the entries of ``forces`` that act between two frames."""
+"""Read the entries of ``forces`` that act between two frames, or along several joints."""
 
-from bulletbridge.constraints.force_elements import Bushing, ForceElement, Spring, TorsionSpring, Z
-from bulletbridge.models.loop_entries import read_effort, read_frame, spring_numbers
+from bulletbridge.constraints.force_elements import (
+    Bushing,
+    ForceElement,
+    Spring,
+    Tendon,
+    TorsionSpring,
+    Z,
+)
+from bulletbridge.models.loop_entries import (
+    read_effort,
+    read_frame,
+    read_limits,
+    read_motor,
+    spring_numbers,
+)
 from bulletbridge.models.strict_yaml import Node
 
-SPRING, TORSION_SPRING, BUSHING = "spring", "torsion_spring", "bushing"
-REQUIRED = ("name", "type", "a", "b")
+SPRING, TORSION_SPRING, BUSHING, TENDON = "spring", "torsion_spring", "bushing", "tendon"
+FRAMES = "a", "b"
+BOUNDED = "limits", "friction", "motor"
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
-ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING}
+ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING, Tendon: TENDON}
 KEYS = {
-    SPRING: ("stiffness", "damping", "length", "force"),
+    SPRING: ("stiffness", "damping", "length", "slack", "force"),
     TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
     BUSHING: TRIPLES,
+    TENDON: ("stiffness", "damping", "rest", "slack", "force", *BOUNDED),
 }
 """Optional keys by type."""
 
 
 def is_element(node: Node) -> bool:
-    """Whether an entry of ``forces`` acts between two frames, not on a joint."""
+    """Whether an entry of ``forces`` is an element with a name, not a force on a joint."""
     entries = node.table()
     return "joint" not in entries and bool(entries.keys() & {"type", "a", "b", "name"})
 
@@ -31,11 +46,14 @@ def read_element(node: Node) -> ForceElement:
     entries = node.table()
     if "type" not in entries:
         node.fail(f"key 'type' is missing; give one of {', '.join(KEYS)}, or 'joint'")
-    keys = node.mapping(REQUIRED, entries["type"].choice(KEYS))
-    kind = keys["type"].text()
+    optional = entries["type"].choice(KEYS)
+    kind = entries["type"].text()
+    keys = node.mapping(("name", "type", *(("joints",) if kind == TENDON else FRAMES)), optional)
     effort = "torque" if kind == TORSION_SPRING else "force"
-    if not keys.keys() & {effort, *TRIPLES}:
+    if not keys.keys() & {effort, *TRIPLES, *BOUNDED}:
         node.fail(f"exerts nothing; give stiffness, damping or {effort}")
+    if kind == TENDON:
+        return _tendon(keys)
     ends = keys["name"].text(), read_frame(keys["a"]), read_frame(keys["b"])
     if kind == BUSHING:
         triples = {name: keys[name].triple() for name in TRIPLES if name in keys}
@@ -46,7 +64,7 @@ def read_element(node: Node) -> ForceElement:
     force = read_effort(keys[effort]) if effort in keys else 0.0
     if kind == SPRING:
         return Spring(
-            *ends, **spring_numbers(keys, ("stiffness", "damping", "length")), force=force
+            *ends, **spring_numbers(keys, ("stiffness", "damping", "length", "slack")), force=force
         )
     return TorsionSpring(
         *ends,
@@ -54,4 +72,19 @@ def read_element(node: Node) -> ForceElement:
         keys["axis_b"].direction() if "axis_b" in keys else None,
         **spring_numbers(keys, ("stiffness", "damping", "rest")),
         torque=force,
+    )
+
+
+def _tendon(keys: dict[str, Node]) -> Tendon:
+    joints = {name: node.number() for name, node in keys["joints"].table().items()}
+    if not joints:
+        keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
+    return Tendon(
+        keys["name"].text(),
+        joints,
+        **spring_numbers(keys, ("stiffness", "damping", "rest", "slack")),
+        force=read_effort(keys["force"]) if "force" in keys else 0.0,
+        limits=read_limits(keys["limits"]) if "limits" in keys else None,
+        friction=keys["friction"].not_negative() if "friction" in keys else 0.0,
+        motor=read_motor(keys["motor"]) if "motor" in keys else None,
     )

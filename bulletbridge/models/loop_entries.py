@@ -150,7 +150,7 @@ def _freedom(node: Node) -> LoopAxis:
     return LoopAxis(
         read_limits(keys["limits"]) if "limits" in keys else None,
         keys["friction"].not_negative() if "friction" in keys else 0.0,
-        _motor(keys["motor"]) if "motor" in keys else None,
+        read_motor(keys["motor"]) if "motor" in keys else None,
         **spring_numbers(keys, springs),
         force=read_effort(keys["force"]) if "force" in keys else 0.0,
     )
@@ -190,10 +190,23 @@ def read_effort(node: Node) -> float | Signal:
     return read_signal(node) if node.is_mapping() else node.number()
 
 
-def _motor(node: Node) -> Motor:
-    optional = ("velocity", "position", "velocity_gain", "position_gain")
+def read_motor(node: Node) -> Motor:
+    """What a motor along a free motion or a tendon does.
+
+    Raises:
+        LoopFileError: An entry is wrong; the message names line, key and remedy.
+    """
+    servo = ("stiffness", "damping")
+    optional = ("velocity", "position", "velocity_gain", "position_gain", *servo, "least")
     keys = node.mapping(("force",), optional)
     numbers = {name: keys[name].number() for name in optional if name in keys}
+    for name in servo:
+        if numbers.get(name, 0.0) < 0.0:
+            keys[name].fail("must not be negative")
+    if "least" in numbers and not any(numbers.get(name) for name in servo):
+        keys["least"].fail("is for servos; add stiffness or damping, or remove it")
+    if numbers.get("least", 0.0) > 0.0:
+        keys["least"].fail("must not be positive")
     return Motor(keys["force"].not_negative(), **numbers)
 
 

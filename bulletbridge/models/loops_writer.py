@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from ruamel.yaml import YAML
 
-from bulletbridge.constraints.force_elements import ForceElement, Wrench
+from bulletbridge.constraints.force_elements import ForceElement, Tendon, Wrench
 from bulletbridge.constraints.joints import (
     SOFTNESS,
     Coupling,
@@ -142,12 +142,15 @@ def _say_constraint(constraint: FileConstraint) -> dict[str, Any]:
 def _say_freedom(freedom: LoopAxis) -> dict[str, Any]:
     said = _unless("limits", freedom.limits, None) | _unless("friction", freedom.friction, 0.0)
     if freedom.motor is not None:
-        plain = asdict(Motor(freedom.motor.force))
-        given = asdict(freedom.motor).items()
-        said["motor"] = {k: v for k, v in given if k == "force" or v != plain[k]}
+        said["motor"] = _say_motor(freedom.motor)
     for name in ("stiffness", "damping", "rest"):
         said |= _unless(name, getattr(freedom, name), 0.0)
     return said | _say_effort("force", freedom.force, "force along a free motion")
+
+
+def _say_motor(motor: Motor) -> dict[str, Any]:
+    plain = asdict(Motor(motor.force))
+    return {k: v for k, v in asdict(motor).items() if k == "force" or v != plain[k]}
 
 
 def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
@@ -158,12 +161,17 @@ def _say_effort(key: str, effort: float | Signal, what: str) -> dict[str, Any]:
 
 def _say_element(element: ForceElement) -> dict[str, Any]:
     said: dict[str, Any] = {"name": element.name, "type": ELEMENTS[type(element)]}
-    said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
+    if isinstance(element, Tendon):
+        said["joints"] = element.coefficients
+    else:
+        said |= {"a": _say_frame(element.a), "b": _say_frame(element.b)}
     for field in fields(element):
         value = getattr(element, field.name)
         if field.name in ("force", "torque"):
             said |= _say_effort(field.name, value, f"{field.name} of spring {element.name}")
-        elif field.name not in said:
+        elif isinstance(value, Motor):
+            said["motor"] = _say_motor(value)
+        elif field.name not in said and field.name != "coefficients":
             said |= _unless(field.name, value, field.default)
     return said
 

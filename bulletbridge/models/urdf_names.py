@@ -99,10 +99,12 @@ def check_names(root: Node, names: Names) -> None:
             _require_single(joint, names)
     for force in _items(keys, "forces"):
         entries = force.table()
+        for joint in entries["joints"].names() if "joints" in entries else ():
+            _require_single(joint, names)
         if "joint" in entries:  # springs of a chain that is a beam may stay
             _require_single(entries["joint"], replace(names, joints=chains | names.joints))
-        else:
-            for end in ("a", "b"):
+        for end in ("a", "b"):
+            if end in entries:
                 names.link(entries[end].table()["link"])
     for wrench in _items(keys, "wrenches"):
         entries = wrench.table()

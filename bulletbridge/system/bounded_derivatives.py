@@ -136,6 +136,8 @@ def _rows_that_hold(step: InequalityStepper, solver: Solver, after: "System") ->
         if row < 0:
             continue
         _require_joint(axis)
+        if motor["stiffness"] or motor["damping"]:
+            raise UnsupportedError(f"the motor of '{names[axis]}' is a servo{OTHERWISE}")
         if motor["velocity_gain"] != 1.0:
             raise UnsupportedError(
                 f"the motor of '{names[axis]}' has a velocity gain of"

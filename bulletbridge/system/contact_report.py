@@ -218,6 +218,8 @@ def _with_loop_axes(
             if r["axis"] == -1 - index and r["row"] >= 0
         )
         loop = name if name in found else name.rpartition("/")[0]
+        if index >= len(guided.loops):
+            continue  # a tendon's, which acts on joints and at no frame
         _, rows = step.solver.wrench_rows(terms.poses, index, t, guided)
         torque, force = np.split(impulse / step.dt * rows[0], 2)
         old = found[loop]

@@ -12,7 +12,7 @@ from bulletbridge.engine.workspace import Terms
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
-from bulletbridge.mechanism.records import BUSHING, SPRING, WRENCH
+from bulletbridge.mechanism.records import BUSHING, SPRING, TENDON, WRENCH
 from bulletbridge.numerics.records import Array, Mask
 
 FOLLOWS = 0.01
@@ -108,11 +108,12 @@ class SpringForce:
     Attributes:
         name: The element, or the loop joint along whose free motion it acts.
         kind: Of ``mechanism.records``.
-        position: Length [m], turn [rad] or travel [m]; (6,) turns, then ways, of a bushing.
+        position: Length [m], turn [rad], travel [m], a tendon's sum; (6,) turns, then ways, of a
+            bushing.
         rate: [m/s or rad/s]
         force: Along the position [N or N m]: pushes the ends of a spring apart.
-        point_a: (3,) origin of its frame a in the world [m].
-        point_b: (3,) origin of its frame b [m].
+        point_a: (3,) origin of its frame a in the world [m]; NaN of a tendon, which has none.
+        point_b: (3,) origin of its frame b [m]; NaN of a tendon.
     """
 
     name: str
@@ -254,14 +255,15 @@ def potential(solver: Solver, terms: Terms, q: Array) -> float:
         if axis["stiffness"] != 0.0:
             energy += 0.5 * float(axis["stiffness"] * (q[axis["q"]] - axis["rest"]) ** 2)
     elements = solver.encoded.elements
-    stretched = measured(elements, terms)[:, 0] - elements["rest"][:, None]
+    way = measured(elements, terms)[:, 0] - elements["rest"][:, None]
+    stretched = way - np.clip(way, -(slack := elements["slack"][:, None]), slack)
     return energy + 0.5 * float(np.sum(elements["stiffness"] * stretched**2))
 
 
 def measured(elements: np.ndarray, terms: Terms) -> Array:
     """(elements, 3, 6): positions, rates and forces of force elements."""
     found = np.zeros((len(elements), 3, 6))
-    measure(elements, terms.poses, found)
+    measure(elements, terms.poses, terms.axes, found)
     return found
 
 
@@ -278,6 +280,8 @@ def spring_forces(solver: Solver, q: Array, v: Array, t: float) -> dict[str, Spr
             continue
         bodies = [(terms.poses[element[f"body_{end}"]], element[f"p_{end}"]) for end in "ab"]
         ends = [pose["origin"] + pose["p"] + pose["R"] @ p for pose, p in bodies]
+        if kind == TENDON:
+            ends = [np.full(3, np.nan)] * 2
         if kind == BUSHING:
             found[name] = SpringForce(name, kind, x, rate, force, *ends)
         else:

@@ -30,7 +30,7 @@ from bulletbridge.system.parameters import (
 OF_BODIES = ("mass", "com", "J", "p")
 OF_AXES = ("armature", "damping", "stiffness", "torque")
 OF_LOOPS = ("p_a", "p_b", "length")
-OF_EFFORTS = ("stiffness", "damping", "rest", "force")
+OF_EFFORTS = ("stiffness", "damping", "rest", "slack", "force")
 INERTIAS = ("xx", "xy", "xz", "yy", "yz", "zz")
 PLACES = ("com", "origin", "a", "b")
 NUDGE = 0.02

@@ -12,6 +12,7 @@ from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
     Spring,
+    Tendon,
     TorsionSpring,
 )
 from bulletbridge.constraints.joint_models import has_force_limit
@@ -24,7 +25,7 @@ from bulletbridge.numerics.records import are_numbers
 AXIS_FIELDS = ("armature", "damping", "stiffness", "torque")
 """What acts at a revolute or prismatic joint, besides its friction."""
 XYZ = "xyz"
-ELEMENTS = Spring, TorsionSpring, Bushing
+ELEMENTS = Spring, TorsionSpring, Bushing, Tendon
 C = TypeVar("C", bound=Constraint | ForceElement)
 
 
@@ -36,7 +37,7 @@ def parameters_of(
     ``LINK.mass`` is the mass [kg] of the rigid body that the link is part of, whose inertia grows
     with it. ``JOINT.armature``, ``.damping``, ``.stiffness``, ``.torque`` and ``.friction`` act at
     a joint; ``JOINT.origin.x``, ``.y``, ``.z`` [m] say where it is on the body that carries it,
-    which is how long that body is. ``ELEMENT.FIELD`` is a number of a spring between frames,
+    which is how long that body is. ``ELEMENT.FIELD`` is a number of a spring or tendon,
     ``LOOP.a.x`` to ``LOOP.b.z`` [m] where the frames of a rigid loop are on their links,
     ``ROD.length`` [m] and ``COUPLING.offset`` [rad or m] what they say. ``gravity.x``, ``.y`` and
     ``.z`` [m/s²] are the rest.
@@ -87,8 +88,10 @@ def is_plain(constraint: Constraint) -> bool:
 
 def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
     """Fields of a constraint or spring that are numbers of their own."""
+    if isinstance(constraint, Tendon) and not constraint.springs:
+        return ()  # a motor, limits or friction alone
     if isinstance(constraint, ELEMENTS):
-        own = fields(constraint)
+        own = [f for f in fields(constraint) if f.name != "friction"]  # acts by an inequality
         return tuple(f.name for f in own if isinstance(getattr(constraint, f.name), float))
     if isinstance(constraint, Distance) and is_plain(constraint):
         return ("length",)

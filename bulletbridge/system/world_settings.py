@@ -11,8 +11,11 @@ from bulletbridge.numerics.records import Array, Ints, array_of
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.system import System
 
-NUMBERS = ("position", "velocity", "force", "position_gain", "velocity_gain", "max_velocity")
-"""What ``Motors.set`` takes."""
+NUMBERS = (
+    *("position", "velocity", "force", "position_gain", "velocity_gain", "max_velocity"),
+    *("stiffness", "damping", "least"),
+)
+"""What ``Motors.set`` and ``Motors.servo`` take."""
 MotorNumbers = Mapping[str, Mapping[str, Any]]
 """By joint and by ``NUMBERS``: one number, (n,) or (n, steps)."""
 ParameterNumbers = Mapping[str, Any]
@@ -69,7 +72,8 @@ class MotorTable:
                 name: float(values[world, step if values.shape[1] > 1 else 0])
                 for name, values in numbers.items()
             }
-            motors.set(joint, **(self._fixed[joint] | now))
+            numbers = self._fixed[joint] | now
+            (motors.servo if "stiffness" in numbers else motors.set)(joint, **numbers)
 
 
 def parameter_table(system: System, given: ParameterNumbers, n: int) -> dict[str, Array]:

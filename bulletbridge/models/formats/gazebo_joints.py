@@ -1,7 +1,8 @@
 """What a URDF gives Gazebo in SDF's words: joints that close loops there, springs of joints.
 
 Source: Gazebo's tutorial on kinematic loops, <gazebo><joint>. Gazebo makes SDF of the URDF and puts
-in what <gazebo> holds; a joint's pose is that in its child link, its axis in its own frame. Springs
+in what <gazebo> holds; a joint's pose is that in its child link, its axis in its own frame, unless
+they say else. Springs
 are springStiffness and springReference of a <gazebo reference="JOINT">, which SDFormat's reader of
 URDF makes the joint's spring_stiffness and spring_reference.
 """
@@ -11,11 +12,12 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
-from bulletbridge.constraints.joints import Frame, JointModel, LoopAxis, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import digits_worth, rounded
 from bulletbridge.models.formats.robot import Pose, free_name, listed, pose_of
-from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
+from bulletbridge.models.formats.sdf import screw_pitch
+from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
 from bulletbridge.models.model_spec import JointForce
 from bulletbridge.numerics.records import Array, are_numbers
 
@@ -26,9 +28,15 @@ KINDS = {
     "continuous": JointModel.REVOLUTE,
     "prismatic": JointModel.PRISMATIC,
     "ball": JointModel.BALL,
+    "universal": JointModel.UNIVERSAL,
+    "revolute2": JointModel.UNIVERSAL,
+    "screw": JointModel.SCREW,
 }
-TURNS, TRAVELS = (JointModel.REVOLUTE,), (JointModel.PRISMATIC,)
+TURNS, TRAVELS = (JointModel.REVOLUTE, JointModel.SCREW), (JointModel.PRISMATIC,)
+GEARBOX = "gearbox"
+TURNING = "revolute", "continuous"
 ROUND = (JointModel.BALL, JointModel.WELD)
+ENDS = "parent", "child"
 MODEL = "__model__"
 SPRING = STIFFNESS, REST = "springStiffness", "springReference"
 NO_LIMIT = 1e15
@@ -39,12 +47,12 @@ class GazeboJoints(NamedTuple):
     """What <gazebo> elements say of joints.
 
     Attributes:
-        loops: What closes loops.
+        loops: What closes loops, and gears.
         held: Whether one of them fixes the root link to the world.
         notes: What is to be said about it.
     """
 
-    loops: list[LoopJoint]
+    loops: list[LoopJoint | Coupling]
     held: bool
     notes: list[str]
 
@@ -59,7 +67,7 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
     Raises:
         ModelError: One names a link that does not exist, or its numbers are none.
     """
-    loops: list[LoopJoint] = []
+    loops: list[LoopJoint | Coupling] = []
     notes: list[str] = []
     left: list[str] = []
     held = False
@@ -71,7 +79,16 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
         kind, called = joint.get("type", ""), joint.get("name", "loop")
         where = f"<gazebo> joint '{called}'"
         ends = [_link(tree, joint, which, where) for which in ("parent", "child")]
-        if kind not in KINDS:
+        gear = _gear(tree, joint, ends, where) if kind == GEARBOX else None
+        if gear is not None:
+            followers = [name for name in gear if tree.joints[name].find("mimic") is not None]
+            if followers:
+                notes.append(f"{where} is left out: '{followers[0]}' is a mimic already")
+            else:
+                name = free_name(called, names)
+                names.add(name)
+                loops.append(Coupling(name, gear))
+        elif kind not in KINDS:
             left.append(f"{called} ({kind})")
         elif kind == "fixed" and set(ends) == {WORLD, tree.root}:
             held = True
@@ -80,9 +97,9 @@ def gazebo_joints(tree: UrdfTree, taken: set[str]) -> GazeboJoints:
             name = free_name(called, names)
             names.add(name)
             loops.append(_loop(tree, joint, name, ends, digits))
-    if loops:
-        names_of = listed(loop.name for loop in loops)
-        notes.append(f"joints in <gazebo> close loops, joints at zero: {names_of}")
+    closing = [loop.name for loop in loops if isinstance(loop, LoopJoint)]
+    if closing:
+        notes.append(f"joints in <gazebo> close loops, joints at zero: {listed(closing)}")
     if left:
         notes.append(f"joints in <gazebo> of kinds that are not read: {listed(left)}; left out")
     return GazeboJoints(loops, held, notes)
@@ -119,22 +136,71 @@ def add_gazebo_spring(robot: Xml.Element, spring: JointForce) -> None:
     Xml.SubElement(element, REST).text = repr(spring.rest)
 
 
+def _gear(
+    tree: UrdfTree, joint: Xml.Element, ends: list[str], where: str
+) -> dict[str, float] | None:
+    """Factors of the two joints of a gearbox; None where it does not say which these are.
+
+    The turn of the child about the reference body is -ratio times that of the parent. Without a
+    second axis both are about the first.
+    """
+    base = _text(joint, "gearbox_reference_body").rpartition("::")[2]
+    (ratio,) = _numbers(tree, joint, "gearbox_ratio", (1.0,), where)
+    place = _pose(tree, joint, ends[1], where)
+    factors: dict[str, float] = {}
+    for link, tag, factor in zip(ends, ("axis", "axis2"), (ratio, 1.0), strict=True):
+        tag = tag if joint.find(tag) is not None else "axis"
+        about = place.R @ _axis(tree, joint, place, where, tag)
+        found = [
+            (name, each)
+            for name, each in tree.joints.items()
+            if each.get("type") in TURNING and {end(each, e) for e in ENDS} == {base, link}
+        ]
+        if len(found) != 1:
+            return None
+        ((name, each),) = found
+        along = _place(tree, end(each, "child")).R @ np.array(tree.axis(each))
+        sign = float(np.sign(along @ about)) * (1.0 if end(each, "parent") == base else -1.0)
+        factors[name] = factors.get(name, 0.0) + sign * factor
+    return factors if len(factors) == 2 and all(factors.values()) else None
+
+
+def _pose(tree: UrdfTree, joint: Xml.Element, child: str, where: str) -> Pose:
+    """Where a joint is in the root's frame: its pose is that in the child, unless it says else.
+
+    Raises:
+        ModelError: It says what is no link or joint.
+    """
+    pose = np.array(_numbers(tree, joint, "pose", (0.0,) * 6, where))
+    element = joint.find("pose")
+    given = {} if element is None else element.attrib
+    frame = (given.get("relative_to") or given.get("frame") or child).rpartition("::")[2]
+    if frame in tree.joints:
+        frame = end(tree.joints[frame], "child")
+    if frame == MODEL:
+        frame = tree.root
+    if frame not in tree.links and frame != WORLD:
+        tree.fail(f"{where} has a pose in '{frame}', which is no link; correct the name")
+    return _place(tree, frame) @ pose_of(pose[:3], pose[3:])
+
+
 def _loop(
     tree: UrdfTree, joint: Xml.Element, name: str, ends: list[str], digits: int | None
 ) -> LoopJoint:
     where = f"<gazebo> joint '{name}'"
     model = KINDS[joint.get("type", "")]
     parent, child = (_place(tree, end) for end in ends)
-    pose = np.array(_numbers(tree, joint, "pose", (0.0,) * 6, where))
-    in_child = pose_of(pose[:3], pose[3:])
-    place = child @ in_child
+    place = _pose(tree, joint, ends[1], where)
     frames = [
-        Frame(end, rounded(at.xyz, digits), rounded(at.rpy, digits))
-        for end, at in zip(ends, (parent.inverse @ place, in_child), strict=True)
+        Frame(link, rounded(at.xyz, digits), rounded(at.rpy, digits))
+        for link, at in zip(ends, (parent.inverse @ place, child.inverse @ place), strict=True)
     ]
     axis = np.array([0.0, 0.0, 1.0])
+    second = None
     if model not in ROUND:
         axis = _axis(tree, joint, place, where)
+    if model is JointModel.UNIVERSAL:
+        second = rounded(_axis(tree, joint, place, where, "axis2"), digits)
     along = _along(tree, joint, where)
     return LoopJoint(
         name,
@@ -142,20 +208,22 @@ def _loop(
         frames[0],
         frames[1],
         rounded(axis, digits),
+        second,
+        screw_pitch(joint, name) if model is JointModel.SCREW else 0.0,
         turn=along if model in TURNS else None,
         travel=along if model in TRAVELS else None,
     )
 
 
-def _axis(tree: UrdfTree, joint: Xml.Element, place: Pose, where: str) -> Array:
+def _axis(tree: UrdfTree, joint: Xml.Element, place: Pose, where: str, tag: str = "axis") -> Array:
     """Unit vector (3,) in the joint's frame."""
-    axis = np.array(_numbers(tree, joint, "axis/xyz", (0.0, 0.0, 1.0), where))
+    axis = np.array(_numbers(tree, joint, f"{tag}/xyz", (0.0, 0.0, 1.0), where))
     size = float(np.linalg.norm(axis))
     if not size > 1e-9:
         tree.fail(f"{where} has an axis without length; give three numbers that are not all zero")
-    element = joint.find("axis/xyz")
+    element = joint.find(f"{tag}/xyz")
     frame = "" if element is None else element.get("expressed_in", "")
-    if _text(joint, "axis/use_parent_model_frame") in ("1", "true"):
+    if _text(joint, f"{tag}/use_parent_model_frame") in ("1", "true"):
         frame = MODEL
     if not frame:
         return axis / size

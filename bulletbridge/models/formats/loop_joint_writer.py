@@ -73,7 +73,7 @@ def _lost(spec: ModelSpec) -> list[str]:
     parts = {
         "gravity": spec.own_gravity != EARTH,
         "the start": bool(spec.start_q or spec.start_v or spec.start_guess),
-        "springs between frames, wrenches": bool(spec.elements or spec.wrenches),
+        "springs between frames, tendons, wrenches": bool(spec.elements or spec.wrenches),
         "torques on joints": any(bool(force.torque) for force in spec.forces),
         "that friction of joints acts": spec.joint_friction,
         "beams": bool(spec.beams),

@@ -1,12 +1,12 @@
 """MuJoCo's equality constraints and tendons as loops, couplings and springs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from bulletbridge.constraints.force_elements import Spring
+from bulletbridge.constraints.force_elements import Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
@@ -18,8 +18,8 @@ HIGHER = slice(2, 5)
 
 
 @dataclass(frozen=True)
-class Tendon:
-    """A tendon that we have: a sum of joint positions, or a straight line between two points.
+class Path:
+    """The way of a tendon: a sum of joint positions, or a straight line between two points.
 
     Attributes:
         factors: Of joints' positions, by full name.
@@ -35,7 +35,7 @@ class Tendon:
 def add_constraints(model: Any, places: Places) -> None:
     """Loops of a scene, from all active equality constraints, and springs of tendons."""
     scene = places.scene
-    tendons = [_tendon(model, places, k) for k in range(model.ntendon)]
+    tendons = [_path(model, places, k) for k in range(model.ntendon)]
     off = model.opt.disableflags & library().mjtDisableBit.mjDSBL_EQUALITY
     idle: list[str] = []
     for k in range(model.neq):
@@ -134,7 +134,7 @@ def _not_linear(name: str, poly: Array, between: str) -> str:
 
 
 def _couple_tendons(
-    model: Any, scene: Scene, k: int, name: str, tendons: list[Tendon | None]
+    model: Any, scene: Scene, k: int, name: str, tendons: list[Path | None]
 ) -> None:
     """The same between lengths of tendons."""
     one, two = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
@@ -166,8 +166,8 @@ def _couple_tendons(
     scene.loops.append(Coupling(name, factors, offset))
 
 
-def _tendon(model: Any, places: Places, k: int) -> Tendon | None:
-    """A tendon, if it is one of the two simple kinds."""
+def _path(model: Any, places: Places, k: int) -> Path | None:
+    """The way of a tendon, if it is one of the two simple kinds."""
     wraps = range(int(model.tendon_adr[k]), int(model.tendon_adr[k] + model.tendon_num[k]))
     kinds = library().mjtWrap
     length = float(model.tendon_length0[k])
@@ -176,31 +176,51 @@ def _tendon(model: Any, places: Places, k: int) -> Tendon | None:
         for w in wraps:
             joint = places.full_joint(int(model.wrap_objid[w]))
             factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
-        return Tendon(factors, None, length)
+        return Path(factors, None, length)
     if len(wraps) == 2 and all(model.wrap_type[w] == kinds.mjWRAP_SITE for w in wraps):
         a, b = (_site(model, places, int(model.wrap_objid[w])) for w in wraps)
-        return Tendon({}, (a, b), length)
+        return Path({}, (a, b), length)
     return None
 
 
-def _add_spring(model: Any, scene: Scene, k: int, tendon: Tendon | None) -> list[str]:
+def element_name(scene: Scene, wanted: str) -> str:
+    """A name for a force element, which may not be called like a joint either."""
+    joints = scene.joints()
+    taken = (*joints, *(each.name for each in (*scene.elements, *scene.loops)))
+    return free_name(f"{wanted}_tendon" if wanted in joints else wanted, taken)
+
+
+def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str]:
     """Spring and damper of a tendon; what else it does, in words."""
     name = model.tendon(k).name or f"tendon_{k}"
     stiffness, damping = float(model.tendon_stiffness[k]), float(model.tendon_damping[k])
     lower, upper = (float(x) for x in model.tendon_lengthspring[k])
+    limited, friction = bool(model.tendon_limited[k]), float(model.tendon_frictionloss[k])
+    shortest, longest = (float(x) for x in model.tendon_range[k])
+    is_sum = path is not None and path.ends is None
+    bounded = is_sum and (limited or friction > 0.0)
+    middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
+    if not stiffness:
+        middle = slack = 0.0
     lost: list[str] = []
-    if stiffness or damping:
-        if tendon is not None and tendon.ends is not None and lower == upper:
-            ends = tendon.ends
-            scene.elements.append(Spring(name, *ends, stiffness, damping, length=lower))
-        elif tendon is not None and len(tendon.factors) == 1 and lower == upper:
-            ((joint, c),) = tendon.factors.items()
+    if stiffness or damping or bounded:
+        if path is None:
+            lost.append("spring and damper")
+        elif path.ends is not None:
+            spring = Spring(name, *path.ends, stiffness, damping, middle, slack=slack)
+            scene.elements.append(spring)
+        elif len(path.factors) == 1 and lower == upper and not bounded:
+            ((joint, c),) = path.factors.items()
             scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)
         else:
-            lost.append("spring and damper")
+            factors = {joint: c for joint, c in path.factors.items() if c}
+            name = element_name(scene, name)
+            spring = Tendon(name, factors, stiffness, damping, middle, slack)
+            limits = (shortest, longest) if limited else None
+            scene.elements.append(replace(spring, limits=limits, friction=friction))
     others = {
-        "limits": model.tendon_limited,
-        "friction": model.tendon_frictionloss,
-        "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon)),
+        "limits": limited and not is_sum,
+        "friction": friction and not is_sum,
+        "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon))[k],
     }
-    return lost + [what for what, given in others.items() if given[k]]
+    return lost + [what for what, given in others.items() if given]

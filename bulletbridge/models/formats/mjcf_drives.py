@@ -4,12 +4,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.force_elements import Tendon
+from bulletbridge.constraints.joints import Motor
+from bulletbridge.models.formats.mjcf_constraints import element_name
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.model_spec import JointForce
 
 FREE, BALL = range(2)
+LARGEST_FORCE = 1e9
+"""Of a servo that is bounded on one side alone [N or N m]."""
 
 
 class Pull(NamedTuple):
@@ -30,8 +35,8 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
     Args:
         model: MuJoCo's.
         places: What is known of names, with the scene.
-        servos: Whether those that act on one joint by its position or rate do so, at the control
-            that the first keyframe gives them, as springs and dampers.
+        servos: Whether those that are linear in positions and rates act, at the control that the
+            first keyframe gives them: as springs and dampers, or as motors within bounds.
     """
     scene = places.scene
     idle: list[str] = []
@@ -66,11 +71,11 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             idle.append(f"{name} ({servo})")
     if acting:
         scene.notes.append(
-            "servos act as springs and dampers at the control of the first keyframe, or zero, with"
-            f" no bound on their force: {listed(acting)}"
+            "servos act at the control of the first keyframe, or zero: as springs and dampers, or,"
+            f" where their force is bounded, as motors: {listed(acting)}"
         )
     if idle:
-        rest = "" if servos else "; servos=True (--servos) lets those of one joint act"
+        rest = "" if servos else "; servos=True (--servos) lets those act that are linear"
         scene.notes.append(
             "joints of actuators are listed as actuated and no force acts on them; actuators that"
             f" are more than a torque: {listed(idle)}{rest}"
@@ -96,27 +101,41 @@ def _pull(model: Any, k: int) -> Pull:
 
 
 def _acts_as_spring(model: Any, k: int, pull: Pull) -> bool:
-    """Whether an actuator's force is linear in the position and rate of one joint."""
+    """Whether an actuator's force is linear in the positions and rates of its joints."""
     kinds = library()
     return bool(
-        len(pull.joints) == 1
-        and pull.strongest > 0.0
-        and model.jnt_type[pull.joints[0]] not in (FREE, BALL)
+        pull.strongest > 0.0
+        and all(model.jnt_type[j] not in (FREE, BALL) for j in pull.joints)
         and kinds.mjtDyn(model.actuator_dyntype[k]).name in ("mjDYN_NONE", "mjDYN_INTEGRATOR")
         and model.actuator_gaintype[k] == kinds.mjtGain.mjGAIN_FIXED
         and model.actuator_biastype[k] == kinds.mjtBias.mjBIAS_AFFINE
         and model.actuator_biasprm[k, 1] <= 0.0
         and model.actuator_biasprm[k, 2] <= 0.0
+        and _bounds(model, k, pull)[0] <= 0.0 <= _bounds(model, k, pull)[1]
     )
 
 
-def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
-    """Put a servo's spring and damper onto its joint; what was put, in words.
+def _bounds(model: Any, k: int, pull: Pull) -> tuple[float, float]:
+    """Lowest and highest force of an actuator, what its only joint or its tendon allows too."""
+    ranges = [model.actuator_forcerange[k]] if model.actuator_forcelimited[k] else []
+    gear = float(model.actuator_gear[k, 0])
+    target = int(model.actuator_trnid[k, 0])
+    if model.actuator_trntype[k] == library().mjtTrn.mjTRN_TENDON:
+        if getattr(model, "tendon_actfrclimited", np.zeros(model.ntendon))[target]:
+            ranges.append(np.sort(model.tendon_actfrcrange[target] / gear))
+    elif len(pull.joints) == 1 and model.jnt_actfrclimited[target]:
+        ranges.append(np.sort(model.jnt_actfrcrange[target] / gear))
+    lowest = max((float(low) for low, _ in ranges), default=-np.inf)
+    return lowest, min((float(high) for _, high in ranges), default=np.inf)
 
-    Its force along the joint is gear (gain u + b0 + b1 gear q + b2 gear v), u its control, or what
-    an integrator of that starts from.
+
+def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
+    """Put a servo where it acts; what was put, in words.
+
+    Its force along its length, the sum of gear q, is gain u + b0 + b1 length + b2 rate, u its
+    control, or what an integrator of that starts from. Bounded it is a motor along a tendon;
+    otherwise spring and damper of its only joint, or of a tendon.
     """
-    (j,), (gear,) = pull
     u = 0.0
     if model.nkey:
         first = int(model.actuator_actadr[k])
@@ -124,12 +143,36 @@ def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
     if model.actuator_ctrllimited[k] and model.actuator_actadr[k] < 0:
         u = float(np.clip(u, *model.actuator_ctrlrange[k]))
     constant, per_length, per_rate = (float(x) for x in model.actuator_biasprm[k, :3])
-    force = gear * (float(model.actuator_gainprm[k, 0]) * u + constant)
-    stiffness, damping = -(gear**2) * per_length, -(gear**2) * per_rate
+    force = float(model.actuator_gainprm[k, 0]) * u + constant
+    stiffness, damping = 0.0 - per_length, 0.0 - per_rate
     rest = force / stiffness if stiffness else 0.0
-    places.joint(j).add_spring(stiffness, rest, damping)
+    lowest, highest = _bounds(model, k, pull)
+    factors: dict[str, float] = {}
+    for j, gear in zip(pull.joints, pull.gears, strict=True):
+        factors[places.full_joint(j)] = factors.get(places.full_joint(j), 0.0) + gear
+    scene = places.scene
+    name = element_name(scene, model.actuator(k).name or f"actuator_{k}")
+    said = f"stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
+    bounded = np.isfinite((lowest, highest)).any()
+    if bounded and (stiffness or damping):
+        most, least = min(highest, LARGEST_FORCE), max(lowest, -LARGEST_FORCE)
+        rate = force / damping if not stiffness else 0.0
+        motor = Motor(most, rate, rest, stiffness=stiffness, damping=damping, least=least)
+        scene.elements.append(Tendon(name, factors, motor=motor))
+        return f"{said}, from {lowest:g} to {highest:g}: motor '{name}'"
+    if len(factors) > 1:
+        if stiffness or damping or force:
+            # of what pulls all the same, the spring's rest is where it is in balance
+            pull_all = 0.0 if stiffness else force
+            spring = Tendon(name, factors, stiffness, damping, rest, force=pull_all)
+            scene.elements.append(spring)
+        return said
+    ((full, gear),) = factors.items()
+    stiffness, damping, force = gear**2 * stiffness, gear**2 * damping, gear * force
+    rest = force / stiffness if stiffness else 0.0
+    scene.joints()[full].add_spring(stiffness, rest, damping)
     if force and not stiffness:
-        places.scene.forces.append(JointForce(places.full_joint(j), torque=force))
+        scene.forces.append(JointForce(full, torque=force))
         return f"damping {damping:g}, force {force:g}"
     return f"stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
 

@@ -1,13 +1,14 @@
 """A model as MJCF, for MuJoCo: its loops become equality constraints where MuJoCo has them."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from bulletbridge.constraints.force_elements import Bushing, Spring
+from bulletbridge.constraints.force_elements import Bushing, Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, Frame, JointModel, LoopJoint
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.model import WORLD, Mechanism
@@ -98,7 +99,7 @@ class _Writer:
     def _named_links(self) -> set[str]:
         """Links that loops and springs name; these stay bodies."""
         joined = [*self.scene.loops, *self.scene.elements]
-        pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling)]
+        pairs = [(x.a, x.b) for x in joined if not isinstance(x, Coupling | Tendon)]
         return {end.link for pair in pairs for end in pair}
 
     def _robot(self, robot: Robot) -> None:
@@ -302,11 +303,17 @@ class _Writer:
                 f"coupling '{name}' is LEFT OUT: MuJoCo has one polynomial of one joint"
             )
             return
-        tendon = Xml.SubElement(self.tendons, "fixed", name=name)
-        for joint, factor in pairs:
-            Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
+        self._sum(name, dict(pairs))
         poly = exact((coupling.offset, 1.0, 0.0, 0.0, 0.0))
         Xml.SubElement(self.equality, "tendon", name=name, tendon1=name, polycoef=poly)
+
+    def _sum(
+        self, name: str, factors: Mapping[str, float], given: dict[str, str] | None = None
+    ) -> None:
+        """A tendon of fixed type."""
+        tendon = Xml.SubElement(self.tendons, "fixed", {"name": name} | (given or {}))
+        for joint, factor in factors.items():
+            Xml.SubElement(tendon, "joint", joint=joint, coef=exact((factor,)))
 
     def _line(self, name: str, sites: dict[str, str], given: dict[str, str] | None = None) -> None:
         line = Xml.SubElement(self.tendons, "spatial", {"name": name} | (given or {}))
@@ -315,18 +322,50 @@ class _Writer:
 
     def _element(self, element: object) -> None:
         if isinstance(element, Spring) and not element.force:
-            values = {
-                "stiffness": element.stiffness,
-                "damping": element.damping,
-                "springlength": element.length,
-            }
+            values = {"stiffness": element.stiffness, "damping": element.damping}
             given = {key: exact((value,)) for key, value in values.items()}
+            given["springlength"] = exact(
+                (element.length - element.slack, element.length + element.slack)
+            )
             self._line(element.name, self._sites(element.a, element.b, element.name), given)
+        elif isinstance(element, Tendon) and not element.force:
+            self._tendon(element)
         elif isinstance(element, Bushing) and self._on_ball(element):
             return
         else:
             name = getattr(element, "name", "")
             self.scene.notes.append(f"force element '{name}' is left out: MuJoCo has none such")
+
+    def _tendon(self, tendon: Tendon) -> None:
+        """Spring, limits and friction of a sum of joint positions, and a servo along it."""
+        given: dict[str, str] = {}
+        if tendon.springs:
+            ends = tendon.rest - tendon.slack, tendon.rest + tendon.slack
+            values = {"stiffness": tendon.stiffness, "damping": tendon.damping}
+            given = {"springlength": exact(ends)} | {k: exact((v,)) for k, v in values.items()}
+        if tendon.limits:
+            given |= {"limited": "true", "range": exact(tendon.limits)}
+        if tendon.friction:
+            given["frictionloss"] = exact((tendon.friction,))
+        motor = tendon.motor
+        self._sum(tendon.name, tendon.coefficients, given)
+        if motor is None:
+            return
+        if not (motor.stiffness or motor.damping):
+            self.scene.notes.append(f"motor of '{tendon.name}' is left out: MuJoCo has servos only")
+            return
+        least = -motor.force if motor.least is None else motor.least
+        at = motor.stiffness * (motor.position or 0.0) + motor.damping * motor.velocity
+        said = {
+            "name": tendon.name,
+            "tendon": tendon.name,
+            "biastype": "affine",
+            "gainprm": "1",
+            "biasprm": exact((at, -motor.stiffness, -motor.damping)),
+            "forcelimited": "true",
+            "forcerange": exact((least, motor.force)),
+        }
+        Xml.SubElement(self.actuators, "general", said)
 
     def _on_ball(self, spring: Bushing) -> bool:
         """Give a ball joint its spring, if this is one and no more."""

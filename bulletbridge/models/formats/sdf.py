@@ -243,7 +243,7 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
                 ends[1],
                 place,
                 alongs,
-                _pitch(part, kind),
+                screw_pitch(part, full) if kind == "screw" else 0.0,
                 _armature(part),
                 place_b is not None,
                 place_b,
@@ -316,19 +316,20 @@ def _direction(scope: Scope, part: Xml.Element, tag: str, at: Pose, full: str) -
     return at.R.T @ axis if in_model else axis
 
 
-def _pitch(part: Xml.Element, kind: str) -> float:
+def screw_pitch(part: Xml.Element, name: str) -> float:
     """Advance of a screw in a turn [m], right-handed.
 
     ``thread_pitch`` is Gazebo's older one: radians a metre, left-handed.
+
+    Raises:
+        ModelError: It says none.
     """
-    if kind != "screw":
-        return 0.0
     pitch = number_of(part, "screw_thread_pitch", 0.0)
     old = number_of(part, "thread_pitch", 0.0)
     if not pitch and old:
         pitch = -2.0 * np.pi / old
     if not (pitch and np.isfinite(pitch)):
-        raise ModelError(f"screw '{part.get('name', '')}' has no screw_thread_pitch; give it [m]")
+        raise ModelError(f"screw '{name}' has no screw_thread_pitch; give it [m]")
     return pitch
 
 
@@ -366,6 +367,7 @@ def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) 
     factors: dict[str, float] = {}
     for end, tag, factor in (("parent", "axis", ratio), ("child", "axis2", 1.0)):
         link = scope.link_of(scope.joint_end(part, end))
+        tag = tag if part.find(tag) is not None else "axis"
         axis = (scope.placed @ at).R @ _direction(scope, part, tag, at, full)
         found = [
             edge

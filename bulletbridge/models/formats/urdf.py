@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from bulletbridge.constraints.joints import LoopJoint
+from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.models.formats.gazebo_joints import gazebo_joints, gazebo_springs
 from bulletbridge.models.formats.loadable import (
     empty_frames,
@@ -104,7 +104,9 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     )
 
 
-def _told_apart(loops: list[LoopJoint], more: list[LoopJoint]) -> list[LoopJoint]:
+def _told_apart(
+    loops: list[LoopJoint | Coupling], more: list[LoopJoint]
+) -> list[LoopJoint | Coupling]:
     """Loops of two sources, each with a name of its own."""
     taken, found = {loop.name for loop in loops}, list(loops)
     for loop in more:
