@@ -26,7 +26,7 @@ SPRINGS = {
     "slack rope": bb.Spring("e", A, B, 30.0, 0.7, 9.0, slack=9.0),
     "torsion": bb.TorsionSpring("e", A, B, (0, 1, 1), (1, 0, 0.2), 5.0, 0.7, 0.3),
     "bushing": bb.Bushing("e", A, B, (10, 20, 30), (1, 2, 3), (4, 5, 6), (0.1, 0.2, 0.3)),
-    "tendon": bb.Tendon("e", {"joint2": 1.5, "joint4": -0.7, "joint5": 0.4}, 30.0, 0.7, 0.2),
+    "tendon": bb.Tendon("e", {"joint2": 1.5, "joint5": -0.7}, 30.0, 0.7, 0.2),
     "slack tendon": bb.Tendon("e", {"joint2": 1.5, "joint5": -2.0}, 30.0, 0.7, 9.0, slack=0.4),
 }
 

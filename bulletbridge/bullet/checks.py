@@ -152,11 +152,13 @@ def no_inertia(mechanism: Mechanism, name: str, inertia: float) -> ModelError:
     """The error for a joint that moves nothing, and may not be meant to."""
     body = mechanism.axes[mechanism.joints[name].v.start]["body"]
     links = [link.name for link in mechanism.links.values() if link.body == body]
+    floats = mechanism.joints[name].kind == "free"
+    other = "have the base stand still (fixed_base=True)" if floats else "make the joint fixed"
     return ModelError(
         f"joint '{name}' moves no inertia ({inertia:.3g}): link {', '.join(map(repr, links))} and"
         " what it carries has none, or Bullet zeroed it. Give it an <inertial> with a positive mass"
-        " and a tensor whose principal moments obey the triangle inequality, or make the joint"
-        " fixed; repair_inertia=True does the first where the tensor is that of a line"
+        f" and a tensor whose principal moments obey the triangle inequality, or {other};"
+        " repair_inertia=True does the first where the tensor is that of a line"
     )
 
 
