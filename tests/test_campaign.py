@@ -165,6 +165,16 @@ def test_chains_at_their_reach_are_followed_by_some_method(integrator):
 
 
 @pytest.mark.parametrize("integrator", FIXED)
+def test_a_chain_that_ends_in_a_rod_is_held_at_its_full_length(integrator):
+    """Between two points as far apart as it is long: nothing moves the rod's row but what bends.
+
+    It was taken for a row that nothing ever moves, and the first step was an error.
+    """
+    record = Run(make_case(631), integrator, 60).record()
+    assert record["end"] == "held" and not record["faults"]
+
+
+@pytest.mark.parametrize("integrator", FIXED)
 def test_of_rows_that_say_the_same_the_one_that_moves_most_is_kept(integrator):
     """A hinge whose loop has rows of which one moves by a 3592nd of another.
 

@@ -149,11 +149,16 @@ class Decision:
             return Caps(min(part.shape[1:]), min(int(held.sum()), part.shape[2]))
         return caps_among(part, held, self.threshold)
 
-    def with_all_rows(self) -> "Decision":
-        """This decision for steps that find the independent rows anew at each pose."""
+    def with_all_rows(self, moved: Mask) -> "Decision":
+        """This decision for steps that find the independent rows anew at each pose.
+
+        Args:
+            moved: (nc,) rows that something moves next to the closed poses, if not at them.
+        """
         held, (nc, nv) = int(self.encoded.has_position.sum()), self.jacobians.shape[1:]
         caps = Caps(min(nc, nv), min(held, nv))
-        return replace(self, caps=caps, most_left=np.inf, is_held=False)
+        scale = np.where((self.scale == 0.0) & moved, self.encoded.scale, self.scale)
+        return replace(self, caps=caps, scale=scale, most_left=np.inf, is_held=False)
 
 
 class Start(NamedTuple):
@@ -249,6 +254,26 @@ def row_lengths(solver: Solver, q: Array, t: float) -> Array:
 NO_MOTION = 1e-12
 """Length of a row, in lengths of the mechanism, that is the round-off of frames: nothing moves
 along it, as where a point on an axis is to stay on it; scaled to length one it would be noise."""
+
+
+BEND = 0.01
+"""How far joints are moved [lengths, rad] from where a row is still, to see whether it stays so."""
+
+
+def moved_rows(mechanism: Mechanism, encoded: Encoded, q: Array, t: float) -> Mask:
+    """(nc,) whether anything moves a row at q, or where one rate is moved from there, loops open.
+
+    A chain at its full reach moves none of what holds its tip, but bent it does.
+    """
+    probe, still = Solver(mechanism, encoded, Tolerances()), np.zeros(mechanism.nv)
+    columns, found = column_lengths(mechanism, encoded.length), np.zeros(encoded.nc, bool)
+    bent = np.empty_like(q)
+    for way in (still, *np.diag(BEND * columns)):
+        displace(mechanism.bodies, q, way, 1.0, bent)
+        there = probe.terms(bent, still, t)
+        lengths = np.linalg.norm(encoded.scale[:, None] * there.J * columns, axis=1)
+        found |= lengths >= NO_MOTION
+    return found
 
 
 def samples_of(

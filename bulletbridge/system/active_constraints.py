@@ -18,6 +18,7 @@ from bulletbridge.engine.redundancy import (
     Start,
     all_independent,
     decide,
+    moved_rows,
     row_lengths,
 )
 from bulletbridge.engine.sparse_plan import SparseStepper
@@ -278,7 +279,8 @@ class ActiveConstraints:
         start, whole = Start(q, self.is_exact(full, q)), before.whole | {name} - {""}
         decision = decide(self.mechanism, full.encoded, start, t, self.tolerances, whole)
         if worst >= 0 or not before.is_held:
-            decision = decision.with_all_rows()
+            moved = moved_rows(self.mechanism, decision.encoded, q, t)
+            decision = decision.with_all_rows(moved)
         full.apply_settings(solver)
         again = copy_of(full, decision)
         again.put(q, v, t)
