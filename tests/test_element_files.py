@@ -107,7 +107,17 @@ def test_wrong_wrenches_are_named(tmp_path, entry, message):
         ("{name: x, type: spring, a: {link: crank}, b: {link: rocker}, k: 1}", "unknown key 'k'"),
         ("{name: x, type: tendon, joints: {crnk: 1}, stiffness: 1}", "did you mean"),
         ("{name: x, type: tendon, joints: {}, stiffness: 1}", "is empty"),
+        ("{name: x, type: tendon, joints: {crank: 0}, stiffness: 1}", "nothing moves it"),
         ("{name: x, type: tendon, a: {link: crank}, stiffness: 1}", "unknown key 'a'"),
+        (
+            "{name: x, type: tendon, joints: {crank: 1},"
+            " motor: {force: 3, damping: 1, position_gain: 1}}",
+            "is for motors that set a velocity",
+        ),
+        (
+            "{name: x, type: tendon, joints: {crank: 1}, motor: {force: 3, damping: 1, least: 1}}",
+            "must not be positive",
+        ),
         ("{name: x, a: {link: crank}, b: {link: rocker}, force: 1}", "'type' is missing"),
     ],
 )

@@ -79,6 +79,8 @@ def _tendon(keys: dict[str, Node]) -> Tendon:
     joints = {name: node.number() for name, node in keys["joints"].table().items()}
     if not joints:
         keys["joints"].fail("is empty; give a factor for each joint, as in {a: 1, b: -2}")
+    if not any(joints.values()):
+        keys["joints"].fail("has no factor but zero, so that nothing moves it")
     return Tendon(
         keys["name"].text(),
         joints,

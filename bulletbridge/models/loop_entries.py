@@ -203,6 +203,11 @@ def read_motor(node: Node) -> Motor:
     for name in servo:
         if numbers.get(name, 0.0) < 0.0:
             keys[name].fail("must not be negative")
+    for name in ("velocity_gain", "position_gain"):
+        if name in numbers and any(numbers.get(gain) for gain in servo):
+            keys[name].fail(
+                "is for motors that set a velocity; remove it, or stiffness and damping"
+            )
     if "least" in numbers and not any(numbers.get(name) for name in servo):
         keys["least"].fail("is for servos; add stiffness or damping, or remove it")
     if numbers.get("least", 0.0) > 0.0:
