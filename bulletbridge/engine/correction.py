@@ -33,7 +33,11 @@ from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import dot, vec
 
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
-"""Passes of the correction; where a chain is all but stretched each takes half of the way."""
+"""Passes of the correction; Newton's, without the gap halved: where a chain is all but stretched,
+each takes half of the way if its bends have one shape, and less the more shapes they have, since
+all but one row vanish there and passes descend along it (15 links take some 80, 30 some 600)."""
+LEAST_GAP = 2.0**-60
+"""Gap [lengths, rad] that cannot be halved any more."""
 FAILED = -1
 EPS = 2.0**-52
 PROMISED = 50.0
@@ -223,7 +227,8 @@ def correcting(backend: KktBackend) -> Correction:
         large numbers, these are closed as far as they will.
         """
         c, rows, last = a.control, f.rows, math.inf
-        for n in range(MOST_NEWTON_PASSES + 1):
+        halved, n, left = math.inf, 0, MOST_NEWTON_PASSES
+        while True:
             factor_at(a, f, instant, q, v)
             if c.failure != DONE:
                 return FAILED
@@ -236,7 +241,9 @@ def correcting(backend: KktBackend) -> Correction:
             if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
                 return n
             last = max(gap, weak)
-            if n == MOST_NEWTON_PASSES or not gap < math.inf:
+            if LEAST_GAP < last < 0.5 * halved:
+                halved, left = last, MOST_NEWTON_PASSES
+            if left == 0 or not gap < math.inf:
                 if gap <= 10.0 * enough and not bent:
                     return n
                 name_widest(a, rows, 0)
@@ -245,7 +252,7 @@ def correcting(backend: KktBackend) -> Correction:
                 rank = c.filter_rank
             bounded_correction(a, f, rank, limit)
             move_back(a, f, q)
-        return FAILED
+            n, left = n + 1, left - 1
 
     @outlined
     def fixed_passes(a: Arrays, f: Any, instant: Instant, q: Array, v: Array) -> int:

@@ -35,6 +35,8 @@ TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
 """Attempts before a step is given up, in words."""
 BY_OTHERS = ", by verlet and semi_implicit_euler too, nor under error control by dop853"
 """And where ``Solver`` has refined it."""
+TAUT = ", as a chain is that is as long as what it spans: if so, give it slack"
+"""What that may be where a loop cannot be closed, and a way out."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -162,9 +164,11 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
             f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
     assert failure == NOT_CLOSED
+    near = near_singular(solver)
     return (
-        f"{begun}: {opened(solver)} after the last correction pass, {undone}; use a smaller dt, or "
-        f"check whether the mechanism has reached a position it cannot pass"
+        f"{begun}: {opened(solver)} after the last correction pass, {undone}{near}"
+        f"{TAUT if near else ''}; use a smaller dt, or check whether the mechanism has reached a "
+        f"position it cannot pass"
     )
 
 

@@ -25,6 +25,10 @@ LONGEST_MOVE = 0.3
 MOST_ITERATIONS = 300
 SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
 """Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""
+STRETCHED = 0.1
+"""Least gap, likewise, below which the first displacements are bends that take up as much. From
+wider ones a chain of many links takes more iterations than there are: its bends have as many
+shapes."""
 
 
 SEARCHED = (
@@ -96,10 +100,13 @@ def close(
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
     shaken = np.empty_like(q)
-    for force in shakes:
+    forces = (float(np.sqrt(2.0 * least)), *shakes) if shakes and least < STRETCHED else shakes
+    for force in forces:
         closed: list[tuple[float, Array]] = []
         for _ in range(SHAKES_EACH):
             move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
+            if force < shakes[0]:
+                move *= bend_that_closes(solver, found, t, move)
             displace(solver.bodies, q, move, 1.0, shaken)
             candidate, more = descend(solver, shaken, t, held)
             iterations += more
@@ -111,6 +118,18 @@ def close(
         if closed:
             return min(closed, key=lambda pair: pair[0])[1], iterations
     return found, iterations
+
+
+def bend_that_closes(solver: Solver, q: Array, t: float, move: Array) -> float:
+    """How many times a move (nv,) from q must be made for its curvature to take up the gaps."""
+    ends = list[Array]()
+    for way in (0.0, 1.0, -1.0):
+        moved = q.copy()
+        displace(solver.bodies, q, move, way, moved)
+        ends.append(solver.encoded.scale * solver.terms(moved, np.zeros_like(move), t).g)
+    gap, bent = ends[0], 0.5 * (ends[1] + ends[2]) - ends[0]
+    square = float(bent @ bent)
+    return float(np.sqrt(max(-float(gap @ bent), 0.0) / square)) if square > 0.0 else 1.0
 
 
 def project_by_links(solver: Solver, q: Array, t: float) -> tuple[Array, int] | None:
