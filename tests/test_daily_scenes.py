@@ -41,7 +41,8 @@ def test_a_scene_ends_as_a_person_expects(name, mode):
 def test_skidding_wheels_turn_a_vehicle_as_coulombs_friction_does():
     """Forces in balance along what each wheel slips by, at the loads that contacts tell.
 
-    Rims are polygons, whose radius and speed vary by 1.5 %.
+    Rims are polygons, whose radius and speed vary by 1.5 % each; how four wheels that chatter share
+    the load changes the balance by another 1 %, if gravity differs by a billionth.
     """
     found = play("skid", "exact").figures
-    assert abs(found["turn"] / found["balance"] - 1.0) < 0.03
+    assert abs(found["turn"] / found["balance"] - 1.0) < 0.04

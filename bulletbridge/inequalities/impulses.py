@@ -304,6 +304,7 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
     """Solve for the impulses that also move bodies out of each other, from x, or come near them.
 
     Bodies that others hold where they are have no way apart, which no search would find: they stay.
+    Motors that are left alone do not give way here either: it is looked for further away then.
     Softer contacts would let what stands beside them rise from the ground by the load that it
     loses, and a robot would step from foot to foot.
     """
@@ -312,7 +313,8 @@ def push_apart(h: InequalityProblem, rows: RowCounts, tolerance: float) -> Outco
         outcome = solve(h, rows, tolerance, False)
         wanted, first = h.row_targets.stabilisation, rows.first_unilateral
         there_is_one = is_usable(outcome.residual, tolerance, wanted, first, n)
-        if outcome.residual <= tolerance or not there_is_one or rows.motors > 0:
+        gives_way = rows.motors > 0 and h.report[COMPLYING_IN] == 0.0
+        if outcome.residual <= tolerance or not there_is_one or gives_way:
             return outcome
         return go_on(h, n, tolerance, outcome)
     for i in range(n):

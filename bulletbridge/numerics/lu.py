@@ -7,26 +7,48 @@ from bulletbridge.compilation.jit import helper
 from bulletbridge.numerics.many_sides import add_lines
 from bulletbridge.numerics.records import Array
 
+PANEL = 4
+"""Columns that are eliminated together: what is right of them is then gone through a fourth as
+often."""
+
 
 @helper
 def lu_real(A: Array, turns: Array) -> None:
     """Factor the first n rows and columns of A; turns (n,) receives whom rows changed with."""
     n = len(turns)
-    for k in range(n):
-        best, most = k, abs(A[k, k])
-        for i in range(k + 1, n):
-            if abs(A[i, k]) > most:
-                best, most = i, abs(A[i, k])
-        turns[k] = best
-        if best != k:
-            for j in range(n):
-                A[k, j], A[best, j] = A[best, j], A[k, j]
-        for i in range(k + 1, n):
-            x = A[i, k] / A[k, k]
-            A[i, k] = x
-            if x != 0.0:
-                for j in range(k + 1, n):
-                    A[i, j] -= x * A[k, j]
+    for first in range(0, n, PANEL):
+        last = min(first + PANEL, n)
+        for k in range(first, last):
+            best, most = k, abs(A[k, k])
+            for i in range(k + 1, n):
+                if abs(A[i, k]) > most:
+                    best, most = i, abs(A[i, k])
+            turns[k] = best
+            if best != k:
+                for j in range(n):
+                    A[k, j], A[best, j] = A[best, j], A[k, j]
+            for i in range(k + 1, n):
+                x = A[i, k] / A[k, k]
+                A[i, k] = x
+                if x != 0.0:
+                    for j in range(k + 1, last):
+                        A[i, j] -= x * A[k, j]
+        for k in range(first, last):
+            for i in range(k + 1, last):
+                x = A[i, k]
+                if x != 0.0:
+                    for j in range(last, n):
+                        A[i, j] -= x * A[k, j]
+        for i in range(last, n):
+            a, b, c, d = A[i, first], A[i, first + 1], A[i, first + 2], A[i, first + 3]
+            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
+                for j in range(last, n):
+                    A[i, j] -= (
+                        a * A[first, j]
+                        + b * A[first + 1, j]
+                        + c * A[first + 2, j]
+                        + d * A[first + 3, j]
+                    )
 
 
 @helper
