@@ -7,7 +7,7 @@ is a sum of joint positions, and its force acts on the rates of these joints.
 
 import math
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
 from bulletbridge.mechanism.records import (
     BUSHING,
@@ -133,7 +133,7 @@ def tendon_state(effort: Effort, axes: Records[Axis]) -> tuple[float, float]:
     return x, rate
 
 
-@helper
+@outlined
 def stiffness_at(effort: Effort, n: int, poses: Records[Pose], axes: Records[Axis]) -> float:
     """Stiffness along coordinate n: none where an element is slack."""
     if effort.slack > 0.0:

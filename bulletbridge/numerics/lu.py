@@ -3,7 +3,7 @@
 Complex numbers are pairs of real arrays. Source: Golub and Van Loan, Matrix Computations, 3.4.
 """
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.many_sides import add_lines
 from bulletbridge.numerics.records import Array
 
@@ -12,7 +12,7 @@ PANEL = 4
 often."""
 
 
-@helper
+@outlined
 def lu_real(A: Array, turns: Array) -> None:
     """Factor the first n rows and columns of A; turns (n,) receives whom rows changed with."""
     n = len(turns)
@@ -51,7 +51,7 @@ def lu_real(A: Array, turns: Array) -> None:
                     )
 
 
-@helper
+@outlined
 def back_real(A: Array, turns: Array, b: Array) -> None:
     """Solve with the factors for b (n,), in place."""
     n = len(turns)
