@@ -25,8 +25,8 @@ LONGEST_MOVE = 0.3
 MOST_ITERATIONS = 300
 SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
 """Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""
-STRETCHED = 0.1
-"""Least gap, likewise, below which the first displacements are bends that take up as much. From
+STRETCHED = 0.5 * SHAKES[0] ** 2
+"""Least gap, likewise, that is taken up by smaller bends than these, which are tried first. From
 wider ones a chain of many links takes more iterations than there are: its bends have as many
 shapes."""
 
@@ -100,12 +100,13 @@ def close(
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
     shaken = np.empty_like(q)
-    forces = (float(np.sqrt(2.0 * least)), *shakes) if shakes and least < STRETCHED else shakes
-    for force in forces:
+    stretched = len(shakes) > 0 and least < STRETCHED
+    forces = (float(np.sqrt(2.0 * least)), *shakes) if stretched else shakes
+    for number, force in enumerate(forces):
         closed: list[tuple[float, Array]] = []
         for _ in range(SHAKES_EACH):
             move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
-            if force < shakes[0]:
+            if stretched and number == 0:
                 move *= bend_that_closes(solver, found, t, move)
             displace(solver.bodies, q, move, 1.0, shaken)
             candidate, more = descend(solver, shaken, t, held)

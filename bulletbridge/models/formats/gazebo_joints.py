@@ -2,9 +2,8 @@
 
 Source: Gazebo's tutorial on kinematic loops, <gazebo><joint>. Gazebo makes SDF of the URDF and puts
 in what <gazebo> holds; a joint's pose is that in its child link, its axis in its own frame, unless
-they say else. Springs
-are springStiffness and springReference of a <gazebo reference="JOINT">, which SDFormat's reader of
-URDF makes the joint's spring_stiffness and spring_reference.
+they say else. Springs are springStiffness and springReference of a <gazebo reference="JOINT">,
+which SDFormat's reader of URDF makes the joint's spring_stiffness and spring_reference.
 """
 
 from typing import NamedTuple
