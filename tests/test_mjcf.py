@@ -1,5 +1,6 @@
 """MJCF read by us and by MuJoCo: the same equations of motion, feature by feature."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -336,6 +337,17 @@ def test_bounded_servos_limits_and_friction_of_tendons_are_written_back(tmp_path
             )
     write_loops(spec, tmp_path / "written.loops.yaml")
     assert read_model(tmp_path / "written.loops.yaml").elements == spec.elements
+
+
+def test_a_tendon_may_rest_at_minus_one(tmp_path: Path) -> None:
+    """Twice that number is MuJoCo's word for the length at the start."""
+    spec = read_model(write(tmp_path, GRIPPER, BOUNDED), servos=True)
+    given = bb.Tendon("given", {"left": 1.0, "right": 2.0}, stiffness=3.0, rest=-1.0)
+    more = replace(spec, elements=[*spec.elements, given])
+    again = read_model(*write_mjcf(more, tmp_path / "written").files, servos=True)
+    (found,) = (each for each in again.elements if each.name == "given")
+    assert isinstance(found, bb.Tendon)
+    np.testing.assert_allclose((found.rest, found.slack), (-1.0, 0.0), atol=1e-15)
 
 
 def test_settings_of_older_versions_are_left_out(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from bulletbridge.models.model_spec import FileConstraint, ModelSpec
 from bulletbridge.models.xml_file import write_xml
 from bulletbridge.numerics.records import Array
 
+AT_START = -1.0, -1.0
+"""Ends of a spring's rest by which MuJoCo means the length at the start."""
 KINDS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
 FEATHER = 1e-14
 """Mass [kg] and moments [kg m²] of a link that has none and moves: MuJoCo asks for 1e-15."""
@@ -341,6 +343,8 @@ class _Writer:
         given: dict[str, str] = {}
         if tendon.springs:
             ends = tendon.rest - tendon.slack, tendon.rest + tendon.slack
+            if ends == AT_START:
+                ends = ends[0], float(np.nextafter(ends[1], 0.0))
             values = {"stiffness": tendon.stiffness, "damping": tendon.damping}
             given = {"springlength": exact(ends)} | {k: exact((v,)) for k, v in values.items()}
         if tendon.limits:
