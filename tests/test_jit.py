@@ -390,6 +390,33 @@ def test_what_is_out_of_line_is_not_inlined_whoever_calls_it():
     assert any("3far" in line for line in made) and not any("4near" in line for line in made)
 
 
+@pytest.mark.skipif(not mode.LINKED, reason="plain numba makes one version for each constant")
+def test_a_constant_argument_is_one_of_its_type():
+    @helper
+    def raised(x: float, k: int, twice: bool) -> float:
+        return 2.0 * x + k if twice else x + k
+
+    caller = numba.njit(lambda x, k: raised(x, 3, True) + raised(x, k, False))
+    assert caller(1.0, 2) == 8.0
+    assert len(raised.signatures) == 1
+
+
+def test_the_clocks_of_numba_go_on_after_a_compilation():
+    from numba.core import event
+    from numba.core.types import functions
+
+    before = event.start_event, event.end_event, functions.BaseFunction.get_call_type
+
+    @helper
+    def halved(x: float) -> float:
+        return 0.5 * x
+
+    with event.install_recorder("numba:compile") as told:
+        assert numba.njit(lambda x: halved(x))(3.0) == 1.5
+    assert told.buffer
+    assert before == (event.start_event, event.end_event, functions.BaseFunction.get_call_type)
+
+
 def test_what_was_edited_since_is_kept_under_no_name_of_today(tmp_path, monkeypatch):
     """A process that runs on with old code may not leave it for those that import the new one."""
     kernel = tmp_path / "kernel.py"

@@ -88,16 +88,18 @@ def keep(dispatcher: Any, code: type[LinkedCode]) -> None:
     """Have a helper looked for on disk before it is translated, and kept there.
 
     It is looked for once more when all that it calls is known: another process may have been
-    quicker.
+    quicker. A constant argument is one of its type, not a type of its own: inlined, it is constant
+    again.
     """
     dispatcher._cache = HelperCache(dispatcher.py_func, code)
     translate = dispatcher.compile
 
     def compile_or_find(sig: Any) -> Any:
+        kinds = tuple(one.literal_type if isinstance(one, known.Literal) else one for one in sig)
         try:
-            return translate(sig)
+            return translate(kinds)
         except FoundError:
-            return translate(sig)
+            return translate(kinds)
 
     dispatcher.compile = compile_or_find
 

@@ -14,6 +14,7 @@ from numba.core import compiler_machinery, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
+from bulletbridge.compilation.inference import remembering
 from bulletbridge.compilation.keys import is_there, key_of, place_of
 
 llvm: Any = binding  # no types, nor has numba any
@@ -289,13 +290,15 @@ class KernelCompiler(cast(Any, CompilerBase)):
 
     def compile_extra(self, func: Any) -> Any:
         """Compile, with garbage left for later: hardly any arises among millions of objects."""
-        collected = gc.isenabled()
+        compile_it = cast(Any, CompilerBase).compile_extra
+        if not gc.isenabled():  # one helper among others
+            return compile_it(self, func)
         gc.disable()
         try:
-            return cast(Any, CompilerBase).compile_extra(self, func)
+            with remembering():
+                return compile_it(self, func)
         finally:
-            if collected:
-                gc.enable()
+            gc.enable()
 
 
 class LinkedCompiler(KernelCompiler):

@@ -1,6 +1,6 @@
 """Velocities and accelerations that prescribed motions of frame a ask of the rows."""
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.records import (
     ROD,
     Coupling,
@@ -8,7 +8,6 @@ from bulletbridge.constraints.records import (
     Target,
 )
 from bulletbridge.constraints.relative_pose import (
-    Placement,
     constant_rows,
     frames,
     position_in,
@@ -47,15 +46,14 @@ def prescribed_rates(
     for i in range(len(loops)):
         loop = loops[i]
         if loop.target >= 0:
-            a, b = frames(loop, poses, targets)
-            put_prescribed_rate(loop, a, b, targets[loop.target], rows)
+            put_prescribed_rate(loop, poses, targets, rows)
     for i in range(len(couplings)):
         coupling = couplings[i]
         if coupling.target >= 0:
             rows[coupling.row].g_t = -targets[coupling.target].v[2]
 
 
-@helper
+@outlined
 def prescribed_rate(loop: Loop, target: Target, s: Vector) -> Pair:
     """Twist that the prescribed motion of a' takes away from that of b, in axes of a'."""
     turn = vec(loop.turn)
@@ -64,14 +62,16 @@ def prescribed_rate(loop: Loop, target: Target, s: Vector) -> Pair:
     return angular, add(cross(angular, s), apply(rotation(x, y, z, w), vec(target.v)))
 
 
-@helper
+@outlined
 def put_prescribed_rate(
-    loop: Loop, a: Placement, b: Placement, target: Target, rows: Records[Row]
+    loop: Loop, poses: Records[Pose], targets: Records[Target], rows: Records[Row]
 ) -> None:
     """Write g_t of the rows of a driven loop."""
+    target = targets[loop.target]
     if loop.variable == ROD:
         rows[loop.row].g_t = -target.v[2]
         return
+    a, b = frames(loop, poses, targets)
     relative, s = mul(transpose(a[0]), b[0]), position_in(a, b)
     angular, linear = prescribed_rate(loop, target, s)
     for i in range(constant_rows(loop)):
@@ -82,7 +82,7 @@ def put_prescribed_rate(
         rows[loop.row + loop.rows - 1].g_t = -dot(moment, angular) - dot(force, linear)
 
 
-@helper
+@outlined
 def prescribed_acceleration(loop: Loop, target: Target, s: Vector, s_rate: Vector) -> Pair:
     """Rate of ``prescribed_rate``; s_rate is the velocity of b's origin seen in a'."""
     turn = vec(loop.turn)

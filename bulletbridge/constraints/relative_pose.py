@@ -2,7 +2,7 @@
 
 import math
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.constraints.records import (
     AXIAL,
     FREE_ROTATION,
@@ -61,7 +61,12 @@ def moved(frame: Placement, loop: Loop, targets: Records[Target]) -> Placement:
     """Frame a' from frame a. A rod's target is its length, not a motion of a."""
     if loop.target < 0 or loop.variable == ROD:
         return frame
-    target = targets[loop.target]
+    return driven(frame, loop, targets[loop.target])
+
+
+@outlined
+def driven(frame: Placement, loop: Loop, target: Target) -> Placement:
+    """A frame after its prescribed motion."""
     x, y, z, w = quat_exp(scale(target.angle, vec(loop.turn)))
     R, p = frame
     return mul(R, rotation(x, y, z, w)), add(p, apply(R, vec(target.p)))

@@ -5,7 +5,7 @@ relative to a at b's origin, and its rate, in axes of a'. The twist rows are the
 the residual at g = 0; away from it rotations agree to first order.
 """
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.constraints.prescribed import (
     prescribed_rates,
 )
@@ -209,7 +209,7 @@ def add_columns(
         add_variable_columns(loop, a, b, axes, last, sign, shift, J)
 
 
-@helper
+@outlined
 def add_variable_columns(
     loop: Loop,
     a: Placement,

@@ -239,10 +239,22 @@ def filter_velocity(a: Arrays, f: Factors, v: Array) -> None:
 
 
 @outlined
-def factor_at(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
-    """Poses, residuals and factors at q; not inlined, since all but one use of it are rare."""
+def update_positions_apart(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
+    """``update_positions`` out of line: for what is rare, or long beside a call."""
     update_positions(a, f, instant, q, v)
+
+
+@outlined
+def factorise_apart(a: Arrays, f: Factors, instant: Instant) -> None:
+    """``factorise`` out of line, likewise."""
     factorise(a, f, instant)
+
+
+@outlined
+def factor_at(a: Arrays, f: Factors, instant: Instant, q: Array, v: Array) -> None:
+    """Poses, residuals and factors at q."""
+    update_positions_apart(a, f, instant, q, v)
+    factorise_apart(a, f, instant)
 
 
 @outlined

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.engine.dense import ask_forces, filter_velocity, script_elements
+from bulletbridge.engine.dense import ask_forces, filter_velocity, put_bias, script_elements
 from bulletbridge.engine.records import (
     ACCELERATION,
     BIAS,
@@ -34,18 +34,20 @@ from bulletbridge.engine.records import (
     Instant,
 )
 from bulletbridge.mechanism.bending import rates_of
-from bulletbridge.mechanism.dynamics import bias, composite_inertias, joint_forces
+from bulletbridge.mechanism.dynamics import composite_inertias, joint_forces
 from bulletbridge.mechanism.inertias import own_inertia
 from bulletbridge.mechanism.kinematics import kinematics, pose_twist
 from bulletbridge.mechanism.records import Beam, Body, Pose, Station
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import (
+    ZERO,
     add,
     apply,
     dot,
     mat,
     momentum,
     power,
+    put,
     scale,
     transpose,
     vec,
@@ -117,17 +119,7 @@ def kinetic_energy_of_bodies(a: Arrays, v: Array) -> float:
 
     Leaves the twists in the poses.
     """
-    bias(
-        a.bodies,
-        a.beams,
-        a.stations,
-        a.efforts,
-        a.poses,
-        a.axes,
-        a.control.gravity,
-        v,
-        a.vectors[BIAS],
-    )
+    put_bias(a, v)
     total = 0.0
     for i in range(1, len(a.bodies)):
         twist = pose_twist(a.poses[i])
@@ -164,14 +156,17 @@ def height_of_weights(a: Arrays) -> float:
     return total
 
 
-@helper
+@outlined
 def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     """Power [W] along rates of springs, elements and the best line of tau, at the poses of q."""
     nv = len(rates)
     still, forces, h = a.vectors[STILL], a.vectors[ACCELERATION, :nv], a.vectors[BIAS]
     for k in range(len(still)):
         still[k] = 0.0
-    bias(a.bodies, a.beams, a.stations, a.efforts, a.poses, a.axes, still[:3], still[:nv], h)
+    weight = vec(a.control.gravity)
+    put(a.control.gravity, ZERO)
+    put_bias(a, still)
+    put(a.control.gravity, weight)
     most = -math.inf
     for i in range(len(tau)):
         joint_forces(a.axes, q, still[:nv], tau[i], forces)
@@ -182,7 +177,7 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     return most
 
 
-@helper
+@outlined
 def pose_all(a: Arrays, instant: Instant, q: Array) -> None:
     """Poses and inertias at q, and what elements are prescribed then."""
     kinematics(a.bodies, a.beams, a.stations, q, a.poses, a.axes)

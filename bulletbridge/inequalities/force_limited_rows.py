@@ -39,9 +39,23 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
 
 
 @outlined
+def put_rows(
+    loops: Records[Loop],
+    couplings: Records[Coupling],
+    terms: Records[Term],
+    targets: Records[Target],
+    a: Arrays,
+    J: Array,
+    rows: Records[Row],
+) -> None:
+    """``jacobian`` at the poses at hand, out of line."""
+    jacobian(loops, couplings, terms, a.poses, a.axes, targets, J, rows)
+
+
+@outlined
 def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -> None:
     """Rows, positions and rates of prescribed motions along free motions of loop joints."""
-    jacobian(own.loops, own.couplings, own.terms, a.poses, a.axes, targets, own.G, own.rows)
+    put_rows(own.loops, own.couplings, own.terms, targets, a, own.G, own.rows)
     for i in range(len(own.loops)):
         own.rows[i].g = free_position(own.loops[i], a.poses, targets, own.rows[i].g)
     for i in range(len(own.couplings)):
@@ -78,7 +92,7 @@ def put_force_limited_rows(
     loops, rows, dt = own.loops, own.rows, a.control.dt
     J = room.C[n : n + len(rows)]
     residuals(loops, own.couplings, own.terms, a.poses, a.axes, targets, q, rows)
-    jacobian(loops, own.couplings, own.terms, a.poses, a.axes, targets, J, rows)
+    put_rows(loops, own.couplings, own.terms, targets, a, J, rows)
     for i in range(len(own.force_limits)):
         limit = own.force_limits[i]
         if limit.holds != 0:

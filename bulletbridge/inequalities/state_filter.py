@@ -23,7 +23,7 @@ from bulletbridge.engine.correction import (
     tolerance,
 )
 from bulletbridge.engine.dense import correction_step, move_back
-from bulletbridge.engine.dense_backend import DENSE
+from bulletbridge.engine.dense_backend import DENSE_APART
 from bulletbridge.engine.records import (
     CORRECTION,
     DONE,
@@ -232,5 +232,5 @@ def filter_velocity(a: Arrays, f: Factors, h: StickingPoints, kept: int, v: Arra
 
 
 filter_state = filtering(
-    DENSE, PointBackend(place, factor_sticking, forget_others, correct, filter_velocity)
+    DENSE_APART, PointBackend(place, factor_sticking, forget_others, correct, filter_velocity)
 )

@@ -15,7 +15,7 @@ from bulletbridge.engine.dense import (
     kinetic_energy,
     set_implicit_horizon,
 )
-from bulletbridge.engine.dense_backend import DENSE_END
+from bulletbridge.engine.dense_backend import DENSE_APART
 from bulletbridge.engine.plausible import (
     EXCESS_WITH_INEQUALITIES,
     find_least_dense,
@@ -38,6 +38,7 @@ from bulletbridge.engine.records import (
     arrays_of,
     dense_factors,
 )
+from bulletbridge.engine.step_end import ending
 from bulletbridge.inequalities.arrays import (
     APART,
     ASKED,
@@ -123,7 +124,7 @@ from bulletbridge.numerics.sharing import Sharing
 from bulletbridge.numerics.solution_selection import Selection
 from bulletbridge.numerics.spatial import copy_into
 
-finish_after = DENSE_END.finish_after
+finish_after = ending(DENSE_APART).finish_after
 kinetic_energy_of_masses, kept_energy, keep_budget = budgeting(kinetic_energy)
 
 

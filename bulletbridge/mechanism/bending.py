@@ -5,7 +5,7 @@ the tip is none of its business: the modes move that like any joint. Shortening 
 kept to second order in the amplitudes in every term, so that rotation stiffens a beam as it should.
 """
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.mechanism.inertias import (
     own_inertia,
     put_own_inertia,
@@ -36,7 +36,7 @@ from bulletbridge.numerics.spatial import (
 )
 
 
-@helper
+@outlined
 def add_beam(beam: Beam, stations: Records[Station], root: Pose) -> None:
     """Place the stations, and let the body at the root carry their mass."""
     total = (0.0, ZERO, diagonal(0.0))
@@ -46,7 +46,7 @@ def add_beam(beam: Beam, stations: Records[Station], root: Pose) -> None:
     put_own_inertia(root, add_inertia(own_inertia(root), total))
 
 
-@helper
+@outlined
 def add_modes(
     beam: Beam, body: Body, stations: Records[Station], axes: Records[Axis], shift: int, M: Array
 ) -> None:
@@ -86,7 +86,7 @@ def drawn_in(beam: Beam, station: Station, rates: Vector) -> Vector:
     return scale(-bow, transpose(mat(beam.R))[0])
 
 
-@helper
+@outlined
 def tip_drift(beam: Beam, tip: Station, body: Body, relative: Pair, v: Array) -> Vector:
     """Rate of the linear part of the twist of tip against root, seen from the root.
 
@@ -96,7 +96,7 @@ def tip_drift(beam: Beam, tip: Station, body: Body, relative: Pair, v: Array) ->
     return add(swept, drawn_in(beam, tip, rates_of(body, v)))
 
 
-@helper
+@outlined
 def add_beam_forces(
     beam: Beam, body: Body, stations: Records[Station], root: Pose, v: Array, h: Array
 ) -> None:

@@ -6,7 +6,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 5 (RNEA), 6 (CRBA), in
 from collections.abc import Callable
 from typing import Any
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.bending import add_beam, add_beam_forces, add_modes, tip_drift
 from bulletbridge.mechanism.force_elements import (
     add_element,
@@ -246,7 +246,7 @@ def bias(
             put(below.fv, add(vec(below.fv), force[1]))
 
 
-@helper
+@outlined
 def add_drag(effort: Effort, pose: Pose) -> None:
     """Bullet's damping of one link: m d v (1 + |v|) at its centre, I d w (1 + |w|)."""
     R = mat(pose.R)

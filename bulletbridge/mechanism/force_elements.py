@@ -72,7 +72,7 @@ def unit(k: int) -> Vector:
     return (1.0 if k == 0 else 0.0), (1.0 if k == 1 else 0.0), (1.0 if k == 2 else 0.0)
 
 
-@helper
+@outlined
 def coordinate(effort: Effort, poses: Records[Pose], k: int) -> tuple[float, Pair]:
     """Coordinate k [m or rad], and the wrench that its unit force is on b.
 
@@ -160,7 +160,7 @@ def add_tendon(effort: Effort, axes: Records[Axis], h: Array) -> None:
     pull(effort, -strength(effort, 0, x, rate), h)
 
 
-@helper
+@outlined
 def add_element(effort: Effort, poses: Records[Pose]) -> None:
     """Take what an element does to its two bodies from the forces that they need."""
     twist, total = relative_twist(effort, poses), (ZERO, ZERO)
@@ -241,7 +241,7 @@ def add_compliance(
                         M[k, j] += weight * row[k] * row[j]
 
 
-@helper
+@outlined
 def look_ahead_of_elements(
     efforts: Records[Effort], poses: Records[Pose], axes: Records[Axis], ahead: float, forces: Array
 ) -> None:

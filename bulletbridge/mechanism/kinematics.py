@@ -5,7 +5,7 @@ composite inertias add without transforms. Source: Featherstone, Rigid Body Dyna
 ch. 2 and 5.
 """
 
-from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.mechanism.records import (
     BEAM,
     FREE,
@@ -160,6 +160,14 @@ def tree_origin(bodies: Records[Body], first: int, q: Array) -> Vector:
     """
     if bodies[first].joint == FREE:
         return vec(q[bodies[first].q :])
+    if bodies[first].joint == PRISMATIC:
+        return end_of_slides(bodies, first, q)
+    return vec(bodies[first].p)
+
+
+@outlined
+def end_of_slides(bodies: Records[Body], first: int, q: Array) -> Vector:
+    """Where the slides with which a tree begins have taken what hangs on them."""
     i, p, R = first, vec(bodies[first].p), mat(bodies[first].R)
     while bodies[i].joint == PRISMATIC:
         p = add(p, scale(q[bodies[i].q], transpose(R)[2]))
@@ -170,7 +178,7 @@ def tree_origin(bodies: Records[Body], first: int, q: Array) -> Vector:
     return p
 
 
-@helper
+@outlined
 def bend(
     body: Body, beam: Beam, tip: Station, q: Array, R: Matrix, p: Vector, axes: Records[Axis]
 ) -> tuple[Matrix, Vector]:

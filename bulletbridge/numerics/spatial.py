@@ -33,7 +33,11 @@ def vec(x: Array) -> Vector:
 @helper
 def mat(x: Array) -> Matrix:
     """Read a matrix from a record field."""
-    return vec(x[0]), vec(x[1]), vec(x[2])
+    return (
+        (x[0, 0], x[0, 1], x[0, 2]),
+        (x[1, 0], x[1, 1], x[1, 2]),
+        (x[2, 0], x[2, 1], x[2, 2]),
+    )
 
 
 @helper
