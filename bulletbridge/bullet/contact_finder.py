@@ -420,8 +420,11 @@ class ContactFinder:
         for k, (body, first) in enumerate(self._bystanders):
             if self._places[k] != body.version:
                 self._places[k] = body.version
-                for n, place in enumerate(body.poses(), first):
+                for n, (place, way) in enumerate(
+                    zip(body.poses(), body.ways(), strict=True), first
+                ):
                     self._put(self._detector, n, place)
+                    self._detector.links[n]["way"] = way
 
     def _put(self, detector: Detector, link: int, place: Pose) -> None:
         """Put a link's shapes where its inertial frame is on its body."""

@@ -5,6 +5,7 @@ Shapes are read once, and places are asked for once a look, whoever looks; who i
 from boxes that are larger than the bodies, and change only where one leaves its own.
 """
 
+import math
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -14,10 +15,12 @@ import pybullet
 
 from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, reach_of, read_shapes
 from bulletbridge.bullet.contacts import RIGID
-from bulletbridge.bullet.coordinates import unit
+from bulletbridge.bullet.coordinates import Floats, unit
 from bulletbridge.bullet.stamps import stamp
 from bulletbridge.numerics.records import Array, Ints
 
+Place = tuple[Floats, Floats]
+"""Position and quaternion."""
 Pose = tuple[Array, Array]
 """Axes (3, 3) and origin (3,)."""
 SLACK = 0.25
@@ -57,6 +60,7 @@ class ShapedBody:
         self.rigid = [self._is_rigid(link) for link in self.links]
         self.reaches = [reach_of(each.shapes) + each.margin for each in self.shapes]
         self.places: tuple[Any, ...] = ()
+        self._before: tuple[Any, ...] = ()  # places before they were these
         self.version = 0
         self.surrounded: tuple[Any, ...] = ()
         self.room = 0.0
@@ -82,7 +86,7 @@ class ShapedBody:
         places = self._places()
         if places == self.places:
             return False
-        self.places = places
+        self._before, self.places = self.places or places, places
         self.version += 1
         return True
 
@@ -105,6 +109,11 @@ class ShapedBody:
         own = (base,) if self.links[0] < 0 else ()
         return (*own, *(state[:2] for state in states))
 
+    def ways(self) -> list[float]:
+        """How far points of each link went on the way to where they are, at most [m]."""
+        ends = zip(self._before, self.places, self.reaches, strict=True)
+        return [way_between(before, after, reach) for before, after, reach in ends]
+
     def poses(self) -> list[Pose]:
         """Of its links' inertial frames, where they were when they were looked at last."""
         if self._posed != self.version:
@@ -114,6 +123,13 @@ class ShapedBody:
             ]
             self._posed = self.version
         return self._poses
+
+
+def way_between(before: Place, after: Place, reach: float) -> float:
+    """How far points within a reach [m] of a frame's origin have gone at most [m]."""
+    (p, a), (q, b) = before, after
+    cosine = abs(sum(x * y for x, y in zip(a, b, strict=True)))
+    return math.dist(p, q) + 2.0 * reach * math.sqrt(max(1.0 - cosine * cosine, 0.0))
 
 
 class ShapedBodies:

@@ -108,6 +108,9 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
         put(pose.v, velocity_at(pose_twist(pose), scale(-1.0, vec(pose.origin))))
         put(pose.p, world_position(pose))
     place(d.shapes, d.poses, d.placed)
+    if dt > 0.0:
+        for k in range(len(d.shapes)):  # what others move comes towards us as well
+            d.placed[k].speed += d.links[d.shapes[k].link].way / dt
     counts = d.counts
     counts[CONTACTS] = counts[ASKED] = counts[STRANGER] = 0
     counts[OUTSIDE] = count_outside(d)
@@ -192,8 +195,8 @@ def add_contacts(d: Detection, i: int, j: int, limit: float) -> None:
         if hidden:
             return
     if d.links[a.link].stranger + d.links[b.link].stranger > 0:
-        if known != UNDECIDED:
-            d.counts[STRANGER] = pair + 1
+        # whether they collide is asked only once they clearly meet, when others have moved it there
+        d.counts[STRANGER] = pair + 1
         return
     first = int(d.counts[CONTACTS])
     d.counts[CONTACTS] += count

@@ -45,6 +45,7 @@ class SurfaceLink:
     number: Int  # by which the world around knows it, whatever else is near; below ``MOST_LINKS``
     first: Int  # of its shapes
     stranger: Int  # whether it may move and is not part of the mechanism
+    way: Real  # then, how far its points go in a step at most [m]
     friction: Real  # lateral coefficient
     rolling: Real  # [m]
     spinning: Real  # [m]
