@@ -230,6 +230,37 @@ def test_what_exact_steps_do_not_have_is_left_to_bullet(connect):
     assert np.array_equal(*runs)
 
 
+def test_what_lies_on_a_belt_is_carried_by_bullets_step(connect):
+    """A belt is a body without mass that is given a velocity, and put back, before every step.
+
+    It is told with one warning, and from the second step on every call is that of filter mode:
+    what slides at first on either side of it is the share of one step.
+    """
+    ways, dt, speed = [], 1 / 240, 0.5
+    for mode in ("filter", "exact"):
+        client = connect()
+        client.setGravity(0, 0, -9.81)
+        place = [0, 0, 0.05], [0, 0, 0, 1]
+        flat = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[2, 0.3, 0.05])
+        belt = client.createMultiBody(0.0, flat, -1, *place)
+        shape = client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=[0.05] * 3)
+        boxes = [client.createMultiBody(0.5, shape, -1, [x, 0, 0.15]) for x in (-0.5, -0.2)]
+        ends = [0.15, 0, 0], [-0.15, 0, 0]
+        client.createConstraint(boxes[0], -1, boxes[1], -1, pybullet.JOINT_FIXED, [0] * 3, *ends)
+        client.setBridgeMode(mode)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(120):
+                client.resetBasePositionAndOrientation(belt, *place)
+                client.resetBaseVelocity(belt, [speed, 0, 0])
+                client.stepSimulation()
+        found = [str(warning.message) for warning in told]
+        assert ["moves what it touches" in text for text in found] == [True] * (mode == "exact")
+        ways.append(client.getBasePositionAndOrientation(boxes[0])[0][0] + 0.5)
+    assert ways[1] == pytest.approx(ways[0], abs=2 * speed * dt)
+    assert ways[0] > 0.3 * speed * 120 * dt
+
+
 MOTORS = {
     "rates": dict(controlMode=pybullet.VELOCITY_CONTROL, targetVelocity=0.7, force=500),
     "positions": dict(controlMode=pybullet.POSITION_CONTROL, targetPosition=0.4, force=500),

@@ -132,6 +132,7 @@ class Actions:
         erp: Share of their gap that constraints with force limits close in a step.
         anisotropy: Factors on friction along the axes of single links, by body and link.
         filters: Which links were said not to collide.
+        belts: Bodies that stand still and have a velocity, which what lies on them feels.
         commands: How many times motors have been given others.
         withheld: Calls that Bullet was not told the forces of: its own step, which alone forgets
             them, may never be made.
@@ -144,6 +145,7 @@ class Actions:
     erp: float = SOFTNESS
     anisotropy: dict[tuple[int, int], Vector] = field(default_factory=lambda: {})
     filters: CollisionFilters = field(default_factory=CollisionFilters)
+    belts: set[int] = field(default_factory=lambda: set())
     commands: int = 0
     withheld: list[Withheld] = field(default_factory=lambda: [])
 
@@ -272,6 +274,7 @@ class Actions:
     def forget(self, body: int) -> None:
         """Forget a body: its id may be given to another one."""
         self.filters.forget(body)
+        self.belts.discard(body)
         self.damping.pop(body, None)
         tables = self.motors, self._given, self.joint_damping, self.limits, self.anisotropy
         for table in tables:

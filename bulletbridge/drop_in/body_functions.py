@@ -147,9 +147,17 @@ def note_reset(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
 for name, count in (
     ("resetJointState", 4),
     ("resetJointStateMultiDof", 4),
-    ("resetBaseVelocity", 3),
 ):
     FUNCTIONS[name] = Noted(name, count, note_reset)
+
+
+def note_velocity(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
+    """Loops that it opens are closed before the next step; what stands still is a belt then."""
+    note_reset(session, args, kwargs)
+    session.note_belt(args[0] if args else kwargs["objectUniqueId"])
+
+
+FUNCTIONS["resetBaseVelocity"] = Noted("resetBaseVelocity", 3, note_velocity)
 
 
 def note_base(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
@@ -157,7 +165,10 @@ def note_base(session: Session, args: tuple[Any, ...], kwargs: Given) -> None:
 
     Something fixed that is moved at every step is a moving platform.
     """
-    session.move_base(args[0] if args else kwargs["bodyUniqueId"])
+    body = args[0] if args else kwargs["bodyUniqueId"]
+    session.move_base(body)
+    if session.actions.belts:
+        session.note_belt(body)
 
 
 FUNCTIONS["resetBasePositionAndOrientation"] = Noted(

@@ -215,6 +215,8 @@ class ExactGroup:
             StepError: The step cannot be finished.
         """
         self._refuse_constraints()
+        if self._actions.belts:
+            self._refuse_belts()
         self._set_motors()
         for place, motor in self._aimed.items():
             self._aim(place, motor)
@@ -422,6 +424,14 @@ class ExactGroup:
         force = SPHERICAL_IMPULSE / dt if motor.force is None else motor.force
         for axis, rate in zip(ALONG, rates.tolist(), strict=True):
             self.system.motors.set(f"{self._joints[place]}/{axis}", force=force, velocity=rate)
+
+    def _refuse_belts(self) -> None:
+        for told in self.contact_points():
+            belts = self._actions.belts.intersection(told.point[1:3])
+            if belts:
+                raise BulletsOwnError(
+                    f"{named(frozenset(belts))} stands still and moves what it touches"
+                )
 
     def _refuse_constraints(self) -> None:
         for loop in self._others:

@@ -185,6 +185,16 @@ class Session:
                 self._stale |= group.joined.bodies
         group.move_base(body)
 
+    def note_belt(self, body: int) -> None:
+        """Note whether a body that stands still has a velocity."""
+        is_belt = pybullet.getDynamicsInfo(body, -1, self.client)[0] == 0.0 and any(
+            any(part) for part in pybullet.getBaseVelocity(body, self.client)
+        )
+        belts = self.actions.belts
+        if is_belt != (body in belts):
+            (belts.add if is_belt else belts.discard)(body)
+            self._counted = -1
+
     def save(self, number: int) -> None:
         """Keep what our steps go by, with a state of Bullet's."""
         kept = [g.memory() for bodies, g in self.groups.items() if not bodies & self._stale]
@@ -319,6 +329,7 @@ class Session:
             self._counted = count
             groups = self.groups.values()
             self._alone = self in EXACT and all(group.exact for group in groups)
+            self._alone &= not self.actions.belts
             for place in range(count if self._alone else 0):
                 body = pybullet.getBodyUniqueId(place, physicsClientId=self.client)
                 if body not in self._group_of and can_move(body, self.client):
