@@ -5,6 +5,7 @@ import os
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parent) + os.sep
@@ -62,8 +63,28 @@ class BulletBridgeWarning(UserWarning):
     """Something that Bullet does behind the user's back and that changes results."""
 
 
+UNHEARD: ContextVar[bool] = ContextVar("UNHEARD", default=False)
+"""Whether this thread has nothing to say at the moment."""
+
+
+@contextmanager
+def unheard() -> Generator[None]:
+    """Context in which ``warn_user`` says nothing, in this thread alone.
+
+    What ``warnings.catch_warnings`` does, all threads see, and those that leave it out of order
+    put back one another's.
+    """
+    token = UNHEARD.set(True)
+    try:
+        yield
+    finally:
+        UNHEARD.reset(token)
+
+
 def warn_user(message: str) -> None:
     """Warn about the line of the user's program that led here."""
+    if UNHEARD.get():
+        return
     depth, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         depth, frame = depth + 1, frame.f_back

@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from test_client import linkage, tips
 import bulletbridge.pybullet as module
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.drop_in.session import SESSIONS
+from bulletbridge.errors import BulletBridgeWarning, unheard, warn_user
 
 
 def swing(client, body, steps=100):
@@ -54,6 +56,30 @@ def test_threads_do_not_disturb_each_other(tmp_path):
     for thread in threads:
         thread.join()
     assert list(found.values()) == [expected] * 4
+
+
+def test_threads_that_read_bodies_do_not_silence_each_other():
+    """Whoever is silent is so alone, in whatever order they begin and end."""
+    entered, may_leave = threading.Event(), threading.Event()
+
+    def read():
+        with unheard():
+            entered.set()
+            may_leave.wait(HANG)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    entered.wait(HANG)
+    with pytest.warns(BulletBridgeWarning, match="meanwhile"):
+        warn_user("meanwhile")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with unheard():
+            may_leave.set()
+            reader.join()
+            warn_user("nobody hears that")
+    with pytest.warns(BulletBridgeWarning, match="afterwards"):
+        warn_user("afterwards")
 
 
 def work_in_fork(client, body, folder, results):

@@ -1,6 +1,5 @@
 """Bodies that constraints join: read as one system, and followed where the program puts them."""
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +13,7 @@ from bulletbridge.constraints.joints import Coupling, LoopJoint
 from bulletbridge.drop_in.forces import Native, State
 from bulletbridge.drop_in.loops import NOBODY, Loop, info_of, modelled
 from bulletbridge.drop_in.moving_frame import NOTHING_SHIFTED, FrameMemory, MovingFrame
-from bulletbridge.errors import BulletBridgeWarning, ModelError
+from bulletbridge.errors import ModelError, unheard
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import Gap
@@ -102,9 +101,7 @@ class JoinedBodies:
         names = {f"body{body}": body for body in sorted(bodies)}
         self.bodies = frozenset(names.values())
         self.joints = {place: name for name, place in joint_ids(names, client).items()}
-        with warnings.catch_warnings():
-            # inertias are Bullet's, whatever the file says
-            warnings.simplefilter("ignore", BulletBridgeWarning)
+        with unheard():  # inertias are Bullet's, whatever the file says
             self.world, mechanism = reading.bodies(names, self.joints)
         self.links: dict[Place, str] = {
             (port.body_id, place - 1): name
