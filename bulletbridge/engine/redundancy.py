@@ -523,9 +523,8 @@ def split_directions(
 
 def caps_among(jacobians: Array, held: Mask, threshold: float) -> Caps:
     """Most independent rows of Jacobians (samples, nc, nv), and of those ``held`` (nc,)."""
-    return Caps(
-        structural_rank(jacobians, threshold), structural_rank(jacobians[:, held], threshold)
-    )
+    rank = structural_rank(jacobians, threshold)
+    return Caps(rank, rank if held.all() else structural_rank(jacobians[:, held], threshold))
 
 
 def structural_rank(jacobians: Array, threshold: float) -> int:
