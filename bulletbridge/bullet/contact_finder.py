@@ -17,6 +17,7 @@ import pybullet
 from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.collision_shapes import LinkShapes
 from bulletbridge.bullet.contacts import moves
+from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.bullet.shaped_bodies import SLACK, Pose, ShapedBody, shaped_bodies
 from bulletbridge.collision.records import COLLIDE, DOUBTED, NEVER, UNDECIDED
 from bulletbridge.collision.shapes import Owner, records_of
@@ -403,14 +404,12 @@ class ContactFinder:
 
     def _place_own(self, detector: Detector) -> None:
         """Put shapes of the mechanism's links on its bodies."""
-        from scipy.spatial.transform import Rotation
-
         numbers = {each: k for k, each in enumerate(self._links)}
         for own in self._own:
             for link, (R, p) in enumerate(own.frames(), -1):
                 if (own.body, link) in numbers:
                     info = pybullet.getDynamicsInfo(own.body, link, self.client)
-                    axes = Rotation.from_quat(info[4]).as_matrix()
+                    axes = matrix(info[4])
                     place = R @ axes, p + R @ np.array(info[3])
                     self._put(detector, numbers[own.body, link], place)
 

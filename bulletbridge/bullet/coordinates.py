@@ -1,4 +1,4 @@
-"""One body's coordinates, in Bullet's terms and in ours; no calls into Bullet.
+"""One body's coordinates, in Bullet's terms and in ours; no calls into a world.
 
 Bullet's orientations are of inertial frames: a base quaternion turns the base's inertial axes, a
 spherical joint's quaternion and rates are in the child's. Ours are in link axes, which do not
@@ -9,12 +9,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+import pybullet
+
 from bulletbridge.bullet.tree import FIXED, POSITIONS, RATES, RawBody
 from bulletbridge.mechanism.records import SPHERICAL
-from bulletbridge.numerics.records import Matrix
+from bulletbridge.numerics.records import Array, Matrix
 
 Floats = Sequence[float]
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+STRAIGHT = (0.0, 0.0, 0.0, 1.0)
+"""Quaternion of axes that are not turned."""
+
+
+def matrix(quat: Floats) -> Array:
+    """Rotation (3, 3) of a quaternion xyzw."""
+    return np.reshape(pybullet.getMatrixFromQuaternion(quat), (3, 3))
+
+
+def quaternion(R: Array) -> tuple[float, float, float, float]:
+    """Quaternion xyzw of a rotation (3, 3)."""
+    if np.array_equal(R, IDENTITY):
+        return STRAIGHT
+    from scipy.spatial.transform import Rotation
+
+    x, y, z, w = Rotation.from_matrix(R).as_quat()
+    return float(x), float(y), float(z), float(w)
 
 
 @dataclass(frozen=True)
@@ -38,12 +58,8 @@ class Converter:
     """
 
     def __init__(self, robot: RawBody, nq: int, nv: int) -> None:
-        from scipy.spatial.transform import Rotation
-
-        base = Rotation.from_matrix(robot.links[0].R)
-        x, y, z, w = base.as_quat()
-        self._principal = (float(x), float(y), float(z), float(w))
-        self._turned = self._principal != (0.0, 0.0, 0.0, 1.0)
+        self._principal = quaternion(robot.links[0].R)
+        self._turned = self._principal != STRAIGHT
         self.q0, self.v0 = nq, nv
         if robot.floating:
             nq, nv = nq + 7, nv + 6

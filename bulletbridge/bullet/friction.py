@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pybullet
 
+from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array, Vector
 
 Scales = Mapping[tuple[int, int], Vector]
@@ -34,8 +35,6 @@ def ellipse(
         friction: Coefficient without scales.
         client: Physics client.
     """
-    from scipy.linalg import null_space
-
     S = np.eye(3)
     for place in (one, other):
         if place in scales:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pybullet
 
-from bulletbridge.bullet.coordinates import Floats
+from bulletbridge.bullet.coordinates import Floats, matrix
 from bulletbridge.bullet.state import BulletBodies, Port
 from bulletbridge.bullet.tree import FIXED, RawBody
 from bulletbridge.mechanism.records import SPHERICAL
@@ -38,8 +38,6 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
     Returns:
         (rates, links, 2, 3) velocity of the centre of mass and angular velocity; (links, 3, 3).
     """
-    from scipy.spatial.transform import Rotation
-
     body, client, converter = port.body_id, port.client, port.converter
     indices, joints = converter.indices, converter.joint_lists()
     states = pybullet.getJointStatesMultiDof(body, indices, client) if indices else ()
@@ -77,4 +75,4 @@ def unit_twists(port: Port, robot: RawBody) -> tuple[Array, Array]:
             unit_axis = joint.kind != SPHERICAL
             lengths += [float(np.linalg.norm(joint.axis))] if unit_axis else [1.0] * 3
     array = np.array(twists).reshape(shape) / np.array(lengths).reshape(-1, 1, 1, 1)
-    return array, Rotation.from_quat(frames).as_matrix()
+    return array, np.array([matrix(frame) for frame in frames])

@@ -17,7 +17,7 @@ from bulletbridge.bullet.checks import (
     names_of_links,
     with_idle_joints,
 )
-from bulletbridge.bullet.coordinates import Converter
+from bulletbridge.bullet.coordinates import Converter, matrix
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
 from bulletbridge.bullet.stamps import stamp
 from bulletbridge.bullet.state import BulletBodies, FixedBase, Port, properties_of
@@ -31,7 +31,7 @@ from bulletbridge.bullet.tree import (
 )
 from bulletbridge.errors import ModelError, WorldError, warn_user
 from bulletbridge.mechanism.records import PRISMATIC, REVOLUTE, SPHERICAL
-from bulletbridge.numerics.records import Array, are_numbers
+from bulletbridge.numerics.records import are_numbers
 
 __all__ = ["BulletBodies", "read_bullet"]
 
@@ -263,13 +263,6 @@ def require_place(what: str, numbers: Sequence[float], quat: Sequence[float]) ->
         f"{what} is {shown} in Bullet, which cannot be calculated with; correct the numbers in its"
         " file, all finite and none above 1e100"
     )
-
-
-def matrix(quat: Sequence[float]) -> Array:
-    """Rotation (3, 3) of a quaternion xyzw."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_quat(quat).as_matrix()
 
 
 def loaded_files(client: int) -> list[Path]:

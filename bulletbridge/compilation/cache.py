@@ -243,11 +243,14 @@ class KernelCache:
         return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is kept for these types; None, with the right to compile it, if there is nothing."""
+        """What is kept for these types; None, with the right to compile it, if there is nothing.
+
+        To compile takes numba's definitions of all that it knows, which import a part of SciPy.
+        """
         with or_not_kept():
-            target_context.refresh()
             path = self._path(sig, target_context)
             if path is None:
+                target_context.refresh()
                 return None
             from numba.core.compiler import CompileResult
 
@@ -258,6 +261,8 @@ class KernelCache:
                 found = read(path, rebuild)  # another process may have been quicker
                 if found is not None:
                     self._unlock(path)
+                else:
+                    target_context.refresh()
             return found
         return None
 

@@ -8,6 +8,7 @@ import numpy as np
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.constraints.records import AXIAL, FREE_ROTATION, FULL, ROLLS
 from bulletbridge.errors import ModelError
+from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array
 
 SHORT = 0.3
@@ -70,10 +71,8 @@ def transmitted_wrenches(free: Array, short: float = 0.0) -> Array:
     are all below ``short``, of the largest, wait till the others are done: divided by them, rows
     would be long, and so would be what round-off leaves of their residuals.
     """
-    from scipy.linalg import null_space
-
     forces_first = [3, 4, 5, 0, 1, 2]
-    rows = (null_space(free).T if len(free) else np.eye(6))[:, forces_first]
+    rows = null_space(free).T[:, forces_first]
     done, waiting = 0, list(range(6))
     for least in (short, 1e-9):
         for column in list(waiting):

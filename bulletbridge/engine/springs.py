@@ -5,6 +5,7 @@ import numpy as np
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms
 from bulletbridge.mechanism.force_elements import add_compliance
+from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array
 
 STIFF = 1.5
@@ -71,9 +72,9 @@ def fast_damper(solver: Solver) -> str:
 
 def _fastest(K: Array, terms: Terms) -> float:
     """Largest eigenvalue of K against the mass matrix, within the constraints."""
-    from scipy.linalg import eigvalsh, null_space
-
-    free = null_space(terms.J) if len(terms.J) else np.eye(len(K))
+    free = null_space(terms.J)
     if not free.shape[1] or not np.any(K):
         return 0.0
-    return max(float(eigvalsh(free.T @ K @ free, free.T @ terms.M @ free)[-1]), 0.0)
+    L = np.linalg.cholesky(free.T @ terms.M @ free)
+    half = np.linalg.solve(L, free.T @ K @ free)
+    return max(float(np.linalg.eigvalsh(np.linalg.solve(L, half.T))[-1]), 0.0)

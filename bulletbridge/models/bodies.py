@@ -67,12 +67,10 @@ def load_bodies(spec: ModelSpec, client: int, pull: Triple | None = None) -> dic
 
 def _load(body: BodySpec, urdf: Path, client: int) -> int:
     """Bullet's id of a body that it has loaded from a file."""
-    from scipy.spatial.transform import Rotation
-
     return pybullet.loadURDF(
         str(urdf),
         basePosition=list(body.xyz),
-        baseOrientation=Rotation.from_euler("xyz", body.rpy).as_quat().tolist(),
+        baseOrientation=pybullet.getQuaternionFromEuler(body.rpy),
         useFixedBase=body.fixed_base,
         globalScaling=body.scale,
         flags=pybullet.URDF_USE_INERTIA_FROM_FILE,

@@ -5,7 +5,6 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from bulletbridge.console import write_text
 from bulletbridge.errors import ModelError
@@ -97,6 +96,8 @@ def _weigh_root(scene: Scene, robot: Robot) -> None:
         link.inertial = None
         start = scene.start_q.get(f"{scene.prefix(robot)}base")
         if isinstance(start, list):  # its position is that of the centre of mass
+            from scipy.spatial.transform import Rotation
+
             way = Rotation.from_quat(start[3:]).apply(robot.base_com() - before)
             start[:3] = [float(x) for x in np.array(start[:3]) + way]
         scene.notes.append(f"'{root.name}' has no mass; it gets that of '{link.name}', fixed to it")
