@@ -525,6 +525,30 @@ def test_entities_and_foreign_roots_are_refused(put):
         read_model(put("<svg/>", "picture.svg"))
 
 
+def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
+    """Written by hand beside a robot without its meshes, and of a package of another name."""
+    put("solid x\nendsolid x\n", "my clone/meshes/a.stl")
+    gone, there = (
+        f'<visual><geometry><mesh filename="package://robot/meshes/{name}.stl"/></geometry></visual>'
+        for name in ("gone", "a")
+    )
+    text = four_bar_with("").replace('<link name="crank">', f'<link name="crank">{gone}{there}')
+    put(text, "my clone/urdf/r.urdf")
+    loops = "bulletbridge: 1\nurdf: r.urdf\nfixed_base: true\nloops:\n  - {name: pin, type: ball,"
+    loops += " a: {link: rocker, xyz: [0.7, 0, 0]}, b: {link: ground, xyz: [1, 0, 0]}}\n"
+    put(loops, "my clone/urdf/r.loops.yaml")
+    with pytest.warns(
+        BulletBridgeWarning, match=r"r\.urdf: mesh 'package://robot/meshes/gone\.stl'"
+    ):
+        loaded = load(tmp_path / "my clone/urdf/r.urdf", "new")
+    with loaded:
+        kept = pybullet.getVisualShapeData(loaded.ids["robot"], physicsClientId=loaded.client)
+        assert any("my clone/meshes/a.stl" in str(shape[4]) for shape in kept)
+        for _ in range(20):
+            loaded.system.step()
+        assert loaded.system.evaluate().gaps[0].metres < 1e-12  # the promise
+
+
 def test_missing_meshes_do_not_stop_a_robot(put):
     shape = '<{0}><geometry><mesh filename="{1}"/></geometry></{0}>'
     inside = INERTIAL + shape.format("visual", "package://gone/a.stl")

@@ -21,7 +21,7 @@ REMEDIES = {
     "must have inertia": "give the link's <inertial> an <inertia>, or remove it: 'bulletbridge"
     " inertia' computes it from the link's shapes",
     "must have a mass": "give the link's <inertial> a <mass>",
-    "cannot find": "load the file itself, which leaves missing meshes out, or put them there",
+    "cannot find": "put it there, or take its shape out of the URDF",
     "URDF file": "check the path, and that the file is URDF",
 }
 """What to do about what Bullet says."""

@@ -15,6 +15,7 @@ from bulletbridge.models.formats.scratch import scratch_folder
 from bulletbridge.models.formats.sdf import read_sdf
 from bulletbridge.models.formats.urdf import read_robot
 from bulletbridge.models.formats.usd import ENDINGS, read_usd
+from bulletbridge.models.found_meshes import with_found_meshes
 from bulletbridge.models.loops_file import read_loops
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.models.nearest_inertia import with_nearest_inertias
@@ -98,7 +99,10 @@ def read_model(model: str | Path, folder: Path | None = None, **how: Unpack[Read
     repair_inertia = how.get("repair_inertia", False)
     within = None if inside is None else _folder(inside)
     folder = folder or scratch_folder(path, (within, servos, repair_inertia))
-    spec = read_loops(path) if form is None else form.read(path, folder, within, servos)
+    if form is None:
+        spec = with_found_meshes(read_loops(path), folder)
+    else:
+        spec = form.read(path, folder, within, servos)
     spec = _with_base(spec, how.get("fixed_base"), form is None or form.says_base)
     spec = with_nearest_inertias(spec, folder) if repair_inertia else spec
     return with_folded_links(spec, folder)
