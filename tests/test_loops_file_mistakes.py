@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.loops_files import DOCS, GOOD
 
 from bulletbridge.errors import LoopFileError, ModelError
-from bulletbridge.models.bundled import bundled
+from bulletbridge.models.bundled import bundled, find
 from bulletbridge.models.loops_file import _model, read_loops
 from bulletbridge.models.yaml_text import parse_yaml
 
@@ -196,3 +196,33 @@ def test_the_errors_on_the_page_are_those_that_are_raised(tmp_path, wrong):
     with pytest.raises(LoopFileError) as error:
         read_loops(path)
     assert f"    {str(error.value).replace(str(path), path.name)}\n" in DOCS.read_text()
+
+
+@pytest.mark.parametrize(
+    ("urdf", "said"),
+    [
+        ("arm.urdf.xacro", "urdf: it is xacro; expand it first: `xacro arm.urdf.xacro > arm.urdf`"),
+        ("package://arm/gone.urdf", "urdf: there is no file 'package://arm/gone.urdf'; give a"),
+    ],
+)
+def test_robots_that_are_no_urdf_are_told_with_the_remedy(tmp_path, urdf, said):
+    (tmp_path / "arm.urdf.xacro").write_text('<robot name="arm"/>')
+    path = tmp_path / "arm.loops.yaml"
+    path.write_text(f"bulletbridge: 1\nurdf: {urdf}\n")
+    with pytest.raises(LoopFileError) as caught:
+        read_loops(path)
+    assert said in str(caught.value)
+
+
+def test_a_robot_may_be_named_by_its_package(tmp_path):
+    urdf = tmp_path / "arm" / "urdf" / "arm.urdf"
+    urdf.parent.mkdir(parents=True)
+    urdf.write_text('<robot name="arm"><link name="base"/></robot>')
+    path = tmp_path / "arm" / "arm.loops.yaml"
+    path.write_text("bulletbridge: 1\nurdf: package://arm/urdf/arm.urdf\n")
+    assert read_loops(path).bodies[0].urdf == urdf.resolve()
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelError, match="is a folder; name the robot's file in it"):
+        find(tmp_path)

@@ -1,5 +1,6 @@
 """Models that come with the package, and those of users."""
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -63,6 +64,8 @@ def find(model: str | Path) -> Path:
         return beside if is_file(beside) else path
     if is_file(path):
         return path
+    if os.path.isdir(path):
+        raise ModelError(f"{path} is a folder; name the robot's file in it")
     described = find_description(str(model))
     if described is not None:
         return described

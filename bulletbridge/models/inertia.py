@@ -15,7 +15,7 @@ import numpy as np
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.frames import rpy_matrix
 from bulletbridge.mechanism.mesh_files import read_mesh
-from bulletbridge.models.mesh_places import find_mesh
+from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_file import read_urdf
 from bulletbridge.numerics.records import Array
 
@@ -182,7 +182,7 @@ def mesh(geometry: Xml.Element, path: Path, link: str) -> Any:
     from scipy.spatial import QhullError
 
     name = geometry.get("filename", "")
-    found = find_mesh(name, path)
+    found = find_named(name, path)
     if found is None:
         raise ModelError(f"link '{link}' names the mesh {name}, which is not near {path}")
     try:

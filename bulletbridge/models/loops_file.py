@@ -14,6 +14,7 @@ from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
 from bulletbridge.models.force_entries import is_element, read_element
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
+from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.model_spec import (
     BEAM,
     ORIGIN,
@@ -26,7 +27,7 @@ from bulletbridge.models.model_spec import (
     pybullet_data_folder,
 )
 from bulletbridge.models.strict_yaml import Node
-from bulletbridge.models.urdf_file import is_file
+from bulletbridge.models.urdf_file import XACRO, expand_first, is_file
 from bulletbridge.models.urdf_names import check_names, read_names
 from bulletbridge.models.wrench_entries import read_wrench
 from bulletbridge.models.yaml_text import parse_yaml, read_yaml
@@ -183,13 +184,16 @@ def _urdf(node: Node) -> Path:
     if name.split("/")[0] == PYBULLET_DATA:
         path = pybullet_data_folder().joinpath(*name.split("/")[1:])
     else:
-        path = node.path.parent / name
-    if not is_file(path):
-        said = str(path) if len(str(path)) <= MOST_SHOWN else f"{str(path)[:MOST_SHOWN]}..."
+        path = find_named(name, node.path) if "://" in name else node.path.parent / name
+    if path is None or not is_file(path):
+        said = name if path is None else str(path)
+        said = said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]}..."
         node.fail(
             f"there is no file {said!r}; give a path relative to this file, "
             f"or {PYBULLET_DATA}/... for PyBullet's own"
         )
+    if path.suffix == XACRO:
+        node.fail(expand_first(path))
     return path.resolve()
 
 

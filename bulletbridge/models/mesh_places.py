@@ -1,4 +1,4 @@
-"""Where the mesh is that a robot's file names, as ROS users expect it to be found."""
+"""Where a mesh or robot is that a file names, as ROS users expect it to be found."""
 
 import os
 from pathlib import Path
@@ -7,16 +7,16 @@ from urllib.parse import unquote
 from bulletbridge.models.urdf_file import is_file
 
 
-def find_mesh(name: str, path: Path) -> Path | None:
-    """The file that a robot's file names; None if there is none.
+def find_named(name: str, path: Path) -> Path | None:
+    """The file that another one names; None if there is none.
 
-    ``package://NAME/...`` and ``model://NAME/...`` are looked for in every folder above the robot's
+    ``package://NAME/...`` and ``model://NAME/...`` are looked for in every folder above the naming
     file, which may be the package itself under another name, and where ``ROS_PACKAGE_PATH`` and
     ``AMENT_PREFIX_PATH`` lead.
 
     Args:
         name: File name or URI.
-        path: The robot's file.
+        path: The file that names it.
     """
     scheme, separator, rest = name.rpartition("://")
     above = path.absolute().parents

@@ -32,6 +32,8 @@ REQUIRED = {
 JOINT_TYPES = "revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical"
 LONGEST_NAME = 1000
 """Characters of a name; with some thousand Bullet ends the process."""
+XACRO = ".xacro"
+"""Ending of files that xacro makes URDFs of."""
 DEEPEST = 50
 """Nesting that is refused, since writing recurses; a URDF needs six levels."""
 
@@ -145,6 +147,13 @@ def _end(joint: Xml.Element, end: str, links: list[str], where: str) -> str:
     if name not in links:
         raise ModelError(f"{where} has the {end} '{name}', which is no link; correct the name")
     return name
+
+
+def expand_first(path: Path) -> str:
+    """What is said of a file that is xacro."""
+    plain = path.name.removesuffix(XACRO).removesuffix(".urdf")
+    written = f"{plain}.urdf" if path.suffix == XACRO else f"{plain}_expanded.urdf"
+    return f"it is xacro; expand it first: `xacro {path.name} > {written}`, and name that"
 
 
 def is_file(path: Path) -> bool:

@@ -12,7 +12,7 @@ from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
-from bulletbridge.models.mesh_places import find_mesh
+from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import write_xml
 
@@ -201,7 +201,7 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
                 continue
             else:
                 name = mesh.get("filename", "")
-                place = find_mesh(name, tree.path)
+                place = find_named(name, tree.path)
                 if place is None:
                     missing.append(name)
                 elif place.suffix.lower() not in READABLE:

@@ -17,7 +17,7 @@ from bulletbridge.models.formats.robot import (
     pose_of,
 )
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
-from bulletbridge.models.mesh_places import find_mesh
+from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.model_spec import BodySpec, ModelSpec
 from bulletbridge.models.urdf_file import require_tree
 from bulletbridge.models.urdf_names import WORLD
@@ -136,7 +136,7 @@ def _shape(tree: UrdfTree, element: Xml.Element, link: str, scale: float) -> Sha
         keys = ("radius",) if geometry.tag == "sphere" else ("radius", "length")
         size = tuple(tree.number(geometry, key, 1.0, where) for key in keys)
     elif geometry.tag == "mesh":
-        file = find_mesh(geometry.get("filename", ""), tree.path)
+        file = find_named(geometry.get("filename", ""), tree.path)
         if file is None:
             return None
         sizes = tuple(scale * x for x in tree.triple(geometry, "scale", (1.0, 1.0, 1.0), where))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
-from bulletbridge.models.mesh_places import find_mesh
+from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.xml_file import read_xml
 
 
@@ -20,7 +20,7 @@ def robot_to_write(urdf: Path) -> Xml.Element:
     robot = read_xml(urdf)
     for tag in ("mesh", "texture"):
         for element in robot.iter(tag):
-            place = find_mesh(element.get("filename", ""), urdf)
+            place = find_named(element.get("filename", ""), urdf)
             if place is not None:
                 element.set("filename", place.as_posix())
     return robot
