@@ -476,6 +476,36 @@ def test_mimics_that_lead_nowhere_are_named(put, first, second, message):
         read_model(put(chain(first, second)))
 
 
+def test_mimics_of_ros2_control_couple_as_those_of_joints(put, tmp_path):
+    """Its parameters, as grippers have them that are driven by ros2_control alone."""
+    control = (
+        '<ros2_control><joint name="j0"><command_interface name="position"/></joint>'
+        '<joint name="j1"><param name="mimic">j0</param><param name="multiplier">-2</param>'
+        '<command_interface name="position"/></joint></ros2_control></robot>'
+    )
+    bare = chain("", "").replace("</robot>", control)
+    spec = read_model(put(bare), fixed_base=True)
+    assert spec.constraints == (Coupling("j1_mimic", {"j1": 1.0, "j0": 2.0}, 0.0),)
+    assert spec.actuated == ("j0",)
+    own = chain("", '<mimic joint="j0" multiplier="3"/>').replace("</robot>", control)
+    (coupling,) = read_model(put(own), fixed_base=True).constraints
+    assert coupling == Coupling("j1_mimic", {"j1": 1.0, "j0": -3.0}, 0.0)  # the joint's own counts
+    done = convert(put(bare), tmp_path / "written", to="loop_joint")
+    assert read_model(done.files[0], fixed_base=True).constraints == spec.constraints  # once
+
+
+def test_plugins_that_couple_joints_are_told(put):
+    plugin = (
+        "<gazebo><plugin><joint>j0</joint><mimicJoint>j1</mimicJoint><multiplier>-1</multiplier>"
+        "</plugin></gazebo></robot>"
+    )
+    said = "a Gazebo plugin couples 'j0' and 'j1' and is left out: give the joint that follows a"
+    spec = read_model(put(chain("", "").replace("</robot>", plugin)), fixed_base=True)
+    assert spec.constraints == () and any(said in note for note in spec.notes)
+    known = chain("", '<mimic joint="j0"/>').replace("</robot>", plugin)
+    assert not any("Gazebo plugin" in note for note in read_model(put(known)).notes)
+
+
 def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
     text = chain('<mimic joint="j9"/>', '<mimic joint="held" multiplier="3" offset="0.2"/>')
     text = text.replace("</robot>", link("tip") + joint("held", "l1", "tip", kind="fixed"))

@@ -68,13 +68,44 @@ def loose_mimics(tree: UrdfTree) -> list[str]:
 
 def _elements(tree: UrdfTree) -> dict[str, Xml.Element]:
     """What says that a joint mimics another, by the joint, of all joints that move."""
+    of_control = _of_control(tree)
     return {
         name: element
         for name, joint in tree.joints.items()
         if joint.get("type") in MOVING
-        for element in [next((each for tag in TAGS for each in joint.findall(tag)), None)]
+        for own in [next((each for tag in TAGS for each in joint.findall(tag)), None)]
+        for element in [of_control.get(name) if own is None else own]
         if element is not None
     }
+
+
+def _of_control(tree: UrdfTree) -> dict[str, Xml.Element]:
+    """The same of joints in ``<ros2_control>``, whose parameters say it, as ``<mimic>``."""
+    found: dict[str, Xml.Element] = {}
+    for joint in tree.robot.iterfind("ros2_control/joint"):
+        said = {each.get("name", ""): (each.text or "").strip() for each in joint.findall("param")}
+        if said.get("mimic"):
+            numbers = {"multiplier": said["multiplier"]} if "multiplier" in said else {}
+            found[joint.get("name", "")] = Xml.Element("mimic", {"joint": said["mimic"]} | numbers)
+    return found
+
+
+def plugin_notes(tree: UrdfTree) -> list[str]:
+    """What is to be said of Gazebo's plugins that couple two joints which nothing else couples.
+
+    Which of both follows differs between plugins of the same words.
+    """
+    said: list[str] = []
+    coupled = _elements(tree)
+    for plugin in tree.robot.iterfind("gazebo/plugin"):
+        both = [(plugin.findtext(tag) or "").strip() for tag in ("joint", "mimicJoint")]
+        both[0] = both[0] or (plugin.findtext("jointName") or "").strip()
+        if both[1] and not coupled.keys() & set(both):
+            said.append(
+                f"a Gazebo plugin couples '{both[0]}' and '{both[1]}' and is left out: give the"
+                " joint that follows a <mimic>"
+            )
+    return said
 
 
 def couplings_of(mimics: Mapping[str, Mimic], taken: frozenset[str]) -> list[Coupling]:

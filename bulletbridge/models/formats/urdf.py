@@ -24,6 +24,7 @@ from bulletbridge.models.formats.mimic import (
     limit_notes,
     loose_mimics,
     mimics_of,
+    plugin_notes,
 )
 from bulletbridge.models.formats.rotors import rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
@@ -72,7 +73,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     notes += planar
     mimics, rotors = mimics_of(tree), rotors_in(tree)
     notes += rotors.notes
-    notes += [*loose_mimics(tree), *limit_notes(tree, mimics)]
+    notes += [*loose_mimics(tree), *limit_notes(tree, mimics), *plugin_notes(tree)]
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
         notes.append("the base floats, for a floating joint joins it to the world")
