@@ -226,3 +226,23 @@ def test_a_robot_may_be_named_by_its_package(tmp_path):
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError, match="is a folder; name the robot's file in it"):
         find(tmp_path)
+
+
+def test_angles_that_look_like_degrees_are_told(tmp_path):
+    """Whole numbers beyond a turn are; half a turn, a saved wheel's angle and metres are not."""
+    joints = "".join(
+        f'<joint name="{name}" type="{kind}"><parent link="a"/><child link="{name}_l"/></joint>'
+        f'<link name="{name}_l"/>'
+        for name, kind in (("knee", "continuous"), ("wheel", "continuous"), ("lift", "prismatic"))
+    )
+    (tmp_path / "r.urdf").write_text(f'<robot name="r"><link name="a"/>{joints}</robot>')
+    path = tmp_path / "r.loops.yaml"
+    path.write_text(
+        "bulletbridge: 1\nurdf: r.urdf\nfixed_base: true\n"
+        "start: {q: {knee: 45, wheel: 45.25, lift: 12}}\nloops:\n"
+        "  - {name: pin, type: weld, a: {link: knee_l, rpy: [0, -90, 3]}, b: {link: wheel_l}}\n"
+    )
+    assert read_loops(path).notes == (
+        "start of joint 'knee' is 45 rad, 7.2 turns; if degrees are meant, write 0.785398",
+        "rpy of frame a of 'pin' is -90 rad, 14.3 turns; if degrees are meant, write -1.5708",
+    )

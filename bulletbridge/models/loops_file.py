@@ -3,11 +3,14 @@
 The format is described in docs/loops-file.md. Unknown keys are errors.
 """
 
+import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.console import write_text
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import LoopFileError
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
@@ -38,6 +41,8 @@ ROOT = (
     *(*ROBOT, "bodies", "loops", "actuated", "gravity", "start"),
     *("joints", "forces", "joint_friction", "beams", "wrenches"),
 )
+TURNING = ("revolute", "continuous")
+"""Kinds of joints whose position is an angle."""
 MOST_SHOWN = 200
 """Characters of a path that a message shows."""
 QUATERNION, POSE = 4, 7
@@ -116,9 +121,32 @@ def _model(root: Node) -> ModelSpec:
         pushes,
     )
     names = read_names(spec.bodies)
-    if names is not None:
-        check_names(root, names)
-    return spec
+    if names is None:
+        return spec
+    check_names(root, names)
+    return replace(spec, notes=_degrees(spec, names.joints))
+
+
+def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
+    """What is to be said of angles that look like degrees: whole numbers beyond a full turn."""
+    angles = {
+        f"start of joint '{name}'": (value,)
+        for name, value in (spec.start_guess | spec.start_q).items()
+        if not isinstance(value, list) and kinds.get(name) in TURNING
+    }
+    angles |= {f"rpy of base '{body.name}'": body.rpy for body in spec.bodies}
+    for constraint in spec.constraints:
+        for side in ("a", "b"):
+            frame = getattr(constraint, side, None)
+            if isinstance(frame, Frame):
+                angles[f"rpy of frame {side} of '{constraint.name}'"] = frame.rpy
+    return tuple(
+        f"{where} is {value:g} rad, {abs(value) / math.tau:.1f} turns; if degrees are meant,"
+        f" write {math.radians(value):.6g}"
+        for where, values in angles.items()
+        for value in values
+        if abs(value) > math.tau and value == round(value)
+    )
 
 
 def _require_version(root: Node) -> None:
