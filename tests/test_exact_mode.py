@@ -511,8 +511,9 @@ def test_a_free_body_that_is_touched_joins_the_group(connect, tmp_path):
     assert client.getBaseVelocity(lower)[0][2] < -0.1
 
 
+@pytest.mark.parametrize("opening", [0.0, 1.0])  # [rad/s]
 @pytest.mark.parametrize("phase", range(5))
-def test_a_ball_that_hits_a_door_gives_it_all_its_momentum(connect, phase):
+def test_a_ball_that_hits_a_door_gives_it_all_its_momentum(connect, phase, opening):
     """About the hinges nothing else has a moment, wherever in a step they meet.
 
     The arm of an impulse is known to what the ball goes in a step, 3 % of it, and counts by the
@@ -531,14 +532,16 @@ def test_a_ball_that_hits_a_door_gives_it_all_its_momentum(connect, phase):
         damping = {"linearDamping": 0, "angularDamping": 0}
         client.changeDynamics(body, -1, lateralFriction=0, **damping)
     client.resetBaseVelocity(ball, [0, 4, 0])
+    client.resetBaseVelocity(door, [0, 0.4 * opening, 0], [0, 0, opening])
     for _ in range(20):
         client.stepSimulation()
     inertia = client.getDynamicsInfo(door, -1)[2][2] + 5.0 * 0.4**2
+    momentum = inertia * opening + 2.0 * 4.0 * arm
     spin = client.getBaseVelocity(door)[1][2]
     (x, y, _), _ = client.getBasePositionAndOrientation(ball)
     vx, vy, _ = client.getBaseVelocity(ball)[0]
     assert spin > 2.0
-    assert inertia * spin + 2.0 * (x * vy - y * vx) == pytest.approx(2.0 * 4.0 * arm, rel=1e-3)
+    assert inertia * spin + 2.0 * (x * vy - y * vx) == pytest.approx(momentum, rel=1e-3)
 
 
 def test_scripts_change_all_joints_and_bullet_takes_no_limits_in_the_wrong_order(connect, tmp_path):

@@ -163,12 +163,12 @@ def comes_after(i: int, j: int, keys: Array) -> bool:
 
 
 @helper
-def may_meet(a: Shape, b: Shape, at_a: Placed, at_b: Placed, dt: float) -> bool:
-    """Whether AABBs are near enough."""
+def may_meet(at_a: Placed, at_b: Placed, limit: float) -> bool:
+    """Whether AABBs are no farther from each other than a limit [m]."""
     room = 0.0
     for c in range(3):
         room = max(room, at_b.lower[c] - at_a.upper[c], at_a.lower[c] - at_b.upper[c])
-    return room <= told_up_to(a, b, at_a, at_b, dt)
+    return room <= limit
 
 
 @helper

@@ -123,8 +123,12 @@ def find_contacts(d: Detection, q: Array, v: Array, dt: float) -> int:
         pair = int(d.pairs[k])
         i, j = pair // n, pair % n
         a, b, at_a, at_b = d.shapes[j], d.shapes[i], d.placed[j], d.placed[i]
-        if may_meet(a, b, at_a, at_b, dt):
-            add_contacts(d, i, j, told_up_to(a, b, at_a, at_b, dt))
+        limit = told_up_to(a, b, at_a, at_b, dt)
+        if d.links[a.link].stranger + d.links[b.link].stranger > 0:
+            # others are where the step begins, and impacts in Bullet's step begin at its margin
+            limit = min(limit + dt * (at_a.speed + at_b.speed), a.margin + b.margin)
+        if may_meet(at_a, at_b, limit):
+            add_contacts(d, i, j, limit)
     known = counts[ASKED] == 0 and counts[STRANGER] == 0 and counts[OUTSIDE] == 0
     return counts[CONTACTS] if known and counts[CONTACTS] <= len(d.contacts) else -1
 
