@@ -233,6 +233,28 @@ def test_a_mimic_follows_its_leader(tmp_path: Path) -> None:
     assert gear.offset == pytest.approx(0.1)
 
 
+def test_a_mimic_in_drakes_words_follows_its_leader(tmp_path: Path) -> None:
+    mimic = f"{OWN}<drake:mimic joint='j1' multiplier='-2' offset='0.3'/>"
+    sdf = arm(joint(mimic), "1.9").replace("<sdf ", '<sdf xmlns:drake="http://drake.mit.edu" ', 1)
+    (gear,) = read(sdf, tmp_path).constraints
+    assert isinstance(gear, bb.Coupling)
+    assert gear.coefficients == {"j2": 1.0, "j1": 2.0}
+    assert gear.offset == pytest.approx(0.3)
+    with pytest.raises(ModelError, match='multiplier="x"; give a number'):
+        read(sdf.replace("'-2'", "'x'"), tmp_path)
+
+
+def test_what_drake_adds_to_a_model_is_not_lost_without_a_word(tmp_path: Path) -> None:
+    def with_drake(element: str) -> str:
+        sdf = arm(joint(OWN) + element, "1.9")
+        return sdf.replace("<sdf ", '<sdf xmlns:drake="http://drake.mit.edu" ', 1)
+
+    notes = read(with_drake("<drake:ball_constraint/>"), tmp_path).notes
+    assert any("<drake:ball_constraint> is LEFT OUT" in note for note in notes)
+    with pytest.raises(ModelError, match="<drake:joint> 'p' has type 'planar'"):
+        read(with_drake("<drake:joint name='p' type='planar'/>"), tmp_path)
+
+
 def test_an_included_model_is_found_in_the_folder_and_nowhere_else(tmp_path: Path) -> None:
     folder = tmp_path / "inner"
     folder.mkdir()

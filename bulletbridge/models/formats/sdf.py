@@ -50,6 +50,13 @@ KINDS = {
     "fixed": "fixed",
 }
 GEARBOX = "gearbox"
+DRAKE_ACTS = (
+    "drake:ball_constraint",
+    "drake:linear_bushing_rpy",
+    "drake:linear_spring_damper",
+    "drake:tendon_constraint",
+)
+"""Constraints and forces in Drake's words, which a model has beside its joints."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
 NO_LIMIT = 1e15
@@ -86,6 +93,7 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
         if canonical in each.parts and each.prefix + canonical in graph.links:
             graph.roots.append(each.prefix + canonical)
     for each in scope.scopes():
+        _check_drake(graph, each)
         _add_joints(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
@@ -250,8 +258,12 @@ def _add_joints(graph: JointGraph, scope: Scope) -> None:
             )
         )
         mimic = part.find("axis/mimic")
+        axis = part.find("axis")
+        of_drake = None if axis is None else axis.find("drake:mimic")
         if mimic is not None:
             _add_mimic(graph, scope, mimic, full)
+        elif of_drake is not None:
+            _add_drake_mimic(graph, scope, of_drake, full)
 
 
 def _loop_end(graph: JointGraph, part: Xml.Element, child: str, full: str) -> Pose | None:
@@ -352,6 +364,38 @@ def _add_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -
     multiplier = number_of(mimic, "multiplier", 1.0)
     offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -multiplier}, offset))
+
+
+def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: str) -> None:
+    """Drake's, by attributes: position = multiplier * leader + offset."""
+    values: list[float] = []
+    for key, default in (("multiplier", "1"), ("offset", "0")):
+        try:
+            values.append(float(mimic.get(key, default)))
+        except ValueError:
+            raise ModelError(
+                f"joint '{full}': <drake:mimic> has {key}=\"{mimic.get(key)}\"; give a number"
+            ) from None
+    leader = scope.prefix + mimic.get("joint", "")
+    graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
+
+
+def _check_drake(graph: JointGraph, scope: Scope) -> None:
+    """Tell which of Drake's constraints and forces of one model are left out.
+
+    Raises:
+        ModelError: It has a joint in Drake's words, without which links would come apart.
+    """
+    for part in scope.element.findall("drake:joint"):
+        name, kind = scope.prefix + part.get("name", ""), part.get("type", "")
+        known = ", ".join(KINDS)
+        raise ModelError(f"<drake:joint> '{name}' has type '{kind}'; use a <joint> of {known}")
+    found = (str(part.tag) for part in scope.element)
+    graph.notes += [
+        f"<{tag}> is LEFT OUT; write it in a loops file"
+        for tag in dict.fromkeys(found)
+        if tag.startswith(DRAKE_ACTS)
+    ]
 
 
 def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) -> None:
