@@ -747,6 +747,16 @@ def test_a_floating_joint_to_the_world_is_a_floating_base(put):
         assert loaded.system.mechanism.nv == 7
         # the pose is that of the joint: assembly has nothing to move
         assert loaded.spec.bodies[0].xyz == (0.3, 0.0, 0.1)
+        assert not any("FIXED" in note for note in loaded.spec.notes)
+
+
+def test_a_floating_joint_elsewhere_is_fixed_and_told(put):
+    floating = joint("free", "l0", "tool", kind="floating")
+    text = chain("").replace("</robot>", f"{link('tool')}{floating}</robot>")
+    with pytest.warns(BulletBridgeWarning, match="'free' is floating: its links are FIXED"):
+        loaded = load(put(text))
+    with loaded:
+        assert loaded.system.mechanism.nv == 1
 
 
 def test_a_base_that_was_given_a_pose_stays_there(tmp_path):

@@ -77,6 +77,12 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
         notes.append("the base floats, for a floating joint joins it to the world")
+    notes += [
+        f"joint '{name}' is floating: its links are FIXED, as by Bullet; to let them float, give"
+        " them a URDF of their own"
+        for name, joint in tree.joints.items()
+        if joint.get("type") == "floating"
+    ]
     frames = [*unit_axes(tree), *whole_inertials(tree), *empty_frames(tree)]
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
