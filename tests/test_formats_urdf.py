@@ -91,6 +91,7 @@ def terms(spec, seed: int = 1):
         found = system._active.full.terms(q, v, 0.0)
         # a coupling may be written from its other joint, which multiplies its row by a number
         unit = np.take_along_axis(found.J, np.abs(found.J).argmax(axis=1)[:, None], axis=1)
+        unit[np.abs(unit) < 1e-12] = 1.0  # a row that nothing moves
         return found.M, found.h, found.g / unit[:, 0], found.J / unit
 
 

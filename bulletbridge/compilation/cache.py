@@ -245,9 +245,12 @@ class KernelCache:
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept for these types; None, with the right to compile it, if there is nothing.
 
-        To compile takes numba's definitions of all that it knows, which import a part of SciPy.
+        numba's definitions of all that it knows import a part of SciPy. To compile takes them, and
+        so does what plain numba has compiled, which calls its runtime; linked code does not.
         """
         with or_not_kept():
+            if self._mode == "plain":
+                target_context.refresh()
             path = self._path(sig, target_context)
             if path is None:
                 target_context.refresh()
