@@ -14,8 +14,8 @@ BLOCK = re.compile(
     r"(?:<!-- (?P<mark>[^>]+?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-ROUND_OFF = re.compile(r"-?\b\d(\.\d+)?e-(1[2-9]|[2-9]\d)\b|(?<![\d.])-?0\.(?=[ \]])")
-"""Numbers that differ between processors, and zeros, whose sign does."""
+ROUND_OFF = re.compile(r"-?\b\d(\.\d+)?e-(1[2-9]|[2-9]\d)\b|-0\.(?=[ \]])")
+"""Numbers that differ between processors."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,7 @@ def plain(printed: str) -> list[list[str]]:
     """What is compared of a printed text, line by line: its words, round-off and zeros alike."""
     lines = ROUND_OFF.sub("~", printed).splitlines()
     return [
-        ["~" if word == "0" else word for word in line.replace("[", "[ ").split()]
-        for line in lines
-        if line.strip()
+        ["~" if word == "0" else word for word in line.split()] for line in lines if line.strip()
     ]
 
 
