@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.collision.records import PLANE
 from bulletbridge.collision.shapes import (
     ShapeSpec,
@@ -19,6 +20,7 @@ from bulletbridge.collision.shapes import (
     unknown,
 )
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.frames import frame_with_z
 from bulletbridge.numerics.records import Array
 
 TOLD = 0.02
@@ -73,28 +75,24 @@ def boundless() -> LinkShapes:
 
 def inertial_pose(body: int, link: int, client: int) -> tuple[Array, Array]:
     """Axes (3, 3) and origin (3,) of a link's inertial frame in the world."""
-    from scipy.spatial.transform import Rotation
-
     if link < 0:
         position, quat = pybullet.getBasePositionAndOrientation(body, client)
     else:
         position, quat = pybullet.getLinkState(
             body, link, computeForwardKinematics=1, physicsClientId=client
         )[:2]
-    return Rotation.from_quat(quat).as_matrix(), np.array(position)
+    return matrix(quat), np.array(position)
 
 
 def _known(
     told: tuple[tuple[Any, ...], ...], body: int, link: int, margin: float, client: int
 ) -> tuple[ShapeSpec, ...] | None:
     """Shapes of ``getCollisionShapeData``; None if one of them is something else."""
-    from scipy.spatial.transform import Rotation
-
     found: list[ShapeSpec] = []
     meshes = tuple(shape for shape in told if shape[2] == pybullet.GEOM_MESH)
     for shape in told:
         kind, size, position, quat = shape[2], shape[3], shape[5], shape[6]
-        R, p = Rotation.from_quat(quat).as_matrix(), np.array(position)
+        R, p = matrix(quat), np.array(position)
         if kind == pybullet.GEOM_SPHERE:
             spec = sphere(size[0])
         elif kind == pybullet.GEOM_BOX:
@@ -104,7 +102,7 @@ def _known(
         elif kind == pybullet.GEOM_CYLINDER:
             spec = cylinder(size[1], size[0] / 2)
         elif kind == pybullet.GEOM_PLANE:
-            R, spec = _with_z(np.array(size)), plane()
+            R, spec = frame_with_z(np.array(size)), plane()
         else:
             continue
         found.append(spec.at(R, p))
@@ -159,7 +157,6 @@ def _parts(
     It must have the corners of all of them, and no others; they are Bullet's, which rounds them.
     """
     from scipy.spatial import cKDTree
-    from scipy.spatial.transform import Rotation
 
     hulls: list[ShapeSpec] = []
     for shape in told:
@@ -168,7 +165,7 @@ def _parts(
             return None
         if path.stat().st_size > LARGEST_FILE:
             return None
-        R = Rotation.from_quat(shape[6]).as_matrix()
+        R = matrix(shape[6])
         for part in read_objects(path.read_text(errors="replace")):
             hulls.append(hull(shape[5] + (part * shape[3]) @ R.T, margin))
     sides = [spec.hull for spec in hulls if spec.hull is not None]
@@ -204,13 +201,6 @@ def read_objects(text: str) -> list[Array]:
         return [found[list(group)] for group in groups if group]
     except (ValueError, IndexError):
         return []
-
-
-def _with_z(normal: Array) -> Array:
-    """Axes (3, 3) whose z is a direction."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.align_vectors([normal], [[0.0, 0.0, 1.0]])[0].as_matrix()
 
 
 def _boxes(shapes: tuple[ShapeSpec, ...]) -> tuple[Array, Array]:

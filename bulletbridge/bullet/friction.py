@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pybullet
 
+from bulletbridge.bullet.coordinates import matrix
 from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array, Vector
 
@@ -53,4 +54,4 @@ def inertial_axes(body: int, link: int, client: int) -> Array:
         quat = pybullet.getBasePositionAndOrientation(body, client)[1]
     else:
         quat = pybullet.getLinkState(body, link, physicsClientId=client)[1]
-    return np.array(pybullet.getMatrixFromQuaternion(quat)).reshape(3, 3)
+    return matrix(quat)

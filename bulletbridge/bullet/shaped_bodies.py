@@ -15,7 +15,7 @@ import pybullet
 
 from bulletbridge.bullet.collision_shapes import LinkShapes, boundless, reach_of, read_shapes
 from bulletbridge.bullet.contacts import RIGID
-from bulletbridge.bullet.coordinates import Floats, unit
+from bulletbridge.bullet.coordinates import Floats, matrix, unit
 from bulletbridge.bullet.stamps import stamp
 from bulletbridge.numerics.records import Array, Ints
 
@@ -117,10 +117,7 @@ class ShapedBody:
     def poses(self) -> list[Pose]:
         """Of its links' inertial frames, where they were when they were looked at last."""
         if self._posed != self.version:
-            turn = pybullet.getMatrixFromQuaternion
-            self._poses = [
-                (np.reshape(turn(unit(quat)), (3, 3)), np.array(p)) for p, quat in self.places
-            ]
+            self._poses = [(matrix(unit(quat)), np.array(p)) for p, quat in self.places]
             self._posed = self.version
         return self._poses
 

@@ -15,7 +15,7 @@ import pybullet
 from bulletbridge.bullet.collision_filters import CollisionFilters
 from bulletbridge.bullet.contact_finder import ContactFinder, ContactFork, ContactPlace, OwnBody
 from bulletbridge.bullet.contacts import StickingReader
-from bulletbridge.bullet.coordinates import Converter, Floats, quat_product, unit
+from bulletbridge.bullet.coordinates import Converter, Floats, matrix, quat_product, unit
 from bulletbridge.bullet.meddling import Meddling, probe_of
 from bulletbridge.errors import ModelError, WorldError
 from bulletbridge.mechanism.contact_detector import Detector, surfaces_of
@@ -68,7 +68,7 @@ def shift_between(before: Place, after: Place) -> Shift:
         return Shift(UNTURNED, np.array(after[0]) - before[0])
     x, y, z, w = unit(before[1])
     turn = unit(quat_product(unit(after[1]), (-x, -y, -z, w)))
-    R = np.array(pybullet.getMatrixFromQuaternion(turn)).reshape(3, 3)
+    R = matrix(turn)
     return Shift(R, np.array(after[0]) - R @ np.array(before[0]))
 
 

@@ -290,15 +290,14 @@ class KernelCompiler(cast(Any, CompilerBase)):
 
     def compile_extra(self, func: Any) -> Any:
         """Compile, with garbage left for later: hardly any arises among millions of objects."""
-        compile_it = cast(Any, CompilerBase).compile_extra
-        if not gc.isenabled():  # one helper among others
-            return compile_it(self, func)
+        collected = gc.isenabled()
         gc.disable()
         try:
             with remembering():
-                return compile_it(self, func)
+                return cast(Any, CompilerBase).compile_extra(self, func)
         finally:
-            gc.enable()
+            if collected:
+                gc.enable()
 
 
 class LinkedCompiler(KernelCompiler):

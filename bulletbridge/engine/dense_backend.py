@@ -41,5 +41,4 @@ DENSE = KktBackend(
 )
 DENSE_END = ending(DENSE)
 DENSE_APART = DENSE._replace(update_positions=update_positions_apart, factorise=factorise_apart)
-"""The same out of line: steps with inequalities are long beside a call, and compile in half the
-time."""
+"""The same out of line: steps with inequalities are long beside a call, and had four copies."""

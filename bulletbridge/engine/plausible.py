@@ -163,7 +163,9 @@ def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     still, forces, h = a.vectors[STILL], a.vectors[ACCELERATION, :nv], a.vectors[BIAS]
     for k in range(len(still)):
         still[k] = 0.0
-    weight = vec(a.control.gravity)
+    weight = vec(
+        a.control.gravity
+    )  # put back below: an array of another kind is another ``put_bias``
     put(a.control.gravity, ZERO)
     put_bias(a, still)
     put(a.control.gravity, weight)

@@ -20,6 +20,7 @@ import numpy as np
 
 from bulletbridge.errors import ChartError, ModelError
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Equations, split_of
+from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array
 
 
@@ -94,8 +95,6 @@ class Chart:
         rank: int | None = None,
         singular: float = SINGULAR_RTOL,
     ) -> None:
-        from scipy.linalg import null_space
-
         if dynamics.nq != dynamics.nv:
             raise ModelError(
                 f"a tangent-space chart needs q̇ = v, but there are {dynamics.nq} positions and "
@@ -114,7 +113,7 @@ class Chart:
         self.kept, self.scale, self.rest = split.kept, split.unit, np.zeros(dynamics.nv)
         A = self._rows(e)
         self.U = A.T.copy()
-        self.V = null_space(A) if len(A) else np.eye(dynamics.nv)
+        self.V = null_space(A)
         self.B = np.asarray(np.linalg.inv(A @ self.U), np.float64)
         self.B0 = self.B.copy()
         self.u = np.zeros(len(A))
@@ -126,7 +125,8 @@ class Chart:
 
     def start(self, qdot: Array) -> tuple[Array, Array]:
         """Coordinates (n,) of q0 and their rates for a velocity (nv,) there."""
-        return np.zeros(self.V.shape[1]), self.V.T @ qdot
+        rates: Array = self.V.T @ qdot
+        return np.zeros(len(rates)), rates
 
     def point(self, v: Array, vdot: Array, t: float) -> Point:
         """What the coordinates (n,) and their rates stand for.

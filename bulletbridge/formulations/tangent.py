@@ -15,6 +15,7 @@ from bulletbridge.formulations.equations import (
     require_solved,
     split_of,
 )
+from bulletbridge.numerics.null_space import null_space
 from bulletbridge.numerics.records import Array
 
 
@@ -30,11 +31,11 @@ class TangentSpace:
         Raises:
             UnsupportedError: Masses are too far apart.
         """
-        from scipy.linalg import cho_solve, null_space
+        from scipy.linalg import cho_solve
 
         e = self.dynamics.equations(q, v, t)
         split = split_of(np.eye(len(e.M)), e.J, e.unit, cap=e.cap, order=e.order)
-        V = null_space(split.Q) if split.rank else np.eye(len(e.M))
+        V = null_space(split.Q)
         vdot = -split.shortest(e.gamma)
         if V.shape[1]:
             free = positive_factor(V.T @ e.M @ V)

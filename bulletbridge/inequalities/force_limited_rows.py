@@ -39,7 +39,7 @@ def free_position(loop: Loop, poses: Records[Pose], targets: Records[Target], la
 
 
 @outlined
-def put_rows(
+def jacobian_apart(
     loops: Records[Loop],
     couplings: Records[Coupling],
     terms: Records[Term],
@@ -55,7 +55,7 @@ def put_rows(
 @outlined
 def put_loop_axis_rows(own: LoopAxisRows, targets: Records[Target], a: Arrays) -> None:
     """Rows, positions and rates of prescribed motions along free motions of loop joints."""
-    put_rows(own.loops, own.couplings, own.terms, targets, a, own.G, own.rows)
+    jacobian_apart(own.loops, own.couplings, own.terms, targets, a, own.G, own.rows)
     for i in range(len(own.loops)):
         own.rows[i].g = free_position(own.loops[i], a.poses, targets, own.rows[i].g)
     for i in range(len(own.couplings)):
@@ -92,7 +92,7 @@ def put_force_limited_rows(
     loops, rows, dt = own.loops, own.rows, a.control.dt
     J = room.C[n : n + len(rows)]
     residuals(loops, own.couplings, own.terms, a.poses, a.axes, targets, q, rows)
-    put_rows(loops, own.couplings, own.terms, targets, a, J, rows)
+    jacobian_apart(loops, own.couplings, own.terms, targets, a, J, rows)
     for i in range(len(own.force_limits)):
         limit = own.force_limits[i]
         if limit.holds != 0:
