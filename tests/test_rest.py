@@ -14,8 +14,8 @@ import bulletbridge as bb
 from bulletbridge.drop_in.client import BulletClient
 from bulletbridge.errors import StepError
 from bulletbridge.inequalities.arrays import X
-from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
-from bulletbridge.numerics.solution_selection import solve_resting_problem
+from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
+from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DT = 1 / 240
@@ -111,9 +111,9 @@ def test_a_contact_whose_friction_feeds_its_normal_is_solved():
     assert np.linalg.solve(D[:2, :2], -b[:2])[0] < 0.0  # sticking
     normal = -b[0] / (D[0, 0] + mu * D[0, 1])
     assert D[1] @ (normal, mu * normal, 0.0) + b[1] < 0.0  # slip
-    room = np.zeros((3, 3)), np.zeros((ROOM + 3, 3))
+    room = room_for(3, LINES_OF_SELECTION)
     tolerance = 1e-12 * np.abs(b).max()
-    residual = solve_resting_problem(D.copy(), b.copy(), bounds, x, np.zeros(3), *room, tolerance)
+    residual = solve_resting_problem(D.copy(), b.copy(), bounds, x, np.zeros(3), room, tolerance)
     assert residual <= tolerance
     # a residual of w moves x by that over the stiffness along the ray of sliding
     np.testing.assert_allclose(x, (normal, mu * normal, 0.0), rtol=1e-9, atol=1e-12)

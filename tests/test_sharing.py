@@ -15,22 +15,22 @@ from bulletbridge.compilation.jit import kernel
 from bulletbridge.drop_in.session import session_of
 from bulletbridge.errors import AssemblyError, BulletBridgeWarning
 from bulletbridge.numerics.complementarity import LIGHTEST
-from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS, complementarity_problem
+from bulletbridge.numerics.complementarity_rows import (
+    LINES,
+    ROW_BOUNDS,
+    complementarity_problem,
+    room_for,
+)
 from bulletbridge.numerics.sharing import Sharing, agree, comply, weigh
 
 
 @kernel
-def weigh_and_agree(D, b, bounds, weights, A, vectors, motors):
+def weigh_and_agree(D, b, bounds, weights, room, motors):
     """Demands of motors that agree, in place of b, and weights."""
-    p = complementarity_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
+    more = room.vectors[LINES:]
+    p = complementarity_problem(D, b, bounds, more[5], more[6], room)
     weigh(p, motors, len(b))
-    s = Sharing(
-        vectors[ROOM + 2],
-        vectors[ROOM + 3],
-        vectors[ROOM + 4],
-        vectors[ROOM + 5],
-        vectors[ROOM + 6],
-    )
+    s = Sharing(more[0], more[1], more[2], more[3], more[4])
     for i in range(motors):
         s.asked[i], s.holds[i] = b[i], 1.0
     agree(p, s, motors, motors, motors)
@@ -39,14 +39,13 @@ def weigh_and_agree(D, b, bounds, weights, A, vectors, motors):
 
 
 @kernel
-def solve_complying(D, b, bounds, A, vectors, motors, tolerance):
-    """Residual of ``comply``; impulses and velocities are in the first lines of vectors."""
-    p = complementarity_problem(D, b, bounds, vectors[0], vectors[1], A, vectors[2:])
+def solve_complying(D, b, bounds, x, w, room, motors, tolerance):
+    """Residual of ``comply``; impulses and velocities go to x and w."""
+    more = room.vectors[LINES:]
+    p = complementarity_problem(D, b, bounds, x, w, room)
     weigh(p, motors, len(b))
     for i in range(len(b)):
         p.centre[i] = 0.0
-    first = ROOM + 2
-    more = vectors[first:]
     s = Sharing(more[0], more[1], more[2], more[3], more[4])
     return comply(p, s, motors, motors, len(b), tolerance).residual
 
@@ -89,8 +88,7 @@ def test_demands_that_contradict_end_in_the_weighted_compromise(seed):
     C, bounds, upper = motors_of(rng, count, freedoms)
     D, b = C @ C.T, rng.normal(size=count)
     asked, weights = b.copy(), np.zeros(count)
-    scratch = np.zeros((count, count)), np.zeros((ROOM + 7, count))
-    weigh_and_agree(D, b, bounds, weights, *scratch, count)
+    weigh_and_agree(D, b, bounds, weights, room_for(count, LINES + 7), count)
     v = np.linalg.lstsq(upper[:, None] * C, upper * asked, rcond=None)[0]
     if count > freedoms:
         assert np.abs(b - C @ v).max() < 1e-10
@@ -114,10 +112,10 @@ def test_motors_give_way_to_what_holds_and_to_nothing_else(seed):
     bounds = np.zeros(n, ROW_BOUNDS)
     bounds[:] = (-1e6, 1e6, -1, 1, 1, 0)
     D, b = C @ C.T, asked.copy()
-    room = np.zeros((ROOM + 7, n))
-    enough = 1e-12 * np.abs(b).max()
-    assert solve_complying(D, b, bounds, np.zeros((n, n)), room, motors, enough) <= 100 * enough
-    gained = C.T @ room[0]
+    x, enough = np.zeros(n), 1e-12 * np.abs(b).max()
+    room = room_for(n, LINES + 5)
+    assert solve_complying(D, b, bounds, x, np.zeros(n), room, motors, enough) <= 100 * enough
+    gained = C.T @ x
     strength = 1.0 / np.sqrt(np.diag(D)[:motors])  # each by what it moves
     turned = np.linalg.qr(C[motors:].T, mode="complete")[0]
     free = turned[:, min(held, freedoms) :]

@@ -15,9 +15,9 @@ from bulletbridge.events.contact import Contact, ContactGeometry
 from bulletbridge.formulations.equations import SINGULAR_RTOL, Equations
 from bulletbridge.formulations.stabilise import FILTER_RTOL
 from bulletbridge.numerics.complementarity import natural_residual
-from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
+from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.solution_selection import solve_resting_problem
+from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 
 ACCURATE, ACCEPTED = 1e-13, 1e-9
 """Residual of the impulses, over the largest speed: what is asked for and what is taken."""
@@ -80,9 +80,9 @@ def _impulses(D: Array, b: Array, bounds: np.ndarray) -> Array:
     """Impulses that end all approach, in their cones."""
     n, x = len(b), np.zeros(len(b))
     size = float(np.abs(b).max())
-    scratch = np.zeros((n, n)), np.zeros((ROOM + 3, n))
+    room = room_for(n, LINES_OF_SELECTION)
     residual = solve_resting_problem(
-        D.copy(), b.copy(), bounds, x, np.zeros(n), *scratch, ACCURATE * size
+        D.copy(), b.copy(), bounds, x, np.zeros(n), room, ACCURATE * size
     )
     # a chain that is all but straight gives way along itself as a weak row does, at impulses that
     # are as many times its momentum as the row is weak: beyond the usual bound that is not asked
@@ -130,8 +130,7 @@ def _one_by_one(D: Array, b: Array, bounds: np.ndarray, x: Array) -> tuple[float
 
 def _residual(D: Array, b: Array, bounds: np.ndarray, x: Array) -> float:
     """Largest violation of the law by impulses x, in units of velocity."""
-    n = len(b)
-    return float(natural_residual(D, b, bounds, x, np.zeros(n), np.zeros((ROOM + 3, n))))
+    return float(natural_residual(D, b, bounds, x, np.zeros(len(b))))
 
 
 def _states(D: Array, b: Array, mu: float) -> list[Array]:

@@ -9,8 +9,8 @@ from bulletbridge.inequalities.motor_limit_rows import LoopAxisRows
 from bulletbridge.inequalities.sticking import FilterArrays
 from bulletbridge.inequalities.warm_start import ContactImpulse
 from bulletbridge.mechanism.records import ContactPoint
-from bulletbridge.numerics.complementarity_rows import ROOM as ROOM_OF_PROBLEM
-from bulletbridge.numerics.complementarity_rows import RowBounds
+from bulletbridge.numerics.complementarity_rows import LINES as LINES_OF_PROBLEM
+from bulletbridge.numerics.complementarity_rows import Parts, RowBounds
 from bulletbridge.numerics.records import Array, Records
 
 PREDICT, STEP = 0, 1
@@ -34,7 +34,7 @@ the step."""
 (
     X, RIGHT, W, SCRATCH, DELTA_V, MOVING, MOVED, LENGTHS, RESTING, START, ROOM, BOUNCE, RECOVER,
     PUSHED, RATES, WARM, FOUND, ASKED, HOLDS, STRENGTH, BEGUN, GAVE, IMPULSES,
-) = (0, 1, 2, 3, *range(3 + ROOM_OF_PROBLEM, 22 + ROOM_OF_PROBLEM))  # fmt: skip
+) = (0, 1, 2, 3, *range(3 + LINES_OF_PROBLEM, 22 + LINES_OF_PROBLEM))  # fmt: skip
 """Rows of impulses: those of the last step, right sides, velocities, the problem's room,
 velocities that they gave, of the prediction and of moving bodies apart, squares of rows, impulses
 without restitution, what is asked of the rows (4), velocity before the loops are closed, velocity
@@ -57,6 +57,7 @@ class InequalityArrays(NamedTuple):
         local: (contacts,) room for those carried to the start of the step.
         C: (2, rows, nv) the rows less what the constraints forbid, whitened, and as they were.
         D: (2, rows, rows) of the mixed problem, and room.
+        parts: Coordinates that no constraint joins, and room to eliminate them.
         bounds: (rows,)
         impulses: (IMPULSES, rows)
         report: (REPORT,)
@@ -72,6 +73,7 @@ class InequalityArrays(NamedTuple):
     local: Records[ContactPoint]
     C: Array
     D: Array
+    parts: Parts
     bounds: Records[RowBounds]
     impulses: Array
     report: Array

@@ -54,6 +54,7 @@ from bulletbridge.numerics.complementarity_rows import (
     put_within,
     velocities,
 )
+from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.projection import (
     add_row,
     project_out,
@@ -479,6 +480,7 @@ def solve_inequalities(
         if p.D[row, row] > 0.0:
             p.D[row, row] = max(p.D[row, row], DOUBTFUL * h.lengths[row])
     weigh(p, first_unilateral, n)
+    plan_parts(p, n)
     if rank > 0 and rows.motors > 1:
         for i in range(rows.motors):
             h.sharing.asked[i], h.sharing.holds[i] = p.b[i], 1.0

@@ -118,7 +118,7 @@ from bulletbridge.mechanism.records import (
     ContactPoint,
     StickingPoint,
 )
-from bulletbridge.numerics.complementarity_rows import complementarity_problem
+from bulletbridge.numerics.complementarity_rows import Room, complementarity_problem
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.sharing import Sharing
 from bulletbridge.numerics.solution_selection import Selection
@@ -153,7 +153,9 @@ def problem_of(
         x[LENGTHS],
         x[RESTING],
         RowTargets(x[START], x[ROOM], x[BOUNCE], x[RECOVER]),
-        complementarity_problem(own.D[0], x[RIGHT], own.bounds, x[X], x[W], own.D[1], x[SCRATCH:]),
+        complementarity_problem(
+            own.D[0], x[RIGHT], own.bounds, x[X], x[W], Room(own.D[1], x[SCRATCH:], own.parts)
+        ),
         Selection(x[START], x[WARM], x[FOUND]),
         Sharing(x[ASKED], x[HOLDS], x[STRENGTH], x[BEGUN], x[GAVE]),
         given.callback,

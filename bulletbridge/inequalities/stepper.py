@@ -42,6 +42,7 @@ from bulletbridge.inequalities.arrays import (
 )
 from bulletbridge.inequalities.constraints import Complementarity, InequalityConstraints
 from bulletbridge.inequalities.contact_rows import CONTACT_ROWS
+from bulletbridge.inequalities.coordinates import coordinate_parts
 from bulletbridge.inequalities.force_limited_rows import ForceLimitedRows
 from bulletbridge.inequalities.link_plan import (
     PLANNED_FOR,
@@ -72,7 +73,7 @@ from bulletbridge.mechanism.contact_detector import Detector
 from bulletbridge.mechanism.records import (
     CONTACT_POINT,
 )
-from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS
+from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, parts_of
 from bulletbridge.numerics.cone_program import ReferenceSolver
 from bulletbridge.numerics.memory import Memory, Remembered
 from bulletbridge.numerics.projection import ROW
@@ -685,6 +686,7 @@ class InequalityStepper:
             np.zeros(contacts, CONTACT_POINT),
             self.C,
             self.D,
+            parts_of(self.C[0], coordinate_parts(solver.mechanism, solver.encoded, force_limited)),
             self.bound_records,
             self.impulses,
             self.report,

@@ -27,19 +27,29 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.numerics.complementarity_rows import (
+    FACTORED,
+    OTHER,
+    OTHER_W,
+    OWN,
+    OWN_W,
+    RADIUS,
+    USED,
     ComplementarityProblem,
+    Room,
     RowBounds,
     clip,
     complementarity_problem,
     cone_scale,
+    other_row,
     residual_at,
     scaled,
     sweep,
     velocities,
 )
 from bulletbridge.numerics.lu import back_real, lu_real
+from bulletbridge.numerics.parts import factorise_parts, plan_parts, solve_parts
 from bulletbridge.numerics.records import Array, Records
-from bulletbridge.numerics.smoothed_path import follow_smoothed_path
+from bulletbridge.numerics.smoothed_path import path_ending_in
 
 SWEEPS = 8
 """Sweeps of Gauss-Seidel before each attempt with Newton."""
@@ -55,6 +65,10 @@ before these, along a path of smooth problems that begins at no impulses."""
 LIGHTEST = 1e-11
 """Weight, as a share of the diagonal, of the row whose impulse costs least: what dependent rows
 get is then known to a hundred-thousandth, and softness disappears in a pass or two."""
+SOLVED = 1e-11
+"""Share of right sides that elimination of what rows move may leave."""
+FINAL_STEPS = 6
+"""Newton steps from where a path of smooth problems has come near."""
 LOST = 1e6
 """Residual, in largest velocities that are asked for, from which Newton's method does not come
 back: rows that nearly depend on others were taken to hold, against each other."""
@@ -191,11 +205,7 @@ def put_rows(p: ComplementarityProblem, n: int, m: int, regularisation: float) -
 def put_right_sides(p: ComplementarityProblem, n: int, m: int) -> None:
     """Right sides alone of the m of n Newton rows that are free; of those at bounds none moves."""
     for r in range(m):
-        i = int(p.free[r])
-        p.line[r] = -p.w[i]
-        if p.kinds[i] == SLIDES:
-            slide = slide_of(p, i)
-            p.line[r] = slide.radius * slide.own - p.x[i] / p.bounds[i].mu
+        p.line[r] = right_side(p, int(p.free[r]))
 
 
 @outlined
@@ -250,6 +260,52 @@ def rim_of(again: int) -> float:
 
 
 @outlined
+def step_by_parts(p: ComplementarityProblem, n: int, regularisation: float, again: int) -> bool:
+    """``newton_direction`` by elimination of what the rows move; whether that is solved."""
+    sliding = classify(p, n, rim_of(again))
+    same = again == SAME_STEP or (again == SAME_D and sliding == 0)
+    same = same and p.parts.state[FACTORED] == 1
+    for i in range(n):
+        same = same and p.line[i] == p.kinds[i]
+        p.kinds[i] = p.line[i]
+    for i in range(n):
+        p.line[i] = p.step[i] if p.kinds[i] == AT_BOUND else right_side(p, i)
+    if not same:
+        for i in range(n):
+            put_slopes(p, i, regularisation)
+        factorise_parts(p, n)
+    return solve_parts(p, n, p.line, p.step, SOLVED)
+
+
+@helper
+def right_side(p: ComplementarityProblem, i: int) -> float:
+    """What is left of the condition of a row that is free."""
+    if p.kinds[i] == STICKS:
+        return -p.w[i]
+    slide = slide_of(p, i)
+    return slide.radius * slide.own - p.x[i] / p.bounds[i].mu
+
+
+@helper
+def put_slopes(p: ComplementarityProblem, i: int, regularisation: float) -> None:
+    """Derivatives of a row of the natural map."""
+    s = p.slopes
+    s[OWN_W, i] = s[OTHER_W, i] = s[OTHER, i] = s[RADIUS, i] = 0.0
+    s[OWN, i] = 1.0
+    if p.kinds[i] == STICKS:
+        s[OWN_W, i], s[OWN, i] = 1.0, regularisation
+    elif p.kinds[i] == SLIDES:
+        slide, m, mu = slide_of(p, i), other_row(p, i), p.bounds[i].mu
+        stays = slide.radius / slide.length
+        across = stays * (1.0 - slide.own * slide.own)
+        s[OWN, i], s[OWN_W, i] = (1.0 - across) / mu, across * mu / slide.d
+        s[RADIUS, i], mu = -slide.own, p.bounds[m].mu
+        if m != i and mu > 0.0:
+            across = -stays * slide.own * slide.direction[m - slide.start]
+            s[OTHER, i], s[OTHER_W, i] = -across / mu, across * mu / slide.d
+
+
+@outlined
 def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, again: int) -> bool:
     """Semismooth Newton step of the natural map into step; w belongs to x.
 
@@ -262,6 +318,10 @@ def newton_direction(p: ComplementarityProblem, n: int, regularisation: float, a
         regularisation: Added to D's diagonal.
         again: Which factors A may hold.
     """
+    if p.parts.state[USED] == 1:
+        if step_by_parts(p, n, regularisation, again):
+            return True
+        p.parts.state[FACTORED], again = 0, ANEW
     sliding, m = classify(p, n, rim_of(again)), 0
     same = again == SAME_STEP or (again == SAME_D and sliding == 0)
     for i in range(n):
@@ -407,6 +467,15 @@ def settling(velocities: Callable[..., None], newton_direction: Callable[..., bo
 newton, release, settle = settling(velocities, newton_direction)
 
 
+@helper
+def end_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
+    """Newton's method from where a path has come near a solution; residual and steps."""
+    return newton(p, n, tolerance, 0, FINAL_STEPS, ANEW)
+
+
+follow_smoothed_path = path_ending_in(end_path)
+
+
 @outlined
 def attempt(p: ComplementarityProblem, n: int, tolerance: float, along: bool) -> tuple[float, int]:
     """Gauss-Seidel, then Newton from where that has come; residual and steps of Newton."""
@@ -545,23 +614,29 @@ def solve_alone(
     bounds: Records[RowBounds],
     x: Array,
     w: Array,
-    A: Array,
-    vectors: Array,
+    room: Room,
     tolerance: float,
 ) -> tuple[float, int, int]:
-    """A problem on its own, rows weighted alike; scratch A (n, n), vectors (ROOM, n)."""
-    p = complementarity_problem(D, b, bounds, x, w, A, vectors)
+    """A problem on its own, rows weighted alike."""
+    p = complementarity_problem(D, b, bounds, x, w, room)
+    plan_parts(p, len(b))
     for i in range(len(b)):
         p.weights[i], p.centre[i] = LIGHTEST * D[i, i], 0.0
     o = solve_complementarity(p, len(b), tolerance, ANYWHERE)
     return o.residual, o.sweeps, o.newton
 
 
+class GivenRows(NamedTuple):
+    """A problem without room to solve it."""
+
+    D: Array
+    b: Array
+    bounds: Records[RowBounds]
+
+
 @kernel
-def natural_residual(
-    D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, vectors: Array
-) -> float:
-    """Residual of impulses x, whose velocities go to w; vectors (ROOM, n) scratch."""
-    p = complementarity_problem(D, b, bounds, x, w, D, vectors)
+def natural_residual(D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array) -> float:
+    """Residual of impulses x, whose velocities go to w."""
+    p = GivenRows(D, b, bounds)
     velocities(p, x, w, len(b))
     return residual_at(p, x, w, len(b))

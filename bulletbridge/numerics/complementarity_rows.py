@@ -1,10 +1,12 @@
 """The rows of a mixed complementarity problem: bounds, cones, their natural map, and sweeps."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.numerics.records import Array, Int, Real, Records, dtype_of
+from bulletbridge.numerics.records import Array, Int, Ints, Real, Records, dtype_of
 
 
 class RowBounds:
@@ -26,9 +28,42 @@ LEAST_ALONG = 1e-3
 
 
 DERIVATIVES = 5
-"""Lines for derivatives of a smooth map."""
-ROOM = 12 + DERIVATIVES
+OWN_W, OTHER_W, OWN, OTHER, RADIUS = range(DERIVATIVES)
+"""Derivatives of a row of a map: by its velocity and that of the other row of its cone, by their
+impulses, and by that of the cone's owner."""
+LINES = 13 + DERIVATIVES
 """Lines of scratch of a problem."""
+
+
+MOST_OF_A_UNIT = 6
+"""Rows of a contact: its normal, friction, spinning and rolling resistance."""
+USED, FACTORED = 0, 1
+
+
+class Parts(NamedTuple):
+    """Coordinates in parts, of which a row is on two at the most, and room to eliminate them."""
+
+    C: Array  # (rows, nv) rows in whitened coordinates; D is C Cᵀ, and what rows give way by
+    first: Ints  # (parts + 1,) first coordinate of each part
+    state: Ints  # (2,) whether parts are eliminated, and S holds factors of rows by their kinds
+    touched: Ints  # (rows, 2) parts that the first row of a unit, and those after it, are on, or -1
+    order: Ints  # (parts,) in which they are eliminated
+    at: Ints  # (parts,) when each is
+    touch: Ints  # (parts, parts) 1 where rows are on both
+    joined: Ints  # (parts, parts) likewise, or where they come to be by what is eliminated
+    S: Array  # (nv, nv) factors
+    on: Ints  # (nv, parts) 1 where a row of them has numbers
+    free: Ints  # (nv,) 1 for rows that are no pivots yet
+    rows: Ints  # (nv,) those of a column
+    moved: Ints  # (parts,) whether the columns of each are
+    U: Array  # (widest part, nv) columns side by side
+    line: Array  # (nv,)
+    unit: Array  # (rows of a unit, rows of a unit)
+    turns: Ints  # (nv,) whom rows changed with
+    soft: Array  # (rows,)
+    x: Array  # (rows,)
+    rates: Array  # (rows,)
+    y: Array  # (nv,)
 
 
 class ComplementarityProblem(NamedTuple):
@@ -52,7 +87,9 @@ class ComplementarityProblem(NamedTuple):
     line: Array  # (n,) scratch
     pivots: Array  # (n,) of the factors in A, or that they have none
     found: Array  # (n,) impulses from nearby, while others are looked for far away
-    slopes: Array  # (DERIVATIVES, n) of a smooth map
+    known: Array  # (n,) the last that are known of a path
+    slopes: Array  # (DERIVATIVES, n) of a map
+    parts: Parts
 
 
 @helper
@@ -65,7 +102,7 @@ def velocity(p: ComplementarityProblem, i: int, n: int) -> float:
 
 
 @helper
-def cone_scale(p: ComplementarityProblem, i: int) -> float:
+def cone_scale(p: Any, i: int) -> float:
     """d of the natural map of the cone that begins at row i, in its scaled coordinates."""
     d = p.bounds[i].mu ** 2 * p.D[i, i]
     if p.bounds[i].count == 2:
@@ -76,9 +113,7 @@ def cone_scale(p: ComplementarityProblem, i: int) -> float:
 
 
 @helper
-def scaled(
-    p: ComplementarityProblem, i: int, d: float, x: Array, w: Array
-) -> tuple[float, float, float]:
+def scaled(p: Any, i: int, d: float, x: Array, w: Array) -> tuple[float, float, float]:
     """x/mu - mu w/d of a cone's two rows (the second zero for one), and its length."""
     mu = p.bounds[i].mu
     first = x[i] / mu - mu * w[i] / d if mu > 0.0 else 0.0
@@ -89,32 +124,94 @@ def scaled(
     return first, second, math.sqrt(first * first + second * second)
 
 
+class Room(NamedTuple):
+    """Room to solve a problem in."""
+
+    A: Array  # (n, n)
+    vectors: Array  # (LINES or more, n)
+    parts: Parts
+
+
 @helper
 def complementarity_problem(
-    D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, A: Array, room: Array
+    D: Array, b: Array, bounds: Records[RowBounds], x: Array, w: Array, room: Room
 ) -> ComplementarityProblem:
-    """A problem with its scratch and weights in the first ROOM lines of ``room``."""
+    """A problem with its scratch and weights in the first LINES lines of ``room.vectors``."""
+    vectors = room.vectors
     return ComplementarityProblem(
         D,
         b,
         bounds,
         x,
         w,
-        A,
-        room[0],
-        room[1],
-        room[2],
-        room[3],
-        room[4],
-        room[5],
-        room[6],
-        room[7],
-        room[8],
-        room[9],
-        room[10],
-        room[11],
-        room[12:ROOM],
+        room.A,
+        vectors[0],
+        vectors[1],
+        vectors[2],
+        vectors[3],
+        vectors[4],
+        vectors[5],
+        vectors[6],
+        vectors[7],
+        vectors[8],
+        vectors[9],
+        vectors[10],
+        vectors[11],
+        vectors[12],
+        vectors[13:LINES],
+        room.parts,
     )
+
+
+def parts_of(C: Array, first: Ints) -> Parts:
+    """Rows C (rows, nv), coordinates in parts that begin at ``first`` (parts + 1,), and room."""
+    (rows, nv), count = C.shape, len(first) - 1
+    widest = int(np.diff(first).max(initial=0))
+
+    def numbers(*shape: int) -> Ints:
+        return np.zeros(shape, np.int64)
+
+    return Parts(
+        C,
+        first,
+        state=numbers(2),
+        touched=numbers(rows, 2),
+        order=numbers(count),
+        at=numbers(count),
+        touch=numbers(count, count),
+        joined=numbers(count, count),
+        S=np.zeros((nv, nv)),
+        on=numbers(nv, count),
+        free=numbers(nv),
+        rows=numbers(nv),
+        moved=numbers(count),
+        U=np.zeros((widest, nv)),
+        line=np.zeros(nv),
+        unit=np.zeros((MOST_OF_A_UNIT, MOST_OF_A_UNIT)),
+        turns=numbers(nv),
+        soft=np.zeros(rows),
+        x=np.zeros(rows),
+        rates=np.zeros(rows),
+        y=np.zeros(nv),
+    )
+
+
+NO_PARTS = parts_of(np.zeros((0, 0)), np.zeros(1, np.int64))
+"""Of a problem of which D alone is known."""
+
+
+def room_for(n: int, lines: int = LINES, parts: Parts = NO_PARTS) -> Room:
+    """Room for a problem of n rows."""
+    return Room(np.zeros((n, n)), np.zeros((lines, n)), parts)
+
+
+@helper
+def other_row(p: ComplementarityProblem, i: int) -> int:
+    """The other row of the cone of row i, or that itself."""
+    bound = p.bounds[i]
+    if bound.owner < 0 or bound.count < 2:
+        return i
+    return i + 1 if bound.first == 1 else i - 1
 
 
 @helper
@@ -183,7 +280,7 @@ def put_on_cone(p: ComplementarityProblem, i: int, n: int) -> None:
 
 
 @outlined
-def residual_at(p: ComplementarityProblem, x: Array, w: Array, n: int) -> float:
+def residual_at(p: Any, x: Array, w: Array, n: int) -> float:
     """Largest d |x - project(x - w/d)|, in units of w; rows that nothing moves do not count.
 
     Infinite where a velocity is not finite: comparisons with what is not a number would pass it by.
@@ -217,7 +314,7 @@ def residual_at(p: ComplementarityProblem, x: Array, w: Array, n: int) -> float:
 
 
 @outlined
-def velocities(p: ComplementarityProblem, x: Array, w: Array, n: int) -> None:
+def velocities(p: Any, x: Array, w: Array, n: int) -> None:
     """w = D x + b."""
     for i in range(n):
         total = p.b[i]

@@ -16,7 +16,6 @@ import numpy as np
 
 from bulletbridge.errors import StepError, naming_the_extra
 from bulletbridge.numerics.complementarity import natural_residual
-from bulletbridge.numerics.complementarity_rows import ROOM
 from bulletbridge.numerics.records import Array
 
 MOST_PROBLEMS = 200
@@ -31,8 +30,7 @@ velocity."""
 
 def residual_of(D: Array, b: Array, bounds: np.ndarray, x: Array) -> float:
     """Largest violation of any condition by impulses x (n,), in units of D x + b."""
-    w, room = np.zeros(len(b)), np.zeros((ROOM, len(b)))
-    return natural_residual(np.array(D), np.array(b), bounds, np.array(x), w, room)
+    return natural_residual(np.array(D), np.array(b), bounds, np.array(x), np.zeros(len(b)))
 
 
 class ReferenceSolver:

@@ -12,19 +12,27 @@ problems in a row); Hayashi, Yamashita and Fukushima 2005 (of cones).
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.complementarity_rows import (
-    DERIVATIVES,
+    FACTORED,
+    OTHER,
+    OTHER_W,
+    OWN,
+    OWN_W,
+    RADIUS,
+    USED,
     ComplementarityProblem,
     cone_scale,
+    other_row,
     residual_at,
     scaled,
     velocities,
 )
 from bulletbridge.numerics.lu import back_real, lu_real
-from bulletbridge.numerics.records import Array
+from bulletbridge.numerics.parts import factorise_parts, solve_parts
 
 FIRST, LAST = 1.0, 1e-15
 """Smoothness at which the path begins, in impulses by which the row that is asked for most would
@@ -41,13 +49,13 @@ ON_THE_PATH = 0.3
 """Length of the map, in units of smoothness, at which a problem counts as solved."""
 HALVINGS, TOO_SHORT = 5, 0.05
 """Of a step, until the map is shorter; share of a step that leads nowhere."""
+SHARP, SHARPEST = 1e-4, 1e-8
+"""Smoothness at which the path is left for a first time, and from which on again and again: from
+there Newton's method mostly solves the problem itself in two steps."""
+SOLVED = 1e-4
+"""Share of the map that elimination of what rows move may leave: it is solved for again."""
 REGULARISATION = 1e-12
 """Of the Newton matrix, relative to the diagonal of D: dependent rows share what they do."""
-DEPENDENT = 1e-13
-"""Share of a diagonal of D that must be left for its row to be independent of others."""
-OWN_W, OTHER_W, OWN, OTHER, RADIUS = range(DERIVATIVES)
-"""Derivatives of a row of the map: by its velocity and that of the other row of its cone, by their
-impulses, and by that of the cone's owner."""
 
 
 class Smoothness(NamedTuple):
@@ -60,6 +68,7 @@ class Smoothness(NamedTuple):
 
     energy: float
     share: float
+    turn: bool  # derivatives are written
 
 
 @helper
@@ -87,7 +96,9 @@ def put_bounded_row(p: ComplementarityProblem, i: int, s: Smoothness) -> None:
         less, change = positive_part(wanted - bound.upper, e)
         value, slope = value - less, slope - change
     p.line[i] = size * (p.x[i] - value)
-    put_derivatives(p, i, size * slope / d, 0.0, size * (1.0 - slope + REGULARISATION), 0.0, 0.0)
+    if s.turn:
+        stays = size * (1.0 - slope + REGULARISATION)
+        put_derivatives(p, i, size * slope / d, 0.0, stays, 0.0, 0.0)
 
 
 @helper
@@ -140,6 +151,8 @@ def put_smooth_cone(p: ComplementarityProblem, i: int, s: Smoothness) -> None:
             put_nothing(p, r)
             continue
         p.line[r] = size * (p.x[r] / mu - z * radius / most)
+        if not s.turn:
+            continue
         turn = size * z * radius / (most * most) * by_length / length
         own = turn * z - size * radius / most  # by the scaled impulse along the row, and across
         other, across = 0.0, p.bounds[i + 1 - k].mu if count == 2 else 0.0
@@ -170,157 +183,40 @@ def smooth_map(p: ComplementarityProblem, n: int, s: Smoothness) -> float:
     return math.sqrt(total) / s.energy
 
 
-@helper
-def other_row(p: ComplementarityProblem, i: int) -> int:
-    """The other row of the cone of row i, or that itself."""
-    bound = p.bounds[i]
-    if bound.owner < 0 or bound.count < 2:
-        return i
-    return i + 1 if bound.first == 1 else i - 1
-
-
 @outlined
-def factorise_operator(p: ComplementarityProblem, n: int) -> int:
-    """Factor D = L Lᵀ by its rank r, L into the first columns of A; r, or 0 if that saves nothing.
-
-    Rows are dependent where bodies have fewer freedoms than their contacts have rows. The largest
-    diagonal is taken first, relative to what it was.
-    """
-    most = p.A.shape[1] // 3
-    for i in range(n):
-        p.line[i] = p.D[i, i]
-    for k in range(n):
-        best, left = -1, DEPENDENT
-        for i in range(n):
-            if p.D[i, i] > 0.0 and p.line[i] > left * p.D[i, i]:
-                best, left = i, p.line[i] / p.D[i, i]
-        if best < 0:
-            return k
-        if k == most:
-            return 0
-        root = math.sqrt(p.line[best])
-        for i in range(n):
-            rest = p.D[i, best]
-            for j in range(k):
-                rest -= p.A[i, j] * p.A[best, j]
-            p.A[i, k] = rest / root
-        for i in range(n):
-            p.line[i] = max(p.line[i] - p.A[i, k] * p.A[i, k], 0.0)
-        p.line[best] = 0.0
-    return 0
-
-
-@helper
-def solve_own(p: ComplementarityProblem, i: int, own: float, other: float, radius: float) -> float:
-    """Solution for row i of its block by right sides of it and its other row, and the radius."""
-    j = other_row(p, i)
-    own -= p.slopes[RADIUS, i] * radius
-    if j == i:
-        return own / p.slopes[OWN, i]
-    other -= p.slopes[RADIUS, j] * radius
-    det = p.slopes[OWN, i] * p.slopes[OWN, j] - p.slopes[OTHER, i] * p.slopes[OTHER, j]
-    return (p.slopes[OWN, j] * own - p.slopes[OTHER, i] * other) / det
-
-
-@outlined
-def factorise_by_rank(p: ComplementarityProblem, n: int, rank: int) -> None:
-    """Factor the derivatives B + G L Lᵀ: of I + Lᵀ B⁻¹ G L; B⁻¹ G L stays beside L.
-
-    B and G have the blocks of single rows and cones (Sherman, Morrison and Woodbury).
-    """
-    A, slopes = p.A, p.slopes
-    for i in range(n):
-        j = other_row(p, i)
-        for k in range(rank):
-            own = slopes[OWN_W, i] * A[i, k]
-            if j != i:
-                own += slopes[OTHER_W, i] * A[j, k]
-            A[i, rank + k] = own
-    i = 0
-    while i < n:
-        owner, j = p.bounds[i].owner, other_row(p, i)
-        for k in range(rank, 2 * rank):
-            own, radius = A[i, k], A[owner, k] if owner >= 0 else 0.0
-            A[i, k] = solve_own(p, i, own, A[j, k], radius)
-            if j != i:
-                A[j, k] = solve_own(p, j, A[j, k], own, radius)
-        i += 1 if j == i else 2
-    for k in range(rank):
-        for m in range(2 * rank, 3 * rank):
-            A[k, m] = 1.0 if m == 2 * rank + k else 0.0
-    for i in range(n):
-        for k in range(rank):
-            on = A[i, k]
-            if on != 0.0:
-                for m in range(rank):
-                    A[k, 2 * rank + m] += on * A[i, rank + m]
-    lu_real(A[:rank, 2 * rank : 3 * rank], p.pivots[:rank])
-
-
-@outlined
-def solve_by_rank(p: ComplementarityProblem, n: int, rank: int, b: Array) -> None:
-    """b <- the solution for b by what ``factorise_by_rank`` left."""
-    A, along, i = p.A, p.free, 0
-    while i < n:
-        owner, j = p.bounds[i].owner, other_row(p, i)
-        own, radius = b[i], b[owner] if owner >= 0 else 0.0
-        b[i] = solve_own(p, i, own, b[j], radius)
-        if j != i:
-            b[j] = solve_own(p, j, b[j], own, radius)
-        i += 1 if j == i else 2
-    for k in range(rank):
-        along[k] = 0.0
-    for i in range(n):
-        for k in range(rank):
-            along[k] += A[i, k] * b[i]
-    back_real(A[:rank, 2 * rank : 3 * rank], p.pivots[:rank], along)
-    for i in range(n):
-        for k in range(rank):
-            b[i] -= A[i, rank + k] * along[k]
-
-
-@outlined
-def leave_misfit(p: ComplementarityProblem, n: int, rank: int) -> None:
-    """Take from line what the derivatives give along step, by L."""
-    A, slopes, along, rates = p.A, p.slopes, p.free, p.kinds
-    for k in range(rank):
-        along[k] = 0.0
-    for i in range(n):
-        for k in range(rank):
-            along[k] += A[i, k] * p.step[i]
-    for i in range(n):
-        rates[i] = 0.0
-        for k in range(rank):
-            rates[i] += A[i, k] * along[k]
-    for i in range(n):
-        j, owner = other_row(p, i), p.bounds[i].owner
-        given = slopes[OWN_W, i] * rates[i] + slopes[OWN, i] * p.step[i]
-        if j != i:
-            given += slopes[OTHER_W, i] * rates[j] + slopes[OTHER, i] * p.step[j]
-        if owner >= 0:
-            given += slopes[RADIUS, i] * p.step[owner]
-        p.line[i] -= given
-
-
-@outlined
-def put_newton_step(p: ComplementarityProblem, n: int, rank: int) -> None:
-    """Newton's step for the map in line into step.
-
-    By the rank of D where that is small: what softness leaves of digits is made up for by solving
-    once more for the misfit.
-    """
+def put_newton_step(p: ComplementarityProblem, n: int, again: bool) -> None:
+    """Newton's step for the map in line into step; ``again``: by factors of the one before."""
     for i in range(n):
         p.line[i] = -p.line[i]
-    if rank > 0:
-        factorise_by_rank(p, n, rank)
+    if not again:
+        factorise_map(p, n)
+    if p.parts.state[USED] == 1:
         for i in range(n):
-            p.step[i] = p.line[i]
-        solve_by_rank(p, n, rank, p.step)
-        leave_misfit(p, n, rank)
-        solve_by_rank(p, n, rank, p.line)
+            p.best[i] = p.line[i]
+        if solve_parts(p, n, p.line, p.step, SOLVED) or again:
+            return
         for i in range(n):
-            p.step[i] += p.line[i]
-        return
+            p.line[i] = p.best[i]
+        put_dense_rows(p, n)
+        lu_real(p.A, p.pivots[:n])
+    back_real(p.A, p.pivots[:n], p.line)
+    for i in range(n):
+        p.step[i] = p.line[i]
+
+
+@helper
+def factorise_map(p: ComplementarityProblem, n: int) -> None:
+    """Factor the derivatives of the map, of parts or of rows."""
+    if p.parts.state[USED] == 1:
+        factorise_parts(p, n)
+    else:
+        put_dense_rows(p, n)
+        lu_real(p.A, p.pivots[:n])
+
+
+@outlined
+def put_dense_rows(p: ComplementarityProblem, n: int) -> None:
+    """Derivatives of the map by impulses into A."""
     for i in range(n):
         j, owner = other_row(p, i), p.bounds[i].owner
         for k in range(n):
@@ -332,14 +228,22 @@ def put_newton_step(p: ComplementarityProblem, n: int, rank: int) -> None:
         p.A[i, i] += p.slopes[OWN, i]
         if owner >= 0:
             p.A[i, owner] += p.slopes[RADIUS, i]
-    lu_real(p.A, p.pivots[:n])
-    back_real(p.A, p.pivots[:n], p.line)
-    for i in range(n):
-        p.step[i] = p.line[i]
 
 
 @outlined
-def solve_smooth(p: ComplementarityProblem, n: int, rank: int, s: Smoothness) -> tuple[bool, int]:
+def predict(p: ComplementarityProblem, n: int, s: Smoothness) -> None:
+    """Go from the solution of a problem to where the next one's is, to first order.
+
+    That is a step of Newton's method by the derivatives of the former.
+    """
+    smooth_map(p, n, s)
+    put_newton_step(p, n, True)
+    for i in range(n):
+        p.x[i] += p.step[i]
+
+
+@outlined
+def solve_smooth(p: ComplementarityProblem, n: int, s: Smoothness) -> tuple[bool, int]:
     """Newton's method with a line search for one smooth problem, from x; whether it is solved.
 
     Returns:
@@ -347,7 +251,7 @@ def solve_smooth(p: ComplementarityProblem, n: int, rank: int, s: Smoothness) ->
     """
     length = smooth_map(p, n, s)
     for count in range(STEPS_OF_A_PROBLEM):
-        put_newton_step(p, n, rank)
+        put_newton_step(p, n, False)
         before, taken = length, 1.0
         for i in range(n):
             p.x[i] += p.step[i]
@@ -365,46 +269,62 @@ def solve_smooth(p: ComplementarityProblem, n: int, rank: int, s: Smoothness) ->
     return False, STEPS_OF_A_PROBLEM
 
 
-@outlined
-def follow_smoothed_path(p: ComplementarityProblem, n: int, tolerance: float) -> tuple[float, int]:
-    """Solve for x along a path of smooth problems, from nothing; residual and steps of Newton.
+def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tuple[float, int]]:
+    """A path that is left by ``finish`` (p, n, tolerance), which solves from near a solution."""
 
-    x ends where the residual was least.
-    """
-    energy = 0.0
-    for i in range(n):
-        p.x[i] = p.best[i] = p.spare[i] = 0.0
-        if p.D[i, i] > 0.0:
-            energy = max(energy, math.fabs(p.b[i]) / math.sqrt(p.D[i, i]))
-    velocities(p, p.x, p.w, n)
-    least, steps, back = residual_at(p, p.x, p.w, n), 0, 0
-    known, share, shrinks = 0.0, FIRST, SHRINKS
-    rank = factorise_operator(p, n)
-    while energy > 0.0 and least > tolerance and share > LAST and steps < MOST_STEPS:
-        solved, count = solve_smooth(p, n, rank, Smoothness(energy, share))
-        steps += count
-        velocities(p, p.x, p.w, n)
-        residual = residual_at(p, p.x, p.w, n)
-        if residual < least:
-            least = residual
-            for i in range(n):
-                p.spare[i] = p.x[i]
-        if solved:
-            known, back = share, 0
-            for i in range(n):
-                p.best[i] = p.x[i]
-            if count <= FEW:
-                shrinks = max(shrinks * math.sqrt(shrinks), FASTEST)
-            share *= shrinks
-            continue
-        back += 1
-        shrinks = math.sqrt(shrinks)
-        if known == 0.0 or back == MOST_BACK or shrinks > SLOWEST:
-            break
-        share = known * shrinks
+    @outlined
+    def follow_smoothed_path(
+        p: ComplementarityProblem, n: int, tolerance: float
+    ) -> tuple[float, int]:
+        """Solve for x along a path of smooth problems, from nothing; residual and Newton's steps.
+
+        x ends where the residual was least.
+        """
+        energy = 0.0
         for i in range(n):
-            p.x[i] = p.best[i]
-    for i in range(n):
-        p.x[i] = p.spare[i]
-    velocities(p, p.x, p.w, n)
-    return least, steps
+            p.x[i] = p.known[i] = p.spare[i] = 0.0
+            if p.D[i, i] > 0.0:
+                energy = max(energy, math.fabs(p.b[i]) / math.sqrt(p.D[i, i]))
+        velocities(p, p.x, p.w, n)
+        least, steps, back = residual_at(p, p.x, p.w, n), 0, 0
+        known, share, shrinks, sharp = 0.0, FIRST, SHRINKS, SHARP
+        while energy > 0.0 and least > tolerance and share > LAST and steps < MOST_STEPS:
+            if known > 0.0 and back == 0:
+                predict(p, n, Smoothness(energy, share, False))
+                steps += 1
+            solved, count = solve_smooth(p, n, Smoothness(energy, share, True))
+            steps += count
+            if solved:
+                known, back = share, 0
+                for i in range(n):
+                    p.known[i] = p.x[i]
+                if count <= FEW:
+                    shrinks = max(shrinks * math.sqrt(shrinks), FASTEST)
+                share *= shrinks
+                if known <= sharp:
+                    sharp = SHARPEST if sharp > SHARPEST else 0.1 * known
+                    residual, count = finish(p, n, tolerance)
+                    steps += count
+                    if residual < least:
+                        least = residual
+                        for i in range(n):
+                            p.spare[i] = p.x[i]
+                    for i in range(n):
+                        p.x[i] = p.known[i]
+                    smooth_map(p, n, Smoothness(energy, known, True))
+                    factorise_map(p, n)
+                continue
+            back += 1
+            shrinks = math.sqrt(shrinks)
+            if known == 0.0 or back == MOST_BACK or shrinks > SLOWEST:
+                break
+            share = known * shrinks
+            for i in range(n):
+                p.x[i] = p.known[i]
+        for i in range(n):
+            p.x[i] = p.spare[i]
+        p.parts.state[FACTORED] = 0
+        velocities(p, p.x, p.w, n)
+        return least, steps
+
+    return follow_smoothed_path

@@ -19,14 +19,16 @@ from bulletbridge.numerics.complementarity import (
     solve_complementarity,
 )
 from bulletbridge.numerics.complementarity_rows import (
-    ROOM,
+    LINES,
     ComplementarityProblem,
+    Room,
     RowBounds,
     complementarity_problem,
     relaxed_sweep,
     sweep,
     velocities,
 )
+from bulletbridge.numerics.parts import plan_parts
 from bulletbridge.numerics.records import Array, Records
 
 AT_REST = 1e-3
@@ -40,6 +42,8 @@ nothing has: the relaxation ends far from where friction feeds a normal as it sl
 JAMMED = 1e3
 """Residual, in tolerances, above which a problem counts as unsolved; another solution of one that
 is all but solved may share loads in another way."""
+LINES_OF_SELECTION = LINES + 3
+"""Lines of room that a problem takes with what it is selected by."""
 UNTRIED = Outcome(math.inf, 0, 0)
 """In the place of how an attempt went."""
 SAME_LOAD = 1e-6
@@ -151,13 +155,14 @@ def solve_resting_problem(
     bounds: Records[RowBounds],
     x: Array,
     w: Array,
-    A: Array,
-    vectors: Array,
+    room: Room,
     tolerance: float,
 ) -> float:
-    """Run ``select_solution`` from x, in place; its residual. A, vectors (ROOM + 3, n): scratch."""
-    p = complementarity_problem(D, b, bounds, x, w, A, vectors)
-    selection = Selection(vectors[ROOM], vectors[ROOM + 1], vectors[ROOM + 2])
+    """Run ``select_solution`` from x, in place; its residual. Room of LINES_OF_SELECTION lines."""
+    p = complementarity_problem(D, b, bounds, x, w, room)
+    plan_parts(p, len(b))
+    more = room.vectors[LINES:]
+    selection = Selection(more[0], more[1], more[2])
     for i in range(len(b)):
         p.weights[i], p.centre[i], selection.warm[i] = LIGHTEST * D[i, i], 0.0, x[i]
     return select_solution(p, selection, len(b), tolerance, UNTRIED).residual
