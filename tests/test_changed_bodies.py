@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import bulletbridge as bb
+from bulletbridge.bullet.meddling import Meddling
 from bulletbridge.bullet.state import LOOKS
-from bulletbridge.errors import ModelError, UnsupportedError, WorldError
+from bulletbridge.errors import BulletBridgeWarning, ModelError, UnsupportedError, WorldError
 from bulletbridge.formulations.registry import FORMULATIONS
 from bulletbridge.mechanism.build import empty_mechanism
 from bulletbridge.models.bundled import find
@@ -171,6 +172,18 @@ def test_a_second_body_that_was_moved_is_found(joint, within):
         assert len(found) == 1
     finally:
         pybullet.disconnect(client)
+
+
+def test_a_quaternion_of_the_other_sign_is_the_same_pose():
+    """Bullet gives it where it works out poses anew, as when all are asked where they touch."""
+    q = (0.1, 0.2, 0.3, 0.5, -0.5, 0.1, 0.7)
+    watch = Meddling(0, [], [slice(3, 7)], np.zeros(3))
+    watch.shown = q, (0.0,) * 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watch.tell_moved((*q[:3], *(-x for x in q[3:]), *(0.0,) * 6), "the box")
+    with pytest.warns(BulletBridgeWarning, match="the box was moved"):
+        watch.tell_moved((*q[:3], *q[4:], q[3], *(0.0,) * 6), "the box")
 
 
 def test_gravity_that_is_set_later_is_told_by_one_of_the_next_steps():

@@ -55,14 +55,17 @@ class Converter:
     Attributes:
         indices: Bullet's indices of the joints that move.
         nq, nv: Where the next body's coordinates start.
+        quaternions: Where in q they are.
     """
 
     def __init__(self, robot: RawBody, nq: int, nv: int) -> None:
         self._principal = quaternion(robot.links[0].R)
         self._turned = self._principal != STRAIGHT
         self.q0, self.v0 = nq, nv
+        self.quaternions: list[slice] = []
         if robot.floating:
             nq, nv = nq + 7, nv + 6
+            self.quaternions.append(slice(nq - 4, nq))
         self.indices: list[int] = []
         self.balls: list[Ball] = []
         self._q: list[slice] = []
@@ -78,6 +81,8 @@ class Converter:
             self._q.append(slice(nq, nq + POSITIONS[joint.kind]))
             self._v.append(slice(nv, nv + RATES[joint.kind]))
             nq, nv = self._q[-1].stop, self._v[-1].stop
+            if joint.kind == SPHERICAL:
+                self.quaternions.append(self._q[-1])
         self.nq, self.nv = nq, nv
         turns = {ball.place: ball.R for ball in self.balls}
         self._turns = [turns.get(place) for place in range(len(self.indices))]

@@ -47,11 +47,16 @@ class Meddling:
     Args:
         client: Physics client.
         probes: One for each body.
+        quaternions: Where in q they are; each is the same pose with the other sign, which Bullet
+            gives it where it works out a pose anew.
         pull: (3,) gravity of the world when the bodies were read [m/s²].
     """
 
-    def __init__(self, client: int, probes: Sequence[Probe], pull: Array) -> None:
+    def __init__(
+        self, client: int, probes: Sequence[Probe], quaternions: Sequence[slice], pull: Array
+    ) -> None:
         self.client, self.probes, self.pull = client, tuple(probes), pull.tolist()
+        self.quaternions = tuple(quaternions)
         self.shown: tuple[Floats, Floats] | None = None  # q and v in Bullet's coordinates
         self.told = False
 
@@ -81,8 +86,10 @@ class Meddling:
         """
         if self.shown is None or self.told:
             return
-        shown = np.array([*self.shown[0], *self.shown[1]])
-        if np.allclose(numbers, shown, rtol=MOVED, atol=MOVED):
+        shown, now = np.array([*self.shown[0], *self.shown[1]]), np.array(numbers)
+        for part in self.quaternions:
+            now[part] = np.copysign(1.0, now[part] @ shown[part]) * now[part]
+        if np.allclose(now, shown, rtol=MOVED, atol=MOVED):
             return
         self.told = True
         warn_user(

@@ -260,7 +260,8 @@ class BulletBodies:
             for port in self.ports
         )
         probes = [probe for probe in asked if probe is not None]
-        put(self, "_meddling", Meddling(self.client, probes, self.mechanism.gravity))
+        turns = [part for port in self.ports for part in port.converter.quaternions]
+        put(self, "_meddling", Meddling(self.client, probes, turns, self.mechanism.gravity))
         put(self, "_nq", self.mechanism.nq)
         put(self, "_nv", self.mechanism.nv)
 
