@@ -57,7 +57,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
-from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_derivatives_at
+from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
 from bulletbridge.system.evaluation import (
     AppliedWrench,
     Evaluation,
@@ -81,6 +81,7 @@ from bulletbridge.system.linearisation import (
     Outputs,
     Request,
     What,
+    active_set,
     check_request,
     linearise,
 )
@@ -1000,8 +1001,8 @@ class System:
                 friction. The message names it.
         """
         self._trim()
-        active = self._active
-        return derivatives_at(self, active.solver, active.constraints, parameters)
+        self._inequalities.require_none()
+        return derivatives_at(self._active.solver, self._active.constraints, parameters)
 
     def step_derivatives(self) -> StepDerivatives:
         """The next step as a linear map of small changes, in tangent coordinates; it is not made.
@@ -1021,17 +1022,19 @@ class System:
                 beside singular positions.
         """
         self._trim()
+        solver = self._active.solver
         if self._integration.python is not None:
             raise UnsupportedError(
                 "steps in Python have no derivatives here; use a compiled integrator with the"
                 " projector, or central differences of step()"
             )
         if self.has_inequalities:
-            require_joint_rows(self)
+            require_joint_rows(self.finds_contacts, self.constraints)
             copy = self.differentiable()
             copy.step(write=False)
-            return bounded_step_derivatives(self._active.solver, copy, copy._inequalities.last)
-        return step_derivatives_at(self, self._active.solver)
+            active, last = tuple(sorted(active_set(copy).elements())), copy._inequalities.last
+            return bounded_step_derivatives(solver, copy._active.solver, last, active)
+        return step_differentiator_of(solver).step()
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""
@@ -1061,7 +1064,7 @@ class System:
         return np.asarray(q, float), np.asarray(v, float), here_t if t is None else float(t)
 
     @property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Tree:
         """The equations of motion at any state, for formulations and integrators."""
         self._trim()
         return Tree(self._active.solver)
