@@ -13,7 +13,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.failures import check_finite, raise_failure, require_closed
+from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
@@ -113,7 +113,7 @@ from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
 from bulletbridge.system.shown_world import ShownWorld
-from bulletbridge.system.stepping import Stepper, choose_steps
+from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
 
 
@@ -265,15 +265,13 @@ class System:
         self._inequalities = InequalitySteps(
             self._active, self._shown, contacts, limits, impulse_solver
         )
-        self.motors.tell(self._forget_stepper)
         python = python_method(self._options, make, self._inequalities.act)
         self._integration = Integration(self._active, self._inequalities, integrator, python)
         self._variation = Variation(
             self._active, self._inequalities, self._integration, self._shown
         )
-        self._stepper: Stepper | None = None  # None: to be chosen
+        self._stepping = Stepping(self._active, self._inequalities, self._integration)
         self._copies: Sequence[System] = ()  # that were linearised
-        self._choose_stepper()
         by_links = solver == "sparse" and self._inequalities.are_contacts_of_bodies
         check_solver(solver, python is None and (by_links or not self._inequalities.act))
         control = full.control[0]
@@ -498,21 +496,7 @@ class System:
     @property
     def status(self) -> Status:
         """How the last step went."""
-        last = self._inequalities.last
-        solver = self._active.solver if last is None else last.solver
-        c = solver.control[0]
-        return Status(
-            solver.encoded.nc,
-            int(c["rank"]),
-            float(c["margin"]),
-            int(c["correction_passes"]),
-            bool(c["guarded"]),
-            float(c["gap"]),
-            int(c["taken"]),
-            int(c["rejected"]),
-            solver.handed_over,
-            int(c["charts"]),
-        )
+        return self._stepping.status
 
     def assemble(
         self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
@@ -607,30 +591,12 @@ class System:
             world.look(self._acting_gravity)
         if active.decision is None:
             self._trim()
-        stepper = self._stepper or self._choose_stepper()
-        failure = stepper.step()
-        while failure and active.reconsider(failure):
-            failure = stepper.step()
-        if failure:
-            raise_failure(active.solver, failure, stepper.tries_others)
+        self._stepping.step()
         if world is not None:
             world.write(active.solver.q, active.solver.v)
 
     def _acting_gravity(self) -> Array:
         return self.gravity
-
-    def _choose_stepper(self) -> Stepper:
-        """Take the stepper for what acts now.
-
-        Raises:
-            ModelError: Something acts that integrator or formulation do not have.
-        """
-        self._stepper = choose_steps(self._active, self._inequalities, self._integration)
-        return self._stepper
-
-    def _forget_stepper(self) -> None:
-        """Note that something else acts than did, by which a stepper is chosen."""
-        self._stepper = None
 
     def rollout(self, steps: int, every: int = 1) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
@@ -643,37 +609,12 @@ class System:
         check_counts(steps, every)
         self._trim()
         table = np.zeros((steps // every, len(self._active.solver.state) + 3))
-        self._roll(steps, every, table)
+        self._stepping.roll(steps, every, table)
         return from_table(self.mechanism, table)
-
-    def _roll(self, steps: int, every: int, table: Array) -> None:
-        """Advance by many steps; one state in ``every`` becomes a line of the table.
-
-        Raises:
-            StepError: A step could not be finished; the state before it was restored.
-        """
-        active, stepper = self._active, self._stepper or self._choose_stepper()
-        start = active.snapshot()
-        failure = stepper.roll(steps, every, table)
-        while failure and active.reconsider(failure):
-            active.take_back(start)
-            failure = stepper.roll(steps, every, table)
-        if failure:
-            raise_failure(active.solver, failure, stepper.tries_others)
-        if failure is None:
-            for n in range(steps):
-                self.step(write=False)
-                if (n + 1) % every == 0:
-                    table[(n + 1) // every - 1] = self._record()
-
-    def _record(self) -> list[float]:
-        """A line of a recording: the state, and how the step went that led to it."""
-        s = self.status
-        return [*self._active.solver.state, s.rank, s.margin, s.passes]
 
     def recorded(self) -> Recording:
         """The state that the last step ended in, as a recording of one."""
-        return from_table(self.mechanism, np.array([self._record()]))
+        return from_table(self.mechanism, np.array([self._stepping.record()]))
 
     def compiled(self) -> tuple[Solver, Decision]:
         """What steps without Python, and its rank.
@@ -764,13 +705,14 @@ class System:
         Raises:
             StepError: A step could not be finished; the state before it was restored.
         """
+        self._trim()
         solver = self._active.solver
         try:
             if tau.ndim == 2:
                 solver.tau[0], solver.held = 0.0, Held(tau, self.t, self.dt)
             else:
                 solver.tau[0] = tau
-            self._roll(*counts, table)
+            self._stepping.roll(*counts, table)
         finally:
             solver.held = None
 
@@ -1347,7 +1289,7 @@ class System:
         system._options["contacts"] = contacts
         if contacts:
             system._inequalities.take_contacts()
-            system._forget_stepper()
+            system._stepping.forget()
         system.restore(state)
         return system
 
