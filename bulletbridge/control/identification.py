@@ -105,7 +105,7 @@ class Fit:
         return np.concatenate([self.first, np.zeros(len(self.ways[0]) + len(self.ways[1]))])
 
     def state(self, x: Array) -> tuple[Array, Array]:
-        """The start that belongs to x (n,)."""
+        """Start q (nq,), loops closed, and v (nv,) of a point x (n,) of the search."""
         p, fq = len(self.names), len(self.ways[0])
         way, q = self.ways[0].directions @ x[p : p + fq], self.q.copy()
         if way.any():
