@@ -10,18 +10,9 @@ LONGER = {
     "system/system.py: System.__init__": 21,  # keywords of users
     "system/rollouts.py: rollout": 13,  # likewise
     "models/flexible/expansion.py: expand": 20,
-    "mechanism/rates.py: inertial_forces": 11,
     "collision/narrow_phase.py: put_manifold": 10,
-    "constraints/row_derivatives.py: differentiate_rows": 10,
-    "constraints/row_derivatives.py: differentiate_loop": 10,
-    "constraints/row_rates.py: jacobian_rate": 10,
-    "mechanism/force_derivatives.py: add_between": 10,
-    "mechanism/force_derivatives.py: differentiate_along": 10,
     "inequalities/sparse_filter_kernel.py: run_sparse_filter": 9,
     "mechanism/dynamics.py: bias": 9,
-    "mechanism/rates.py: put_mass_rate": 9,
-    "mechanism/rates.py: mass_rates": 9,
-    "numerics/many_sides.py: respond": 9,
 }
 """Functions with more, and how many: to be shortened, not to be added to."""
 

@@ -1,6 +1,7 @@
 """A file imports from its own layer or below, and foreign packages only where they belong."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def test_imports_point_downwards(path):
             assert room == "bullet" or room not in WITHOUT_BULLET, f"{path.name} imports {name}"
         if head in ("numba", "llvmlite"):
             assert room == "compilation", f"{path.name} imports {name}"
+
+
+def test_no_module_needs_itself():
+    """Not by way of others either, nor for a type; inside a room too."""
+    paths = {path.with_suffix("").relative_to(PACKAGE.parent): path for path in MODULES}
+    needs = {".".join(name.parts): imports(path) for name, path in paths.items()}
+    assert "bulletbridge.system.system" in needs
+    list(TopologicalSorter(needs).static_order())  # CycleError names the circle
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))

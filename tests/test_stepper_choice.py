@@ -25,7 +25,7 @@ def arm(**options):
 def stepper(system):
     """What advanced a system last."""
     system.step()
-    return type(system._stepper)
+    return type(system._stepping.stepper)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Session:
         return self.worker(setting.peer)("build", setting.label, adapter, made, dt, **given)
 
     def ask(self, setting: Setting, what: str, *arguments: Any, **named: Any) -> Any:
-        """Have something done with what was built.
+        """The answer of a simulator's process to a call of its adapter, for the model built in it.
 
         Raises:
             PeerError: It failed, or the process that had it is gone.

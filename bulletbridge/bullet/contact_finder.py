@@ -261,7 +261,7 @@ class ContactFinder:
         return all(spec.known for spec in self._shapes[link].shapes)
 
     def _points(self, a: int, b: int) -> tuple[tuple[Any, ...], ...]:
-        """Bullet's contacts of two links, told as on the second."""
+        """Bullet's contact points of two links, with the second one as Bullet's body A."""
         (other, other_link), (body, link) = self._links[a], self._links[b]
         points: tuple[tuple[Any, ...], ...] = pybullet.getContactPoints(
             body, other, link, other_link, physicsClientId=self.client

@@ -171,7 +171,7 @@ class ShapedBodies:
         self._looked = True
 
     def watch(self, numbers: Collection[int]) -> None:
-        """Look where these bodies are, from now on."""
+        """Add bodies, by number, to those whose place is read before each search for contacts."""
         new = [one for n in numbers if n not in self._row and (one := self.bodies.get(n))]
         if not new:
             return
@@ -186,7 +186,7 @@ class ShapedBodies:
         self._surround(new)
 
     def watch_anew(self) -> None:
-        """Look at no body any more before somebody asks for it again."""
+        """Take all bodies from those whose place is read; ``watch`` adds them again."""
         self._watched, self._row = [], {}
         self._lower = self._upper = self._at = np.zeros((0, 3))
         self.version += 1

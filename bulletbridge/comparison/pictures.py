@@ -155,7 +155,7 @@ def link_centres(bodies: BulletBodies, q: Array | None = None) -> Array:
 
 
 def _direction(cloud: Array) -> Array:
-    """From where a cloud of points (n, 3) around its middle is best looked at."""
+    """Unit vector (3,) to where a cloud of points (n, 3) about the origin is best seen from."""
     _, sizes, axes = np.linalg.svd(cloud, full_matrices=False)
     direction = FROM_CORNER
     if len(sizes) == 3 and 0.0 < sizes[1] and sizes[2] < FLAT * sizes[1]:

@@ -14,7 +14,6 @@ from bulletbridge.compilation.jit import helper
 from bulletbridge.constraints.drift import RelativeMotion, is_driven, relative_motion
 from bulletbridge.constraints.records import (
     PERPENDICULAR,
-    Coupling,
     Loop,
     Target,
     Term,
@@ -26,17 +25,18 @@ from bulletbridge.constraints.relative_pose import (
     variable_direction,
     variable_direction_rate,
 )
+from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.derivatives import (
-    Variation,
+    VariedTree,
     acceleration_by_rate,
     added_acceleration,
     added_velocity,
 )
-from bulletbridge.mechanism.force_derivatives import add_between
+from bulletbridge.mechanism.force_derivatives import WrenchChange, add_between
 from bulletbridge.mechanism.inertias import rigid_acceleration
 from bulletbridge.mechanism.kinematics import axis_twist, between_origins, pose_twist
-from bulletbridge.mechanism.records import Axis, Body, Pose
+from bulletbridge.mechanism.records import Pose
 from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import (
     ZERO,
@@ -87,32 +87,25 @@ def third(term: Term, x: float) -> float:
 
 @helper
 def differentiate_rows(
-    bodies: Records[Body],
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    terms: Records[Term],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    variations: Records[Variation],
+    tree: VariedTree,
+    rows: RowRecords,
     targets: Records[Target],
     vdot: Array,
     found: RowDerivatives,
 ) -> None:
-    """Derivatives of the rows of loops and couplings, with complete accelerations in the poses."""
-    nv = len(axes)
+    """Derivatives of the rows of loops and couplings."""
+    (loops, couplings, terms), axes, nv = rows, tree.axes, len(tree.axes)
     for i in range(found.rate.shape[0]):
         for k in range(nv):
             found.rate[i, k] = found.acceleration[i, k] = found.acceleration[i, nv + k] = 0.0
     for i in range(len(loops)):
         loop = loops[i]
-        motion = relative_motion(loop, poses, targets)
+        motion = relative_motion(loop, tree.poses, targets)
         for end in range(2):
             j = loop.axis_b if end == 1 else loop.axis_a
             while j != loop.common_axis:
                 sign = 1.0 if end == 1 else -1.0
-                differentiate_loop(
-                    bodies, loop, poses, axes, variations, targets, motion, j, sign, found
-                )
+                differentiate_loop(tree, loop, targets, motion, j, sign, found)
                 j = axes[j].below
     for i in range(len(couplings)):
         coupling = couplings[i]
@@ -128,11 +121,8 @@ def differentiate_rows(
 
 @helper
 def differentiate_loop(
-    bodies: Records[Body],
+    tree: VariedTree,
     loop: Loop,
-    poses: Records[Pose],
-    axes: Records[Axis],
-    variations: Records[Variation],
     targets: Records[Target],
     motion: RelativeMotion,
     j: int,
@@ -140,6 +130,7 @@ def differentiate_loop(
     found: RowDerivatives,
 ) -> None:
     """Columns of one loop for axis j, which moves b (sign 1) or a (-1)."""
+    bodies, poses, axes, variations = tree
     nv, own, variation = len(axes), axis_twist(axes[j]), variations[j]
     between = between_origins(poses, loop.body_a, loop.body_b)
     U, C = added_velocity(variation), added_acceleration(variation)
@@ -168,9 +159,10 @@ def differentiate_loop(
     if sign < 0.0:
         changed = add_pair(changed, turned)
     common, same = loop.common_axis, sign > 0.0
-    add_between(bodies, axes, loop.axis_b, common, j, same, 1.0, changed, turned, found.F)
-    changed, turned = wrench_from(between, changed), wrench_from(between, turned)
-    add_between(bodies, axes, loop.axis_a, common, j, not same, -1.0, changed, turned, found.F)
+    change = WrenchChange(j, changed, turned)
+    add_between(bodies, axes, loop.axis_b, common, same, 1.0, change, found.F)
+    there = WrenchChange(j, wrench_from(between, changed), wrench_from(between, turned))
+    add_between(bodies, axes, loop.axis_a, common, not same, -1.0, there, found.F)
 
 
 @helper

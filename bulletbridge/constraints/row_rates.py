@@ -3,6 +3,8 @@
 The columns of ``rows``, differentiated; with ``mechanism.rates`` for what they are made of.
 """
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.constraints.prescribed import prescribed_rate
 from bulletbridge.constraints.records import (
@@ -23,6 +25,7 @@ from bulletbridge.constraints.relative_pose import (
 )
 from bulletbridge.constraints.rows import curvature
 from bulletbridge.mechanism.kinematics import axis_twist, pose_twist
+from bulletbridge.mechanism.rates import TreeRates
 from bulletbridge.mechanism.records import Axis, Pose
 from bulletbridge.numerics.records import Array, Matrix, Records
 from bulletbridge.numerics.spatial import (
@@ -42,28 +45,34 @@ from bulletbridge.numerics.spatial import (
 )
 
 
+class RowRecords(NamedTuple):
+    """What rows are made of: loops, couplings, and the terms of these."""
+
+    loops: Records[Loop]
+    couplings: Records[Coupling]
+    terms: Records[Term]
+
+
 @kernel
 def jacobian_rate(
-    loops: Records[Loop],
-    couplings: Records[Coupling],
-    terms: Records[Term],
+    rows: RowRecords,
     poses: Records[Pose],
     axes: Records[Axis],
     targets: Records[Target],
-    moving: Records[Pose],
-    turning: Records[Axis],
+    rates: TreeRates,
     v: Array,
     J_rate: Array,
 ) -> None:
     """Rate of the Jacobian (nc, nv) at the rates v (nv,), with those of prescribed motions.
 
-    Takes ``moving`` and ``turning`` from ``mass_rates`` at v.
+    Takes ``rates`` from ``mass_rates`` at v.
     """
+    loops, couplings, terms = rows
     for i in range(J_rate.shape[0]):
         for k in range(J_rate.shape[1]):
             J_rate[i, k] = 0.0
     for i in range(len(loops)):
-        add_loop_rate(loops[i], poses, axes, targets, moving, turning, J_rate)
+        add_loop_rate(loops[i], poses, axes, targets, rates.poses, rates.axes, J_rate)
     for i in range(len(couplings)):
         coupling = couplings[i]
         for k in range(coupling.first, coupling.first + coupling.count):

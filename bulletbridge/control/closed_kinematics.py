@@ -9,7 +9,6 @@ from bulletbridge.constraints.encode import encode
 from bulletbridge.constraints.joints import Frame, JointModel, LoopJoint, Triple
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.by_joint import Values, put_values
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.numerics.records import Array
@@ -119,9 +118,7 @@ def with_loop(encoded: Encoded, task: Encoded) -> Encoded:
 
 
 def _solver(system: System) -> Solver:
-    tree = system.dynamics
-    assert isinstance(tree, Tree)
-    return tree.solver
+    return system.dynamics.solver
 
 
 def _close(system: System, solver: Solver, q: Values, guess: Values | None) -> Array:

@@ -104,7 +104,6 @@ def equilibrium(system: System) -> Equilibrium:
             " rest of their own; switch them off, and give what motors exert as tau"
         )
     tree, t = system.dynamics, system.t
-    assert isinstance(tree, Tree)
     q = np.array(system.q)
     if tree.equations(q, np.zeros(tree.nv), t).g_t.any():
         raise ModelError("a constraint moves by its own time: nothing rests while it does")

@@ -91,7 +91,7 @@ class Fit:
         copy = system.differentiable()
         copy.start_from((self.q, self.v, float(run.t[0])), {})
         self.v = np.array(copy.v)
-        found = freedoms_at(copy)
+        found = freedoms_at(copy.dynamics.solver)
         self.ways: tuple[Freedoms, Freedoms] = found[0], found[1]
         self.lowest = np.array(
             [0.0 if name.rpartition(".")[2] in NOT_NEGATIVE else -np.inf for name in self.names]
@@ -105,7 +105,7 @@ class Fit:
         return np.concatenate([self.first, np.zeros(len(self.ways[0]) + len(self.ways[1]))])
 
     def state(self, x: Array) -> tuple[Array, Array]:
-        """The start that belongs to x (n,)."""
+        """Start q (nq,), loops closed, and v (nv,) of a point x (n,) of the search."""
         p, fq = len(self.names), len(self.ways[0])
         way, q = self.ways[0].directions @ x[p : p + fq], self.q.copy()
         if way.any():

@@ -36,9 +36,7 @@ class Undriven(Tree):
 
 def undriven(system: System) -> Undriven:
     """The equations of motion of a system, its ``tau`` left out."""
-    tree = system.dynamics
-    assert isinstance(tree, Tree)
-    return Undriven(tree.solver)
+    return Undriven(system.dynamics.solver)
 
 
 def distribution(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bulletbridge.errors import ModelError, UnsupportedError
-from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.system.derivatives import step_differentiator_of
@@ -63,9 +62,10 @@ class Trajectories:
         (self.own,) = system.fork(1)
         self.start = self.own.save(world=False)
         self.nv, self.dt = system.mechanism.nv, system.dt
-        tree = self.near.dynamics
-        assert isinstance(tree, Tree)
-        self.lengths, self.length = lengths_of(tree.solver), float(system.encoded.length)
+        self.lengths, self.length = (
+            lengths_of(self.near.dynamics.solver),
+            float(system.encoded.length),
+        )
         try:
             system.compiled()
             self._in_python = False
@@ -124,7 +124,7 @@ class Trajectories:
             ModelError: The mechanism is singular there.
         """
         self.put_near(at)
-        return Differences(self.near, at).tangents(*freedoms_at(self.near))
+        return Differences(self.near, at).tangents(*freedoms_at(self.near.dynamics.solver))
 
     def derivatives(self, at: Point, steps: int, rates: Ints) -> PartDerivatives:
         """Of so many steps under the forces at a state, by their equations where these are known.
@@ -177,7 +177,8 @@ class Trajectories:
         for n in range(steps):
             found = near.step_derivatives()
             near.step(write=False)
-            require_plain(near, found)
+            if not near.has_inequalities:  # the derivatives know them
+                require_plain(near.dynamics.solver, found)
             if n == 0:
                 changes = np.hstack([found.A, found.B])
             else:
@@ -189,7 +190,7 @@ class Trajectories:
         near, size = self.near, len(at.q) + self.nv + 4
         put(near, at)
         differences = Differences(near, at)
-        tangents = differences.tangents(*freedoms_at(near))
+        tangents = differences.tangents(*freedoms_at(near.dynamics.solver))
         line = np.zeros((1, size))
 
         def end(system: System) -> Array:

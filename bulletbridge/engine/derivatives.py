@@ -18,6 +18,7 @@ from bulletbridge.compilation.jit import helper, kernel, outlined
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.records import Target
 from bulletbridge.constraints.row_derivatives import RowDerivatives, differentiate_rows
+from bulletbridge.constraints.row_rates import RowRecords
 from bulletbridge.engine.dense import (
     accelerate,
     add_row_multipliers,
@@ -46,6 +47,7 @@ from bulletbridge.mechanism.derivatives import (
     VARIATION,
     Load,
     Variation,
+    VariedTree,
     differentiate_joint_forces,
     differentiate_tree,
     take_accelerations,
@@ -55,7 +57,7 @@ from bulletbridge.mechanism.dynamics import bias
 from bulletbridge.mechanism.force_derivatives import (
     differentiate_efforts,
 )
-from bulletbridge.numerics.many_sides import respond
+from bulletbridge.numerics.many_sides import SplitArrays, respond
 from bulletbridge.numerics.projection import inner, whiten_force, whiten_velocity
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import copy_into
@@ -133,18 +135,9 @@ def put_row_derivatives(
 ) -> None:
     """Derivatives of the rows into theirs, of Jᵀ λ from F, by what ``vary_axes`` has written."""
     found = RowDerivatives(d.lam, d.rate, d.acceleration, d.F)
-    differentiate_rows(
-        a.bodies,
-        a.loops,
-        a.couplings,
-        a.terms,
-        a.poses,
-        a.axes,
-        d.variations,
-        targets,
-        vdot,
-        found,
-    )
+    rows = RowRecords(a.loops, a.couplings, a.terms)
+    tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+    differentiate_rows(tree, rows, targets, vdot, found)
 
 
 @helper
@@ -153,7 +146,8 @@ def differentiate_motion(
 ) -> None:
     """Derivatives of M v̇ + h - τ - Jᵀ λ into F, of the rows into theirs."""
     differentiate_equations(a, d, targets, a.control.gravity, v, vdot)
-    differentiate_efforts(a.bodies, a.efforts, a.poses, a.axes, d.variations, d.F)
+    tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+    differentiate_efforts(tree, a.efforts, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
 
 
@@ -192,7 +186,13 @@ def differentiate_acceleration(
     for i in range(d.acceleration.shape[0]):
         for j in range(d.acceleration.shape[1]):
             d.acceleration[i, j] = -d.acceleration[i, j]
-    respond(f.L, f.Y, f.R, f.rows, a.control.rank, d.acceleration, d.X, d.parts, d.multipliers)
+    respond(
+        SplitArrays(f.L, f.Y, f.R, f.rows, a.control.rank),
+        d.acceleration,
+        d.X,
+        d.parts,
+        d.multipliers,
+    )
 
 
 @kernel
@@ -214,7 +214,8 @@ def differentiate(arrays: SystemArrays, d: DerivativeArrays, targets: Array, tau
 def answer(arrays: SystemArrays, sides: Array, X: Array, parts: Array, multipliers: Array) -> int:
     """Solve ``respond`` with the factors that ``differentiate`` left; return 0."""
     L, Y, R, rows = arrays.L[0], arrays.Y[0], arrays.R[0], arrays.rows[0]
-    respond(L, Y, R, rows, arrays.control[0].rank, sides, X, parts, multipliers)
+    split = SplitArrays(L, Y, R, rows, arrays.control[0].rank)
+    respond(split, sides, X, parts, multipliers)
     return DONE
 
 

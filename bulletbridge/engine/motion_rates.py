@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bulletbridge.constraints.row_rates import jacobian_rate
+from bulletbridge.constraints.row_rates import RowRecords, jacobian_rate
 from bulletbridge.engine.workspace import SolverArrays, Terms
-from bulletbridge.mechanism.rates import inertial_forces, mass_rates
+from bulletbridge.mechanism.rates import TreeRates, UnloadedTree, inertial_forces, mass_rates
 from bulletbridge.numerics.records import Array
 
 NO_GRAVITY = np.zeros(3)
@@ -22,9 +22,9 @@ def mass_rates_at(solver: SolverArrays, terms: Terms, directions: Array) -> Arra
     """
     n, nv = directions.shape
     M_rates = np.empty((n, nv, nv))
-    moving, turning = np.empty_like(terms.poses), np.empty_like(terms.axes)
+    rates = TreeRates(np.empty_like(terms.poses), np.empty_like(terms.axes))
     tree = solver.bodies, terms.beams, terms.stations, terms.poses, terms.axes
-    mass_rates(*tree, directions, moving, turning, M_rates)
+    mass_rates(*tree, directions, rates, M_rates)
     return M_rates
 
 
@@ -42,15 +42,15 @@ def matrix_rates_at(
     """
     nv, e = len(v), solver.encoded
     M_rate, J_rate = np.empty((1, nv, nv)), np.empty((e.nc, nv))
-    moving, turning = np.empty_like(terms.poses), np.empty_like(terms.axes)
+    rates = TreeRates(np.empty_like(terms.poses), np.empty_like(terms.axes))
     tree = solver.bodies, terms.beams, terms.stations, terms.poses, terms.axes
-    mass_rates(*tree, v[None], moving, turning, M_rate)
+    mass_rates(*tree, v[None], rates, M_rate)
     targets = solver.targets_at(t)
     if not in_time and e.motions:
         for name in MOVES:
             targets[name] = 0.0
-    rows = e.loops, e.couplings, e.terms, terms.poses, terms.axes, targets
-    jacobian_rate(*rows, moving, turning, v, J_rate)
+    rows = RowRecords(e.loops, e.couplings, e.terms)
+    jacobian_rate(rows, terms.poses, terms.axes, targets, rates, v, J_rate)
     return M_rate[0], J_rate
 
 
@@ -64,7 +64,7 @@ def inertial_forces_at(solver: SolverArrays, terms: Terms, directions: Array, v:
         v: The second (nv,).
     """
     forces, sums = np.empty_like(directions), np.empty((2, len(v)))
-    tree = solver.bodies, terms.beams, terms.stations, solver.efforts[:0]
-    there = terms.poses.copy(), terms.axes.copy(), NO_GRAVITY
-    inertial_forces(*tree, *there, directions, v, sums, forces)
+    carried = solver.bodies, terms.beams, terms.stations, solver.efforts[:0]
+    tree = UnloadedTree(*carried, terms.poses.copy(), terms.axes.copy(), NO_GRAVITY)
+    inertial_forces(tree, directions, v, sums, forces)
     return forces

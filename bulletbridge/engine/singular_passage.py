@@ -70,6 +70,6 @@ def longest(a: Arrays, v: Array, whole: float, parts: bool, factored: bool) -> f
 
 
 @helper
-def fixed_length(whole: float, rest: float, landing: int) -> float:
+def fixed_length(whole: float, rest: float, landing: bool) -> float:
     """Length of the next sub-step, ``rest`` [s] before the end of a step that may be singular."""
     return 0.5 * rest if landing and rest > 1.5 * NEAREST * whole else rest

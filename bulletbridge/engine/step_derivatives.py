@@ -66,7 +66,7 @@ from bulletbridge.engine.step_kernel import stepping_kernel
 from bulletbridge.engine.stepper import NO_RECORD, Solver
 from bulletbridge.engine.tasks import STEP
 from bulletbridge.errors import UnsupportedError
-from bulletbridge.mechanism.derivatives import differentiate_joint_forces, vary_axes
+from bulletbridge.mechanism.derivatives import VariedTree, differentiate_joint_forces, vary_axes
 from bulletbridge.mechanism.displacement_maps import (
     CARRIED,
     RATE_BY_U,
@@ -88,7 +88,7 @@ from bulletbridge.mechanism.force_elements import add_compliance
 from bulletbridge.mechanism.kinematics import displace, put_twists
 from bulletbridge.mechanism.records import Effort
 from bulletbridge.numerics.lu import back_lines, lu_real
-from bulletbridge.numerics.many_sides import add_product, respond, unwhiten_columns
+from bulletbridge.numerics.many_sides import SplitArrays, add_product, respond, unwhiten_columns
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -279,7 +279,8 @@ def put_metric_derivatives(
     if a.control.damper_dt > 0.0 and len(a.efforts) > 0:
         put_rate_derivatives(a, d, now.targets, w)
         put_zeros(s.metric_by_q)
-        differentiate_elements(a.bodies, s.metric, a.poses, a.axes, d.variations, s.metric_by_q)
+        tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+        differentiate_elements(tree, s.metric, s.metric_by_q)
 
 
 @helper
@@ -313,7 +314,8 @@ def differentiate_admissible(
     solution_multipliers(a, f, a.control.rank, needed, d.vdot, d.lam)
     differentiate_equations(a, d, now.targets, a.control.gravity, v, d.vdot)
     take_ahead(a.efforts, a.poses, a.axes, a.control.spring_dt)
-    differentiate_efforts(a.bodies, a.efforts, a.poses, a.axes, d.variations, d.F)
+    tree = VariedTree(a.bodies, a.poses, a.axes, d.variations)
+    differentiate_efforts(tree, a.efforts, d.F)
     differentiate_joint_forces(a.axes, a.control.spring_dt, d.F)
     take_ahead(a.efforts, a.poses, a.axes, -a.control.spring_dt)  # as they were
     add_metric_derivatives(a, d, s)
@@ -321,7 +323,9 @@ def differentiate_admissible(
     for i in range(len(d.lam)):
         for j in range(len(v), 3 * len(v)):
             s.sides[i, j] = 0.0
-    respond(f.L, f.Y, f.R, f.rows, a.control.rank, s.sides, d.X, d.parts, d.multipliers)
+    respond(
+        SplitArrays(f.L, f.Y, f.R, f.rows, a.control.rank), s.sides, d.X, d.parts, d.multipliers
+    )
 
 
 @helper
@@ -360,7 +364,7 @@ def prepare_correction(
             s.bent[i, j] = d.F[i, j]
         for j in range(s.Z.shape[1]):
             s.Z[i, j] = f.Y[j, i] if j < rank else 0.0
-    respond(f.L, f.Y, f.R, f.rows, rank, s.none, s.bent, d.parts, d.multipliers)
+    respond(SplitArrays(f.L, f.Y, f.R, f.rows, rank), s.none, s.bent, d.parts, d.multipliers)
     unwhiten_columns(f.L, s.Z)
 
 
@@ -414,7 +418,7 @@ def solve_filter(a: Arrays, f: Factors, d: DerivativeArrays, s: StepArrays, rank
     """Changes of filtered rates into X, by those of momenta there and the rows in ``rate``."""
     put_zeros(s.sides)
     add_product(-1.0, d.rate, 0, s.changes[: len(a.axes)], s.sides)
-    respond(f.L, f.Y, f.R, f.rows, rank, s.sides, d.X, d.parts, d.multipliers)
+    respond(SplitArrays(f.L, f.Y, f.R, f.rows, rank), s.sides, d.X, d.parts, d.multipliers)
 
 
 @helper
@@ -530,7 +534,9 @@ def differentiate_stages(
         put_zeros(s.sides)
         add_product(-1.0, d.acceleration, 0, by_q, s.sides)
         add_product(-1.0, d.acceleration, nv, by_v, s.sides)
-        respond(f.L, f.Y, f.R, f.rows, a.control.rank, s.sides, d.X, d.parts, d.multipliers)
+        respond(
+            SplitArrays(f.L, f.Y, f.R, f.rows, a.control.rank), s.sides, d.X, d.parts, d.multipliers
+        )
         put_matrix(s.pushes[n], 1.0, d.X)
         put_matrix(s.rates[n], 1.0, by_v)
         turn_lines(a.bodies, s.maps[OF_STEP, RATE_BY_V], s.rates[n])

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
-from bulletbridge.compilation.jit import helper
+from bulletbridge.compilation.jit import bundling, helper
 from bulletbridge.engine.backend import KktBackend, Pair, Stages
 from bulletbridge.engine.correction import finite
 from bulletbridge.engine.dense import set_implicit_horizon
@@ -76,6 +77,34 @@ SMALLEST = 1e-10
 MOST_ATTEMPTS = 20_000
 """Sub-steps of a step, with those in vain: a chain that whirls at its reach takes some 6000."""
 
+TAKEN, REJECTED, OUT_OF_DEPTH = range(3)
+"""Outcomes of a method of several stages: its result will do, another length is tried, or the steps
+of an implicit method near a singular position are left to explicit ones."""
+
+
+class Step(NamedTuple):
+    """A step, of which ``stages.SubStep`` is a part.
+
+    Attributes:
+        t: Its start [s].
+        end: [s]
+        dt: Length [s].
+        targets: (times, targets) prescribed motions of all steps.
+        tau: (lines, nv) forces in it.
+        first: Line of the targets at its start.
+        each: Lines of the targets from there to its end.
+        divisible: Whether one of fixed length may be done in parts.
+    """
+
+    t: float
+    end: float
+    dt: float
+    targets: Array
+    tau: Array
+    first: int
+    each: int
+    divisible: bool
+
 
 def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> Callable[..., int]:
     """The helper that does steps with factors of one kind, by methods that its stages know.
@@ -110,8 +139,7 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
         """
         c, nv, nq = a.control, len(a.axes), len(state) - len(a.axes) - 1
         q, v = state[:nq], state[nq : nq + nv]
-        q0, v0 = a.vectors[START_Q, :nq], a.vectors[START_V, :nv]
-        vdot = a.vectors[STAGE_VDOTS, :nv]
+        v0, vdot = a.vectors[START_V, :nv], a.vectors[STAGE_VDOTS, :nv]
         each = TARGETS_PER_STEP[c.integrator]
         lines = FORCES_PER_STEP[c.integrator] if len(tau) > 1 else 1
         every = steps // len(record) if len(record) > 0 else 0
@@ -124,138 +152,221 @@ def stepping(backend: KktBackend, end: StepEnd, stages: Stages = NO_STAGES) -> C
         for n in range(first, steps):
             copy_into(a.vectors[BEFORE_Q], q)
             copy_into(a.vectors[BEFORE_V], v)
+            kinetic = c.kinetic
             k, line = min(lines * n, len(tau) - lines), min(each * n, len(targets) - 1)
-            force = tau[k : k + lines]
-            t, ended, again, last, landed = t0 + n * whole, t0 + (n + 1) * whole, 0, 0, 0
-            # margin and energy at the start of the step, sub-steps tried
-            known, kinetic, attempts = -1.0, c.kinetic, 0
-            rest, landing, stuck = whole, 0, False  # stuck: an implicit method out of its depth
-            most = longest(a, v, whole, parts, c.factored == factored)
-            while last == 0:
-                last = 1
-                start = Instant(t, targets[line])
-                attempts += 1
-                if attempts > MOST_ATTEMPTS and c.controlled:
-                    c.failure = NOT_RESOLVED
-                    break
-                if again == 0:
-                    copy_into(q0, q)
-                    copy_into(v0, v)
-                    prescribe(a, t)
-                    if c.factored != factored:
-                        factor_at(a, s.f, start, q, v)
-                    if c.failure != DONE:
-                        break
-                    if other > 0.0:
-                        c.clear, other = c.clear * distance(c) / other, 0.0
-                    if known < 0.0:
-                        known = distance(c)
-                if not c.controlled:
-                    c.dt = min(most, fixed_length(whole, rest, landing))
-                    last = 1 if c.dt == rest else 0
-                if c.integrator == EULER:
-                    semi_implicit_euler(admissible_acceleration, a, s.f, q, v, force[0])
-                else:
-                    if again == 0:
-                        accelerate(a, s.f, start, q, v, force[0], vdot)
-                        copy_into(a.vectors[STAGE_RATES], v)
-                    if not finite(vdot):
-                        c.failure = NOT_FINITE
-                        break
-                if c.integrator == VERLET:
-                    first_half(a, q, v, force)
-                elif c.integrator != EULER:
-                    w = pace(a, v0, vdot)
-                    if c.controlled:
-                        last = choose_length(c, ended - t, w)
-                    rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
-                    method, part = c.integrator, SubStep(t, w, targets, force, line)
-                    if method == RADAU and not stuck:
-                        error, weakest = implicit_stages(a, s, part, again == 1, q, v)
-                        near = min(weakest, here) < NEAR_SINGULAR * c.clear
-                        if near and not c.controlled and c.failure == DONE:
-                            c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
-                            most, stuck, again, last = NEAREST * whole, True, 1, 0
-                            continue
-                    else:
-                        if method == RADAU or (parts and c.dt < 1.5 * NEAREST * whole):
-                            c.integrator = RK4  # the shortest parts
-                        error, weakest = explicit_stages(accelerate_at, a, s, part, q, v)
-                        c.integrator = method
-                    if c.failure != DONE:
-                        break
-                    if not accepted(c, error, w, min(weakest, here), again == 1):
-                        c.rank, c.filter_rank, c.margin = rank, filter_rank, margin
-                        if c.failure == DONE and not c.dt > SMALLEST * whole:
-                            c.failure = NOT_RESOLVED
-                        if c.failure != DONE:
-                            break
-                        again, last = 1, 0
-                        continue
-                    if c.integrator != DOP8:
-                        c.rank, c.filter_rank = rank, filter_rank
-                middle = t + c.dt
-                after = Instant(
-                    ended if last == 1 else middle, targets[min(line + each, len(targets) - 1)]
-                )
-                prescribe(a, after.t)
-                stabilise_step(a, s.f, after, q, v)
-                again = 0
-                open = c.failure == NOT_CLOSED
-                on_it = last == 0 and landed < 3 and distance(c) < LANDING * c.clear
-                retry = open or (c.failure == DONE and on_it)
-                if c.controlled and retry and c.dt > SMALLEST * whole:
-                    copy_into(q, q0)
-                    copy_into(v, v0)
-                    c.failure, c.factored, last = DONE, 0, 0
-                    c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
-                    c.rejected += 1
-                    landed += 1
-                    continue
-                landed = 0
-                if c.failure != DONE:
-                    break
-                if not c.controlled:
-                    slow, fast = ways_squared(a, v0, v)
-                    energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
-                    if leaps(a, slow, fast, energy):
-                        find_least(a, s.f)
-                        judge_leap(a, start, after, q, v, force, 0.0, c.excess)
-                        if c.failure != DONE:
-                            break
-                    c.kinetic = energy
-                    if last == 1 and landing == 0 and parts and on_singular(a, v, whole):
-                        copy_into(q, q0)
-                        copy_into(v, v0)
-                        c.factored, last, landing = NOT_FACTORED, 0, 1
-                        continue
-                    rest -= c.dt
-                    if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
-                        most, stuck = 1.01 * (whole - rest), False
-                t = middle
-                c.taken += 1
+            t, end = t0 + n * whole, t0 + (n + 1) * whole
+            step = Step(t, end, whole, targets, tau[k : k + lines], line, each, parts)
+            known = do_step(a, s, step, other, q, v, v0, vdot)
             c.dt = whole
             if watched and c.failure == DONE and is_beyond_limit(a.axes, q):
-                c.failure = AT_LIMIT
+                c.failure, c.t = AT_LIMIT, end
             if c.failure != DONE:
-                c.t = t
                 copy_into(q, a.vectors[BEFORE_Q])
                 copy_into(v, a.vectors[BEFORE_V])
                 c.factored, c.kinetic = NOT_FACTORED, kinetic
-                if (
-                    c.failure == DENSE_REQUIRED and other > 0.0
-                ):  # what is known holds for who was here
+                # what is known holds for who was here
+                if c.failure == DENSE_REQUIRED and other > 0.0 and known < 0.0:
                     c.factored, c.judged = factored, judged
                 elif c.failure == DENSE_REQUIRED and known > 0.0:
                     c.factored, c.filter_rank, c.margin = factored, c.cap, known
                 return c.failure
-            state[nq + nv] = ended
+            other = 0.0
+            state[nq + nv] = end
             c.done = n + 1
             if every > 0 and (n + 1) % every == 0:
                 put_record(record[(n + 1) // every - 1], state, a.control)
         return DONE
 
+    @bundling
+    def do_step(
+        a: Arrays,
+        s: Pair,
+        step: Step,
+        other: float,
+        q: Array,
+        v: Array,
+        v0: Array,
+        vdot: Array,
+    ) -> float:
+        """Do a step in sub-steps; q and v after it, and in ``control.failure`` whether it was done.
+
+        It stands in ``advance`` as text: as a function, small mechanisms are some percent slower.
+
+        Args:
+            a: The system.
+            s: Its factors.
+            step: Which.
+            other: As of ``take_control``, for the first one of a call.
+            q: (nq,)
+            v: (nv,)
+            v0: (nv,) receives that at the start of a sub-step.
+            vdot: (nv,) receives accelerations there.
+
+        Returns:
+            The margin at its start; -1 where that could not be told.
+        """
+        c, whole, known, t = a.control, step.dt, -1.0, step.t
+        again, landed, attempts = False, 0, 0  # of the error control
+        rest, landing, stuck = whole, False, False  # stuck: an implicit method out of its depth
+        most = longest(a, v, whole, step.divisible, c.factored == factored)
+        last = False
+        while not last:
+            last = True
+            start = Instant(t, step.targets[step.first])
+            attempts += 1
+            if attempts > MOST_ATTEMPTS and c.controlled:
+                c.failure = NOT_RESOLVED
+                break
+            if not again:
+                begin(a, s, start, q, v)
+                if c.failure != DONE:
+                    break
+                if known < 0.0:
+                    known = distance(c)
+                    if other > 0.0:
+                        c.clear = c.clear * known / other
+            if not c.controlled:
+                c.dt = min(most, fixed_length(whole, rest, landing))
+                last = c.dt == rest
+            outcome = TAKEN
+            if c.integrator != EULER:
+                if not again:
+                    accelerate(a, s.f, start, q, v, step.tau[0], vdot)
+                    copy_into(a.vectors[STAGE_RATES], v)
+                if not finite(vdot):
+                    c.failure = NOT_FINITE
+                    break
+            if c.integrator == EULER:
+                semi_implicit_euler(admissible_acceleration, a, s.f, q, v, step.tau[0])
+            elif c.integrator == VERLET:
+                first_half(a, q, v, step.tau)
+            else:
+                part = SubStep(t, pace(a, v0, vdot), step.targets, step.tau, step.first)
+                if c.controlled:
+                    last = choose_length(c, step.end - t, part.pace)
+                outcome = by_stages(a, s, step, part, again, stuck, q, v)
+            if c.failure != DONE:
+                break
+            if outcome != TAKEN:
+                again, last = True, False
+                if outcome == OUT_OF_DEPTH:
+                    most, stuck = NEAREST * whole, True
+                continue
+            line = min(step.first + step.each, len(step.targets) - 1)
+            after = Instant(step.end if last else t + c.dt, step.targets[line])
+            prescribe(a, after.t)
+            stabilise_step(a, s.f, after, q, v)
+            again = False
+            if c.controlled and is_refused(a, step, not last and landed < 3, q, v):
+                landed, last = landed + 1, False
+                continue
+            landed = 0
+            if c.failure == DONE and not c.controlled:
+                judge_energy(a, s, start, after, step.tau, q, v, v0)
+            if c.failure != DONE:
+                break
+            if not c.controlled:
+                ends = last and not landing and step.divisible
+                if ends and on_singular(a, v, whole):
+                    undo(a, q, v)
+                    last, landing = False, True
+                    continue
+                rest -= c.dt
+                if not stuck or distance(c) >= NEAR_SINGULAR * c.clear:
+                    most, stuck = 1.01 * (whole - rest), False
+            t += c.dt
+            c.taken += 1
+        if c.failure != DONE:
+            c.t = t
+        return known
+
+    @helper
+    def begin(a: Arrays, s: Pair, start: Instant, q: Array, v: Array) -> None:
+        """Keep the state from which a sub-step starts, and have the factors there."""
+        copy_into(a.vectors[START_Q], q)
+        copy_into(a.vectors[START_V], v)
+        prescribe(a, start.t)
+        if a.control.factored != factored:
+            factor_at(a, s.f, start, q, v)
+
+    @helper
+    def by_stages(
+        a: Arrays, s: Pair, step: Step, part: SubStep, again: bool, stuck: bool, q: Array, v: Array
+    ) -> int:
+        """Predict by a method of several stages, and judge its error: an outcome."""
+        c, method = a.control, a.control.integrator
+        rank, filter_rank, margin, here = c.rank, c.filter_rank, c.margin, distance(c)
+        outcome = TAKEN
+        if method == RADAU and not stuck:
+            error, weakest = implicit_stages(a, s, part, again, q, v)
+            near = min(weakest, here) < NEAR_SINGULAR * c.clear
+            if near and not c.controlled and c.failure == DONE:
+                outcome = OUT_OF_DEPTH
+        else:
+            if method == RADAU or (step.divisible and c.dt < 1.5 * NEAREST * step.dt):
+                c.integrator = RK4  # the shortest parts
+            error, weakest = explicit_stages(accelerate_at, a, s, part, q, v)
+            c.integrator = method
+        if c.failure != DONE:
+            return outcome
+        if outcome == TAKEN and not accepted(c, error, part.pace, min(weakest, here), again):
+            outcome = REJECTED
+            if c.failure == DONE and not c.dt > SMALLEST * step.dt:
+                c.failure = NOT_RESOLVED
+        if outcome != TAKEN or method != DOP8:
+            c.rank, c.filter_rank = rank, filter_rank
+        if outcome != TAKEN:
+            c.margin = margin
+        return outcome
+
+    @helper
+    def judge_energy(
+        a: Arrays,
+        s: Pair,
+        start: Instant,
+        after: Instant,
+        tau: Array,
+        q: Array,
+        v: Array,
+        v0: Array,
+    ) -> None:
+        """Refuse a sub-step of fixed length in which rates have leapt."""
+        c = a.control
+        slow, fast = ways_squared(a, v0, v)
+        energy = energy_of(a, s.f, v) if fast > COARSE * COARSE else 0.0
+        if leaps(a, slow, fast, energy):
+            find_least(a, s.f)
+            judge_leap(a, start, after, q, v, tau, 0.0, c.excess)
+        if c.failure == DONE:
+            c.kinetic = energy
+
     return advance
+
+
+@helper
+def undo(a: Arrays, q: Array, v: Array) -> None:
+    """Go back to where the sub-step started."""
+    copy_into(q, a.vectors[START_Q])
+    copy_into(v, a.vectors[START_V])
+    a.control.factored = NOT_FACTORED
+
+
+@helper
+def is_refused(a: Arrays, step: Step, may_land: bool, q: Array, v: Array) -> bool:
+    """Undo a sub-step under error control that has ended open or on a singular position, if it has.
+
+    The next one is shorter. Such a position counts if it ``may_land`` elsewhere.
+    """
+    c = a.control
+    open = c.failure == NOT_CLOSED
+    on_it = c.failure == DONE and may_land and distance(c) < LANDING * c.clear
+    if not (open or on_it) or not c.dt > SMALLEST * step.dt:
+        return False
+    undo(a, q, v)
+    c.failure = DONE
+    c.next_dt = (0.25 if open else ELSEWHERE) * c.dt
+    c.rejected += 1
+    return True
 
 
 @helper
@@ -293,13 +404,16 @@ def take_control(c: Control, factored: int) -> float:
 
 
 @helper
-def choose_length(c: Control, left: float, w: float) -> int:
-    """Length of the next sub-step, ``left`` [s] before the end at pace w; 1 for the last, or 0."""
+def choose_length(c: Control, left: float, w: float) -> bool:
+    """Choose the length of the next sub-step, ``left`` [s] before the end; whether it is the last.
+
+    ``w`` is the pace there [1/s].
+    """
     if c.next_dt == 0.0:
         c.next_dt = 0.5 * c.rtol ** (1.0 / order(c)) / w if w > 0.0 else left
     parts = math.ceil(min(left / c.next_dt, 1e15) * (1.0 - 1e-9))
     c.dt = left / max(parts, 1)
-    return 1 if parts <= 1 else 0
+    return parts <= 1
 
 
 @helper

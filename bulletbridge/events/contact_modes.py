@@ -9,7 +9,6 @@ from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import StepError
 from bulletbridge.events.contact import Contact, ContactGeometry, Mode, contact_geometry
 from bulletbridge.events.sliding import STILL, Friction, Sliding, sliding
-from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.system import System
@@ -82,7 +81,6 @@ class ContactModes:
     def forces(self) -> dict[str, Force]:
         """Contact forces at the state, as its modes have it."""
         dynamics = self.system.dynamics
-        assert isinstance(dynamics, Tree)
         solver, (q, v, t) = dynamics.solver, self.state()
         lam = Sliding(dynamics, self.friction.values())(q, v, t).lam
         terms, names = solver.terms(q, v, t), list(solver.encoded.rows)

@@ -158,7 +158,7 @@ def _states(D: Array, b: Array, mu: float) -> list[Array]:
         return -b[0] / mobility * way if mobility != 0.0 else np.zeros(3)
 
     def aside(angle: float) -> float:
-        """Slip across the angle that friction was turned against."""
+        """Slip at right angles to an angle of sliding; zero where friction opposes the slip."""
         w = b + D @ sliding(angle)
         return float(w[2] * math.cos(angle) - w[1] * math.sin(angle))
 

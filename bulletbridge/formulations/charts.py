@@ -16,7 +16,8 @@ import numpy as np
 from bulletbridge.engine.chart import MOST_TURN
 from bulletbridge.errors import ChartError, StepError
 from bulletbridge.formulations.chart import ITERATIONS, Chart, Iterations, Point
-from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics
+from bulletbridge.formulations.equations import SINGULAR_RTOL, Dynamics, Solution
+from bulletbridge.formulations.integrators import State, nystrom4
 from bulletbridge.numerics.records import Array
 
 Rule = Callable[[Chart, Array, Point], bool]
@@ -61,6 +62,14 @@ class Tilt:
 
 
 TILT = Tilt()
+
+
+class Coordinates:
+    """Coordinates of a chart, which add."""
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Coordinates (n,) after a step (n,)."""
+        return q + step
 
 
 @dataclass
@@ -130,23 +139,21 @@ class ChartMotion:
                 raise StepError(f"the chart cannot be changed: {wrong}") from wrong
 
     def _advance(self, h: float) -> None:
-        """Nyström's step (Hairer, Nørsett and Wanner, II.14); the first stage is the last point."""
-        x, dx, t, at = self._x, self._dx, self.t, self.chart.point
-        before = self.chart.u, self.chart.B
+        """Nyström's step; the first stage is the last point."""
+        before, end = (self.chart.u, self.chart.B), self.t + h
         try:
-            k1 = self._point.vddot
-            middle = x + 0.5 * h * dx + 0.125 * h * h * k1
-            k2 = at(middle, dx + 0.5 * h * k1, t + 0.5 * h).vddot
-            k3 = at(middle, dx + 0.5 * h * k2, t + 0.5 * h).vddot
-            k4 = at(x + h * dx + 0.5 * h * h * k3, dx + h * k3, t + h).vddot
-            x = x + h * dx + h * h / 6.0 * (k1 + k2 + k3)
-            dx = dx + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-            point = at(x, dx, t + h)
+            x, dx = nystrom4(self._rates, Coordinates(), State(self._x, self._dx, self.t), h)
+            point = self.chart.point(x, dx, end)
         except ChartError:
             self.chart.u, self.chart.B = before
             raise
-        self._x, self._dx, self.t = x, dx, t + h
+        self._x, self._dx, self.t = x, dx, end
         self._take(point)
+
+    def _rates(self, x: Array, dx: Array, t: float) -> Solution:
+        """Second derivatives of the chart's coordinates."""
+        point = self._point if x is self._x else self.chart.point(x, dx, t)
+        return Solution(point.vddot, np.zeros(0))
 
     def _change(self) -> None:
         """Make the present point the origin of a new chart."""

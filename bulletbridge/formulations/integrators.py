@@ -9,7 +9,7 @@ needed.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.implicit import symmetric_projection, trapezoidal
@@ -30,6 +30,14 @@ class State(NamedTuple):
     q: Array
     v: Array
     t: float
+
+
+class Space(Protocol):
+    """Where configurations move: all that ``nystrom4`` asks of ``Dynamics``."""
+
+    def displace(self, q: Array, step: Array) -> Array:
+        """Configuration after a velocity has acted for a unit of time."""
+        ...
 
 
 Method = Callable[[Formulation, Dynamics, State, float], tuple[Array, Array]]
@@ -89,7 +97,7 @@ def rk4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
     return advance(d, q, h, u1, u2, u3, u4), v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
-def nystrom4(f: Formulation, d: Dynamics, s: State, h: float) -> tuple[Array, Array]:
+def nystrom4(f: Formulation, d: Space, s: State, h: float) -> tuple[Array, Array]:
     """Nyström's method for second-order systems, order 4: both middle stages at one configuration.
 
     Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, II.14.
@@ -118,7 +126,7 @@ def rk4_quasi_velocities(f: Formulation, d: Dynamics, s: State, h: float) -> tup
     return end, reduced.velocity(end, w + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), t + h)
 
 
-def advance(d: Dynamics, q: Array, h: float, v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
+def advance(d: Space, q: Array, h: float, v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
     """Configuration after h from velocities at the start, twice at the middle and at the end."""
     middle = 2.0 * (v2 + v3)
     q = d.displace(q, h / 12.0 * (3.0 * v1 + middle - v4))

@@ -142,7 +142,7 @@ class LoopEnv(gymnasium.Env[Any, Any]):
 
     @property
     def task(self) -> Task:
-        """What it is about."""
+        """The task that episodes are of."""
         return self._episodes.task
 
     def reset(

@@ -72,7 +72,7 @@ class Impulses:
 
     @cached_property
     def multipliers(self) -> Array:
-        """(2, nc) of the velocity filter and of the correction, as ``found``."""
+        """Multipliers (2, nc) as ``found``; of least norm where the rows do not determine them."""
         if self.unique:
             return self.found
         solver, nq = self.solver, self.solver.mechanism.nq

@@ -10,6 +10,8 @@ needs 2 m w x u more (Coriolis).
 Source: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022 (their ψ̇, ψ̈ are U, C).
 """
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper
 from bulletbridge.mechanism.inertias import carried_inertia, own_inertia
 from bulletbridge.mechanism.kinematics import axis_twist, carried_twist, pose_twist
@@ -64,6 +66,22 @@ class Load:
     fv: Vec3
     momentum: Vec3  # linear
     turned: Mat3  # moment by an added angular velocity: 2 (tr K - K), K = Σ m u xᵀ
+
+
+class VariedTree(NamedTuple):
+    """A tree with what its axes change as each of them is displaced.
+
+    Attributes:
+        bodies: (nb,)
+        poses: (nb,) with complete accelerations.
+        axes: (nv,)
+        variations: (nv,) by ``vary_axes``.
+    """
+
+    bodies: Records[Body]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    variations: Records[Variation]
 
 
 VARIATION, LOAD = dtype_of(Variation), dtype_of(Load)

@@ -67,9 +67,9 @@ def with_unit_quaternions(mechanism: Mechanism, q: Array) -> Array:
 
 
 def chart_rates(mechanism: Mechanism, u: Array) -> Array:
-    """What a displacement u (nv,) changes by as its end is displaced: (nv, nv).
+    """Derivative (nv, nv) of a displacement u (nv,) by displacements of the end that it leads to.
 
-    As its start is, it changes by those of -u, with the other sign.
+    By those of its start, the derivative is that at -u, with the other sign.
     """
     found, unit, rate = np.eye(mechanism.nv), np.zeros(mechanism.nv), np.zeros(mechanism.nv)
     for joint in mechanism.joints.values():

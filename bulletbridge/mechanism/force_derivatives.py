@@ -5,8 +5,10 @@ both changes nothing but the axes, so that it is enough to know what it does if 
 stays: by the unit twist of an axis below b, or by its opposite for one below a.
 """
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, outlined
-from bulletbridge.mechanism.derivatives import Variation, added_velocity, is_carried
+from bulletbridge.mechanism.derivatives import Variation, VariedTree, added_velocity, is_carried
 from bulletbridge.mechanism.force_elements import (
     OPPOSED,
     coordinate,
@@ -60,25 +62,18 @@ from bulletbridge.numerics.spatial import (
 
 
 @outlined
-def differentiate_efforts(
-    bodies: Records[Body],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    variations: Records[Variation],
-    F: Array,
-) -> None:
+def differentiate_efforts(tree: VariedTree, efforts: Records[Effort], F: Array) -> None:
     """Add to F (nv, 2 nv or more) what forces on bodies change by positions, then by rates."""
     for i in range(len(efforts)):
         effort = efforts[i]
         if effort.kind == DRAG:
-            differentiate_drag(bodies, effort, poses, axes, variations, F)
+            differentiate_drag(tree.bodies, effort, tree.poses, tree.axes, tree.variations, F)
         elif effort.kind == WRENCH:
-            differentiate_wrench(bodies, effort, poses, axes, F)
+            differentiate_wrench(tree.bodies, effort, tree.poses, tree.axes, F)
         elif effort.kind == TENDON:
-            differentiate_tendon(effort, poses, axes, F)
+            differentiate_tendon(effort, tree.poses, tree.axes, F)
         else:
-            differentiate_element(bodies, effort, poses, axes, variations, F)
+            differentiate_element(tree, effort, F)
 
 
 @helper
@@ -187,17 +182,29 @@ def is_below(axes: Records[Axis], j: int, last: int) -> bool:
     return k == j
 
 
+class WrenchChange(NamedTuple):
+    """What displacing an axis changes a wrench by.
+
+    Attributes:
+        j: The axis, or the column of another number.
+        changed: What the wrench changes by.
+        turned: What it would change by if it went along with the axis.
+    """
+
+    j: int
+    changed: Pair
+    turned: Pair
+
+
 @helper
 def add_between(
     bodies: Records[Body],
     axes: Records[Axis],
     last: int,
     common: int,
-    j: int,
     same: bool,
     sign: float,
-    changed: Pair,
-    turned: Pair,
+    change: WrenchChange,
     F: Array,
 ) -> None:
     """Take from F what a wrench does along the axes from ``last`` down to the common one, by j.
@@ -207,14 +214,12 @@ def add_between(
         axes: Of the tree.
         last: The first of the axes.
         common: The one that is none of them any more.
-        j: The axis that is displaced.
-        same: Whether it is one of them.
+        same: Whether the axis that is displaced is one of them.
         sign: Of the wrench on their end.
-        changed: What the wrench changes by.
-        turned: What it would change by if it went along with the axis.
+        change: Of the wrench.
         F: (nv, .), its column j.
     """
-    k = last
+    k, (j, changed, turned) = last, change
     while k != common:
         own = axis_twist(axes[k])
         F[k, j] -= sign * power(changed, own)
@@ -224,15 +229,9 @@ def add_between(
 
 
 @helper
-def differentiate_element(
-    bodies: Records[Body],
-    effort: Effort,
-    poses: Records[Pose],
-    axes: Records[Axis],
-    variations: Records[Variation],
-    F: Array,
-) -> None:
+def differentiate_element(tree: VariedTree, effort: Effort, F: Array) -> None:
     """A spring, torsion spring or bushing, or what acts along a free motion."""
+    poses, axes = tree.poses, tree.axes
     for n in range(coordinates(effort)):
         x, wrench = coordinate(effort, poses, n)
         twist = relative_twist(effort, poses)
@@ -244,26 +243,36 @@ def differentiate_element(
             sign = 1.0 if end == 1 else -1.0
             j = effort.axis_b if end == 1 else effort.axis_a
             while j != effort.common_axis:
-                acting = size, stiffness, wrench, twist
-                differentiate_along(bodies, effort, poses, axes, variations, n, j, sign, acting, F)
+                acting = Acting(n, size, stiffness, wrench, twist)
+                differentiate_along(tree, effort, acting, j, sign, F)
                 j = axes[j].below
+
+
+class Acting(NamedTuple):
+    """What an element does along one of its coordinates.
+
+    Attributes:
+        n: Number of the coordinate.
+        size: Force along it.
+        stiffness: Along it.
+        wrench: On b, of a unit force.
+        twist: Of b relative to a.
+    """
+
+    n: int
+    size: float
+    stiffness: float
+    wrench: Pair
+    twist: Pair
 
 
 @helper
 def differentiate_along(
-    bodies: Records[Body],
-    effort: Effort,
-    poses: Records[Pose],
-    axes: Records[Axis],
-    variations: Records[Variation],
-    n: int,
-    j: int,
-    sign: float,
-    acting: tuple[float, float, Pair, Pair],
-    F: Array,
+    tree: VariedTree, effort: Effort, acting: Acting, j: int, sign: float, F: Array
 ) -> None:
     """Coordinate n of an element by axis j, which moves b (sign 1) or a (-1)."""
-    size, stiffness, wrench, twist = acting
+    bodies, poses, axes, variations = tree
+    n, size, stiffness, wrench, twist = acting
     nv, S, U = len(axes), axis_twist(axes[j]), added_velocity(variations[j])
     between = between_origins(poses, effort.body_a, effort.body_b)
     if sign < 0.0:  # to the origin of b's tree
@@ -287,8 +296,9 @@ def differentiate_along(
             by_place, turned = wrench_from(between, by_place), wrench_from(between, turned)
             by_rate = wrench_from(between, by_rate)
         same, common = side == sign, effort.common_axis
-        add_between(bodies, axes, last, common, j, same, side, by_place, turned, F)
-        add_between(bodies, axes, last, common, nv + j, False, side, by_rate, turned, F)
+        of_q, of_v = WrenchChange(j, by_place, turned), WrenchChange(nv + j, by_rate, turned)
+        add_between(bodies, axes, last, common, same, side, of_q, F)
+        add_between(bodies, axes, last, common, False, side, of_v, F)
 
 
 @helper
@@ -353,17 +363,10 @@ def take_as_dampers(
 
 
 @outlined
-def differentiate_elements(
-    bodies: Records[Body],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    variations: Records[Variation],
-    F: Array,
-) -> None:
+def differentiate_elements(tree: VariedTree, efforts: Records[Effort], F: Array) -> None:
     """``differentiate_efforts`` of springs, torsion springs, bushings and tendons alone."""
     for i in range(len(efforts)):
         if efforts[i].kind == TENDON:
-            differentiate_tendon(efforts[i], poses, axes, F)
+            differentiate_tendon(efforts[i], tree.poses, tree.axes, F)
         elif efforts[i].kind != DRAG and efforts[i].kind != WRENCH:
-            differentiate_element(bodies, efforts[i], poses, axes, variations, F)
+            differentiate_element(tree, efforts[i], F)

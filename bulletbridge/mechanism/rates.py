@@ -7,6 +7,8 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2 (rates of spatial ve
 and 6 (composite inertias), in world axes.
 """
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, kernel
 from bulletbridge.mechanism.bending import rates_of
 from bulletbridge.mechanism.dynamics import bias
@@ -214,6 +216,40 @@ def add_mode_rates(
             j = axes[j].below
 
 
+class TreeRates(NamedTuple):
+    """Rates of a tree along a motion.
+
+    Attributes:
+        poses: (nb,) twists of the bodies, and rates of their inertias.
+        axes: (nv,) rates of the axes.
+    """
+
+    poses: Records[Pose]
+    axes: Records[Axis]
+
+
+class UnloadedTree(NamedTuple):
+    """A tree on which nothing acts: what ``bias`` takes.
+
+    Attributes:
+        bodies: (nb,)
+        beams: Of it.
+        stations: Of these.
+        efforts: None.
+        poses: (nb,) with inertias from ``mass_matrix``; overwritten.
+        axes: (nv,) overwritten.
+        gravity: (3,) zero.
+    """
+
+    bodies: Records[Body]
+    beams: Records[Beam]
+    stations: Records[Station]
+    efforts: Records[Effort]
+    poses: Records[Pose]
+    axes: Records[Axis]
+    gravity: Array
+
+
 @helper
 def put_mass_rate(
     bodies: Records[Body],
@@ -222,11 +258,11 @@ def put_mass_rate(
     poses: Records[Pose],
     axes: Records[Axis],
     v: Array,
-    moving: Records[Pose],
-    turning: Records[Axis],
+    rates: TreeRates,
     M_rate: Array,
 ) -> None:
     """Rate of M (nv, nv), both triangles, and of all that it is made of, at the rates v (nv,)."""
+    moving, turning = rates
     put_twists(bodies, axes, v, moving)
     put_axis_rates(bodies, beams, stations, poses, axes, v, moving, turning)
     put_inertia_rates(bodies, beams, stations, poses, v, moving)
@@ -258,40 +294,28 @@ def mass_rates(
     poses: Records[Pose],
     axes: Records[Axis],
     directions: Array,
-    moving: Records[Pose],
-    turning: Records[Axis],
+    rates: TreeRates,
     M_rates: Array,
 ) -> None:
     """Rates of M (n, nv, nv), both triangles, along n velocities (n, nv).
 
-    Takes poses, axes and inertias from ``mass_matrix``. Leaves twists of the bodies and rates of
-    their inertias in ``moving`` (nb), rates of the axes in ``turning`` (nv), of the last one.
+    Takes poses, axes and inertias from ``mass_matrix``. Leaves the ``rates`` of the last one.
     """
     for n in range(len(directions)):
         v, M_rate = directions[n], M_rates[n]
-        put_mass_rate(bodies, beams, stations, poses, axes, v, moving, turning, M_rate)
+        put_mass_rate(bodies, beams, stations, poses, axes, v, rates, M_rate)
 
 
 @kernel
 def inertial_forces(
-    bodies: Records[Body],
-    beams: Records[Beam],
-    stations: Records[Station],
-    efforts: Records[Effort],
-    poses: Records[Pose],
-    axes: Records[Axis],
-    gravity: Array,
-    directions: Array,
-    v: Array,
-    sums: Array,
-    forces: Array,
+    tree: UnloadedTree, directions: Array, v: Array, sums: Array, forces: Array
 ) -> None:
     """Coriolis and centrifugal forces (n, nv) as a symmetric bilinear form of directions and v.
 
     (h(a + v) - h(a - v)) / 4, the part of ``bias`` of second degree, for each direction a of (n,
-    nv); with a = v they are those of v. Takes inertias from ``mass_matrix``; efforts are to be
-    none and gravity zero. ``sums`` (2, nv) is overwritten.
+    nv); with a = v they are those of v. ``sums`` (2, nv) is overwritten.
     """
+    bodies, beams, stations, efforts, poses, axes, gravity = tree
     total, there = sums[0], sums[1]
     for n in range(len(directions)):
         for k in range(len(v)):

@@ -266,7 +266,7 @@ _QUOTABLE = ("int", "float", "bool", "null", "timestamp")
 
 
 def node_at(yaml: Any, at: Any, path: Path, key: str) -> Node:
-    """What ruamel read as ``yaml``, at the place of ``at``."""
+    """A node of what ruamel has read, with the line and column of another one, ``at``."""
     return Node(yaml, path, key, int(at.start_mark.line) + 1, int(at.start_mark.column) + 1)
 
 

@@ -1,5 +1,7 @@
 """The split of ``projection`` for many right sides at once: side by side, they vectorise."""
 
+from typing import NamedTuple
+
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.numerics.projection import Row
 from bulletbridge.numerics.records import Array, Records
@@ -55,13 +57,27 @@ def add_product(size: float, A: Array, first: int, B: Array, C: Array) -> None:
         add_lines(C[i], size, A[i, first:], 0, B.shape[0], B)
 
 
+class SplitArrays(NamedTuple):
+    """A split of ``projection``, with the rows that it keeps.
+
+    Attributes:
+        L: (nv, nv)
+        Y: (nc, nv)
+        R: (nc, nc)
+        rows: (nc,) those that follow from others are left out.
+        rank: How many are not.
+    """
+
+    L: Array
+    Y: Array
+    R: Array
+    rows: Records[Row]
+    rank: int
+
+
 @outlined
 def respond(
-    L: Array,
-    Y: Array,
-    R: Array,
-    rows: Records[Row],
-    rank: int,
+    split: SplitArrays,
     sides: Array,
     X: Array,
     parts: Array,
@@ -70,17 +86,13 @@ def respond(
     """Solve M X - Jᵀ Λ = X, J X = sides for as many columns as X has.
 
     Args:
-        L: Of the split, as all up to ``rank``.
-        Y: (nc, nv)
-        R: (nc, nc)
-        rows: Those that follow from others are left out.
-        rank: How many are not.
+        split: Of M and J.
         sides: (nc, m) with m up to n; further columns are zero.
         X: (nv, n) forces, then accelerations.
         parts: (nc, n) scratch.
         multipliers: (nc, n) Λ, of the rows without their scale; zero for those left out.
     """
-    n, m = X.shape[1], sides.shape[1]
+    (L, Y, R, rows, rank), n, m = split, X.shape[1], sides.shape[1]
     whiten_forces(L, X)
     for i in range(rank):
         row = rows[rows[i].pivot]

@@ -26,7 +26,6 @@ from bulletbridge.papers.example import (
 )
 from bulletbridge.papers.forced import States, forced, run
 from bulletbridge.papers.references import reference, robot
-from bulletbridge.system.system import System
 
 CIRCLE = CircleRobot()
 CONTROLLED: Any = {"integrator": "dop853", "rtol": 1e-11, "atol": 1e-12}
@@ -103,8 +102,8 @@ def free(end: float | None) -> Outcome:
     return Outcome([Table("Free motion", rows)], panels, Film(robot("circle"), motion.t, motion.q))
 
 
-def follow(law: Tracking, system: System, motion: States) -> tuple[Array, Array]:
-    """Lengths of position and velocity errors (n,)."""
+def follow(law: Tracking, motion: States) -> tuple[Array, Array]:
+    """Norms (n,) of the position and velocity errors of a tracking law along a motion."""
     pairs = [law.errors(q, v, float(t)) for t, q, v in zip(*motion, strict=True)]
     return tuple(np.array([np.linalg.norm(pair[k]) for pair in pairs]) for k in (0, 1))  # pyright: ignore[reportReturnType]
 
@@ -129,7 +128,7 @@ def track(end: float | None) -> Outcome:
             acting.law = law
             system.set_state(start[:2], start[2:])
             motion = run(system, duration)
-            x, epsilon = follow(law, system, motion)
+            x, epsilon = follow(law, motion)
         rows = list[Row]()
         if kind == "published":
             for t in until(sorted(float(t) for t in known["qt_norm"]), duration):

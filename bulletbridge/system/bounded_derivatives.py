@@ -10,10 +10,12 @@ before loops are closed, and S those lines and columns of it that belong to rows
 gives the changes of their forces (Acary and Brogliato 2008, ch. 10, of the step).
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.stepper import Solver
@@ -23,10 +25,7 @@ from bulletbridge.inequalities.stepper import InequalityStepper, X
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.system.contact_report import force_of_inequalities
 from bulletbridge.system.derivatives import step_differentiator_of
-from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED, active_set
-
-if TYPE_CHECKING:
-    from bulletbridge.system.system import System
+from bulletbridge.system.linearisation import ALIKE, BESIDE, SATURATED
 
 WEAKEST = 1e-10
 """Share of the strongest that a row which holds must have for itself."""
@@ -37,14 +36,18 @@ ABOUT = (
 OTHERWISE = "; use central differences of step()"
 
 
-def require_joint_rows(system: "System") -> None:
+def require_joint_rows(contacts: bool, constraints: Iterable[Constraint]) -> None:
     """Refuse inequalities that are not those of joints.
+
+    Args:
+        contacts: Whether contacts act.
+        constraints: That act.
 
     Raises:
         UnsupportedError: It names them.
     """
-    what = "contacts act" if system.finds_contacts else ""
-    for one in system.constraints:
+    what = "contacts act" if contacts else ""
+    for one in constraints:
         if has_force_limit(one):
             what = f"'{one.name}' has a force limit"
     if what:
@@ -52,7 +55,7 @@ def require_joint_rows(system: "System") -> None:
 
 
 def bounded_step_derivatives(
-    solver: Solver, after: "System", step: InequalityStepper | None
+    solver: Solver, after: Solver, step: InequalityStepper | None, active: tuple[str, ...]
 ) -> StepDerivatives:
     """Derivatives of the step from the state of a solver.
 
@@ -60,6 +63,7 @@ def bounded_step_derivatives(
         solver: At the start of the step.
         after: A copy that has made it.
         step: How.
+        active: Its active set, in words.
 
     Raises:
         UnsupportedError: The step was made in parts, or something in it is not known.
@@ -96,7 +100,6 @@ def bounded_step_derivatives(
         wanted = np.zeros_like(rates)
         wanted[np.arange(len(axes)), axes] = held.by_position
         changes += changes[:, pushes] @ np.linalg.solve(S, wanted - rates)
-    active = tuple(sorted(active_set(after).elements()))
     return StepDerivatives(changes[:, : 2 * nv], changes[:, 2 * nv :], found.q, found.v, active)
 
 
@@ -123,7 +126,7 @@ class Held(NamedTuple):
         self.rates.append(rate)
 
 
-def _rows_that_hold(step: InequalityStepper, solver: Solver, after: "System") -> Held:
+def _rows_that_hold(step: InequalityStepper, solver: Solver, after: Solver) -> Held:
     """What holds, and not just so.
 
     Raises:

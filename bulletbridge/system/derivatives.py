@@ -2,21 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.engine.derivatives import Differentiator
-from bulletbridge.engine.step_derivatives import StepDerivatives, StepDifferentiator
+from bulletbridge.engine.step_derivatives import StepDifferentiator
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import UnsupportedError
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.parameter_derivatives import ParameterDifferentiator
-
-if TYPE_CHECKING:
-    from bulletbridge.system.system import System
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,30 +66,6 @@ def row_names(solver: Solver) -> tuple[str, ...]:
     )
 
 
-def differentiator_of(system: "System", solver: Solver) -> Differentiator:
-    """What differentiates the equations of a system.
-
-    Raises:
-        UnsupportedError: It has motors, limits, contacts or force limits, or what is written in
-            Python; the message names it.
-    """
-    require_no_inequalities(system)
-    return equations_of(solver)
-
-
-def require_no_inequalities(system: "System") -> None:
-    """Refuse a system with motors, limits, contacts or force limits.
-
-    Raises:
-        UnsupportedError: It says what to do.
-    """
-    if system.has_inequalities:
-        raise UnsupportedError(
-            "motors, joint limits and friction, contacts and force limits act, whose derivatives"
-            " are not known; switch them off, or use central differences of step()"
-        )
-
-
 def equations_of(solver: Solver) -> Differentiator:
     """What differentiates the equations of a solver, whatever else acts in steps.
 
@@ -121,17 +92,19 @@ def filtering(solver: Solver, q: Array, v: Array, t: float) -> Array:
 
 
 def derivatives_at(
-    system: "System", solver: Solver, constraints: Sequence[Constraint], parameters: Sequence[str]
+    solver: Solver, constraints: Sequence[Constraint], parameters: Sequence[str]
 ) -> Derivatives:
-    """Derivatives at the state of a system, by its solver of the kept rows.
+    """Derivatives at the state of a solver, by its equations alone, whatever else acts in steps.
 
     Args:
-        system: Whose.
-        solver: Of its kept rows.
+        solver: Of the kept rows.
         constraints: What they were encoded of.
         parameters: Names.
+
+    Raises:
+        UnsupportedError: As of ``equations_of``.
     """
-    differentiator = differentiator_of(system, solver)
+    differentiator = equations_of(solver)
     found = differentiator.at(solver.q, solver.v, solver.t, solver.tau[0])
     nv = len(solver.v)
     of_q, of_v, of_tau = (slice(k * nv, (k + 1) * nv) for k in range(3))
@@ -155,12 +128,6 @@ def derivatives_at(
         acceleration_by_parameters=by[0],
         multipliers_by_parameters=by[1],
     )
-
-
-def step_derivatives_at(system: "System", solver: Solver) -> StepDerivatives:
-    """Derivatives of the step that a solver makes from its state."""
-    require_no_inequalities(system)
-    return step_differentiator_of(solver).step()
 
 
 def step_differentiator_of(solver: Solver) -> StepDifferentiator:

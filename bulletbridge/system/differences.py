@@ -1,7 +1,7 @@
 """Central differences of what a system does from states around one, all of them on its loops."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -12,11 +12,23 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.system.derivatives import filtering
 from bulletbridge.system.tangents import REACH, Freedoms, Point, Tangents
 
-if TYPE_CHECKING:
-    from bulletbridge.system.system import System
 
-Seen = Callable[["System"], Array]
-"""What is seen of a system at a state, as numbers (n,) that may be subtracted."""
+class Movable(Protocol):
+    """What differences ask of a system: that it takes states beside its own."""
+
+    @property
+    def dynamics(self) -> Tree:
+        """The equations of motion, of the solver that has the state."""
+        ...
+
+    def start_from(
+        self, start: tuple[Array, Array, float], parameters: Mapping[str, float]
+    ) -> None:
+        """Take a state q (nq,), v (nv,), t [s], closed and filtered, forgetting all before."""
+        ...
+
+
+M = TypeVar("M", bound=Movable)
 
 
 class Derivative(NamedTuple):
@@ -26,13 +38,13 @@ class Derivative(NamedTuple):
     error: float
 
 
-def put(system: "System", at: Point, dq: Array | None = None, dv: Array | None = None) -> None:
+def put(system: Movable, at: Point, dq: Array | None = None, dv: Array | None = None) -> None:
     """Take a state on the loops: displaced by dq (nv,), changed by dv (nv,), closed, filtered."""
     q = at.q.copy()
     if dq is not None:
-        displace(system.mechanism.bodies, at.q, dq, 1.0, q)
+        displace(system.dynamics.solver.mechanism.bodies, at.q, dq, 1.0, q)
     system.start_from((q, at.v if dv is None else at.v + dv, at.t), {})
-    system.tau[:] = at.tau
+    system.dynamics.solver.tau[0] = at.tau
 
 
 def richardson(see: Callable[[float], Array], reach: float) -> tuple[Array, float]:
@@ -45,34 +57,37 @@ def richardson(see: Callable[[float], Array], reach: float) -> tuple[Array, floa
     return (4.0 * near - far) / 3.0, float(np.abs(far - near).max(initial=0.0))
 
 
-class Differences:
+class Differences(Generic[M]):
     """Differences of what is seen of a copy of a system, which others do not look at meanwhile.
+
+    Functions ``see`` tell it as numbers (n,) that may be subtracted.
 
     Args:
         copy: Is left at some state nearby.
         at: The state around which they are taken.
     """
 
-    def __init__(self, copy: "System", at: Point) -> None:
+    def __init__(self, copy: M, at: Point) -> None:
         self.copy, self.at = copy, at
 
     def tangents(self, positions: Freedoms, velocities: Freedoms, lengths: Array) -> Tangents:
         """The tangent space at the state."""
         turn = np.zeros((len(lengths), len(positions)))
-        if self.at.v.any() or self.copy.encoded.motions:
+        if self.at.v.any() or self.copy.dynamics.solver.encoded.motions:
             turn = self.turn(positions, lengths)
         return Tangents(self.at, positions, velocities, turn, lengths)
 
     def turn(self, positions: Freedoms, lengths: Array) -> Array:
         """How the velocity follows (nv, fq), as it is filtered, along the freedoms."""
-        tree, at = self.copy.dynamics, self.at
-        assert isinstance(tree, Tree)
+        at = self.at
         try:
-            return filtering(tree.solver, at.q, at.v, at.t) @ positions.directions
+            return filtering(self.copy.dynamics.solver, at.q, at.v, at.t) @ positions.directions
         except UnsupportedError:
-            return self.along(positions, lengths, lambda system: np.array(system.v)).values
+            return self.along(positions, lengths, lambda copy: copy.dynamics.solver.v.copy()).values
 
-    def along(self, freedoms: Freedoms, lengths: Array, see: Seen, of_q: bool = True) -> Derivative:
+    def along(
+        self, freedoms: Freedoms, lengths: Array, see: Callable[[M], Array], of_q: bool = True
+    ) -> Derivative:
         """By the freedoms of the configuration, or of the velocity."""
         found, errors = list[Array](), [0.0]
         for direction in freedoms.directions.T:
@@ -89,7 +104,7 @@ class Differences:
             errors.append(error)
         return Derivative(_columns(found), max(errors))
 
-    def by_state(self, tangents: Tangents, see: Seen) -> Derivative:
+    def by_state(self, tangents: Tangents, see: Callable[[M], Array]) -> Derivative:
         """By all tangent coordinates (n, 2 nv) of a state that is displaced, and then closed."""
         values, error = self.along(tangents.q, tangents.lengths, see)
         rates, more = self.along(tangents.v, tangents.lengths, see, of_q=False)
@@ -101,7 +116,10 @@ class Differences:
         return Derivative(both @ tangents.dual, max(error, more))
 
     def by_forces(
-        self, tangents: Tangents, see: Seen, rates: Sequence[int] | None = None
+        self,
+        tangents: Tangents,
+        see: Callable[[M], Array],
+        rates: Sequence[int] | None = None,
     ) -> Derivative:
         """By the forces on the given rates (n, m), or on all (n, nv)."""
         found, errors = list[Array](), [0.0]
@@ -111,7 +129,7 @@ class Differences:
 
             def there(x: float, k: int = k) -> Array:
                 put(self.copy, self.at)
-                self.copy.tau[k] += x
+                self.copy.dynamics.solver.tau[0, k] += x
                 return see(self.copy)
 
             values, error = richardson(there, reach)
@@ -126,9 +144,13 @@ class Differences:
     def pushes(self, tangents: Tangents) -> Array:
         """(nv,) forces that change rates in a step by as much as other differences do."""
         put(self.copy, self.at)
-        answers = np.linalg.inv(self.copy.terms().M) / tangents.lengths[:, None]
+        solver = self.copy.dynamics.solver
+        mass = solver.terms(solver.q, solver.v, solver.t).M
+        answers = np.linalg.inv(mass) / tangents.lengths[:, None]
         change = REACH * self.pace(tangents.lengths)
-        return np.asarray(change / (self.copy.dt * np.abs(answers).max(axis=0)), np.float64)
+        return np.asarray(
+            change / (solver.control[0]["dt"] * np.abs(answers).max(axis=0)), np.float64
+        )
 
 
 def _columns(found: list[Array]) -> Array:

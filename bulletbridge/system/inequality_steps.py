@@ -7,7 +7,7 @@ import numpy as np
 from bulletbridge.constraints.encode import encode_places
 from bulletbridge.engine.records import DONE
 from bulletbridge.engine.stepper import Solver
-from bulletbridge.errors import ModelError
+from bulletbridge.errors import ModelError, UnsupportedError
 from bulletbridge.inequalities.constraints import inequality_constraints_of, joint_limits_of
 from bulletbridge.inequalities.motors import Motors
 from bulletbridge.inequalities.rigid_limits import GAVE_WAY, RigidLimits
@@ -107,6 +107,18 @@ class InequalitySteps:
     def take_contacts(self) -> None:
         """Have contacts act, of which a copy finds none before it is given a world."""
         self._contacts = self._always = True
+
+    def require_none(self) -> None:
+        """Refuse to go on where any act, of which there are no derivatives.
+
+        Raises:
+            UnsupportedError: It says what to do.
+        """
+        if self.act:
+            raise UnsupportedError(
+                "motors, joint limits and friction, contacts and force limits act, whose"
+                " derivatives are not known; switch them off, or use central differences of step()"
+            )
 
     @property
     def latest(self) -> InequalityStepper | None:

@@ -7,25 +7,29 @@ itself is not touched. States are tangent coordinates of the state that the loop
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
+from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.joint_models import has_force_limit
 from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.failures import check_finite
 from bulletbridge.engine.step_derivatives import StepDerivatives
+from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, UnsupportedError, warn_user
+from bulletbridge.inequalities.motors import Motors
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, Mask
-from bulletbridge.system.differences import Differences, put
+from bulletbridge.system.contact_report import Contact, JointLoad
+from bulletbridge.system.derivatives import Derivatives
+from bulletbridge.system.differences import Differences, Movable, put
+from bulletbridge.system.evaluation import Reaction
 from bulletbridge.system.parameters import require_known
 from bulletbridge.system.tangents import Tangents, freedoms_at, point_of
-
-if TYPE_CHECKING:
-    from bulletbridge.system.system import System
 
 What = Literal["step", "continuous"]
 By = Literal["equations", "differences"]
@@ -140,6 +144,67 @@ class Linearisation:
             return np.asarray(np.log(self.eigenvalues) / self.dt, np.complex128)
 
 
+class Linearisable(Movable, Protocol):
+    """What ``linearise`` asks of a system: steps, accelerations, and what is seen of it."""
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What closes its loops."""
+        ...
+
+    @property
+    def has_inequalities(self) -> bool:
+        """Whether motors, friction, contacts, force limits or limits act in every step."""
+        ...
+
+    @property
+    def motors(self) -> Motors:
+        """Motors of the joints, and friction."""
+        ...
+
+    @property
+    def joint_loads(self) -> dict[str, JointLoad]:
+        """Forces of motors, friction and limits in the last step."""
+        ...
+
+    @property
+    def holding(self) -> frozenset[str]:
+        """Constraints with a force limit that were rigid in the last step."""
+        ...
+
+    def step(self, write: bool = True) -> None:
+        """Advance by one step."""
+        ...
+
+    def step_derivatives(self) -> StepDerivatives:
+        """The next step as a linear map."""
+        ...
+
+    def acceleration(self) -> Array:
+        """Accelerations (nv,) at the state."""
+        ...
+
+    def derivatives(self) -> Derivatives:
+        """Derivatives of the accelerations at the state."""
+        ...
+
+    def kinematics(self) -> Kinematics:
+        """Frames at the state."""
+        ...
+
+    def gap_vectors(self) -> dict[str, tuple[Array, Array]]:
+        """Place and gap of each loop."""
+        ...
+
+    def contacts(self) -> tuple[Contact, ...]:
+        """Contacts of the last step."""
+        ...
+
+    def reactions(self) -> dict[str, Reaction]:
+        """What each constraint does."""
+        ...
+
+
 class Request(NamedTuple):
     """What ``System.linearise`` was asked.
 
@@ -179,7 +244,7 @@ class Full(NamedTuple):
     by: By
 
 
-def check_request(system: "System", request: Request) -> None:
+def check_request(system: Linearisable, request: Request) -> None:
     """Refuse what cannot be linearised.
 
     Raises:
@@ -193,8 +258,9 @@ def check_request(system: "System", request: Request) -> None:
             "motors, joint friction, limits, contacts and force limits act in steps alone; give"
             " what='step', or switch them off"
         )
-    check_finite(system.q, system.v)
-    if not np.all(np.isfinite(system.tau)):
+    solver = system.dynamics.solver
+    check_finite(solver.q, solver.v)
+    if not np.all(np.isfinite(solver.tau[0])):
         raise ModelError("tau has numbers that are not finite; set all of them")
     names = [one.name for one in system.constraints]
     for name in request.outputs.reactions:
@@ -203,22 +269,23 @@ def check_request(system: "System", request: Request) -> None:
     for name in request.outputs.gaps:
         require_known("loop with a gap", name, loops)
     for frame in request.outputs.frames:
-        system.mechanism.link(frame if isinstance(frame, str) else frame.link)
+        solver.mechanism.link(frame if isinstance(frame, str) else frame.link)
     for name in request.inputs or ():
-        system.mechanism.joint(name)
+        solver.mechanism.joint(name)
 
 
-def linearise(copy: "System", request: Request) -> Linearisation:
+def linearise(copy: Linearisable, request: Request) -> Linearisation:
     """The linear system around the state of a copy, which is left elsewhere.
 
     Raises:
         ModelError: The mechanism is singular there, or joints do not tell its freedoms.
         StepError: A step from the state, or from one beside it, could not be finished.
     """
-    at, mechanism = point_of(copy), copy.mechanism
+    solver = copy.dynamics.solver
+    at, mechanism = point_of(solver), solver.mechanism
     chosen = None if isinstance(request.reduced, bool) else request.reduced
     differences = Differences(copy, at)
-    tangents = differences.tangents(*freedoms_at(copy, chosen))
+    tangents = differences.tangents(*freedoms_at(solver, chosen))
     lengths = tangents.lengths
     full = derive(differences, tangents, request)
     if full.changed:
@@ -255,7 +322,7 @@ def linearise(copy: "System", request: Request) -> Linearisation:
         tuple(map(str, states[picked])),
         tuple(names[k] for k in rates),
         outputs,
-        copy.dt if request.what == "step" else None,
+        float(solver.control[0]["dt"]) if request.what == "step" else None,
         *(at.q, at.v, at.tau, at.t),
         *(full.q_after, full.v_after),
         lift,
@@ -263,7 +330,7 @@ def linearise(copy: "System", request: Request) -> Linearisation:
     )
 
 
-def derive(differences: Differences, tangents: Tangents, request: Request) -> Full:
+def derive(differences: Differences[Linearisable], tangents: Tangents, request: Request) -> Full:
     """A and B by the equations where these are known, and wanted; else by central differences.
 
     Raises:
@@ -280,33 +347,32 @@ def derive(differences: Differences, tangents: Tangents, request: Request) -> Fu
     return (step_by_differences if of_step else flow_by_differences)(differences, tangents)
 
 
-def step_by_equations(differences: Differences, tangents: Tangents) -> Full:
+def step_by_equations(differences: Differences[Linearisable], tangents: Tangents) -> Full:
     """A and B of one step by those of its predictor, correction and filter."""
     copy = differences.copy
     found = copy.step_derivatives()
     put(copy, tangents.at)
     copy.step(write=False)
-    require_plain(copy, found)
-    if active_set(copy) and not copy.has_inequalities:
-        raise UnsupportedError(BESIDE_LIMIT)
+    if not copy.has_inequalities:  # the derivatives know them
+        require_plain(copy.dynamics.solver, found)
+        if active_set(copy):
+            raise UnsupportedError(BESIDE_LIMIT)
     A = found.A @ tangents.closing
     return Full(A, found.B, found.q, found.v, found.active, (), 0.0, "equations")
 
 
-def require_plain(system: "System", found: StepDerivatives) -> None:
+def require_plain(solver: Solver, found: StepDerivatives) -> None:
     """Refuse derivatives of a step that a joint limit may have changed.
 
     Args:
-        system: Where the step has led.
+        solver: Where the step has led.
         found: By the equations of the step.
 
     Raises:
         UnsupportedError: The step led elsewhere, or a joint is at a limit or beside it.
     """
-    if system.has_inequalities:  # the derivatives know them
-        return
-    there, led = (np.concatenate([x.q, x.v])[None] for x in (system, found))
-    if not are_plain(system.mechanism, there, led)[0]:
+    there, led = (np.concatenate([x.q, x.v])[None] for x in (solver, found))
+    if not are_plain(solver.mechanism, there, led)[0]:
         raise UnsupportedError(BESIDE_LIMIT)
 
 
@@ -325,26 +391,30 @@ def are_plain(mechanism: Mechanism, states: Array, led: Array) -> Mask:
     return np.all(alike, axis=1) & np.all(room > BESIDE, axis=1)
 
 
-def flow_by_equations(differences: Differences, tangents: Tangents) -> Full:
+def flow_by_equations(differences: Differences[Linearisable], tangents: Tangents) -> Full:
     """A and B of the accelerations at a state by the equations of motion."""
     found = differences.copy.derivatives()
     by_state = np.hstack([found.acceleration_by_q, found.acceleration_by_v]) @ tangents.closing
-    A, B = of_flow(differences.copy, tangents, by_state, found.acceleration_by_tau)
+    A, B = of_flow(
+        differences.copy.dynamics.solver.mechanism, tangents, by_state, found.acceleration_by_tau
+    )
     return Full(A, B, tangents.at.q, tangents.at.v, (), (), 0.0, "equations")
 
 
-def step_by_differences(differences: Differences, tangents: Tangents) -> Full:
+def step_by_differences(differences: Differences[Linearisable], tangents: Tangents) -> Full:
     """A and B of one step, as ``System.step`` makes it, by central differences."""
     copy, at = differences.copy, tangents.at
     put(copy, at)
     copy.step(write=False)
-    q, v = np.array(copy.q), np.array(copy.v)
+    q, v, *_ = point_of(copy.dynamics.solver)
     active, others = active_set(copy), set[str]()
 
-    def see(system: "System") -> Array:
+    def see(system: Linearisable) -> Array:
         system.step(write=False)
         others.update(changes(active, active_set(system)))
-        return np.concatenate([configuration_difference(copy.mechanism, system.q, q), system.v - v])
+        there = system.dynamics.solver
+        away = configuration_difference(there.mechanism, there.q, q)
+        return np.concatenate([away, there.v - v])
 
     by_state, error = differences.by_state(tangents, see)
     by_forces, more = differences.by_forces(tangents, see)
@@ -352,28 +422,28 @@ def step_by_differences(differences: Differences, tangents: Tangents) -> Full:
     return Full(by_state, by_forces, q, v, *told, max(error, more), "differences")
 
 
-def flow_by_differences(differences: Differences, tangents: Tangents) -> Full:
+def flow_by_differences(differences: Differences[Linearisable], tangents: Tangents) -> Full:
     """A and B of the accelerations at a state, by central differences."""
 
-    def see(system: "System") -> Array:
+    def see(system: Linearisable) -> Array:
         return system.acceleration()
 
     by_state, error = differences.by_state(tangents, see)
     by_forces, more = differences.by_forces(tangents, see)
-    A, B = of_flow(differences.copy, tangents, by_state, by_forces)
+    A, B = of_flow(differences.copy.dynamics.solver.mechanism, tangents, by_state, by_forces)
     told = max(error, more)
     return Full(A, B, tangents.at.q, tangents.at.v, (), (), told, "differences")
 
 
 def of_flow(
-    copy: "System", tangents: Tangents, by_state: Array, by_forces: Array
+    mechanism: Mechanism, tangents: Tangents, by_state: Array, by_forces: Array
 ) -> tuple[Array, Array]:
     """A and B of displacements and rates, from derivatives of the accelerations (nv, ..)."""
-    nv, v = copy.mechanism.nv, tangents.at.v
+    nv, v = mechanism.nv, tangents.at.v
     A = np.zeros((2 * nv, 2 * nv))
     # of the velocity that a displaced and closed state has
     A[:nv] = tangents.closing[nv:]
-    for joint in copy.mechanism.joints.values():
+    for joint in mechanism.joints.values():
         if joint.kind in ("spherical", "free"):
             part = slice(joint.v.start, joint.v.start + 3)
             # of turns about world axes, or about those of the body
@@ -384,7 +454,7 @@ def of_flow(
     return A, np.vstack([np.zeros((nv, nv)), by_forces])
 
 
-def active_set(system: "System") -> Counter[str]:
+def active_set(system: Linearisable) -> Counter[str]:
     """What is at a bound in the step that led to the state, by words, and how often."""
     found = Counter[str](
         f"{one.a} on {one.b} {one.state}" for one in system.contacts() if one.state != "open"
@@ -428,18 +498,18 @@ class Seeing:
         self.names: list[str] = []
         self._first: dict[int, Array] = {}
 
-    def __call__(self, system: "System") -> Array:
+    def __call__(self, system: Linearisable) -> Array:
         """Poses, velocities and gaps at the state; forces in the step from there."""
         from scipy.spatial.transform import Rotation
 
         found, names = list[Array](), list[str]()
-        kinematics = system.kinematics()
+        kinematics, v = system.kinematics(), system.dynamics.solver.v
         for n, frame in enumerate(self.outputs.frames):
             plain = Frame(frame) if isinstance(frame, str) else frame
             point = kinematics.point(plain)
             first = self._first.setdefault(n, point.R_W)
             turn = Rotation.from_matrix(point.R_W @ first.T).as_rotvec()
-            found += [turn, point.p_W, point.J_angular @ system.v, point.J @ system.v]
+            found += [turn, point.p_W, point.J_angular @ v, point.J @ v]
             same = [f if isinstance(f, str) else f.link for f in self.outputs.frames]
             name = plain.link if same.count(plain.link) == 1 else f"{plain.link}[{n}]"
             names += [f"{name}.{part}" for part in OF_FRAMES]

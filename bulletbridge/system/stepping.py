@@ -1,10 +1,11 @@
-"""Which stepper advances a system: one table, looked up when what acts has changed.
+"""Which stepper advances a system: one table, looked up when what acts has changed; its steps.
 
 Below it, the linear algebra of compiled steps is chosen when rows are decided: ``engine.choose``.
 """
 
 from typing import Protocol
 
+from bulletbridge.engine.failures import raise_failure
 from bulletbridge.engine.records import AT_LIMIT
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.adaptive import Adaptive
@@ -13,7 +14,7 @@ from bulletbridge.numerics.records import Array
 from bulletbridge.system.active_constraints import ActiveConstraints
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.integration import Integration
-from bulletbridge.system.options import WITH_INEQUALITIES
+from bulletbridge.system.options import WITH_INEQUALITIES, Status
 
 NEED_EULER = (
     "motors, limits, joint friction, contacts and force limits of constraints are part of steps of"
@@ -140,3 +141,93 @@ def choose_steps(
     if stepper is None:
         raise ModelError(NEED_EULER)
     return stepper
+
+
+class Stepping:
+    """Steps by the stepper for what acts, which is chosen again once something else does.
+
+    Args:
+        active: The constraints and the state that moves.
+        inequalities: Motors, limits, contacts and force limits.
+        integration: The integrator and the formulation that were asked for.
+
+    Attributes:
+        stepper: The one for what acts; None where it is to be chosen.
+
+    Raises:
+        ModelError: Something acts that integrator or formulation do not have.
+    """
+
+    def __init__(
+        self, active: ActiveConstraints, inequalities: InequalitySteps, integration: Integration
+    ) -> None:
+        self._active, self._inequalities, self._integration = active, inequalities, integration
+        inequalities.motors.tell(self.forget)
+        self.stepper: Stepper | None = self._chosen()
+
+    def forget(self) -> None:
+        """Note that something else acts than did."""
+        self.stepper = None
+
+    def _chosen(self) -> Stepper:
+        self.stepper = choose_steps(self._active, self._inequalities, self._integration)
+        return self.stepper
+
+    @property
+    def status(self) -> Status:
+        """How the last step went."""
+        last = self._inequalities.last
+        solver = self._active.solver if last is None else last.solver
+        c = solver.control[0]
+        return Status(
+            solver.encoded.nc,
+            int(c["rank"]),
+            float(c["margin"]),
+            int(c["correction_passes"]),
+            bool(c["guarded"]),
+            float(c["gap"]),
+            int(c["taken"]),
+            int(c["rejected"]),
+            solver.handed_over,
+            int(c["charts"]),
+        )
+
+    def record(self) -> list[float]:
+        """A line of a recording: the state, and how the step went that led to it."""
+        s = self.status
+        return [*self._active.solver.state, s.rank, s.margin, s.passes]
+
+    def step(self) -> None:
+        """Advance by one step; what opens is decided again, if that was the reason for a failure.
+
+        Raises:
+            StepError: A step could not be finished; the state before it was restored.
+            ModelError: Something acts that integrator or formulation do not have.
+        """
+        stepper = self.stepper or self._chosen()
+        failure = stepper.step()
+        while failure and self._active.reconsider(failure):
+            failure = stepper.step()
+        if failure:
+            raise_failure(self._active.solver, failure, stepper.tries_others)
+
+    def roll(self, steps: int, every: int, table: Array) -> None:
+        """Advance by many steps; one state in ``every`` becomes a line of the table.
+
+        Raises:
+            StepError: A step could not be finished; the state before it was restored.
+            ModelError: Something acts that integrator or formulation do not have.
+        """
+        active, stepper = self._active, self.stepper or self._chosen()
+        start = active.snapshot()
+        failure = stepper.roll(steps, every, table)
+        while failure and active.reconsider(failure):
+            active.take_back(start)
+            failure = stepper.roll(steps, every, table)
+        if failure:
+            raise_failure(active.solver, failure, stepper.tries_others)
+        if failure is None:
+            for n in range(steps):
+                self.step()
+                if (n + 1) % every == 0:
+                    table[(n + 1) // every - 1] = self.record()

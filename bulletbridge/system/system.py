@@ -13,7 +13,7 @@ from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
 from bulletbridge.engine.backend import SolverName
-from bulletbridge.engine.failures import check_finite, raise_failure, require_closed
+from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
 from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
@@ -57,7 +57,7 @@ from bulletbridge.system.contact_report import (
     loaded_reactions,
     net_contact_forces,
 )
-from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_derivatives_at
+from bulletbridge.system.derivatives import Derivatives, derivatives_at, step_differentiator_of
 from bulletbridge.system.evaluation import (
     AppliedWrench,
     Evaluation,
@@ -81,6 +81,7 @@ from bulletbridge.system.linearisation import (
     Outputs,
     Request,
     What,
+    active_set,
     check_request,
     linearise,
 )
@@ -112,7 +113,7 @@ from bulletbridge.system.recording import Recording, from_table
 from bulletbridge.system.saved import Carried, SavedState, digest, require_same
 from bulletbridge.system.saved_sets import require_constraints, restore_sets, save_sets
 from bulletbridge.system.shown_world import ShownWorld
-from bulletbridge.system.stepping import Stepper, choose_steps
+from bulletbridge.system.stepping import Stepping
 from bulletbridge.system.variation import Variation
 
 
@@ -264,15 +265,13 @@ class System:
         self._inequalities = InequalitySteps(
             self._active, self._shown, contacts, limits, impulse_solver
         )
-        self.motors.tell(self._forget_stepper)
         python = python_method(self._options, make, self._inequalities.act)
         self._integration = Integration(self._active, self._inequalities, integrator, python)
         self._variation = Variation(
             self._active, self._inequalities, self._integration, self._shown
         )
-        self._stepper: Stepper | None = None  # None: to be chosen
+        self._stepping = Stepping(self._active, self._inequalities, self._integration)
         self._copies: Sequence[System] = ()  # that were linearised
-        self._choose_stepper()
         by_links = solver == "sparse" and self._inequalities.are_contacts_of_bodies
         check_solver(solver, python is None and (by_links or not self._inequalities.act))
         control = full.control[0]
@@ -497,21 +496,7 @@ class System:
     @property
     def status(self) -> Status:
         """How the last step went."""
-        last = self._inequalities.last
-        solver = self._active.solver if last is None else last.solver
-        c = solver.control[0]
-        return Status(
-            solver.encoded.nc,
-            int(c["rank"]),
-            float(c["margin"]),
-            int(c["correction_passes"]),
-            bool(c["guarded"]),
-            float(c["gap"]),
-            int(c["taken"]),
-            int(c["rejected"]),
-            solver.handed_over,
-            int(c["charts"]),
-        )
+        return self._stepping.status
 
     def assemble(
         self, q: Values | None = None, v: Values | None = None, guess: Values | None = None
@@ -606,30 +591,12 @@ class System:
             world.look(self._acting_gravity)
         if active.decision is None:
             self._trim()
-        stepper = self._stepper or self._choose_stepper()
-        failure = stepper.step()
-        while failure and active.reconsider(failure):
-            failure = stepper.step()
-        if failure:
-            raise_failure(active.solver, failure, stepper.tries_others)
+        self._stepping.step()
         if world is not None:
             world.write(active.solver.q, active.solver.v)
 
     def _acting_gravity(self) -> Array:
         return self.gravity
-
-    def _choose_stepper(self) -> Stepper:
-        """Take the stepper for what acts now.
-
-        Raises:
-            ModelError: Something acts that integrator or formulation do not have.
-        """
-        self._stepper = choose_steps(self._active, self._inequalities, self._integration)
-        return self._stepper
-
-    def _forget_stepper(self) -> None:
-        """Note that something else acts than did, by which a stepper is chosen."""
-        self._stepper = None
 
     def rollout(self, steps: int, every: int = 1) -> Recording:
         """Advance by many steps in one call, keep one state in ``every``; the world is not shown.
@@ -642,37 +609,12 @@ class System:
         check_counts(steps, every)
         self._trim()
         table = np.zeros((steps // every, len(self._active.solver.state) + 3))
-        self._roll(steps, every, table)
+        self._stepping.roll(steps, every, table)
         return from_table(self.mechanism, table)
-
-    def _roll(self, steps: int, every: int, table: Array) -> None:
-        """Advance by many steps; one state in ``every`` becomes a line of the table.
-
-        Raises:
-            StepError: A step could not be finished; the state before it was restored.
-        """
-        active, stepper = self._active, self._stepper or self._choose_stepper()
-        start = active.snapshot()
-        failure = stepper.roll(steps, every, table)
-        while failure and active.reconsider(failure):
-            active.take_back(start)
-            failure = stepper.roll(steps, every, table)
-        if failure:
-            raise_failure(active.solver, failure, stepper.tries_others)
-        if failure is None:
-            for n in range(steps):
-                self.step(write=False)
-                if (n + 1) % every == 0:
-                    table[(n + 1) // every - 1] = self._record()
-
-    def _record(self) -> list[float]:
-        """A line of a recording: the state, and how the step went that led to it."""
-        s = self.status
-        return [*self._active.solver.state, s.rank, s.margin, s.passes]
 
     def recorded(self) -> Recording:
         """The state that the last step ended in, as a recording of one."""
-        return from_table(self.mechanism, np.array([self._record()]))
+        return from_table(self.mechanism, np.array([self._stepping.record()]))
 
     def compiled(self) -> tuple[Solver, Decision]:
         """What steps without Python, and its rank.
@@ -763,13 +705,14 @@ class System:
         Raises:
             StepError: A step could not be finished; the state before it was restored.
         """
+        self._trim()
         solver = self._active.solver
         try:
             if tau.ndim == 2:
                 solver.tau[0], solver.held = 0.0, Held(tau, self.t, self.dt)
             else:
                 solver.tau[0] = tau
-            self._roll(*counts, table)
+            self._stepping.roll(*counts, table)
         finally:
             solver.held = None
 
@@ -1000,8 +943,8 @@ class System:
                 friction. The message names it.
         """
         self._trim()
-        active = self._active
-        return derivatives_at(self, active.solver, active.constraints, parameters)
+        self._inequalities.require_none()
+        return derivatives_at(self._active.solver, self._active.constraints, parameters)
 
     def step_derivatives(self) -> StepDerivatives:
         """The next step as a linear map of small changes, in tangent coordinates; it is not made.
@@ -1021,17 +964,19 @@ class System:
                 beside singular positions.
         """
         self._trim()
+        solver = self._active.solver
         if self._integration.python is not None:
             raise UnsupportedError(
                 "steps in Python have no derivatives here; use a compiled integrator with the"
                 " projector, or central differences of step()"
             )
         if self.has_inequalities:
-            require_joint_rows(self)
+            require_joint_rows(self.finds_contacts, self.constraints)
             copy = self.differentiable()
             copy.step(write=False)
-            return bounded_step_derivatives(self._active.solver, copy, copy._inequalities.last)
-        return step_derivatives_at(self, self._active.solver)
+            active, last = tuple(sorted(active_set(copy).elements())), copy._inequalities.last
+            return bounded_step_derivatives(solver, copy._active.solver, last, active)
+        return step_differentiator_of(solver).step()
 
     def spring_forces(self) -> dict[str, SpringForce]:
         """Length or turn, rate and force of each force element at the state, by name."""
@@ -1061,7 +1006,7 @@ class System:
         return np.asarray(q, float), np.asarray(v, float), here_t if t is None else float(t)
 
     @property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Tree:
         """The equations of motion at any state, for formulations and integrators."""
         self._trim()
         return Tree(self._active.solver)
@@ -1344,7 +1289,7 @@ class System:
         system._options["contacts"] = contacts
         if contacts:
             system._inequalities.take_contacts()
-            system._forget_stepper()
+            system._stepping.forget()
         system.restore(state)
         return system
 

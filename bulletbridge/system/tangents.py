@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,14 +10,11 @@ from bulletbridge.engine.redundancy import column_lengths
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.equations import Split
-from bulletbridge.formulations.system_dynamics import Tree, split_here
+from bulletbridge.formulations.system_dynamics import split_here
 from bulletbridge.mechanism.by_joint import rate_names
 from bulletbridge.numerics.records import Array, Ints
 from bulletbridge.numerics.triangles import solve_triangle
 from bulletbridge.system.active_constraints import ASSEMBLED
-
-if TYPE_CHECKING:
-    from bulletbridge.system.system import System
 
 REACH = 0.05 * (2.0 * ASSEMBLED) ** 0.5
 """Shortest displacement of differences [rad or mechanism lengths]; the longest is twice that.
@@ -113,34 +110,31 @@ class Tangents:
         return found
 
 
-def point_of(system: "System") -> Point:
-    """Where a system is."""
-    return Point(np.array(system.q), np.array(system.v), system.t, np.array(system.tau))
+def point_of(solver: Solver) -> Point:
+    """Where a solver is, and the forces on its rates."""
+    return Point(solver.q.copy(), solver.v.copy(), solver.t, solver.tau[0].copy())
 
 
 def freedoms_at(
-    system: "System", chosen: Sequence[str] | None = None
+    solver: Solver, chosen: Sequence[str] | None = None
 ) -> tuple[Freedoms, Freedoms, Array]:
     """Freedoms of the configuration and of the velocity at the state, and lengths (nv,).
 
     Args:
-        system: Assembled.
+        solver: Of the kept rows, which its state satisfies.
         chosen: Joints whose rates are to tell them; None for those that tell them best.
 
     Raises:
         ModelError: Rows are dependent here that are independent elsewhere, or the joints do not
             tell the freedoms.
     """
-    tree, mechanism = system.dynamics, system.mechanism
-    assert isinstance(tree, Tree)
-    solver = tree.solver
     rates: Ints | None = None
     if chosen is not None:
-        parts = [mechanism.joint(name).v for name in chosen]
+        parts = [solver.mechanism.joint(name).v for name in chosen]
         numbers = [k for part in parts for k in range(part.start, part.stop)]
         rates = np.array(numbers, np.int64)
-    split, held = split_at(solver, np.array(system.q), system.t)
-    lengths, names = lengths_of(solver), rate_names(mechanism)
+    split, held = split_at(solver, solver.q, solver.t)
+    lengths, names = lengths_of(solver), rate_names(solver.mechanism)
     positions = _freedoms(split, held, lengths, rates, names)
     if held == split.rank:
         return positions, positions, lengths

@@ -109,7 +109,7 @@ def plugin_notes(tree: UrdfTree) -> list[str]:
 
 
 def couplings_of(mimics: Mapping[str, Mimic], taken: frozenset[str]) -> list[Coupling]:
-    """The same as constraints.
+    """Couplings, as constraints, of joints that follow others.
 
     Args:
         mimics: Which joint follows which.
