@@ -13,7 +13,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, NOT_CLOSED
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
@@ -130,6 +130,10 @@ class Impulses:
         both = velocity + position if corrected else velocity
         R = poses["R"][body] @ encoded.loops["R_b"][index]
         return Wrench(point, R, both[3:], both[:3])
+
+
+OPEN = (NOT_CLOSED, LEFT_OPEN)
+"""Failures that sticking points may be the reason of."""
 
 
 def require_done(failure: int) -> None:
@@ -324,7 +328,7 @@ class Filter:
         failure: int = self.call().call((numbers, count, free))
         if failure == DENSE_REQUIRED:
             failure = self._dense.call((numbers, count, free))
-        if failure == NOT_CLOSED and count > 0:
+        if failure in OPEN and count > 0:
             failure = self.run(numbers, 0, free)
         return failure
 
@@ -418,9 +422,9 @@ class Filters:
         failures = self._failures.tolist()
         for n, failure in enumerate(failures):
             count, free = self._orders[n].tolist()
-            if failure == DENSE_REQUIRED or (failure == NOT_CLOSED and count > 0):
+            if failure == DENSE_REQUIRED or (failure in OPEN and count > 0):
                 numbers = self._numbers[self._parts[n]]
-                if failure == NOT_CLOSED:
+                if failure in OPEN:
                     count = 0
                 failures[n] = self._filters[n].run(numbers, count, free)
                 after[self._parts[n]] = numbers.tolist()
