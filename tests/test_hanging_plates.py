@@ -1,6 +1,7 @@
 """A plate on rods in filter mode, with something on it that no constraint holds."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pybullet
@@ -11,6 +12,7 @@ from bulletbridge.drop_in.session import session_of
 
 G, LENGTH, TOP, TILT = 9.81, 1.0, 2.0, 0.3
 PLATE, ROD, BOX = 4.0, 0.3, 12.0
+P2P = pybullet.JOINT_POINT2POINT
 CORNERS = {4: ((1, 1), (-1, 1), (-1, -1), (1, -1)), 3: ((1, 1), (-1, 1), (0, -1))}
 
 
@@ -96,6 +98,72 @@ def test_a_chain_of_boxes_that_touch_stays_closed(boxes, hook):
         client.stepSimulation()
         (group,) = session_of(client._client).groups.values()
         assert max(gap.kept_metres for gap in group.joined.gaps()) < 1e-12
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_rope_bridge_of_exactly_its_span_is_held(mode):
+    """Five plates on two points each; the oracle is the only closed configuration, the level one.
+
+    A plate of length L that slopes by s spans s² L / 2 less than L, and all of them may miss no
+    more than what all joints may be open by: no edge is lower than the sum of slopes that this
+    allows, n L sqrt(2 C / (n L)), 3.5 um. Free fall as long as this would be 3 mm.
+    """
+    n, length, width = 5, 0.2, 0.3
+    client = BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(0, 0, -G)
+    half = 0.45 * length, 0.5 * width, 0.01
+    plates = [body(client, 0.5, half, ((k + 0.5) * length, 0, 1)) for k in range(n)]
+    for y in (-0.5 * width, 0.5 * width):
+        before, there = (-0.5 * length, y, 0), (0.5 * length, y, 0)
+        for one, other in pairwise(plates):
+            client.createConstraint(one, -1, other, -1, P2P, (0, 0, 0), there, before)
+        client.createConstraint(plates[0], -1, -1, -1, P2P, (0, 0, 0), before, (0, y, 1))
+        client.createConstraint(plates[-1], -1, -1, -1, P2P, (0, 0, 0), there, (n * length, y, 1))
+    stay_level(client, plates, n * length, n + 1)
+
+
+def stay_level(client, bodies, span, joints):
+    """Step; bodies on so many joints in a line over a span stay where they are, 1 m high."""
+    open_by = 0.0
+    for _ in range(6):
+        client.stepSimulation()
+        (group,) = session_of(client._client).groups.values()
+        open_by = max(open_by, *(gap.metres for gap in group.joined.gaps()))
+    assert open_by < 1e-12
+    for number in bodies:
+        height = client.getBasePositionAndOrientation(number)[0][2]
+        assert abs(height - 1) < span * math.sqrt(2 * joints * 1e-12 / span)
+    client.disconnect()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mode", ["filter", "exact"])
+def test_a_net_of_exactly_its_span_is_held(mode):
+    """Sixteen balls tied to their neighbours and to a frame: a row is lost in each line of it.
+
+    As many as that an elimination of links does not tell from round-off; joint coordinates do. The
+    oracle is that of the bridge, for each line.
+    """
+    n, length = 4, 0.2
+    client = BulletClient(pybullet.DIRECT, mode=mode)
+    client.setGravity(0, 0, -G)
+    shape = client.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.05)
+    centre = {
+        (i, j): np.array([(i + 0.5) * length, (j + 0.5) * length, 1])
+        for i in range(n)
+        for j in range(n)
+    }
+    balls = {k: client.createMultiBody(0.2, shape, -1, place) for k, place in centre.items()}
+    for (i, j), ball in balls.items():
+        for k, way in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):
+            end, there = 0.5 * length * np.array([*way, 0]), (i + way[0], j + way[1])
+            if there not in balls:
+                at = centre[i, j] + end
+                client.createConstraint(ball, -1, -1, -1, P2P, (0, 0, 0), end, at)
+            elif k % 2 == 0:
+                client.createConstraint(ball, -1, balls[there], -1, P2P, (0, 0, 0), end, -end)
+    stay_level(client, balls.values(), n * length, n + 1)
 
 
 @pytest.mark.parametrize("mode", ["filter", "exact"])

@@ -26,8 +26,8 @@ class KktBackend(NamedTuple):
         accelerate_at: (a, f, instant, q, v, tau, vdot) makes factors too.
         correction_step: (a, f, rank) writes the step J⁺ g of the rows at the first places into
             ``vectors[SOLUTION]``; its length in the metric of M.
-        bounded_correction: (a, f, rank, limit) writes such a step of at most that length, of fewer
-            rows if need be.
+        bounded_correction: (a, f, rank, limit) writes such a step that goes no further than that
+            along any direction that the backend tells apart; see ``dense.bounded_correction``.
         move_back: (a, f, q) takes that step away from q, and keeps the sum of such steps.
         filter_velocity: (a, f, v) v <- P v - J⁺ g_t.
         travelled: (a, f, v) length of v in the metric of M.

@@ -34,7 +34,7 @@ from bulletbridge.numerics.clusters import (
     whiten_forces,
     whiten_velocities,
 )
-from bulletbridge.numerics.projection import Row
+from bulletbridge.numerics.projection import Row, multiply
 from bulletbridge.numerics.records import Array, Ints, Records
 from bulletbridge.numerics.spatial import copy_into
 
@@ -222,11 +222,13 @@ def correction_step(a: Arrays, f: ClusterFactors, rank: int) -> float:
 
 @outlined
 def bounded_correction(a: Arrays, f: ClusterFactors, rank: int, limit: float) -> None:
-    """Step of at most that length into vectors[SOLUTION]: the way along it as far as may be."""
+    """Step into vectors[SOLUTION] that goes no further than that.
+
+    See ``dense.bounded_correction``; all kept rows are strong, and count as one direction.
+    """
     length = correction_step(a, f, rank)
     if length > limit:
-        for k in range(len(a.axes)):
-            a.vectors[SOLUTION, k] *= limit / length
+        multiply(a.vectors[SOLUTION, : len(a.axes)], limit / length)
 
 
 @helper

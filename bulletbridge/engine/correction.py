@@ -23,6 +23,7 @@ from bulletbridge.engine.records import (
     CONTRADICTED,
     DONE,
     LEFT_OPEN,
+    NOT_CLOSED,
     START,
     Arrays,
     Instant,
@@ -33,11 +34,14 @@ from bulletbridge.numerics.records import Array, Records, Vector
 from bulletbridge.numerics.spatial import dot, vec
 
 MOST_CHORD_PASSES, MOST_NEWTON_PASSES = 12, 48
-"""Passes of the correction; Newton's, without the gap halved: where a chain is all but stretched,
-each takes half of the way if its bends have one shape, and less the more shapes they have, since
-all but one row vanish there and passes descend along it (15 links take some 80, 30 some 600)."""
+"""Passes of the correction; Newton's, without progress."""
+PROGRESS = 0.9
+"""Part of a gap to which it must shrink within that many of Newton's passes. Where a chain is all
+but stretched each takes half of the way if its bends have one shape, and less the more shapes they
+have, since all but one row vanish there and passes descend along it: a gap of 15 links is halved
+within 23 passes, of 30 within 55, of 80 within 173, which is 0.83 of it within 48."""
 LEAST_GAP = 2.0**-60
-"""Gap [lengths, rad] that cannot be halved any more."""
+"""Gap [lengths, rad] that shrinks no more."""
 FAILED = -1
 EPS = 2.0**-52
 PROMISED = 50.0
@@ -84,6 +88,27 @@ def gap_between(rows: Records[Row], first: int, end: int) -> float:
 
 
 @helper
+def is_loose(a: Arrays, rows: Records[Row], enough: float) -> bool:
+    """Whether rows that follow from others are open by more than was found at closed poses."""
+    c = a.control
+    return gap_between(rows, c.filter_rank, len(rows)) > c.mismatch + PROMISED * enough
+
+
+@helper
+def judge_progress(gap: float, reached: float, left: int) -> tuple[float, int]:
+    """The gap [lengths, rad] from which progress counts, and how many passes may still go without.
+
+    Args:
+        gap: That of this pass.
+        reached: As returned for the pass before; infinite at first.
+        left: Likewise; what is left of ``MOST_NEWTON_PASSES``.
+    """
+    if LEAST_GAP < gap < PROGRESS * reached:
+        return gap, MOST_NEWTON_PASSES
+    return reached, left
+
+
+@helper
 def square_of(a: Vector) -> float:
     """Length of a vector, squared."""
     return dot(a, a)
@@ -123,6 +148,17 @@ def name_widest(a: Arrays, rows: Records[Row], first: int) -> None:
         row = rows[rows[i].pivot]
         if abs(row.unit * row.g) > c.gap:
             c.worst, c.gap = rows[i].pivot, abs(row.unit * row.g)
+
+
+@outlined
+def name_open(a: Arrays, rows: Records[Row], loose: bool) -> None:
+    """Keep which row is furthest open after the last pass, and how far.
+
+    Where ``loose``, what is open may be of a row that has been left out for following from others.
+    """
+    c = a.control
+    name_widest(a, rows, 0)
+    c.failure = LEFT_OPEN if loose and c.filter_rank == c.cap < len(rows) else NOT_CLOSED
 
 
 @outlined
@@ -220,14 +256,16 @@ def correcting(backend: KktBackend) -> Correction:
     def newton_passes(
         a: Arrays, f: Any, instant: Instant, q: Array, v: Array, limit: float, enough: float
     ) -> int:
-        """Correct q with new factors in every pass; one that goes too far drops its weakest rows.
+        """Correct q with new factors in every pass; what goes too far is shortened.
 
         Weak rows bend more than they pull, and close with the others; those that do not, within
-        what follows from others by round-off, are corrected too. Where rows follow from others by
-        large numbers, these are closed as far as they will.
+        what follows from others by round-off, are corrected too. What one of them is open by may
+        show in any of the rows that it nearly follows from, and pass from one to the next: so weak
+        rows are corrected where the gap stalls. Where rows follow from others by large numbers,
+        these are closed as far as they will.
         """
         c, rows, last = a.control, f.rows, math.inf
-        halved, n, left = math.inf, 0, MOST_NEWTON_PASSES
+        reached, n, left = math.inf, 0, MOST_NEWTON_PASSES
         while True:
             factor_at(a, f, instant, q, v)
             if c.failure != DONE:
@@ -237,18 +275,17 @@ def correcting(backend: KktBackend) -> Correction:
             if n == 0:
                 c.opened = max(gap, gap_between(rows, rank, len(rows)))
             bent = weak > PROMISED * enough
-            loose = gap_between(rows, c.filter_rank, len(rows)) > c.mismatch + PROMISED * enough
+            loose = is_loose(a, rows, enough)
             if gap <= enough and not bent and not (loose and max(gap, weak) < 0.5 * last):
                 return n
-            last = max(gap, weak)
-            if LEAST_GAP < last < 0.5 * halved:
-                halved, left = last, MOST_NEWTON_PASSES
+            stalled, last = not max(gap, weak) < 0.5 * last, max(gap, weak)
+            reached, left = judge_progress(last, reached, left)
             if left == 0 or not gap < math.inf:
                 if gap <= 10.0 * enough and not bent:
                     return n
-                name_widest(a, rows, 0)
+                name_open(a, rows, loose or stalled)
                 return FAILED
-            if bent or loose:
+            if bent or loose or stalled:
                 rank = c.filter_rank
             bounded_correction(a, f, rank, limit)
             move_back(a, f, q)

@@ -27,6 +27,7 @@ from bulletbridge.engine.records import (
 from bulletbridge.mechanism.dynamics import (
     add_impedance,
     bias,
+    clear,
     is_damped,
     joint_forces,
     look_ahead,
@@ -39,11 +40,13 @@ from bulletbridge.numerics.projection import (
     Caps,
     Cuts,
     Row,
+    add_row,
     factor_mass,
     most_left,
     orthogonalise,
     project_out,
     row_space_solution,
+    shortened,
     unwhiten,
     weakest,
     whiten_force,
@@ -330,9 +333,18 @@ def travelled(a: Arrays, f: Factors, v: Array) -> float:
 
 @helper
 def bounded_correction(a: Arrays, f: Factors, rank: int, limit: float) -> None:
-    """Step of at most that length into vectors[SOLUTION], whitened, without the weakest rows."""
-    while correction_step(a, f, rank) > limit and rank > 1:
-        rank -= 1
+    """Step into vectors[SOLUTION], whitened, that goes no further than that along any direction.
+
+    The directions are those of the split, so that what a row all but lost asks for is shortened,
+    and others close beside it. vectors[RIGHT_SIDE] has the shares.
+    """
+    y, z = a.vectors[RIGHT_SIDE], a.vectors[SOLUTION, : f.Y.shape[1]]
+    if not correction_step(a, f, rank) > limit:
+        return
+    clear(z, len(z))
+    for i in range(rank):
+        y[i] = shortened(y[i], limit)
+        add_row(z, y[i], f.Y, i)
 
 
 @helper

@@ -36,7 +36,7 @@ TRIED = f"nor could it be done in parts, down to dt / {REFINEMENTS[-1]}"
 BY_OTHERS = ", by verlet and semi_implicit_euler too, nor under error control by dop853"
 """And where ``Solver`` has refined it."""
 TAUT = ", as a chain is that is as long as what it spans: if so, give it slack"
-"""What that may be where a loop cannot be closed, and a way out."""
+"""What a singular position may be, and a way out."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -131,7 +131,7 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
     if failure in (CONTRADICTED, LEFT_OPEN):
         return (
             f"{begun}: constraints contradict each other: {opened(solver)} and nothing that the "
-            f"others leave free can close it, {undone}; check the motions "
+            f"others leave free can close it, {undone}{near_singular(solver)}; check the motions "
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
         )
@@ -164,10 +164,9 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
             f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
     assert failure == NOT_CLOSED
-    near = near_singular(solver)
     return (
-        f"{begun}: {opened(solver)} after the last correction pass, {undone}{near}"
-        f"{TAUT if near else ''}; use a smaller dt, or check whether the mechanism has reached a "
+        f"{begun}: {opened(solver)} after the last correction pass, {undone}"
+        f"{near_singular(solver)}; use a smaller dt, or check whether the mechanism has reached a "
         f"position it cannot pass"
     )
 
@@ -189,7 +188,7 @@ def leapt(solver: Solver) -> str:
 
 
 def near_singular(solver: Solver) -> str:
-    """Which constraint is all but met by itself at the state, if one is."""
+    """Which constraint is all but met by itself at the state, if one is, and a way out."""
     terms = solver.terms(solver.q, solver.v, solver.t)
     cap = int(solver.control[0]["cap"])
     if not cap or not np.all(np.isfinite(terms.M)):
@@ -202,7 +201,7 @@ def near_singular(solver: Solver) -> str:
     name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
     return (
         f"; the mechanism is at or near a singular position of '{name}' (singular value {ratio:.1e}"
-        " of the largest)"
+        f" of the largest){TAUT}"
     )
 
 

@@ -38,6 +38,7 @@ from bulletbridge.numerics.multifrontal_solutions import (
     solve,
     twice_kinetic_energy,
 )
+from bulletbridge.numerics.projection import multiply, shortened
 from bulletbridge.numerics.records import Array
 
 
@@ -61,17 +62,25 @@ def correction_step(a: Arrays, f: SparseFactors, rank: int) -> float:
 
 @outlined
 def bounded_correction(a: Arrays, f: SparseFactors, rank: int, limit: float) -> None:
-    """Step of at most that length: without weak rows, then the way along it as far as may be."""
-    x, b = a.vectors[SOLUTION, : len(a.axes)], f.border
+    """Step that goes no further than that along any direction left over, nor along all others.
+
+    See ``dense.bounded_correction``; what the eliminated rows ask for is one direction.
+    """
+    x, y, b = a.vectors[SOLUTION, : len(a.axes)], a.vectors[RIGHT_SIDE], f.border
     length = correction_step(a, f, rank)
-    for j in range(rank - b.counts[ELIMINATED] - 1, -1, -1):
-        if length <= limit:
-            return
+    if not length > limit:
+        return
+    count, length2 = rank - b.counts[ELIMINATED], length * length
+    for j in range(count):
         add_share(b, j, -1.0, x)
-        length = math.sqrt(max(length * length - b.shares[j] * b.shares[j], 0.0))
+        length2 -= b.shares[j] * b.shares[j]
+        b.shares[j] = shortened(b.shares[j], limit)
+    length = math.sqrt(max(length2, 0.0))
     if length > limit:
-        for k in range(len(x)):
-            x[k] *= limit / length
+        multiply(x, limit / length)
+        multiply(y[: len(f.rows)], limit / length)
+    for j in range(count):
+        add_share(b, j, 1.0, x)
 
 
 @helper

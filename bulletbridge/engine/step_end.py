@@ -12,16 +12,15 @@ from bulletbridge.engine.correction import (
     correcting,
     finite,
     gap_between,
+    is_loose,
     judge_left_out,
     kept_gap,
-    name_widest,
     tolerance,
 )
 from bulletbridge.engine.records import (
     CORRECTION,
     DONE,
     EULER,
-    NOT_CLOSED,
     NOT_FACTORED,
     NOT_FINITE,
     PREDICTED_Q,
@@ -131,9 +130,6 @@ def ending(backend: KktBackend) -> StepEnd:
         if passes == FAILED:
             passes = newton_passes(a, f, end, q, v, limit, enough)
         c.correction_passes = passes
-        if passes == FAILED and c.failure == DONE:
-            c.failure = NOT_CLOSED
-            name_widest(a, f.rows, 0)
 
     @helper
     def end_step(a: Arrays, f: Any, end: Instant, q: Array, v: Array, enough: float) -> None:
@@ -154,8 +150,6 @@ def ending(backend: KktBackend) -> StepEnd:
         enough = tolerance(a, q)
         c.correction_passes = newton_passes(a, f, instant, q, v, math.inf, enough)
         if c.correction_passes == FAILED:
-            if c.failure == DONE:
-                c.failure = NOT_CLOSED
             return
         filter_velocity(a, f, v)
         c.factored = factored
@@ -177,8 +171,5 @@ def settled(a: Arrays, f: Any, enough: float) -> bool:
     c, rows = a.control, f.rows
     if kept_gap(a, rows, c.rank) > 10.0 * enough:
         return False
-    weak = PROMISED * enough
-    return (
-        gap_between(rows, c.rank, c.filter_rank) <= weak
-        and gap_between(rows, c.filter_rank, len(rows)) <= c.mismatch + weak
-    )
+    weak = gap_between(rows, c.rank, c.filter_rank)
+    return weak <= PROMISED * enough and not is_loose(a, rows, enough)

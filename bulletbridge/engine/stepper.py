@@ -373,7 +373,7 @@ class Solver(SolverArrays):
         The state before the whole step is restored after any failure; a part restores its own.
 
         Its own integrator comes first, then ``OTHERS``; where links are eliminated, joint
-        coordinates after them, which leave weak rows out one by one; error control is last.
+        coordinates after them, which tell strong rows apart, too; error control is last.
 
         Args:
             whole: How the whole step failed.

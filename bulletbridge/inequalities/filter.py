@@ -13,7 +13,7 @@ from bulletbridge.compilation.announce import announce_compilation
 from bulletbridge.compilation.stored_calls import StoredCall
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.records import TARGET
-from bulletbridge.engine.records import DENSE_REQUIRED, DONE, NOT_CLOSED
+from bulletbridge.engine.records import DENSE_REQUIRED, DONE, LEFT_OPEN, NOT_CLOSED
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.sparse_plan import SparseStepper
 from bulletbridge.engine.stepper import Solver
@@ -130,6 +130,11 @@ class Impulses:
         both = velocity + position if corrected else velocity
         R = poses["R"][body] @ encoded.loops["R_b"][index]
         return Wrench(point, R, both[3:], both[:3])
+
+
+OPEN = (NOT_CLOSED, LEFT_OPEN)
+"""Failures that sticking points may be the reason of, or an elimination of links, which tells no
+more than the root of round-off where many rows are lost at once."""
 
 
 def require_done(failure: int) -> None:
@@ -316,15 +321,20 @@ class Filter:
             self._allocate(len(self.sticking_points))
         return self._dense if self._sparse is None else self._sparse
 
+    @property
+    def is_by_links(self) -> bool:
+        """Whether ``call`` eliminates links."""
+        return self._sparse is not None
+
     def run(self, numbers: Array, count: int, free: int) -> int:
-        """Run the kernel, in joint coordinates where that must be; a failure, or DONE.
+        """Run the kernel, in joint coordinates where links do not do; a failure, or DONE.
 
         Points that keep the loops from closing are let go.
         """
         failure: int = self.call().call((numbers, count, free))
-        if failure == DENSE_REQUIRED:
+        if failure == DENSE_REQUIRED or (failure in OPEN and self.is_by_links):
             failure = self._dense.call((numbers, count, free))
-        if failure == NOT_CLOSED and count > 0:
+        if failure in OPEN and count > 0:
             failure = self.run(numbers, 0, free)
         return failure
 
@@ -418,11 +428,12 @@ class Filters:
         failures = self._failures.tolist()
         for n, failure in enumerate(failures):
             count, free = self._orders[n].tolist()
-            if failure == DENSE_REQUIRED or (failure == NOT_CLOSED and count > 0):
+            one = self._filters[n]
+            if failure == DENSE_REQUIRED or (failure in OPEN and (count > 0 or one.is_by_links)):
                 numbers = self._numbers[self._parts[n]]
-                if failure == NOT_CLOSED:
+                if failure in OPEN and not one.is_by_links:
                     count = 0
-                failures[n] = self._filters[n].run(numbers, count, free)
+                failures[n] = one.run(numbers, count, free)
                 after[self._parts[n]] = numbers.tolist()
         return [
             after[part] if failure == DONE else failure

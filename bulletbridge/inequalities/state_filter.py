@@ -17,17 +17,18 @@ from bulletbridge.engine.correction import (
     PROMISED,
     finite,
     gap_between,
+    is_loose,
     judge_left_out,
+    judge_progress,
     kept_gap,
-    name_widest,
+    name_open,
     tolerance,
 )
-from bulletbridge.engine.dense import correction_step, move_back
+from bulletbridge.engine.dense import bounded_correction, move_back
 from bulletbridge.engine.dense_backend import DENSE_APART
 from bulletbridge.engine.records import (
     CORRECTION,
     DONE,
-    NOT_CLOSED,
     NOT_FACTORED,
     NOT_FINITE,
     RIGHT_SIDE,
@@ -115,6 +116,7 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
             correction[k] = 0.0
         c.failure, c.guarded, c.factored, passes = DONE, 0, NOT_FACTORED, 0
         last, stale = math.inf, False
+        reached, left = math.inf, MOST_NEWTON_PASSES
         update_positions(a, f, instant, q, v)
         enough = tolerance(a, q)
         count = place(a, h)
@@ -149,15 +151,14 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
                 closed = (gap <= enough or (slow and gap <= 10.0 * enough)) and not bent
             if closed:
                 break
-            if passes == MOST_NEWTON_PASSES:
-                c.failure = NOT_CLOSED
-                name_widest(a, f.rows, 0)
+            reached, left = judge_progress(max(gap, weak_gap(a, f)), reached, left)
+            if left == 0:
+                name_open(a, f.rows, slow or is_loose(a, f.rows, enough))
                 return
             last = gap
-            rank = c.filter_rank if bent else c.rank
+            rank = c.filter_rank if bent or slow else c.rank  # see ``correction.newton_passes``
             correct(a, f, h, kept, count, q, rank, limit)
-            passes += 1
-            stale = True
+            passes, left, stale = passes + 1, left - 1, True
             update_positions(a, f, instant, q, v)
         c.correction_passes = passes
         if share > 0.0:
@@ -175,9 +176,15 @@ def filtering(backend: KktBackend, sticking: PointBackend) -> Callable[..., None
 
 
 @helper
+def weak_gap(a: Arrays, f: Any) -> float:
+    """Largest residual of the weak rows, each divided by its unit."""
+    return gap_between(f.rows, a.control.rank, a.control.filter_rank)
+
+
+@helper
 def is_bent(a: Arrays, f: Any, enough: float) -> bool:
     """Whether weak rows are open by more than they bend; see ``correction.newton_passes``."""
-    return gap_between(f.rows, a.control.rank, a.control.filter_rank) > PROMISED * enough
+    return weak_gap(a, f) > PROMISED * enough
 
 
 @outlined
@@ -191,10 +198,9 @@ def correct(
     strong: int,
     limit: float,
 ) -> None:
-    """One pass with the factors at hand and ``strong`` rows, or fewer if it goes too far."""
+    """One pass with the factors at hand and ``strong`` rows, shortened where it goes too far."""
     rank, y = a.control.filter_rank, a.vectors[RIGHT_SIDE]
-    while correction_step(a, f, strong) > limit and strong > 1:
-        strong -= 1
+    bounded_correction(a, f, strong, limit)
     for i in range(strong, rank):
         y[i] = 0.0
     if kept > 0:

@@ -358,6 +358,19 @@ def row_space_solution(Y: Array, R: Array, rank: int, y: Array, z: Array) -> Non
 
 
 @helper
+def shortened(share: float, limit: float) -> float:
+    """Share of a step along one direction, as far as that may go."""
+    return max(-limit, min(limit, share))
+
+
+@helper
+def multiply(x: Array, factor: float) -> None:
+    """Multiply a vector by a number, in place."""
+    for k in range(len(x)):
+        x[k] *= factor
+
+
+@helper
 def project_out(Y: Array, rank: int, x: Array) -> None:
     """Take away from x what the kept rows forbid: x <- (I - QᵀQ) x.
 

@@ -24,11 +24,9 @@ LONGEST_MOVE = 0.3
 """Longest way of one iteration, in radians or mechanism lengths."""
 MOST_ITERATIONS = 300
 SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
-"""Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets."""
-STRETCHED = 0.5 * SHAKES[0] ** 2
-"""Least gap, likewise, that is taken up by smaller bends than these, which are tried first. From
-wider ones a chain of many links takes more iterations than there are: its bends have as many
-shapes."""
+"""Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets. The first
+are no wider than closes the gaps by their curvature: from wider ones a stretched chain of many
+links takes more iterations than there are, since its bends have as many shapes."""
 
 
 SEARCHED = (
@@ -100,14 +98,12 @@ def close(
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
     shaken = np.empty_like(q)
-    stretched = len(shakes) > 0 and least < STRETCHED
-    forces = (float(np.sqrt(2.0 * least)), *shakes) if stretched else shakes
-    for number, force in enumerate(forces):
+    for number, force in enumerate(shakes):
         closed: list[tuple[float, Array]] = []
         for _ in range(SHAKES_EACH):
             move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
-            if stretched and number == 0:
-                move *= bend_that_closes(solver, found, t, move)
+            if number == 0:
+                move *= bend_that_closes(solver, q, t, move)
             displace(solver.bodies, q, move, 1.0, shaken)
             candidate, more = descend(solver, shaken, t, held)
             iterations += more
@@ -122,15 +118,19 @@ def close(
 
 
 def bend_that_closes(solver: Solver, q: Array, t: float, move: Array) -> float:
-    """How many times a move (nv,) from q must be made for its curvature to take up the gaps."""
-    ends = list[Array]()
-    for way in (0.0, 1.0, -1.0):
-        moved = q.copy()
-        displace(solver.bodies, q, move, way, moved)
-        ends.append(solver.encoded.scale * solver.terms(moved, np.zeros_like(move), t).g)
-    gap, bent = ends[0], 0.5 * (ends[1] + ends[2]) - ends[0]
-    square = float(bent @ bent)
-    return float(np.sqrt(max(-float(gap @ bent), 0.0) / square)) if square > 0.0 else 1.0
+    """Part of a move (nv,) from q whose curvature takes up the gaps there; one if none does."""
+    part, moved = 1.0, np.empty_like(q)
+    for _ in range(2):  # the first is of a wider move, which bends not as its square
+        ends = list[Array]()
+        for way in (0.0, part, -part):
+            displace(solver.bodies, q, move, way, moved)
+            ends.append(solver.encoded.scale * solver.terms(moved, np.zeros_like(move), t).g)
+        gap, bent = ends[0], 0.5 * (ends[1] + ends[2]) - ends[0]
+        closed = -float(gap @ bent)
+        if not closed > 0.0:
+            return 1.0
+        part = min(1.0, part * float(np.sqrt(closed / (bent @ bent))))
+    return part
 
 
 def project_by_links(solver: Solver, q: Array, t: float) -> tuple[Array, int] | None:
