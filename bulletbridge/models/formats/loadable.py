@@ -10,8 +10,10 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.models.angles import degrees_notes
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
-from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import write_xml
@@ -79,6 +81,55 @@ def unit_axes(tree: UrdfTree) -> list[str]:
         return []
     said = _listed(done, "joint", "joints").rpartition(" ")[0]
     return [f"the axes of {said} have not length 1; their directions are taken"]
+
+
+def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
+    """Make limits and losses of joints what they mean: a range, or none; damping that takes energy.
+
+    Returns:
+        Whether anything is now otherwise than in the file, and what is to be said.
+    """
+    unlimited, endless, empty = list[str](), list[str](), list[str]()
+    feeding, rubbing = list[str](), list[str]()
+    notes: list[str] = []
+    for name, joint in tree.joints.items():
+        kind, limit = joint.get("type"), joint.find("limit")
+        where = f"joint '{name}'"
+        if kind in ("revolute", "prismatic") and limit is None:
+            Xml.SubElement(joint, "limit", effort=UNBOUNDED, velocity=UNBOUNDED)
+            unlimited.append(name)
+        elif kind == "continuous" and limit is not None:
+            # Bullet keeps these numbers, tells them as limits, and lets the joint turn all the same
+            written = [limit.attrib.pop(key) for key in RANGE if key in limit.attrib]
+            if len(written) == len(RANGE) and float(written[0]) <= float(written[1]):
+                endless.append(name)
+        elif limit is not None and tree.limits(joint) is None and set(limit.attrib) & set(RANGE):
+            empty.append(name)
+        limits = tree.limits(joint) if kind == "revolute" else None
+        notes += degrees_notes({f"a limit of {where}": limits or ()})
+        for element in joint.findall("dynamics"):
+            for key in ("damping", "friction"):
+                value = tree.number(element, key, 0.0, where)
+                if value < 0.0:
+                    element.set(key, "0")
+                    feeding.append(name)
+                elif value and key == "friction" and kind in MOVING:
+                    rubbing.append(name)
+    said = {
+        "no <limit>, which Bullet refuses: nothing limits them": unlimited,
+        "limits though they are continuous: these count for nothing, as in Bullet": endless,
+        "a lower limit above the upper one, or one alone: nothing limits them, as in Bullet": empty,
+        "negative damping or friction, which would feed energy: taken as zero": feeding,
+        "friction: it does not act, as in Bullet, unless a loops file has 'joint_friction: true'": (
+            rubbing
+        ),
+    }
+    notes += [
+        f"joints with {what} ({listed(dict.fromkeys(names))})"
+        for what, names in said.items()
+        if names
+    ]
+    return bool(unlimited or endless or feeding), notes
 
 
 def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
