@@ -13,7 +13,7 @@ from bulletbridge.constraints.joints import Frame, LoopJoint
 from bulletbridge.errors import LoopFileError
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
-from bulletbridge.models.angles import degrees_notes
+from bulletbridge.models.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.force_entries import is_element, read_element
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
@@ -136,7 +136,7 @@ def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
         if not isinstance(value, list) and name in turning
     }
     angles |= {f"rpy of base '{body.name}'": body.rpy for body in spec.bodies}
-    angles |= {
+    limits: dict[str, Sequence[float]] = {
         f"a limit of joint '{name}'": given.limits
         for name, given in spec.joints.items()
         if given.limits is not None and name in turning
@@ -147,8 +147,8 @@ def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
             if isinstance(frame, Frame):
                 angles[f"rpy of frame {side} of '{constraint.name}'"] = frame.rpy
         if isinstance(constraint, LoopJoint) and constraint.turn is not None:
-            angles[f"a limit of the turn of '{constraint.name}'"] = constraint.turn.limits or ()
-    return tuple(degrees_notes(angles))
+            limits[f"a limit of the turn of '{constraint.name}'"] = constraint.turn.limits or ()
+    return tuple([*degrees_notes(angles), *degrees_notes(limits, OF_LIMITS)])
 
 
 def _require_version(root: Node) -> None:

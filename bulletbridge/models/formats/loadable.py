@@ -10,7 +10,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
-from bulletbridge.models.angles import degrees_notes
+from bulletbridge.models.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
 from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
@@ -106,7 +106,7 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
         elif limit is not None and tree.limits(joint) is None and set(limit.attrib) & set(RANGE):
             empty.append(name)
         limits = tree.limits(joint) if kind == "revolute" else None
-        notes += degrees_notes({f"a limit of {where}": limits or ()})
+        notes += degrees_notes({f"a limit of {where}": limits or ()}, OF_LIMITS)
         for element in joint.findall("dynamics"):
             for key in ("damping", "friction"):
                 value = tree.number(element, key, 0.0, where)
