@@ -179,12 +179,38 @@ def test_what_cannot_be_read_says_why(load, tmp_path):
     with pytest.raises(ModelError, match=r"outside .*inside=FOLDER"):
         bb.load(outer, "new")
     bb.load(outer, "new", inside=tmp_path).close()
-    free = parallelogram().replace("PhysicsRevoluteJoint", "PhysicsDistanceJoint", 1)
-    with pytest.warns(BulletBridgeWarning, match="joint 'a' is a PhysicsDistanceJoint"):
-        load(free)
     lost = parallelogram().replace("physics:body1 = </robot/left>", "physics:body1 = </robot/no>")
     with pytest.raises(ModelError, match="joint 'a' names the body /robot/no"):
         load(lost)
+
+
+@pytest.mark.parametrize("metre", [1.0, 0.01])
+def test_distance_joints_are_rods_ropes_or_points(load, metre):
+    """From the tip of a crank to the middle of the bar, which is half its length away."""
+
+    def joined(low, high):
+        more = "".join(
+            f"\n        float physics:{which}Distance = {x / metre if x > 0 else x!r}"
+            for which, x in (("min", low), ("max", high))
+        )
+        start, _, hinged = parallelogram(20.0, metre).rpartition("    def PhysicsRevoluteJoint")
+        hinged = hinged.replace(repr(WIDE / metre), repr(WIDE / 2.0 / metre))
+        end = hinged.rindex("}\n}")
+        return f"{start}    def PhysicsDistanceJoint{hinged[:end]}{more}\n    {hinged[end:]}"
+
+    rod = load(joined(0.15, 0.15))
+    (held,) = rod.spec.constraints
+    assert isinstance(held, bb.Distance) and held.length == pytest.approx(0.15, rel=1e-6)
+    assert rod.system.evaluate().gaps[0].metres < 1e-12
+    rope = load(joined(-1.0, 0.2))
+    (tied,) = rope.spec.elements
+    assert isinstance(tied, bb.Spring) and tied.limits == (0.0, pytest.approx(0.2, rel=1e-6))
+    assert rope.system.dof == rod.system.dof + 1
+    assert not load(joined(-1.0, -1.0)).spec.elements
+    (point,) = load(joined(-1.0, 0.0)).spec.constraints
+    assert isinstance(point, bb.LoopJoint) and point.model is bb.JointModel.BALL
+    with pytest.raises(ModelError, match="'d' has the distances 0.2 and 0.1 m"):
+        load(joined(0.2, 0.1))
 
 
 GENERIC = """

@@ -55,7 +55,7 @@ MOST_DIGITS = 9
 """Digits after the point beyond which a file counts as not rounded."""
 PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
-Joining = TypeVar("Joining", bound=LoopJoint | Coupling | ForceElement)
+Joining = TypeVar("Joining", bound=FileConstraint | ForceElement)
 """What joins links or joints, of one kind."""
 
 
@@ -149,7 +149,7 @@ class JointGraph:
     places: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
     connections: list[Connection] = field(default_factory=lambda: [])
     gears: list[Gear] = field(default_factory=lambda: [])
-    loops: list[LoopJoint | Coupling] = field(default_factory=lambda: [])
+    loops: list[FileConstraint] = field(default_factory=lambda: [])
     elements: list[ForceElement] = field(default_factory=lambda: [])
     notes: list[str] = field(default_factory=lambda: [])
     roots: list[str] = field(default_factory=lambda: [])

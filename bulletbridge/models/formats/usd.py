@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.force_elements import Spring
+from bulletbridge.constraints.joints import Distance, JointModel, LoopJoint
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import (
@@ -34,6 +36,7 @@ TYPED = {
 }
 ARMATURES = ("physxJoint", "newton", "mjc")
 """Whose attributes give armature."""
+DISTANCE = "PhysicsDistanceJoint"
 GENERIC = "PhysicsJoint"
 """A joint whose freedoms are what no limit locks."""
 FLOATS = 1e-5
@@ -231,6 +234,9 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
     if parent == child:
         graph.notes.append(f"joint '{name}' joins '{parent}' to itself, and is left out")
         return
+    if kind == DISTANCE:
+        _add_distance(read, prim, name, ends)
+        return
     if kind in TYPED:
         kind = TYPED[kind]
         tags = _own_tags(prim, kind)
@@ -269,6 +275,25 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
             place_b=place_b,
         )
     )
+
+
+def _add_distance(read: Read, prim: Any, name: str, ends: list[tuple[str, Pose]]) -> None:
+    """A joint that keeps points within a range of distances: a rod, or a rope or strut."""
+    graph = read.graph
+    a, b = ((graph.places[link].inverse @ place).on(link) for link, place in ends)
+    said = [_number(prim, f"physics:{which}Distance", -1.0) for which in ("min", "max")]
+    low, high = (x * read.units.metre if 0.0 <= x < 1e30 else None for x in said)
+    shortest, longest = low or 0.0, np.inf if high is None else high
+    if shortest > longest:
+        raise ModelError(
+            f"joint '{name}' has the distances {shortest:g} and {longest:g} m; the lower one first"
+        )
+    if shortest == longest > 0.0:
+        graph.loops.append(Distance(name, a, b, longest))
+    elif longest == 0.0:
+        graph.loops.append(LoopJoint(name, JointModel.BALL, a, b))
+    elif shortest or longest < np.inf:
+        graph.elements.append(Spring(name, a, b, limits=(shortest, longest)))
 
 
 def _end(read: Read, joint: Any, which: int) -> tuple[str, Pose]:
