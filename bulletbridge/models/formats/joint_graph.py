@@ -57,6 +57,7 @@ PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
 Joining = TypeVar("Joining", bound=FileConstraint | ForceElement)
 """What joins links or joints, of one kind."""
+Factor = TypeVar("Factor", float, tuple[float, ...])
 
 
 @dataclass(frozen=True)
@@ -444,7 +445,10 @@ def _settled(
     """What joins frames of the graph's links, or its joints, on those of the scene."""
     if isinstance(joining, Coupling | Tendon):
         factors = _of_tree(scene, joining.name, joining.coefficients)
-        return replace(joining, coefficients=factors)
+        moved = replace(joining, coefficients=factors)
+        if isinstance(moved, Coupling):
+            moved = replace(moved, higher=_of_tree(scene, joining.name, moved.higher))
+        return moved
     ends = [
         (where[end.link][2] @ pose_of(end.xyz, end.rpy)).on(_full(scene, where, end.link))
         for end in (joining.a, joining.b)
@@ -452,8 +456,8 @@ def _settled(
     return replace(joining, a=ends[0], b=ends[1])
 
 
-def _of_tree(scene: Scene, name: str, factors: Mapping[str, float]) -> dict[str, float]:
-    """Factors of joints by their full names.
+def _of_tree(scene: Scene, name: str, factors: Mapping[str, Factor]) -> dict[str, Factor]:
+    """Factors of joints, or of their powers, by the joints' full names.
 
     Raises:
         ModelError: One of them is not in the tree.
