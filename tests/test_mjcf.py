@@ -558,6 +558,28 @@ def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     assert unassembled(read_model(path, inside=tmp_path)).mechanism.nv == 1
 
 
+def test_robots_beside_each_other_keep_their_names(tmp_path: Path) -> None:
+    """Names before a slash, as MuJoCo's attaching and our writer have them, are robots'."""
+    craft = (
+        '<body name="{0}/hull" pos="{1} 0 1"><freejoint/><geom size="0.1"/><body name="{0}/arm">'
+        '<joint name="{0}/hinge" axis="0 1 0"/><geom size="0.05" pos="0.1 0 0"/></body></body>'
+    )
+    both = craft.format("left", 0) + craft.format("right", 1)
+    more = '<equality><joint joint1="left/hinge" joint2="right/hinge"/></equality>'
+    spec = read_mjcf(write(tmp_path, both, more), tmp_path)
+    names = ["left/base", "left/hinge", "right/base", "right/hinge"]
+    system = unassembled(spec)
+    assert list(system.mechanism.joints) == names and "left/hull" in system.mechanism.links
+    again = read_model(*write_mjcf(spec, tmp_path / "written").files)
+    assert list(unassembled(again).mechanism.joints) == names
+    (tied,) = again.constraints
+    assert isinstance(tied, bb.Coupling)
+    assert tied.coefficients == {"left/hinge": 1.0, "right/hinge": -1.0}
+    assert not said(again, "are called otherwise")
+    one = read_mjcf(write(tmp_path, craft.format("left", 0)), tmp_path)
+    assert said(one, "are called otherwise: left_hull, left_arm, left_hinge")
+
+
 LOST = {
     '<equality><connect active="false" body1="arm" anchor="0 0 0"/></equality>': "not active",
     '<equality><joint joint1="j" polycoef="0 0 1 0 0"/></equality>': "",

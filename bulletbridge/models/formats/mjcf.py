@@ -104,9 +104,10 @@ def _grow(model: Any, places: Places) -> None:
         at = Pose(turn(model.body_quat[body]), model.body_pos[body].copy())
         name = places.body_names[body]
         if count and model.jnt_type[first] == FREE:
-            robot = Robot(name, name, False, {name: Link(name)}, {}, at)
-            places.robots[name] = robot
-            places.put(body, name, name, Pose())
+            called = places.robot_names[body]
+            robot = Robot(called, name, False, {name: Link(name)}, {}, at)
+            places.robots[called] = robot
+            places.put(body, called, name, Pose())
             dof = int(model.jnt_dofadr[first])
             acts = {
                 "damping": model.dof_damping[dof],
@@ -240,7 +241,7 @@ def _start(model: Any, places: Places) -> None:
             if not model.nkey:
                 continue  # where the body stands, as URDF's base pose says
             place = Pose(turn(q[at + 3 : at + 7]), q[at : at + 3].copy())
-            robot = places.robots[places.body_names[int(model.jnt_bodyid[k])]]
+            robot = places.of(int(model.jnt_bodyid[k]))[0]
             robot.place = place
             com = place.p + place.R @ robot.base_com()
             quat = Rotation.from_matrix(place.R).as_quat()
