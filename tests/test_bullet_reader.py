@@ -250,9 +250,10 @@ def test_continuous_joints_have_no_limits_whatever_their_file_says(tmp_path):
     """Bullet tells the numbers of <limit>, and turns such a joint past them."""
     path = tmp_path / "wheel.urdf"
     limit = '<limit effort="1" velocity="9" lower="-0.1" upper="0.1"/>'
+    bar = inertial(moments=(0.01,) * 3, xyz=(0.2, 0, 0))
     hinges = "".join(
         f'<joint name="{name}" type="{kind}"><parent link="base"/><child link="{name}_l"/>'
-        f'<axis xyz="0 1 0"/>{limit}</joint>{link(f"{name}_l", inertial(moments=(0.01,) * 3, xyz=(0.2, 0, 0)))}'
+        f'<axis xyz="0 1 0"/>{limit}</joint>{link(f"{name}_l", bar)}'
         for name, kind in (("wheel", "continuous"), ("lever", "revolute"))
     )
     path.write_text(f'<robot name="r">{link("base", inertial())}{hinges}</robot>')

@@ -775,6 +775,8 @@ def test_limits_and_losses_of_joints_are_what_they_mean(put):
     text = text.replace('name="j3" type="continuous"', 'name="j3" type="revolute"')
     spec = read_model(put(text))
     notes = " ".join(spec.notes)
+    fixed = read_model(put(chain(said[1]).replace("revolute", "fixed"), "fixed.urdf"))
+    assert "limits" not in " ".join(fixed.notes)
     assert "limits though they are continuous: these count for nothing, as in Bullet (j0)" in notes
     assert "nothing limits them, as in Bullet (j1)" in notes
     assert (

@@ -28,6 +28,8 @@ UNIT, SHORTEST = 1e-6, 1e-9
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
 UNBOUNDED = "1e9"
 """Effort and velocity, which a URDF has to say, where nothing limits them [N, m/s]."""
+BOUNDED = "revolute", "prismatic"
+"""Kinds of joints that have a range."""
 DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
 
 
@@ -95,7 +97,7 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
     for name, joint in tree.joints.items():
         kind, limit = joint.get("type"), joint.find("limit")
         where = f"joint '{name}'"
-        if kind in ("revolute", "prismatic") and limit is None:
+        if kind in BOUNDED and limit is None:
             Xml.SubElement(joint, "limit", effort=UNBOUNDED, velocity=UNBOUNDED)
             unlimited.append(name)
         elif kind == "continuous" and limit is not None:
@@ -103,8 +105,10 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
             written = [limit.attrib.pop(key) for key in RANGE if key in limit.attrib]
             if len(written) == len(RANGE) and float(written[0]) <= float(written[1]):
                 endless.append(name)
-        elif limit is not None and tree.limits(joint) is None and set(limit.attrib) & set(RANGE):
-            empty.append(name)
+        elif kind in BOUNDED and limit is not None and tree.limits(joint) is None:
+            said = {key: tree.number(limit, key, none, where) for key, none in RANGE.items()}
+            if said != RANGE:  # which is Bullet's own word for none
+                empty.append(name)
         limits = tree.limits(joint) if kind == "revolute" else None
         notes += degrees_notes({f"a limit of {where}": limits or ()}, OF_LIMITS)
         for element in joint.findall("dynamics"):
@@ -115,7 +119,7 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
                     feeding.append(name)
                 elif value and key == "friction" and kind in MOVING:
                     rubbing.append(name)
-    said = {
+    told = {
         "no <limit>, which Bullet refuses: nothing limits them": unlimited,
         "limits though they are continuous: these count for nothing, as in Bullet": endless,
         "a lower limit above the upper one, or one alone: nothing limits them, as in Bullet": empty,
@@ -126,7 +130,7 @@ def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
     }
     notes += [
         f"joints with {what} ({listed(dict.fromkeys(names))})"
-        for what, names in said.items()
+        for what, names in told.items()
         if names
     ]
     return bool(unlimited or endless or feeding), notes
