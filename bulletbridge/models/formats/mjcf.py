@@ -198,6 +198,7 @@ def _joint(
 def _ball_springs(model: Any, places: Places) -> None:
     """Springs of ball joints, and notes of what else they have."""
     scene = places.scene
+    lost: dict[str, list[str]] = {}
     for k in np.flatnonzero(model.jnt_type == BALL):
         joint, body = places.joint(int(k)), int(model.jnt_bodyid[k])
         if model.jnt_stiffness[k]:
@@ -208,10 +209,13 @@ def _ball_springs(model: Any, places: Places) -> None:
                 Bushing(places.full_joint(int(k)), a, b, turning_stiffness=(k_turn, k_turn, k_turn))
             )
         if model.jnt_limited[k]:
-            scene.notes.append(f"the limit of ball joint '{joint.name}' is left out")
+            lost.setdefault("limits", []).append(joint.name)
         if joint.friction:
             joint.friction = 0.0
-            scene.notes.append(f"the friction of ball joint '{joint.name}' is left out")
+            lost.setdefault("friction", []).append(joint.name)
+    scene.notes += [
+        f"{what} of ball joints: left out ({listed(names)})" for what, names in lost.items()
+    ]
 
 
 def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
