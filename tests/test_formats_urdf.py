@@ -657,16 +657,25 @@ def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
         assert loaded.system.evaluate().gaps[0].metres < 1e-12  # the promise
 
 
+def test_attributes_need_no_blank_between(put):
+    """As for Bullet, and MuJoCo."""
+    text = chain("").replace('<mass value="1"/>', '<mass value="1"unit="a=&quot;b"/>')
+    loose = text.replace('name="l0">', 'name="l0"kind="x">').replace('"j0" type', '"j0"type')
+    assert loose != text
+    assert read_model(put(loose)).bodies[0].urdf.name == "robot.urdf"
+
+
 def test_missing_meshes_do_not_stop_a_robot(put):
     shape = '<{0}><geometry><mesh filename="{1}"/></geometry></{0}>'
     inside = INERTIAL + shape.format("visual", "package://gone/a.stl")
     inside += shape.format("collision", "b.glb") + "<visual><geometry/></visual>"
+    inside += shape.format("collision", "c.cdf").replace("<mesh", "<cdf")
     put("", "b.glb")
     path = put(chain("").replace(INERTIAL, inside))
     with pytest.warns(BulletBridgeWarning) as caught, load(path):
         pass
     said = str(caught[0].message)
-    assert "mesh 'package://gone/a.stl' is not found" in said
+    assert "meshes 'package://gone/a.stl', 'c.cdf' are not found" in said
     assert "mesh 'b.glb' is of a kind that Bullet does not read" in said
     assert "shapes without geometry of l0 are left out" in said
 

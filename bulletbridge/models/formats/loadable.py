@@ -20,6 +20,8 @@ from bulletbridge.models.xml_file import write_xml
 
 READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
 """Endings of the meshes that Bullet reads; another one, or a missing file, ends its loading."""
+MESHES = "mesh", "cdf"
+"""Shapes that are files; the latter is Bullet's own, of distances."""
 MOST_NAMED = 4
 """Names that a note lists."""
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -249,7 +251,8 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
     changed, missing, unread, empty = False, list[str](), list[str](), list[str]()
     for link in tree.robot.iterfind("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
-            mesh, solid = shape.find("geometry/mesh"), shape.find("geometry/*")
+            solid = shape.find("geometry/*")
+            mesh = solid if solid is not None and solid.tag in MESHES else None
             if solid is None:
                 empty.append(link.get("name", ""))
             elif mesh is None:
@@ -382,7 +385,7 @@ def write_urdf(robot: Xml.Element, path: Path, comments: Iterable[str] = ()) -> 
     Raises:
         ModelError: It cannot be written there.
     """
-    for mesh in robot.iter("mesh"):
+    for mesh in (each for tag in MESHES for each in robot.iter(tag)):
         name = Path(mesh.get("filename", ""))
         if name.is_absolute():
             relative = os.path.relpath(name, path.resolve().parent)
