@@ -246,6 +246,37 @@ def test_links_joined_by_fixed_joints_are_one_body_with_all_names(world):
     assert mechanism.joint("swing").lower == -np.inf
 
 
+def test_continuous_joints_have_no_limits_whatever_their_file_says(tmp_path):
+    """Bullet tells the numbers of <limit>, and turns such a joint past them."""
+    path = tmp_path / "wheel.urdf"
+    limit = '<limit effort="1" velocity="9" lower="-0.1" upper="0.1"/>'
+    bar = inertial(moments=(0.01,) * 3, xyz=(0.2, 0, 0))
+    hinges = "".join(
+        f'<joint name="{name}" type="{kind}"><parent link="base"/><child link="{name}_l"/>'
+        f'<axis xyz="0 1 0"/>{limit}</joint>{link(f"{name}_l", bar)}'
+        for name, kind in (("wheel", "continuous"), ("lever", "revolute"))
+    )
+    path.write_text(f'<robot name="r">{link("base", inertial())}{hinges}</robot>')
+    client = pybullet.connect(pybullet.DIRECT)
+    try:
+        pybullet.setGravity(0.0, 0.0, -9.81, client)
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        body = pybullet.loadURDF(str(path), useFixedBase=True, flags=flags, physicsClientId=client)
+        order = {pybullet.getJointInfo(body, k, client)[1].decode(): k for k in range(2)}
+        for k in range(2):
+            pybullet.setJointMotorControl2(
+                body, k, pybullet.VELOCITY_CONTROL, force=0, physicsClientId=client
+            )
+        joints = read_bullet(body, client).mechanism.joints
+        for _ in range(60):
+            pybullet.stepSimulation(client)
+        q = {name: pybullet.getJointState(body, k, client)[0] for name, k in order.items()}
+        assert abs(q["lever"]) < 0.2 < 1.0 < abs(q["wheel"])
+        assert joints["wheel"].upper == np.inf and joints["lever"].upper == 0.1
+    finally:
+        pybullet.disconnect(client)
+
+
 def test_limits_damping_gravity_and_link_damping_are_read(world, rng):
     text = robot(
         link("base"),

@@ -177,6 +177,82 @@ def test_drakes_ball_constraint_and_closing_frames_are_ball_joints(put):
     assert any("ball joints, as PlaCo does" in note for note in closing.notes)
 
 
+def drakes(tag: str, **values: str) -> str:
+    """An element of Drake's in a URDF: children with an attribute each."""
+    inside = "".join(f"<drake:{tag}_{key} {value}/>" for key, value in values.items())
+    return f"<drake:{tag}>{inside}</drake:{tag}>"
+
+
+def test_springs_and_tendons_in_drakes_words_act(put):
+    """Against the forces that Drake's documentation gives them, at a random state."""
+    ends = {
+        "body_A": 'name="crank"', "p_AP": 'value="0.1 0.2 0.3"',
+        "body_B": 'name="ground"', "p_BQ": 'value="1 0 1"',
+    }  # fmt: skip
+    strut = {"free_length": "0.2", "stiffness": "30", "damping": "2"}
+    values = {key: f'value="{value}"' for key, value in strut.items()}
+    tendon = (
+        '<drake:tendon_constraint><drake:tendon_constraint_joint name="crank" a="2"/>'
+        '<drake:tendon_constraint_joint name="rocker" a="-1"/>{}</drake:tendon_constraint>'
+    )
+    bounds = "".join(
+        f'<drake:tendon_constraint_{key} value="{value}"/>'
+        for key, value in (("offset", 0.5), ("lower_limit", -0.1), ("upper_limit", 0.3))
+    )
+    soft = '<drake:tendon_constraint_stiffness value="7"/>'
+    equal = bounds.replace("-0.1", "0.3")
+    text = drakes("linear_spring_damper", **ends, **values) + tendon.format(bounds + soft)
+    plain = read_model(put(four_bar_with(""), "plain.urdf"), fixed_base=True)
+    spec = read_model(put(four_bar_with(text)), fixed_base=True)
+    rng = np.random.default_rng(3)
+    with load(plain) as without, load(spec) as loaded:
+        system, q = loaded.system, rng.uniform(-1.0, 1.0, 3)
+        v = rng.normal(size=3)
+        mechanism = system.mechanism
+        where = {name: mechanism.joint(name).q.start for name in ("crank", "rocker")}
+        P, Q = bb.Frame("crank", (0.1, 0.2, 0.3)), np.array([1.0, 0.0, 1.0])
+
+        def distance(at):
+            system.set_state(at, np.zeros(3))
+            R, p = system.link_pose("crank")
+            return float(np.linalg.norm(p + R @ np.array(P.xyz) - Q))
+
+        h = 1e-6
+        row = np.array([distance(q + h * e) - distance(q - h * e) for e in np.eye(3)]) / (2 * h)
+        force = -(30.0 * (distance(q) - 0.2) + 2.0 * row @ v) * row
+        way = 2.0 * q[where["crank"]] - q[where["rocker"]] + 0.5
+        pull = -7.0 * (way - np.clip(way, -0.1, 0.3))
+        assert pull != 0.0
+        force[where["crank"]] += 2.0 * pull
+        force[where["rocker"]] -= pull
+        bias = [each._active.full.terms(q, v, 0.0).h for each in (system, without.system)]
+        np.testing.assert_allclose(bias[1] - bias[0], force, atol=1e-7)  # of central differences
+    hard = read_model(put(four_bar_with(tendon.format(bounds))), fixed_base=True)
+    assert hard.elements == (
+        bb.Tendon("tendon_crank_rocker", {"crank": 2.0, "rocker": -1.0}, limits=(-0.6, -0.2)),
+    )
+    tied = read_model(put(four_bar_with(tendon.format(equal))), fixed_base=True)
+    assert tied.constraints == (
+        Coupling("tendon_crank_rocker", {"crank": 2.0, "rocker": -1.0}, -0.2),
+    )
+
+
+def test_bushings_in_drakes_words_may_be_between_frames(put):
+    kinds = [(kind, what) for kind in ("force", "torque") for what in ("stiffness", "damping")]
+    numbers = "".join(
+        f'<drake:bushing_{kind}_{what} value="{n} {n + 1} {n + 2}"/>'
+        for n, (kind, what) in enumerate(kinds)
+    )
+    ends = '<drake:bushing_frameA name="f"/><drake:bushing_frameC name="ground"/>'
+    element = f"<drake:linear_bushing_rpy>{ends}{numbers}</drake:linear_bushing_rpy>"
+    frame = '<frame name="f" link="rocker" xyz="0.7 0 0" rpy="0 0 0.1"/>'
+    spec = read_model(put(four_bar_with(frame + element)))
+    a, b = bb.Frame("rocker", (0.7, 0.0, 0.0), (0.0, 0.0, 0.1)), bb.Frame("ground")
+    triples = [tuple(float(n + k) for k in range(3)) for n in range(4)]
+    assert spec.elements == (bb.Bushing("bushing_rocker_ground", a, b, *triples),)
+    assert any("as long as turns are small" in note for note in spec.notes)
+
+
 @pytest.mark.parametrize("frame", ["", "model", "expressed"])
 def test_joints_for_gazebo_close_loops(put, frame):
     """The four-bar's last pin in SDF's words, closed with joints at zero."""
@@ -535,7 +611,8 @@ def test_mimics_without_a_leader_are_told_and_stop_no_robot(put):
             "</loop_joint>",
             "universal and has one axis",
         ),
-        ("<drake:ball_constraint/>", "lacks body_A"),
+        ("<drake:ball_constraint/>", "lacks <drake:ball_constraint_body_A>"),
+        ("<drake:tendon_constraint/>", "names no joint"),
         ('<drake:joint name="s" type="screw"/>', "type 'screw'; read are ball, universal"),
         ('<xacro:include filename="a"/>', "it is xacro; expand it first"),
     ],
@@ -580,16 +657,25 @@ def test_a_loops_file_names_a_robot_whose_meshes_are_missing(put, tmp_path):
         assert loaded.system.evaluate().gaps[0].metres < 1e-12  # the promise
 
 
+def test_attributes_need_no_blank_between(put):
+    """As for Bullet, and MuJoCo."""
+    text = chain("").replace('<mass value="1"/>', '<mass value="1"unit="a=&quot;b"/>')
+    loose = text.replace('name="l0">', 'name="l0"kind="x">').replace('"j0" type', '"j0"type')
+    assert loose != text
+    assert read_model(put(loose)).bodies[0].urdf.name == "robot.urdf"
+
+
 def test_missing_meshes_do_not_stop_a_robot(put):
     shape = '<{0}><geometry><mesh filename="{1}"/></geometry></{0}>'
     inside = INERTIAL + shape.format("visual", "package://gone/a.stl")
     inside += shape.format("collision", "b.glb") + "<visual><geometry/></visual>"
+    inside += shape.format("collision", "c.cdf").replace("<mesh", "<cdf")
     put("", "b.glb")
     path = put(chain("").replace(INERTIAL, inside))
     with pytest.warns(BulletBridgeWarning) as caught, load(path):
         pass
     said = str(caught[0].message)
-    assert "mesh 'package://gone/a.stl' is not found" in said
+    assert "meshes 'package://gone/a.stl', 'c.cdf' are not found" in said
     assert "mesh 'b.glb' is of a kind that Bullet does not read" in said
     assert "shapes without geometry of l0 are left out" in said
 
@@ -670,6 +756,49 @@ def test_rotors_that_cannot_be_are_refused(inside, message, put):
     motor = f'<transmission name="t"><joint name="crank"/><actuator>{inside}</actuator>'
     with pytest.raises(ModelError, match=f"transmission 't': .*{message}"):
         read_model(put(four_bar_with(motor + "</transmission>")))
+
+
+def test_drives_that_mix_joints_and_controllers_are_told(put):
+    joints = '<joint name="crank"/><joint name="rocker"/>'
+    kind = "transmission_interface/FourBarLinkageTransmission"
+    mixed = f'<transmission name="t"><type>{kind}</type>{joints}<actuator/></transmission>'
+    second = f'<transmission name="u"><plugin>a/Differential</plugin>{joints}</transmission>'
+    gains = '<actuator><drake:controller_gains p="10" d="1"/></actuator>'
+    kept = f'<transmission name="k"><joint name="coupler"/>{gains}</transmission>'
+    text = f'{mixed}<ros2_control name="c" type="system">{second}</ros2_control>{kept}'
+    notes = " ".join(read_model(put(four_bar_with(text)), fixed_base=True).notes)
+    assert "'t' (FourBarLinkageTransmission: crank, rocker)" in notes
+    assert "'u' (Differential: crank, rocker)" in notes
+    assert "<drake:controller_gains> of coupler: no controller acts" in notes
+
+
+def test_limits_and_losses_of_joints_are_what_they_mean(put):
+    """Ranges that Bullet takes for none, or refuses, and damping that would feed energy."""
+    said = (
+        '<limit effort="1" velocity="1" lower="-0.3" upper="0.3"/>',  # of a continuous one
+        '<limit effort="1" velocity="1" lower="0.5" upper="-0.5"/>',
+        '<limit effort="1" velocity="1" lower="-90" upper="90"/>',
+        '<dynamics damping="-1" friction="2"/>',
+    )
+    text = chain(*said).replace('name="j0" type="revolute"', 'name="j0" type="continuous"')
+    text = text.replace('name="j3" type="continuous"', 'name="j3" type="revolute"')
+    spec = read_model(put(text))
+    notes = " ".join(spec.notes)
+    fixed = read_model(put(chain(said[1]).replace("revolute", "fixed"), "fixed.urdf"))
+    assert "limits" not in " ".join(fixed.notes)
+    assert "limits though they are continuous: these count for nothing, as in Bullet (j0)" in notes
+    assert "nothing limits them, as in Bullet (j1)" in notes
+    assert (
+        "a limit of joint 'j2' is 90 rad, 14.3 turns; if degrees are meant, write 1.5708" in notes
+    )
+    assert "no <limit>, which Bullet refuses: nothing limits them (j3)" in notes
+    assert "negative damping or friction, which would feed energy: taken as zero (j3)" in notes
+    assert "friction: it does not act, as in Bullet" in notes
+    with load(spec) as loaded:
+        mechanism = loaded.system.mechanism
+        limited = {name: joint.lower > -np.inf for name, joint in mechanism.joints.items()}
+        assert limited == {"j0": False, "j1": False, "j2": True, "j3": False}
+        assert not mechanism.axes["damping"].any()
 
 
 def test_rotors_that_move_no_joint_are_noted(put):

@@ -229,7 +229,8 @@ def test_a_folder_is_no_model(tmp_path):
 
 
 def test_angles_that_look_like_degrees_are_told(tmp_path):
-    """Whole numbers beyond a turn are; half a turn, a saved wheel's angle and metres are not."""
+    """Whole numbers beyond a turn are; half a turn, a saved wheel's angle, metres, limits that mean
+    none are not."""
     joints = "".join(
         f'<joint name="{name}" type="{kind}"><parent link="a"/><child link="{name}_l"/></joint>'
         f'<link name="{name}_l"/>'
@@ -241,8 +242,13 @@ def test_angles_that_look_like_degrees_are_told(tmp_path):
         "bulletbridge: 1\nurdf: r.urdf\nfixed_base: true\n"
         "start: {q: {knee: 45, wheel: 45.25, lift: 12}}\nloops:\n"
         "  - {name: pin, type: weld, a: {link: knee_l, rpy: [0, -90, 3]}, b: {link: wheel_l}}\n"
+        "  - {name: hinge, type: revolute, a: {link: knee_l}, b: {link: wheel_l},"
+        " turn: {limits: [-100, 120]}}\n"
+        "joints: {wheel: {limits: [-90, 10]}, lift: {limits: [-90, 90]}}\n"
     )
     assert read_loops(path).notes == (
         "start of joint 'knee' is 45 rad, 7.2 turns; if degrees are meant, write 0.785398",
         "rpy of frame a of 'pin' is -90 rad, 14.3 turns; if degrees are meant, write -1.5708",
+        "a limit of joint 'wheel' is -90 rad, 14.3 turns; if degrees are meant, write -1.5708",
+        "a limit of the turn of 'hinge' is 120 rad, 19.1 turns; if degrees are meant, write 2.0944",
     )

@@ -339,6 +339,71 @@ def test_bounded_servos_limits_and_friction_of_tendons_are_written_back(tmp_path
     assert read_model(tmp_path / "written.loops.yaml").elements == spec.elements
 
 
+CABLE = """<body name="arm" pos="0 0 1"><joint name="swing" axis="0 1 0" damping="0.02"/>
+  <inertial pos="0.2 0 0" mass="0.3" diaginertia="1e-3 2e-3 2e-3"/>
+  <site name="end" pos="0.4 0 0.05"/></body><site name="post" pos="0.3 0.1 1.5"/>"""
+PULLED = """<tendon><spatial name="cable" {bounds}><site site="post"/><site site="end"/></spatial>
+</tendon><actuator><general name="winch" tendon="cable" biastype="affine" gainprm="3"
+  biasprm="0.2 -40 -0.3" gear="-2" ctrlrange="0 1" {range}/><motor name="bare" tendon="cable"/>
+</actuator><keyframe><key qpos="0.4" ctrl="0.7 0"/></keyframe>"""
+
+
+@pytest.mark.parametrize("force", ["", 'forcerange="-9 9"'])
+def test_servos_along_a_line_pull_as_in_mujoco(force: str, tmp_path: Path) -> None:
+    """Without bounds to round-off; with them as steps of first order come near, on both sides."""
+    path = write(tmp_path, CABLE, PULLED.format(bounds="", range=force))
+    spec = read_model(path, servos=True)
+    assert said(spec, "actuator 'bare' pulls along a line and no force acts")
+    (winch,) = spec.elements
+    assert isinstance(winch, bb.Spring) and winch.bounded == bool(force)
+    assert winch.motor is None or (winch.motor.least, winch.motor.force) == (-18.0, 18.0)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    if not force:
+        system, data = unassembled(spec), mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        data.qvel[:] = 0.8
+        system.set_state(data.qpos, data.qvel)
+        mujoco.mj_forward(model, data)
+        np.testing.assert_allclose(system.acceleration(), data.qacc, rtol=1e-10)
+        return
+    model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, 2e-4
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_step(model, data, 1500)
+    errors: list[float] = []
+    for dt in (1e-3, 5e-4):
+        with bb.load(spec, "new") as loaded:
+            loaded.system.dt = dt
+            loaded.system.run(0.3)
+            errors.append(float(np.abs(loaded.system.q - data.qpos).max()))
+    assert errors[1] < 0.6 * errors[0] < 1e-2, errors
+
+
+def test_a_cable_that_does_not_stretch_holds_as_mujocos_does(tmp_path: Path) -> None:
+    """The arm falls until the cable is taut; MuJoCo's gives way by what its limits are soft."""
+    hard = 'solreflimit="1e-3 1" solimplimit="0.9999 0.9999 1e-3"'
+    bounds = f'limited="true" range="0 0.62" frictionloss="0.1" {hard}'
+    path = write(tmp_path, CABLE, PULLED.format(bounds=bounds, range="").split("<actuator>")[0])
+    spec = read_model(path)
+    (cable,) = spec.elements
+    assert isinstance(cable, bb.Spring) and cable.limits == (0.0, 0.62) and cable.friction == 0.1
+    again = read_model(*write_mjcf(spec, tmp_path / "written").files)
+    assert again.elements == spec.elements
+    write_loops(spec, tmp_path / "written.loops.yaml")
+    assert read_model(tmp_path / "written.loops.yaml").elements == spec.elements
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.timestep = 2e-4
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 15000)
+    with bb.load(spec, "new") as loaded:
+        loaded.system.rollout(720)
+        assert abs(loaded.system.v[0]) < 1e-6
+        assert abs(loaded.system.q[0] - data.qpos[0]) < 1e-4
+        R, at = loaded.system.link_pose("arm")
+        way = at + R @ np.array([0.4, 0.0, 0.05]) - np.array([0.3, 0.1, 1.5])
+        assert np.linalg.norm(way) == pytest.approx(0.62, abs=1e-6)
+
+
 def test_a_tendon_may_rest_at_minus_one(tmp_path: Path) -> None:
     """Twice that number is MuJoCo's word for the length at the start."""
     spec = read_model(write(tmp_path, GRIPPER, BOUNDED), servos=True)
@@ -491,6 +556,28 @@ def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="inside='nowhere' is no folder"):
         read_model(path, inside="nowhere")
     assert unassembled(read_model(path, inside=tmp_path)).mechanism.nv == 1
+
+
+def test_robots_beside_each_other_keep_their_names(tmp_path: Path) -> None:
+    """Names before a slash, as MuJoCo's attaching and our writer have them, are robots'."""
+    craft = (
+        '<body name="{0}/hull" pos="{1} 0 1"><freejoint/><geom size="0.1"/><body name="{0}/arm">'
+        '<joint name="{0}/hinge" axis="0 1 0"/><geom size="0.05" pos="0.1 0 0"/></body></body>'
+    )
+    both = craft.format("left", 0) + craft.format("right", 1)
+    more = '<equality><joint joint1="left/hinge" joint2="right/hinge"/></equality>'
+    spec = read_mjcf(write(tmp_path, both, more), tmp_path)
+    names = ["left/base", "left/hinge", "right/base", "right/hinge"]
+    system = unassembled(spec)
+    assert list(system.mechanism.joints) == names and "left/hull" in system.mechanism.links
+    again = read_model(*write_mjcf(spec, tmp_path / "written").files)
+    assert list(unassembled(again).mechanism.joints) == names
+    (tied,) = again.constraints
+    assert isinstance(tied, bb.Coupling)
+    assert tied.coefficients == {"left/hinge": 1.0, "right/hinge": -1.0}
+    assert not said(again, "are called otherwise")
+    one = read_mjcf(write(tmp_path, craft.format("left", 0)), tmp_path)
+    assert said(one, "are called otherwise: left_hull, left_arm, left_hinge")
 
 
 LOST = {

@@ -8,6 +8,7 @@ from support.urdf_builder import random_tree
 
 import bulletbridge as bb
 from bulletbridge.errors import ModelError
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 
 ROUND_OFF = 1e-12
 
@@ -233,3 +234,45 @@ def test_limits_and_friction_act_along_tendons():
         assert system.v[0] == pytest.approx(slowed, abs=1e-12)
         system.rollout(60)
         assert system.q[0] == pytest.approx(end, abs=1e-9)
+
+
+def test_limits_and_friction_act_along_lines():
+    """A mass that slides past an anchor beside its way, on a rope of 0.5 m."""
+    from test_elements import oscillator
+
+    anchor = bb.Frame("world", (0.0, 0.3, 0.0))
+    rope = bb.Spring("rope", anchor, bb.Frame("mass"), limits=(0.0, 0.5), friction=1.0)
+    system = oscillator([rope])
+    system.set_state([0.2], [2.0])
+    system.step()
+    along = 0.2 / np.hypot(0.2, 0.3)  # of the row of its length
+    assert system.v[0] == pytest.approx(2.0 - along * 1.0 / 2.0 / 240, abs=1e-12)
+    for speed, end in ((2.0, 0.4), (-2.0, -0.4)):
+        system.set_state([0.0], [speed])
+        system.rollout(60)
+        # the row is that of the start of a step, so that the last one lands off by its curvature
+        assert system.q[0] == pytest.approx(end, abs=1e-3)
+        system.rollout(60)
+        assert np.hypot(system.q[0], 0.3) == pytest.approx(0.5, abs=1e-7)  # SHALLOW
+
+
+def test_a_rope_carries_what_hangs_on_it():
+    """A bob on a rope that does not stretch moves as one on a rod, and pulls by its weight."""
+    swings: list[np.ndarray] = []
+    rope = bb.Spring("rope", bb.Frame("world"), bb.Frame("bob"), limits=(0.0, 0.8))
+    for joining in (rope, bb.Distance("rope", bb.Frame("world"), bb.Frame("bob"), 0.8)):
+        mechanism = with_joint(
+            empty_mechanism((0.0, 0.0, -9.81)), "x", "prismatic", "slide", rpy=(0, np.pi / 2, 0)
+        )
+        mechanism = with_joint(
+            mechanism, "z", "prismatic", "bob", "slide", rpy=(0, -np.pi / 2, 0), load=Load(2.0)
+        )
+        system = bb.System(mechanism, [joining])
+        system.set_state([0.0, -0.8], [0.0, 0.0])
+        system.step()
+        pull = system.reactions()["rope"].force
+        np.testing.assert_allclose(pull, [0.0, 0.0, 2.0 * 9.81], atol=1e-9)
+        system.set_state([0.0, -0.8], [0.5, 0.0])
+        system.dt = 1e-3
+        swings.append(system.run(0.5).q[-1])
+    np.testing.assert_allclose(swings[0], swings[1], atol=2e-3)  # steps of order 1, v dt at most

@@ -244,13 +244,61 @@ def test_a_mimic_in_drakes_words_follows_its_leader(tmp_path: Path) -> None:
         read(sdf.replace("'-2'", "'x'"), tmp_path)
 
 
-def test_what_drake_adds_to_a_model_is_not_lost_without_a_word(tmp_path: Path) -> None:
-    def with_drake(element: str) -> str:
-        sdf = arm(joint(OWN) + element, "1.9")
-        return sdf.replace("<sdf ", '<sdf xmlns:drake="http://drake.mit.edu" ', 1)
+def with_drake(element: str) -> str:
+    sdf = arm(joint(OWN) + element, "1.9")
+    return sdf.replace("<sdf ", '<sdf xmlns:drake="http://drake.mit.edu" ', 1)
 
-    notes = read(with_drake("<drake:ball_constraint/>"), tmp_path).notes
-    assert any("<drake:ball_constraint> is LEFT OUT" in note for note in notes)
+
+def test_constraints_and_springs_in_drakes_words_join_links(tmp_path: Path) -> None:
+    """Points of links, and of a frame on one, are where SDF has them, whatever carries them."""
+    ball = (
+        "<drake:ball_constraint><drake:ball_constraint_body_A>two</drake:ball_constraint_body_A>"
+        "<drake:ball_constraint_body_B>world</drake:ball_constraint_body_B>"
+        "<drake:ball_constraint_p_AP>0.3 0.2 0.1</drake:ball_constraint_p_AP>"
+        f"<drake:ball_constraint_p_BQ>{text(np.array([1, 2, 3]) + R @ [0.3, 0.2, 0.1])}"
+        "</drake:ball_constraint_p_BQ></drake:ball_constraint>"
+    )
+    ends = "".join(
+        f"<drake:bushing_frame{x}>{name}</drake:bushing_frame{x}>"
+        for x, name in (("A", "one"), ("C", "f"))
+    )
+    numbers = "".join(
+        f"<drake:bushing_{kind}_{what}>1 2 3</drake:bushing_{kind}_{what}>"
+        for kind in ("force", "torque")
+        for what in ("stiffness", "damping")
+    )
+    bushing = f"<drake:linear_bushing_rpy>{ends}{numbers}</drake:linear_bushing_rpy>"
+    frame = '<frame name="f" attached_to="two"><pose>0.1 0.2 0.3 0 0 0</pose></frame>'
+    tendon = (
+        "<drake:tendon_constraint><drake:tendon_constraint_joint name='j1' a='2'/>"
+        "<drake:tendon_constraint_joint name='j2' a='-1'/>"
+        "<drake:tendon_constraint_lower_limit>-1</drake:tendon_constraint_lower_limit>"
+        "</drake:tendon_constraint>"
+    )
+    spec = read(with_drake(ball + frame + bushing + tendon), tmp_path)
+    (closed,) = spec.constraints
+    assert isinstance(closed, bb.LoopJoint) and closed.model is JointModel.BALL
+    spring, limited = spec.elements
+    assert isinstance(spring, bb.Bushing) and spring.b.link == "two"
+    assert limited == bb.Tendon("tendon_j1_j2", {"j1": 2.0, "j2": -1.0}, limits=(-1.0, np.inf))
+    system = unassembled(spec)
+    system.set_state(np.zeros(2), np.zeros(2))
+    _, gap = system.gap_vectors()[closed.name]
+    assert np.abs(gap).max() < ROUND_OFF  # joints at zero, as drawn
+    turned, at = system.link_pose(spring.b.link)
+    np.testing.assert_allclose(
+        at + turned @ np.array(spring.b.xyz),
+        np.array([1, 2, 3]) + R @ [0.1, 0.2, 0.3],
+        atol=ROUND_OFF,
+    )
+
+
+def test_what_drake_adds_to_a_model_is_not_lost_without_a_word(tmp_path: Path) -> None:
+    gains = '<drake:controller_gains p="1" d="2"/></joint>'
+    notes = read(with_drake("").replace("</joint>", gains, 1), tmp_path).notes
+    assert any("<drake:controller_gains> of j1: no controller acts" in note for note in notes)
+    with pytest.raises(ModelError, match="model 'arm': <drake:ball_constraint> lacks"):
+        read(with_drake("<drake:ball_constraint/>"), tmp_path)
     with pytest.raises(ModelError, match="<drake:joint> 'p' has type 'planar'"):
         read(with_drake("<drake:joint name='p' type='planar'/>"), tmp_path)
 

@@ -179,12 +179,118 @@ def test_what_cannot_be_read_says_why(load, tmp_path):
     with pytest.raises(ModelError, match=r"outside .*inside=FOLDER"):
         bb.load(outer, "new")
     bb.load(outer, "new", inside=tmp_path).close()
-    free = parallelogram().replace("PhysicsRevoluteJoint", "PhysicsDistanceJoint", 1)
-    with pytest.warns(BulletBridgeWarning, match="joint 'a' is a PhysicsDistanceJoint"):
-        load(free)
     lost = parallelogram().replace("physics:body1 = </robot/left>", "physics:body1 = </robot/no>")
     with pytest.raises(ModelError, match="joint 'a' names the body /robot/no"):
         load(lost)
+
+
+def cranks(more, metre=1.0, kilogram=1.0):
+    """Two levers that hang from the world, the second joint with more in it."""
+    rod = 0.4, (0.01, 0.02, 0.015), (0.0, -0.2)
+    parts = [
+        body("left", 0.0, 0.0, 0.0, *rod, metre, kilogram),
+        body("right", WIDE, 0.0, 0.0, *rod, metre, kilogram),
+        hinge("a", "", "left", (0.0, 0.0), (0.0, 0.0), metre),
+        hinge("b", "", "right", (WIDE, 0.0), (0.0, 0.0), metre, more),
+    ]
+    head = UNITS.format(metre=metre, kilogram=kilogram)
+    return f'{head}def Xform "robot" ({ARTICULATION})\n{{{"".join(parts)}\n}}\n'
+
+
+MIMICS = {
+    "PhysX": (
+        {"physxMimicJoint:rotY:gearing": -0.5, "physxMimicJoint:rotY:offset": 30.0},
+        "physxMimicJoint:rotY:referenceJoint",
+        (-np.radians(30.0), 0.5, ()),
+    ),
+    "Newton": (
+        {"newton:mimicCoef0": 10.0, "newton:mimicCoef1": -2.0},
+        "newton:mimicJoint",
+        (np.radians(10.0), -2.0, ()),
+    ),
+    "Newton's, with MuJoCo's powers": (
+        {"newton:mimicCoef1": 3.0, "mjc:coef1": 7.0, "mjc:coef3": 0.4},
+        "newton:mimicJoint",
+        (0.0, 3.0, (0.0, 0.4, 0.0)),
+    ),
+    "MuJoCo": (
+        {"mjc:coef0": 0.1, "mjc:coef1": 1.5, "mjc:coef2": 0.3},
+        "mjc:target",
+        (0.1, 1.5, (0.3, 0.0, 0.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("numbers", "relation", "said"), MIMICS.values(), ids=MIMICS)
+def test_joints_follow_others_in_three_dialects(load, numbers, relation, said):
+    given = "".join(f"\n        float {key} = {value!r}" for key, value in numbers.items())
+    more = f"{given}\n        rel {relation} = </robot/a>"
+    (coupling,) = load(cranks(more)).spec.constraints
+    offset, first, higher = said
+    assert isinstance(coupling, bb.Coupling)
+    assert coupling.offset == pytest.approx(offset, rel=1e-6)
+    assert coupling.coefficients == {"b": 1.0, "a": pytest.approx(-first, rel=1e-6)}
+    powers = coupling.higher.get("a", ())
+    assert powers == tuple(pytest.approx(-x, rel=1e-6) for x in higher)
+    off = "\n        bool newton:mimicEnabled = 0"
+    if relation.startswith("newton"):
+        assert not load(cranks(more + off)).spec.constraints
+
+
+@pytest.mark.parametrize(("metre", "kilogram"), [(1.0, 1.0), (0.01, 0.001)])
+def test_joints_damp_rub_and_spring_back_by_what_they_say(load, metre, kilogram):
+    """In the units of the stage: by degrees but for MuJoCo's, whose springs rest at degrees."""
+    torque = kilogram * metre**2
+    newton = {"newton:damping": 2.0, "newton:friction": 0.1}
+    mujoco = {"mjc:damping": 0.5, "mjc:frictionloss": 0.2, "mjc:stiffness": 3.0}
+    mujoco["mjc:springref"] = 20.0
+    physx = {"physxJointAxis:rotY:viscousFrictionCoefficient": 0.03}
+    physx["physxJointAxis:angular:dynamicFrictionEffort"] = 0.4
+    for numbers, damping, friction, stiffness in (
+        (newton, 2.0 / np.radians(1.0), 0.1, 0.0),
+        (mujoco, 0.5, 0.2, 3.0),
+        (newton | mujoco | physx, 0.03 / np.radians(1.0), 0.4, 3.0),
+    ):
+        more = "".join(f"\n        float {key} = {value!r}" for key, value in numbers.items())
+        loaded = load(cranks(more, metre, kilogram))
+        mechanism = loaded.system.mechanism
+        joint = mechanism.joint("b")
+        axis = mechanism.axes[joint.v.start]
+        assert axis["damping"] == pytest.approx(damping * torque, rel=1e-6)
+        assert joint.friction == pytest.approx(friction * torque, rel=1e-6)
+        assert axis["stiffness"] == pytest.approx(stiffness * torque, rel=1e-6)
+        assert axis["rest"] == pytest.approx(np.radians(20.0) * (stiffness > 0.0), rel=1e-6)
+    with pytest.raises(ModelError, match="joint 'b' has negative damping"):
+        load(cranks("\n        float newton:damping = -1"))
+
+
+@pytest.mark.parametrize("metre", [1.0, 0.01])
+def test_distance_joints_are_rods_ropes_or_points(load, metre):
+    """From the tip of a crank to the middle of the bar, which is half its length away."""
+
+    def joined(low, high):
+        more = "".join(
+            f"\n        float physics:{which}Distance = {x / metre if x > 0 else x!r}"
+            for which, x in (("min", low), ("max", high))
+        )
+        start, _, hinged = parallelogram(20.0, metre).rpartition("    def PhysicsRevoluteJoint")
+        hinged = hinged.replace(repr(WIDE / metre), repr(WIDE / 2.0 / metre))
+        end = hinged.rindex("}\n}")
+        return f"{start}    def PhysicsDistanceJoint{hinged[:end]}{more}\n    {hinged[end:]}"
+
+    rod = load(joined(0.15, 0.15))
+    (held,) = rod.spec.constraints
+    assert isinstance(held, bb.Distance) and held.length == pytest.approx(0.15, rel=1e-6)
+    assert rod.system.evaluate().gaps[0].metres < 1e-12
+    rope = load(joined(-1.0, 0.2))
+    (tied,) = rope.spec.elements
+    assert isinstance(tied, bb.Spring) and tied.limits == (0.0, pytest.approx(0.2, rel=1e-6))
+    assert rope.system.dof == rod.system.dof + 1
+    assert not load(joined(-1.0, -1.0)).spec.elements
+    (point,) = load(joined(-1.0, 0.0)).spec.constraints
+    assert isinstance(point, bb.LoopJoint) and point.model is bb.JointModel.BALL
+    with pytest.raises(ModelError, match="'d' has the distances 0.2 and 0.1 m"):
+        load(joined(0.2, 0.1))
 
 
 GENERIC = """

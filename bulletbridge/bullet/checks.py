@@ -308,6 +308,21 @@ def entries(J: Array) -> str:
     return "[" + " ".join(f"{value:.3g}" for value in upper) + "]"
 
 
+def without_false_limits(robot: RawBody, path: Path) -> RawBody:
+    """The body without limits on joints that its URDF file calls continuous.
+
+    Bullet tells the numbers of their ``<limit>`` as limits, and lets them turn all the same.
+    """
+    joints = ElementTree.parse(path).getroot().iterfind("joint")
+    endless = {joint.get("name") for joint in joints if joint.get("type") == "continuous"}
+    return robot._replace(
+        joints=[
+            joint._replace(lower=-np.inf, upper=np.inf) if joint.name in endless else joint
+            for joint in robot.joints
+        ]
+    )
+
+
 def link_names(path: Path) -> list[str]:
     """Names of the links in a URDF file; empty when it cannot be read."""
     try:

@@ -16,6 +16,7 @@ from bulletbridge.bullet.checks import (
     mass_matrix_at,
     names_of_links,
     with_idle_joints,
+    without_false_limits,
 )
 from bulletbridge.bullet.coordinates import Converter, matrix
 from bulletbridge.bullet.mass_matrix import live_mass_matrix
@@ -93,6 +94,10 @@ def read_bullet(
     for robot, file in zip(robots, sources, strict=True):
         if file is not None:
             compare_with_file(robot, file)
+    robots = [
+        robot if file is None else without_false_limits(robot, file)
+        for robot, file in zip(robots, sources, strict=True)
+    ]
     engine = pybullet.getPhysicsEngineParameters(client)
     gravity = np.array([engine[f"gravityAcceleration{axis}"] for axis in "XYZ"])
     mechanism = grow(

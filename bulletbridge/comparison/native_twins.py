@@ -1,6 +1,6 @@
 """Constraints without a native equivalent in Bullet."""
 
-from bulletbridge.constraints.force_elements import Tendon
+from bulletbridge.constraints.force_elements import Spring, Tendon
 from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.errors import ModelError
 from bulletbridge.models.model_spec import ModelSpec
@@ -27,10 +27,10 @@ def require_native_twin(spec: ModelSpec) -> None:
             "joints of robots with a fixed base"
         )
     for element in spec.elements:
-        if isinstance(element, Tendon) and element.bounded:
+        if isinstance(element, Spring | Tendon) and element.bounded:
             raise NoNativeTwinError(
                 f"'{element.name}' has no native twin: Bullet has no motors, limits or friction"
-                " along tendons"
+                " along springs and tendons"
             )
     for wrench in spec.wrenches:
         raise NoNativeTwinError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded, StandingFrame
 from bulletbridge.constraints.fields import require_fields
-from bulletbridge.constraints.force_elements import ForceElement, Wrench
+from bulletbridge.constraints.force_elements import ForceElement, Spring, Wrench, rod_along
 from bulletbridge.constraints.joint_geometry import VARIABLE, axis_in_frame, free_twists, joint_axis
 from bulletbridge.constraints.joint_models import (
     SHORT,
@@ -143,6 +143,7 @@ def standing_frames(encoded: Encoded, constraints: Sequence[Constraint]) -> list
     found: list[StandingFrame] = []
     names = list(encoded.rows)[: len(encoded.loops)]
     by_name = {c.name: c for c in constraints if isinstance(c, LoopJoint | Distance)}
+    by_name |= {c.name: rod_along(c) for c in constraints if isinstance(c, Spring)}
     for k, name in enumerate(names):
         loop = by_name.get(name) or by_name[name.rpartition("/")[0]]  # or a free motion of one
         for end, frame in (("a", loop.a), ("b", loop.b)):

@@ -171,7 +171,7 @@ def elements_of(constraints: Sequence[Constraint]) -> Iterator[Element]:
         ModelError: A loop joint has no such free motion.
     """
     for c in constraints:
-        if isinstance(c, Spring):
+        if isinstance(c, Spring) and (c.springs or not c.bounded):
             how = [c.stiffness], [c.damping], c.length, c.force
             yield Element(c.name, SPRING, c.a, c.b, *how, slack=c.slack)
         elif isinstance(c, TorsionSpring):

@@ -1,21 +1,55 @@
 """Force elements: springs, dampers and scripted forces between frames, along joints; wrenches."""
 
+from abc import ABC
 from dataclasses import dataclass, field
 
 from bulletbridge.constraints.functions import ForceFunction
-from bulletbridge.constraints.joints import Frame, LoopAxis, Motor, Triple
+from bulletbridge.constraints.joints import Distance, Frame, LoopAxis, Motor, Triple
 from bulletbridge.constraints.motion import Signal
 
 Z: Triple = (0.0, 0.0, 1.0)
 NOTHING: Triple = (0.0, 0.0, 0.0)
 
 
+class Stretched(ABC):
+    """What is stretched along one length, and what acts along it besides spring, damper and force.
+
+    Attributes:
+        limits: Shortest and longest; None for none.
+        friction: Largest Coulomb friction.
+        motor: What a motor along it does at first.
+    """
+
+    stiffness: float
+    damping: float
+    force: float | Signal
+    limits: tuple[float, float] | None
+    friction: float
+    motor: Motor | None
+
+    @property
+    def springs(self) -> bool:
+        """Whether a spring, damper or force acts."""
+        return bool(self.stiffness or self.damping or self.force)
+
+    @property
+    def acting(self) -> LoopAxis:
+        """What acts along it within bounds."""
+        return LoopAxis(self.limits, self.friction, self.motor)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are limits, friction or a motor."""
+        return bool(self.limits or self.friction or self.motor)
+
+
 @dataclass(frozen=True)
-class Spring:
+class Spring(Stretched):
     """Spring, damper and actuator along the line between the origins of two frames.
 
     They are pushed apart by force - damping * rate - stiffness * (distance - length). A rope is one
     with ``slack`` that is its ``length``: it pulls when it is longer than both, and never pushes.
+    One that does not stretch has ``limits`` alone.
 
     Attributes:
         name: What reports and errors call it.
@@ -27,6 +61,10 @@ class Spring:
         force: [N], a number or a function of time.
         slack: How far from ``length`` the spring does nothing, either way [m]; from there on it is
             stretched or pressed.
+        limits: Shortest and longest distance [m]; None for none.
+        friction: Largest Coulomb friction along the line [N].
+        motor: What a motor along it does at first, by whose name ``System.motors`` know it too;
+            None for off.
     """
 
     name: str
@@ -37,6 +75,9 @@ class Spring:
     length: float = 0.0
     force: float | Signal = 0.0
     slack: float = 0.0
+    limits: tuple[float, float] | None = None
+    friction: float = 0.0
+    motor: Motor | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +135,7 @@ class Bushing:
 
 
 @dataclass(frozen=True)
-class Tendon:
+class Tendon(Stretched):
     """Spring, damper and actuator along a sum of joint positions.
 
     Its length is the sum of coefficient * position, and it is pulled longer by force - damping *
@@ -126,21 +167,6 @@ class Tendon:
     friction: float = 0.0
     motor: Motor | None = None
 
-    @property
-    def springs(self) -> bool:
-        """Whether a spring, damper or force acts."""
-        return bool(self.stiffness or self.damping or self.force)
-
-    @property
-    def acting(self) -> LoopAxis:
-        """What acts along it within bounds."""
-        return LoopAxis(self.limits, self.friction, self.motor)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether there are limits, friction or a motor."""
-        return bool(self.limits or self.friction or self.motor)
-
 
 @dataclass(frozen=True)
 class Wrench:
@@ -171,3 +197,8 @@ class Wrench:
 
 ForceElement = Spring | TorsionSpring | Bushing | Tendon
 """What acts between two frames, or along several joints."""
+
+
+def rod_along(spring: Spring) -> Distance:
+    """The row of a spring's length, as that of a rod."""
+    return Distance(spring.name, spring.a, spring.b, 1.0)

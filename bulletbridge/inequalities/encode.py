@@ -7,7 +7,7 @@ import numpy as np
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint, encode
-from bulletbridge.constraints.force_elements import Tendon
+from bulletbridge.constraints.force_elements import Spring, Tendon, rod_along
 from bulletbridge.constraints.joint_models import (
     LIMITABLE,
     TRAVEL,
@@ -26,13 +26,14 @@ HOLD_A_POINT = (JointModel.BALL, JointModel.WELD)
 
 @dataclass(frozen=True)
 class LoopAxes:
-    """Free motions of loop joints that something acts along, then tendons likewise.
+    """Free motions of loop joints that something acts along, then springs and tendons likewise.
 
     Attributes:
         names: Of the loop if it has one free motion, otherwise ``loop/turn`` and ``loop/travel``;
-            of the tendon.
+            of the spring or tendon.
         acting: What acts.
-        encoded: A loop with one row for each, along the free motion; couplings of the tendons.
+        encoded: A loop with one row for each, along the free motion or a spring's line; couplings
+            of the tendons.
     """
 
     names: tuple[str, ...]
@@ -74,7 +75,7 @@ def encode_force_limited(
 
 
 def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) -> LoopAxes:
-    """One row along each free motion and each tendon that something is said of.
+    """One row along each free motion, spring and tendon that something is said of.
 
     Raises:
         ModelError: The joint has no such free motion, a name is taken, or a number is impossible.
@@ -83,10 +84,13 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
     names: list[str] = []
     acting: list[LoopAxis] = []
     kinds: list[str] = []
+    lines: list[Spring] = []
     tendons: list[Tendon] = []
     for joint in constraints:
         if isinstance(joint, Tendon) and joint.bounded:
             tendons.append(joint)
+        if isinstance(joint, Spring) and joint.bounded:
+            lines.append(joint)
         if not isinstance(joint, LoopJoint):
             continue
         for kind, freedom in ((TURN, joint.turn), (TRAVEL, joint.travel)):
@@ -103,27 +107,31 @@ def encode_loop_axes(mechanism: Mechanism, constraints: Iterable[Constraint]) ->
             names.append(name)
             acting.append(freedom)
             kinds.append(kind)
-    encoded = encode(mechanism, list({joint.name: joint for joint in joints}.values()))
+    closing = {joint.name: joint for joint in joints}
+    encoded = encode(mechanism, [*closing.values(), *map(rod_along, lines)])
     order = list(encoded.rows)
-    loops = encoded.loops[[order.index(joint.name) for joint in joints]].copy()
-    for n, (loop, kind) in enumerate(zip(loops, kinds, strict=True)):
-        loop["row"], loop["rows"], loop["variable"] = n, 1, NO_VARIABLE_ROW
+    loops = encoded.loops[[order.index(each.name) for each in (*joints, *lines)]].copy()
+    for loop, kind in zip(loops, kinds, strict=False):
+        loop["rows"], loop["variable"] = 1, NO_VARIABLE_ROW
         loop["moment"], loop["force"] = 0.0, 0.0
         loop["moment" if kind == TURN else "force"][0, 2] = 1.0
+    loops["row"] = range(len(loops))
     sums = encode(mechanism, [Coupling(each.name, each.coefficients) for each in tendons])
     couplings = sums.couplings.copy()
-    couplings["row"] += len(names)
-    for tendon in tendons:
-        if tendon.name in mechanism.joints:
+    couplings["row"] += len(loops)
+    for element in (*lines, *tendons):
+        if element.name in mechanism.joints:
+            what = "spring" if isinstance(element, Spring) else "tendon"
             raise ModelError(
-                f"tendon '{tendon.name}' is called like a joint; give it its own name, by which its"
-                " motor is set"
+                f"{what} '{element.name}' is called like a joint; give it its own name, by which"
+                " its motor is set"
             )
-        _check(tendon.name, tendon.acting)
-        names.append(tendon.name)
-        acting.append(tendon.acting)
+        _check(element.name, element.acting)
+        names.append(element.name)
+        acting.append(element.acting)
     rows = {name: slice(n, n + 1) for n, name in enumerate(names)}
-    metres = np.array([*(kind == TRAVEL for kind in kinds), *sums.in_metres], bool)
+    lengths = [*(kind == TRAVEL for kind in kinds), *(True for _ in lines)]
+    metres = np.array([*lengths, *sums.in_metres], bool)
     one = Encoded(
         loops,
         couplings,

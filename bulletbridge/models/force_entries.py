@@ -1,5 +1,7 @@
 """Read the entries of ``forces`` that act between two frames, or along several joints."""
 
+from typing import TypedDict
+
 from bulletbridge.constraints.force_elements import (
     Bushing,
     ForceElement,
@@ -8,6 +10,7 @@ from bulletbridge.constraints.force_elements import (
     TorsionSpring,
     Z,
 )
+from bulletbridge.constraints.joints import Motor
 from bulletbridge.models.loop_entries import (
     read_effort,
     read_frame,
@@ -23,7 +26,7 @@ BOUNDED = "limits", "friction", "motor"
 TRIPLES = ("stiffness", "damping", "turning_stiffness", "turning_damping")
 ELEMENTS = {Spring: SPRING, TorsionSpring: TORSION_SPRING, Bushing: BUSHING, Tendon: TENDON}
 KEYS = {
-    SPRING: ("stiffness", "damping", "length", "slack", "force"),
+    SPRING: ("stiffness", "damping", "length", "slack", "force", *BOUNDED),
     TORSION_SPRING: ("axis", "axis_b", "stiffness", "damping", "rest", "torque"),
     BUSHING: TRIPLES,
     TENDON: ("stiffness", "damping", "rest", "slack", "force", *BOUNDED),
@@ -63,9 +66,8 @@ def read_element(node: Node) -> ForceElement:
         return Bushing(*ends, **triples)
     force = read_effort(keys[effort]) if effort in keys else 0.0
     if kind == SPRING:
-        return Spring(
-            *ends, **spring_numbers(keys, ("stiffness", "damping", "length", "slack")), force=force
-        )
+        numbers = spring_numbers(keys, ("stiffness", "damping", "length", "slack"))
+        return Spring(*ends, **numbers, force=force, **_bounds(keys))
     return TorsionSpring(
         *ends,
         keys["axis"].direction() if "axis" in keys else Z,
@@ -86,7 +88,21 @@ def _tendon(keys: dict[str, Node]) -> Tendon:
         joints,
         **spring_numbers(keys, ("stiffness", "damping", "rest", "slack")),
         force=read_effort(keys["force"]) if "force" in keys else 0.0,
-        limits=read_limits(keys["limits"]) if "limits" in keys else None,
-        friction=keys["friction"].not_negative() if "friction" in keys else 0.0,
-        motor=read_motor(keys["motor"]) if "motor" in keys else None,
+        **_bounds(keys),
     )
+
+
+class Bounds(TypedDict):
+    """What acts within bounds along a spring or tendon."""
+
+    limits: tuple[float, float] | None
+    friction: float
+    motor: Motor | None
+
+
+def _bounds(keys: dict[str, Node]) -> Bounds:
+    return {
+        "limits": read_limits(keys["limits"]) if "limits" in keys else None,
+        "friction": keys["friction"].not_negative() if "friction" in keys else 0.0,
+        "motor": read_motor(keys["motor"]) if "motor" in keys else None,
+    }

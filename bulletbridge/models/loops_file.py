@@ -3,17 +3,17 @@
 The format is described in docs/loops-file.md. Unknown keys are errors.
 """
 
-import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bulletbridge.console import write_text
-from bulletbridge.constraints.joints import Frame
+from bulletbridge.constraints.joints import Frame, LoopJoint
 from bulletbridge.errors import LoopFileError
 from bulletbridge.mechanism.beams import MOST_MODES
 from bulletbridge.mechanism.joint_properties import PROPERTIES, JointProperties
+from bulletbridge.models.angles import OF_LIMITS, degrees_notes
 from bulletbridge.models.force_entries import is_element, read_element
 from bulletbridge.models.loop_entries import Keys, read_constraint, read_effort, read_limits
 from bulletbridge.models.loops_writer import loops_text
@@ -128,25 +128,27 @@ def _model(root: Node) -> ModelSpec:
 
 
 def _degrees(spec: ModelSpec, kinds: Mapping[str, str]) -> tuple[str, ...]:
-    """What is to be said of angles that look like degrees: whole numbers beyond a full turn."""
-    angles = {
+    """What is to be said of angles that look like degrees."""
+    turning = {name for name, kind in kinds.items() if kind in TURNING}
+    angles: dict[str, Sequence[float]] = {
         f"start of joint '{name}'": (value,)
         for name, value in (spec.start_guess | spec.start_q).items()
-        if not isinstance(value, list) and kinds.get(name) in TURNING
+        if not isinstance(value, list) and name in turning
     }
     angles |= {f"rpy of base '{body.name}'": body.rpy for body in spec.bodies}
+    limits: dict[str, Sequence[float]] = {
+        f"a limit of joint '{name}'": given.limits
+        for name, given in spec.joints.items()
+        if given.limits is not None and name in turning
+    }
     for constraint in spec.constraints:
         for side in ("a", "b"):
             frame = getattr(constraint, side, None)
             if isinstance(frame, Frame):
                 angles[f"rpy of frame {side} of '{constraint.name}'"] = frame.rpy
-    return tuple(
-        f"{where} is {value:g} rad, {abs(value) / math.tau:.1f} turns; if degrees are meant,"
-        f" write {math.radians(value):.6g}"
-        for where, values in angles.items()
-        for value in values
-        if abs(value) > math.tau and value == round(value)
-    )
+        if isinstance(constraint, LoopJoint) and constraint.turn is not None:
+            limits[f"a limit of the turn of '{constraint.name}'"] = constraint.turn.limits or ()
+    return tuple([*degrees_notes(angles), *degrees_notes(limits, OF_LIMITS)])
 
 
 def _require_version(root: Node) -> None:

@@ -11,6 +11,8 @@ from bulletbridge.console import write_text
 from bulletbridge.errors import ModelError
 
 COMMENT, STRAY = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"&(?![#\w]+;)")
+TIGHT = re.compile(rb'(=\s*"[^"<>]*")(?=[A-Za-z_])')
+"""An attribute that the next one follows without a blank."""
 MOST_BYTES = 100_000_000
 """Size of a file that is refused."""
 
@@ -19,7 +21,8 @@ def read_xml(path: Path) -> Xml.Element:
     """The root of an XML file.
 
     What Bullet reads all the same is let pass: prefixes that nothing declares, stray ampersands,
-    whatever is in comments or after a zero byte, and text in another encoding than the one named.
+    attributes without a blank between, whatever is in comments or after a zero byte, and text in
+    another encoding than the one named.
 
     Raises:
         ModelError: The file cannot be read, is too large, is not well-formed or declares entities.
@@ -36,7 +39,7 @@ def read_xml(path: Path) -> Xml.Element:
         why = getattr(error, "strerror", None) or error
         raise ModelError(f"cannot read {path}: {why}; check the path") from None
     text = COMMENT.sub(lambda found: b"\n" * found.group().count(b"\n"), text)
-    text = STRAY.sub(b"&amp;", text)
+    text = TIGHT.sub(rb"\1 ", STRAY.sub(b"&amp;", text))
     try:
         text.decode()
         encoding = "utf-8"

@@ -220,8 +220,11 @@ def _with_loop_axes(
         loop = name if name in found else name.rpartition("/")[0]
         if index >= len(guided.loops):
             continue  # a tendon's, which acts on joints and at no frame
-        _, rows = step.solver.wrench_rows(terms.poses, index, t, guided)
+        point, rows = step.solver.wrench_rows(terms.poses, index, t, guided)
         torque, force = np.split(impulse / step.dt * rows[0], 2)
+        if loop not in found:  # a spring's, between whose frames nothing else is closed
+            found[name] = Reaction(name, point, force, torque, np.array([impulse / step.dt]), True)
+            continue
         old = found[loop]
         found[loop] = replace(old, force=old.force + force, torque=old.torque + torque)
     return found

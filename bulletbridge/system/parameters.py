@@ -88,7 +88,7 @@ def is_plain(constraint: Constraint) -> bool:
 
 def numbers(constraint: Constraint | ForceElement) -> tuple[str, ...]:
     """Fields of a constraint or spring that are numbers of their own."""
-    if isinstance(constraint, Tendon) and not constraint.springs:
+    if isinstance(constraint, Spring | Tendon) and constraint.bounded and not constraint.springs:
         return ()  # a motor, limits or friction alone
     if isinstance(constraint, ELEMENTS):
         own = [f for f in fields(constraint) if f.name != "friction"]  # acts by an inequality

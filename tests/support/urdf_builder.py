@@ -51,7 +51,6 @@ def joint(
 ) -> str:
     """<joint>."""
     lower, upper = limits
-    # Bullet would also enforce the limits of a continuous joint
     limit = f'<limit lower="{lower!r}" upper="{upper!r}" effort="100" velocity="100"/>'
     return (
         f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
@@ -120,7 +119,7 @@ def random_tree(
                 numbers(axis / np.linalg.norm(axis)),
                 (-float(rng.uniform(0.5, 1)), float(rng.uniform(0.5, 1)))
                 if limited
-                else (1.0, -1.0),
+                else (0.0, -1.0),
                 damping * float(rng.uniform(0.5, 1.0)),
             ),
         ]

@@ -4,9 +4,11 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from typing import TypeVar
 
 import numpy as np
 
+from bulletbridge.constraints.force_elements import ForceElement, Tendon
 from bulletbridge.constraints.joints import Coupling, Frame, JointModel, LoopAxis, LoopJoint, Triple
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
@@ -21,6 +23,7 @@ from bulletbridge.models.formats.robot import (
     Shape,
     free_name,
     listed,
+    pose_of,
 )
 from bulletbridge.models.model_spec import FileConstraint
 from bulletbridge.numerics.records import Array
@@ -52,6 +55,9 @@ MOST_DIGITS = 9
 """Digits after the point beyond which a file counts as not rounded."""
 PERPENDICULAR = 1e-9
 """Cosine up to which the axes of a universal joint are at right angles."""
+Joining = TypeVar("Joining", bound=FileConstraint | ForceElement)
+"""What joins links or joints, of one kind."""
+Factor = TypeVar("Factor", float, tuple[float, ...])
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,8 @@ class JointGraph:
     All positions are zero there, but those of joints whose frame the child has elsewhere.
 
     Attributes:
+        loops, elements: What joins frames of links as they are in ``places``, and joints by name,
+            besides the connections.
         roots: Links that trees begin with rather than with the heaviest one, if they are not
             joined to the world.
         digits: After the decimal point that frames of loops are worth; None for all there are.
@@ -142,6 +150,8 @@ class JointGraph:
     places: dict[str, Pose] = field(default_factory=lambda: {WORLD: Pose()})
     connections: list[Connection] = field(default_factory=lambda: [])
     gears: list[Gear] = field(default_factory=lambda: [])
+    loops: list[FileConstraint] = field(default_factory=lambda: [])
+    elements: list[ForceElement] = field(default_factory=lambda: [])
     notes: list[str] = field(default_factory=lambda: [])
     roots: list[str] = field(default_factory=lambda: [])
     digits: int | None = None
@@ -160,6 +170,8 @@ def scene_of(graph: JointGraph) -> Scene:
     """
     scene = Scene(graph.name, notes=list(graph.notes))
     needed = {joint for gear in graph.gears for joint in gear.factors}
+    sums = [each for each in (*graph.loops, *graph.elements) if isinstance(each, Coupling | Tendon)]
+    needed |= {joint for each in sums for joint in each.coefficients}
     used: dict[str, Connection] = {}
     where: dict[str, tuple[Robot, str, Pose]] = {}
     for root in _roots(graph):
@@ -197,7 +209,10 @@ def scene_of(graph: JointGraph) -> Scene:
     for screw in screws:
         scene.notes.append(f"screw '{screw.name}' is a turn, a way and a coupling of both")
     for gear in (*graph.gears, *map(_thread, screws)):
-        scene.loops.append(_coupling(scene, gear))
+        factors = _of_tree(scene, gear.name, gear.factors)
+        scene.loops.append(Coupling(gear.name, factors, gear.offset))
+    scene.loops += [_settled(scene, where, each) for each in graph.loops]
+    scene.elements += [_settled(scene, where, each) for each in graph.elements]
     moved = [
         name
         for name, (_, _, frame) in where.items()
@@ -424,13 +439,34 @@ def _full(scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], link: str)
     return WORLD if link == WORLD else scene.prefix(robot) + name
 
 
-def _coupling(scene: Scene, gear: Gear) -> Coupling:
-    """A gear between joints of the tree."""
-    full = {name.rpartition("/")[2]: name for name in scene.joints()}
-    lost = [name for name in gear.factors if name not in full]
+def _settled(
+    scene: Scene, where: Mapping[str, tuple[Robot, str, Pose]], joining: Joining
+) -> Joining:
+    """What joins frames of the graph's links, or its joints, on those of the scene."""
+    if isinstance(joining, Coupling | Tendon):
+        factors = _of_tree(scene, joining.name, joining.coefficients)
+        moved = replace(joining, coefficients=factors)
+        if isinstance(moved, Coupling):
+            moved = replace(moved, higher=_of_tree(scene, joining.name, moved.higher))
+        return moved
+    ends = [
+        (where[end.link][2] @ pose_of(end.xyz, end.rpy)).on(_full(scene, where, end.link))
+        for end in (joining.a, joining.b)
+    ]
+    return replace(joining, a=ends[0], b=ends[1])
+
+
+def _of_tree(scene: Scene, name: str, factors: Mapping[str, Factor]) -> dict[str, Factor]:
+    """Factors of joints, or of their powers, by the joints' full names.
+
+    Raises:
+        ModelError: One of them is not in the tree.
+    """
+    full = {joint.rpartition("/")[2]: joint for joint in scene.joints()}
+    lost = [joint for joint in factors if joint not in full]
     if lost:
         raise ModelError(
-            f"'{gear.name}' couples joint '{lost[0]}', which closes a loop or has two axes; couple"
+            f"'{name}' couples joint '{lost[0]}', which closes a loop or has two axes; couple"
             " joints with one axis that can all be in one tree"
         )
-    return Coupling(gear.name, {full[n]: x for n, x in gear.factors.items()}, gear.offset)
+    return {full[joint]: factor for joint, factor in factors.items()}

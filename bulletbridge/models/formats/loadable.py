@@ -10,14 +10,18 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.mechanism.frames import matrix_rpy, rpy_matrix
+from bulletbridge.models.angles import OF_LIMITS, degrees_notes
+from bulletbridge.models.formats.robot import listed
 from bulletbridge.models.formats.sidecars import Retyped
-from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree, end
+from bulletbridge.models.formats.urdf_tree import MOVING, RANGE, UrdfTree, end
 from bulletbridge.models.mesh_places import find_named
 from bulletbridge.models.urdf_names import WORLD
 from bulletbridge.models.xml_file import write_xml
 
 READABLE = (".stl", ".obj", ".dae", ".cdf", ".vtk")
 """Endings of the meshes that Bullet reads; another one, or a missing file, ends its loading."""
+MESHES = "mesh", "cdf"
+"""Shapes that are files; the latter is Bullet's own, of distances."""
 MOST_NAMED = 4
 """Names that a note lists."""
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -26,6 +30,8 @@ UNIT, SHORTEST = 1e-6, 1e-9
 AXES = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
 UNBOUNDED = "1e9"
 """Effort and velocity, which a URDF has to say, where nothing limits them [N, m/s]."""
+BOUNDED = "revolute", "prismatic"
+"""Kinds of joints that have a range."""
 DRAKE_JOINTS = {"ball": Retyped("spherical"), "universal": Retyped("universal", "xy")}
 
 
@@ -79,6 +85,57 @@ def unit_axes(tree: UrdfTree) -> list[str]:
         return []
     said = _listed(done, "joint", "joints").rpartition(" ")[0]
     return [f"the axes of {said} have not length 1; their directions are taken"]
+
+
+def settle_limits(tree: UrdfTree) -> tuple[bool, list[str]]:
+    """Make limits and losses of joints what they mean: a range, or none; damping that takes energy.
+
+    Returns:
+        Whether anything is now otherwise than in the file, and what is to be said.
+    """
+    unlimited, endless, empty = list[str](), list[str](), list[str]()
+    feeding, rubbing = list[str](), list[str]()
+    notes: list[str] = []
+    for name, joint in tree.joints.items():
+        kind, limit = joint.get("type"), joint.find("limit")
+        where = f"joint '{name}'"
+        if kind in BOUNDED and limit is None:
+            Xml.SubElement(joint, "limit", effort=UNBOUNDED, velocity=UNBOUNDED)
+            unlimited.append(name)
+        elif kind == "continuous" and limit is not None:
+            # Bullet keeps these numbers, tells them as limits, and lets the joint turn all the same
+            written = [limit.attrib.pop(key) for key in RANGE if key in limit.attrib]
+            if len(written) == len(RANGE) and float(written[0]) <= float(written[1]):
+                endless.append(name)
+        elif kind in BOUNDED and limit is not None and tree.limits(joint) is None:
+            said = {key: tree.number(limit, key, none, where) for key, none in RANGE.items()}
+            if said != RANGE:  # which is Bullet's own word for none
+                empty.append(name)
+        limits = tree.limits(joint) if kind == "revolute" else None
+        notes += degrees_notes({f"a limit of {where}": limits or ()}, OF_LIMITS)
+        for element in joint.findall("dynamics"):
+            for key in ("damping", "friction"):
+                value = tree.number(element, key, 0.0, where)
+                if value < 0.0:
+                    element.set(key, "0")
+                    feeding.append(name)
+                elif value and key == "friction" and kind in MOVING:
+                    rubbing.append(name)
+    told = {
+        "no <limit>, which Bullet refuses: nothing limits them": unlimited,
+        "limits though they are continuous: these count for nothing, as in Bullet": endless,
+        "a lower limit above the upper one, or one alone: nothing limits them, as in Bullet": empty,
+        "negative damping or friction, which would feed energy: taken as zero": feeding,
+        "friction: it does not act, as in Bullet, unless a loops file has 'joint_friction: true'": (
+            rubbing
+        ),
+    }
+    notes += [
+        f"joints with {what} ({listed(dict.fromkeys(names))})"
+        for what, names in told.items()
+        if names
+    ]
+    return bool(unlimited or endless or feeding), notes
 
 
 def free_base(tree: UrdfTree) -> tuple[Triple, Triple] | None:
@@ -194,7 +251,8 @@ def settle_meshes(tree: UrdfTree) -> tuple[bool, list[str]]:
     changed, missing, unread, empty = False, list[str](), list[str](), list[str]()
     for link in tree.robot.iterfind("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
-            mesh, solid = shape.find("geometry/mesh"), shape.find("geometry/*")
+            solid = shape.find("geometry/*")
+            mesh = solid if solid is not None and solid.tag in MESHES else None
             if solid is None:
                 empty.append(link.get("name", ""))
             elif mesh is None:
@@ -327,7 +385,7 @@ def write_urdf(robot: Xml.Element, path: Path, comments: Iterable[str] = ()) -> 
     Raises:
         ModelError: It cannot be written there.
     """
-    for mesh in robot.iter("mesh"):
+    for mesh in (each for tag in MESHES for each in robot.iter(tag)):
         name = Path(mesh.get("filename", ""))
         if name.is_absolute():
             relative = os.path.relpath(name, path.resolve().parent)

@@ -1,8 +1,7 @@
-"""Loops that stand in the URDF itself: elements of Isaac Sim, urdfdom and Drake, frames of Onshape.
+"""Loops that stand in the URDF itself: elements of Isaac Sim and urdfdom, frames of Onshape.
 
 Sources: Isaac Sim's URDF importer (loop_joint, fixed_frame); ros/urdfdom pull request 264
-(constraint); Drake's parsing documentation (drake:ball_constraint); onshape-to-robot and PlaCo
-(closing frames).
+(constraint); onshape-to-robot and PlaCo (closing frames).
 """
 
 import math
@@ -36,9 +35,6 @@ ROUND = (JointModel.BALL, JointModel.WELD)
 CLOSING = re.compile(r"closing_(.+)_([12])")
 """Names of onshape-to-robot's frames."""
 IGNORED = {
-    "drake:linear_bushing_rpy": "write a bushing under 'forces' of a loops file",
-    "drake:linear_spring_damper": "write a spring under 'forces' of a loops file",
-    "drake:tendon_constraint": "write a coupling under 'loops' of a loops file",
     "loop": "URDF+ is not read: write the loops as <loop_joint>",
     "coupling": "URDF+ is not read: write couplings as <mimic>",
 }
@@ -145,13 +141,13 @@ def _loop_joint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
         if len(links) != 2:
             tree.fail(f"{where} has {len(links)} of <link1> and <link2>; give it two")
         a, b = (
-            Frame(_link(tree, each.get("link", ""), where), *tree.origin(each, where))
+            Frame(link_named(tree, each.get("link", ""), where), *tree.origin(each, where))
             for each in links
         )
     else:
         a, b = (
             Frame(
-                _link(tree, end(element, which), where),
+                link_named(tree, end(element, which), where),
                 *tree.origin(element.find(f"{which}_origin"), where),
             )
             for which in ("parent", "child")
@@ -218,22 +214,12 @@ def _along(tree: UrdfTree, element: Xml.Element, where: str) -> LoopAxis | None:
     return LoopAxis(limits, friction, damping=damping)
 
 
-def _ball_constraint(tree: UrdfTree, element: Xml.Element) -> LoopJoint:
-    """Drake's element: points P of body A and Q of body B coincide."""
-    where = "<drake:ball_constraint>"
-    frames: list[Frame] = []
-    for body, point in (("A", "AP"), ("B", "BQ")):
-        link = element.find(f"drake:ball_constraint_body_{body}")
-        at = element.find(f"drake:ball_constraint_p_{point}")
-        if link is None or at is None:
-            tree.fail(f"{where} lacks body_{body} or p_{point}; add it")
-        name = _link(tree, link.get("name", ""), where)
-        frames.append(Frame(name, tree.triple(at, "value", (0.0, 0.0, 0.0), where)))
-    a, b = frames
-    return LoopJoint(f"{a.link}_to_{b.link}", JointModel.BALL, a, b)
+def link_named(tree: UrdfTree, name: str, where: str) -> str:
+    """The name of a link, or the world.
 
-
-def _link(tree: UrdfTree, name: str, where: str) -> str:
+    Raises:
+        ModelError: There is none of that name.
+    """
     if name not in tree.links and name != "world":
         tree.fail(f"{where} names the link '{name}', which does not exist; correct the name")
     return name
@@ -242,6 +228,5 @@ def _link(tree: UrdfTree, name: str, where: str) -> str:
 READERS: dict[str, Callable[[UrdfTree, Xml.Element], LoopJoint]] = {
     "loop_joint": _loop_joint,
     "constraint": _loop_joint,
-    "drake:ball_constraint": _ball_constraint,
 }
 """Who reads which element below <robot>."""

@@ -104,9 +104,10 @@ def _grow(model: Any, places: Places) -> None:
         at = Pose(turn(model.body_quat[body]), model.body_pos[body].copy())
         name = places.body_names[body]
         if count and model.jnt_type[first] == FREE:
-            robot = Robot(name, name, False, {name: Link(name)}, {}, at)
-            places.robots[name] = robot
-            places.put(body, name, name, Pose())
+            called = places.robot_names[body]
+            robot = Robot(called, name, False, {name: Link(name)}, {}, at)
+            places.robots[called] = robot
+            places.put(body, called, name, Pose())
             dof = int(model.jnt_dofadr[first])
             acts = {
                 "damping": model.dof_damping[dof],
@@ -197,6 +198,7 @@ def _joint(
 def _ball_springs(model: Any, places: Places) -> None:
     """Springs of ball joints, and notes of what else they have."""
     scene = places.scene
+    lost: dict[str, list[str]] = {}
     for k in np.flatnonzero(model.jnt_type == BALL):
         joint, body = places.joint(int(k)), int(model.jnt_bodyid[k])
         if model.jnt_stiffness[k]:
@@ -207,10 +209,13 @@ def _ball_springs(model: Any, places: Places) -> None:
                 Bushing(places.full_joint(int(k)), a, b, turning_stiffness=(k_turn, k_turn, k_turn))
             )
         if model.jnt_limited[k]:
-            scene.notes.append(f"the limit of ball joint '{joint.name}' is left out")
+            lost.setdefault("limits", []).append(joint.name)
         if joint.friction:
             joint.friction = 0.0
-            scene.notes.append(f"the friction of ball joint '{joint.name}' is left out")
+            lost.setdefault("friction", []).append(joint.name)
+    scene.notes += [
+        f"{what} of ball joints: left out ({listed(names)})" for what, names in lost.items()
+    ]
 
 
 def _gravity(model: Any, scene: Scene) -> tuple[float, float, float]:
@@ -240,7 +245,7 @@ def _start(model: Any, places: Places) -> None:
             if not model.nkey:
                 continue  # where the body stands, as URDF's base pose says
             place = Pose(turn(q[at + 3 : at + 7]), q[at : at + 3].copy())
-            robot = places.robots[places.body_names[int(model.jnt_bodyid[k])]]
+            robot = places.of(int(model.jnt_bodyid[k]))[0]
             robot.place = place
             com = place.p + place.R @ robot.base_com()
             quat = Rotation.from_matrix(place.R).as_quat()

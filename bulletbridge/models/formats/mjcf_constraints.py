@@ -35,7 +35,7 @@ class Path:
 def add_constraints(model: Any, places: Places) -> None:
     """Loops of a scene, from all active equality constraints, and springs of tendons."""
     scene = places.scene
-    tendons = [_path(model, places, k) for k in range(model.ntendon)]
+    tendons = [path_of(model, places, k) for k in range(model.ntendon)]
     off = model.opt.disableflags & library().mjtDisableBit.mjDSBL_EQUALITY
     idle: list[str] = []
     for k in range(model.neq):
@@ -166,7 +166,7 @@ def _couple_tendons(
     scene.loops.append(Coupling(name, factors, offset))
 
 
-def _path(model: Any, places: Places, k: int) -> Path | None:
+def path_of(model: Any, places: Places, k: int) -> Path | None:
     """The way of a tendon, if it is one of the two simple kinds."""
     wraps = range(int(model.tendon_adr[k]), int(model.tendon_adr[k] + model.tendon_num[k]))
     kinds = library().mjtWrap
@@ -197,8 +197,8 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
     lower, upper = (float(x) for x in model.tendon_lengthspring[k])
     limited, friction = bool(model.tendon_limited[k]), float(model.tendon_frictionloss[k])
     shortest, longest = (float(x) for x in model.tendon_range[k])
-    is_sum = path is not None and path.ends is None
-    bounded = is_sum and (limited or friction > 0.0)
+    bounded = path is not None and (limited or friction > 0.0)
+    limits = (shortest, longest) if limited else None
     middle, slack = (lower + upper) / 2.0, (upper - lower) / 2.0
     if not stiffness:
         middle = slack = 0.0
@@ -207,8 +207,9 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
         if path is None:
             lost.append("spring and damper")
         elif path.ends is not None:
+            name = element_name(scene, name)
             spring = Spring(name, *path.ends, stiffness, damping, middle, slack=slack)
-            scene.elements.append(spring)
+            scene.elements.append(replace(spring, limits=limits, friction=friction))
         elif len(path.factors) == 1 and lower == upper and not bounded:
             ((joint, c),) = path.factors.items()
             scene.joints()[joint].add_spring(c * c * stiffness, lower / c, c * c * damping)
@@ -216,11 +217,10 @@ def _add_spring(model: Any, scene: Scene, k: int, path: Path | None) -> list[str
             factors = {joint: c for joint, c in path.factors.items() if c}
             name = element_name(scene, name)
             spring = Tendon(name, factors, stiffness, damping, middle, slack)
-            limits = (shortest, longest) if limited else None
             scene.elements.append(replace(spring, limits=limits, friction=friction))
     others = {
-        "limits": limited and not is_sum,
-        "friction": friction and not is_sum,
+        "limits": limited and path is None,
+        "friction": friction and path is None,
         "armature": getattr(model, "tendon_armature", np.zeros(model.ntendon))[k],
     }
     return lost + [what for what, given in others.items() if given]

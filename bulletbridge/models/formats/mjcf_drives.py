@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bulletbridge.constraints.force_elements import Tendon
-from bulletbridge.constraints.joints import Motor
-from bulletbridge.models.formats.mjcf_constraints import element_name
+from bulletbridge.constraints.force_elements import Spring, Tendon
+from bulletbridge.constraints.joints import Frame, Motor
+from bulletbridge.models.formats.mjcf_constraints import element_name, path_of
 from bulletbridge.models.formats.mjcf_file import library
 from bulletbridge.models.formats.mjcf_places import Places
-from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.robot import Scene, listed
 from bulletbridge.models.model_spec import JointForce
 
 FREE, BALL = range(2)
@@ -18,10 +18,14 @@ LARGEST_FORCE = 1e9
 
 
 class Pull(NamedTuple):
-    """Joints that an actuator pulls at, and by how much its length is longer for each."""
+    """Joints that an actuator pulls at, and by how much its length is longer for each.
+
+    Of one along a line between two points these, and by how much it is longer than that.
+    """
 
     joints: tuple[int, ...]
     gears: tuple[float, ...]
+    ends: tuple[Frame, Frame] | None = None
 
     @property
     def strongest(self) -> float:
@@ -39,13 +43,12 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             first keyframe gives them: as springs and dampers, or as motors within bounds.
     """
     scene = places.scene
-    idle: list[str] = []
-    acting: list[str] = []
+    idle, acting, nowhere = list[str](), list[str](), list[str]()
     for k in range(model.nu):
         name = model.actuator(k).name or f"actuator {k}"
-        pull = _pull(model, k)
-        if not pull.joints:
-            scene.notes.append(f"actuator '{name}' acts on no joint and is left out")
+        pull = _pull(model, places, k)
+        if not (pull.joints or pull.ends):
+            nowhere.append(name)
             continue
         for j in pull.joints:
             if model.jnt_type[j] == FREE:
@@ -63,12 +66,21 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
             if full not in scene.actuated:
                 scene.actuated.append(full)
         servo = _servo(model, k)
+        if pull.ends and not servo:
+            scene.notes.append(
+                f"actuator '{name}' pulls along a line and no force acts: give a spring a 'force'"
+            )
         if not servo:
             continue
         if servos and _acts_as_spring(model, k, pull):
             acting.append(f"{name} ({_add_spring(model, places, k, pull)})")
         else:
             idle.append(f"{name} ({servo})")
+    if nowhere:
+        scene.notes.append(
+            "actuators that act neither on joints nor along a line between two points are left out:"
+            f" {listed(nowhere)}"
+        )
     if acting:
         scene.notes.append(
             "servos act at the control of the first keyframe, or zero: as springs and dampers, or,"
@@ -82,8 +94,8 @@ def add_drives(model: Any, places: Places, servos: bool) -> None:
         )
 
 
-def _pull(model: Any, k: int) -> Pull:
-    """Joints that an actuator pulls at."""
+def _pull(model: Any, places: Places, k: int) -> Pull:
+    """What an actuator pulls at."""
     kinds = library().mjtTrn
     target = int(model.actuator_trnid[k, 0])
     gear = float(model.actuator_gear[k, 0])
@@ -97,6 +109,8 @@ def _pull(model: Any, k: int) -> Pull:
         if all(model.wrap_type[w] == library().mjtWrap.mjWRAP_JOINT for w in wraps):
             joints = tuple(int(model.wrap_objid[w]) for w in wraps)
             return Pull(joints, tuple(gear * float(model.wrap_prm[w]) for w in wraps))
+        path = path_of(model, places, target)
+        return Pull((), (gear,), None if path is None else path.ends)
     return Pull((), ())
 
 
@@ -147,11 +161,13 @@ def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
     stiffness, damping = 0.0 - per_length, 0.0 - per_rate
     rest = force / stiffness if stiffness else 0.0
     lowest, highest = _bounds(model, k, pull)
+    scene = places.scene
+    name = element_name(scene, model.actuator(k).name or f"actuator_{k}")
+    if pull.ends:
+        return _add_line(scene, name, pull, (stiffness, damping, force), (lowest, highest))
     factors: dict[str, float] = {}
     for j, gear in zip(pull.joints, pull.gears, strict=True):
         factors[places.full_joint(j)] = factors.get(places.full_joint(j), 0.0) + gear
-    scene = places.scene
-    name = element_name(scene, model.actuator(k).name or f"actuator_{k}")
     said = f"stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
     bounded = np.isfinite((lowest, highest)).any()
     if bounded and (stiffness or damping):
@@ -175,6 +191,34 @@ def _add_spring(model: Any, places: Places, k: int, pull: Pull) -> str:
         scene.forces.append(JointForce(full, torque=force))
         return f"damping {damping:g}, force {force:g}"
     return f"stiffness {stiffness:g}, damping {damping:g}, at {rest:g}"
+
+
+def _add_line(
+    scene: Scene,
+    name: str,
+    pull: Pull,
+    servo: tuple[float, float, float],
+    bounds: tuple[float, float],
+) -> str:
+    """Put a servo along a line between two points; what was put, in words.
+
+    It pushes these apart by the gear times force - stiffness gear distance - damping gear rate.
+    """
+    assert pull.ends is not None
+    (gear,) = pull.gears
+    stiffness, damping, force = gear**2 * servo[0], gear**2 * servo[1], gear * servo[2]
+    said = f"stiffness {stiffness:g}, damping {damping:g}, force {force:g} along a line"
+    if not (stiffness or damping or force):
+        return said
+    if not (np.isfinite(bounds).any() and (stiffness or damping)):
+        scene.elements.append(Spring(name, *pull.ends, stiffness, damping, force=force))
+        return said
+    least, most = sorted(gear * min(max(x, -LARGEST_FORCE), LARGEST_FORCE) for x in bounds)
+    at = force / stiffness if stiffness else 0.0
+    rate = 0.0 if stiffness else force / damping
+    motor = Motor(most, rate, at, stiffness=stiffness, damping=damping, least=least)
+    scene.elements.append(Spring(name, *pull.ends, motor=motor))
+    return f"{said}, from {least:g} to {most:g}: motor '{name}'"
 
 
 def _servo(model: Any, k: int) -> str:

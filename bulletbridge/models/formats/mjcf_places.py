@@ -6,7 +6,7 @@ import numpy as np
 
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.mechanism.model import WORLD
-from bulletbridge.models.formats.robot import Joint, Link, Pose, Robot, Scene, free_name
+from bulletbridge.models.formats.robot import Joint, Link, Pose, Robot, Scene, free_name, listed
 
 BASE = "base"
 
@@ -21,23 +21,47 @@ class Places:
     Attributes:
         scene: What is being built.
         robots: By name; the one that stands on the world is called like the model.
-        body_names, joint_names: Unique names by number.
+        body_names, joint_names: Names by number, unique in a robot.
+        robot_names: By the body that floats, or 0 for the robot that stands on the world.
     """
 
     def __init__(self, model: Any, stem: str) -> None:
         name = str(model.names[: bytes(model.names).index(b"\0")], "utf-8", "replace")
-        standing = name.replace("/", "_") or stem
         self.model = model
         self.scene = Scene(stem)
-        self.body_names = [WORLD]
+        roots = _roots(model)
+        prefixes = _prefixes(model, roots)
+        self.body_names, self.joint_names = [WORLD], list[str]()
+        taken: dict[int, list[str]] = {}
+        renamed: list[str] = []
+
+        def own(said: str, otherwise: str, root: int, names: list[str]) -> str:
+            local = said.removeprefix(prefixes.get(root, "")).replace("/", "_") or otherwise
+            names.append(free_name(local, names))
+            if said and said != prefixes.get(root, "") + names[-1]:
+                renamed.append(names[-1])
+            return names[-1]
+
         for k in range(1, model.nbody):
-            given = model.body(k).name.replace("/", "_") or f"body_{k}"
-            self.body_names.append(free_name(given, self.body_names))
-        self.joint_names: list[str] = []
+            known = taken.setdefault(roots[k] if prefixes else 0, [WORLD])
+            self.body_names.append(own(model.body(k).name, f"body_{k}", roots[k], known))
+        taken.clear()
         for k in range(model.njnt):
             body = int(model.jnt_bodyid[k])
-            given = model.joint(k).name.replace("/", "_") or f"{self.body_names[body]}_joint"
-            self.joint_names.append(free_name(given, self.joint_names))
+            known = taken.setdefault(roots[body] if prefixes else 0, [])
+            otherwise = f"{self.body_names[body]}_joint"
+            self.joint_names.append(own(model.joint(k).name, otherwise, roots[body], known))
+        if renamed:
+            self.scene.notes.append(
+                "names with '/', which parts robots from joints here, or that something has already"
+                f" are called otherwise: {listed(renamed)}"
+            )
+        self.robot_names: dict[int, str] = {}
+        for root in dict.fromkeys([0, *roots]):
+            called = self.body_names[root] if root else name.replace("/", "_") or stem
+            called = prefixes.get(root, called).removesuffix("/")
+            self.robot_names[root] = free_name(called, self.robot_names.values())
+        standing = self.robot_names[0]
         self.robots = {
             standing: Robot(standing, WORLD, True, {WORLD: Link(WORLD)}, {}),
         }
@@ -82,3 +106,33 @@ class Places:
         robot, _, _ = self.of(int(self.model.jnt_bodyid[k]))
         own = BASE if self.model.jnt_type[k] == 0 else self.joint_names[k]
         return self.scene.prefix(robot) + own
+
+
+def _roots(model: Any) -> list[int]:
+    """The floating body that each body is carried by; 0 for none."""
+    roots = [0]
+    for body in range(1, model.nbody):
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        floats = count and model.jnt_type[first] == 0
+        roots.append(body if floats else roots[int(model.body_parentid[body])])
+    return roots
+
+
+def _prefixes(model: Any, roots: list[int]) -> dict[int, str]:
+    """What all names of a robot begin with, up to the first slash, where there are several robots.
+
+    Our writer and MuJoCo's own attaching have it so.
+    """
+    names: dict[int, list[str]] = {}
+    for body in range(1, model.nbody):
+        names.setdefault(roots[body], []).append(model.body(body).name)
+    for k in range(model.njnt):
+        names[roots[int(model.jnt_bodyid[k])]].append(model.joint(k).name)
+    if len(names) < 2:
+        return {}
+    found: dict[int, str] = {}
+    for root, each in names.items():
+        first = {name.partition("/")[0] for name in each if name}
+        if len(first) == 1 and all("/" in name for name in each if name):
+            found[root] = f"{first.pop()}/"
+    return found

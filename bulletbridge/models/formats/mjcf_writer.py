@@ -324,12 +324,10 @@ class _Writer:
 
     def _element(self, element: object) -> None:
         if isinstance(element, Spring) and not element.force:
-            values = {"stiffness": element.stiffness, "damping": element.damping}
-            given = {key: exact((value,)) for key, value in values.items()}
-            given["springlength"] = exact(
-                (element.length - element.slack, element.length + element.slack)
-            )
+            ends = element.length - element.slack, element.length + element.slack
+            given = self._stretched(element, ends)
             self._line(element.name, self._sites(element.a, element.b, element.name), given)
+            self._servo(element)
         elif isinstance(element, Tendon) and not element.force:
             self._tendon(element)
         elif isinstance(element, Bushing) and self._on_ball(element):
@@ -340,29 +338,39 @@ class _Writer:
 
     def _tendon(self, tendon: Tendon) -> None:
         """Spring, limits and friction of a sum of joint positions, and a servo along it."""
+        ends = tendon.rest - tendon.slack, tendon.rest + tendon.slack
+        self._sum(tendon.name, tendon.coefficients, self._stretched(tendon, ends))
+        self._servo(tendon)
+
+    def _stretched(self, element: Spring | Tendon, ends: tuple[float, float]) -> dict[str, str]:
+        """What acts along a tendon but for a servo; within its ends the spring is slack."""
         given: dict[str, str] = {}
-        if tendon.springs:
-            ends = tendon.rest - tendon.slack, tendon.rest + tendon.slack
+        if element.springs:
             if ends == AT_START:
                 ends = ends[0], float(np.nextafter(ends[1], 0.0))
-            values = {"stiffness": tendon.stiffness, "damping": tendon.damping}
+            values = {"stiffness": element.stiffness, "damping": element.damping}
             given = {"springlength": exact(ends)} | {k: exact((v,)) for k, v in values.items()}
-        if tendon.limits:
-            given |= {"limited": "true", "range": exact(tendon.limits)}
-        if tendon.friction:
-            given["frictionloss"] = exact((tendon.friction,))
-        motor = tendon.motor
-        self._sum(tendon.name, tendon.coefficients, given)
+        if element.limits:
+            given |= {"limited": "true", "range": exact(element.limits)}
+        if element.friction:
+            given["frictionloss"] = exact((element.friction,))
+        return given
+
+    def _servo(self, element: Spring | Tendon) -> None:
+        """The motor along a tendon, if it is a servo."""
+        motor = element.motor
         if motor is None:
             return
         if not (motor.stiffness or motor.damping):
-            self.scene.notes.append(f"motor of '{tendon.name}' is left out: MuJoCo has servos only")
+            self.scene.notes.append(
+                f"motor of '{element.name}' is left out: MuJoCo has servos only"
+            )
             return
         least = -motor.force if motor.least is None else motor.least
         at = motor.stiffness * (motor.position or 0.0) + motor.damping * motor.velocity
         said = {
-            "name": tendon.name,
-            "tendon": tendon.name,
+            "name": element.name,
+            "tendon": element.name,
             "biastype": "affine",
             "gainprm": "1",
             "biasprm": exact((at, -motor.stiffness, -motor.damping)),

@@ -1,4 +1,4 @@
-"""Motors' rotors in a URDF, in Drake's words: inertia and gear ratio of the actuators of joints.
+"""Motors in a URDF: rotors' inertia and gear ratio in Drake's words, and what drives are left out.
 
 Source: Drake, "Parsing model directives": /robot/transmission/actuator/drake:rotor_inertia and
 drake:gear_ratio, each with an attribute ``value``.
@@ -10,7 +10,8 @@ from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from bulletbridge.mechanism.joint_properties import JointProperties
-from bulletbridge.models.formats.sdf_frames import GEAR_TAG, ROTOR_TAG, XMLNS
+from bulletbridge.models.formats.robot import listed
+from bulletbridge.models.formats.sdf_frames import GAINS_TAG, GEAR_TAG, ROTOR_TAG, XMLNS
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 
 MOVED = (*MOVING, "spherical")
@@ -58,6 +59,34 @@ def rotors_in(tree: UrdfTree) -> Rotors:
         notes.append(f"the rotor of joint '{name}' is left out, for the joint {said}")
         del found[name]
     return Rotors({name: JointProperties(armature=each) for name, each in found.items()}, notes)
+
+
+def drive_notes(tree: UrdfTree) -> list[str]:
+    """What is to be said of transmissions that mix several drives, and of Drake's controllers."""
+    mixed, kept = list[str](), list[str]()
+    for transmission in tree.robot.iter("transmission"):  # those in <ros2_control>, too
+        named = dict.fromkeys(each.get("name", "") for each in transmission.iterfind("joint"))
+        kind = transmission.findtext("type") or transmission.findtext("plugin") or ""
+        if len(named) > 1:
+            what = kind.strip().rpartition("/")[2] or "no type"
+            mixed.append(f"'{transmission.get('name', '')}' ({what}: {', '.join(named)})")
+        if any(motor.find(GAINS_TAG) is not None for motor in transmission.iterfind("actuator")):
+            kept += named
+    notes = [gains_note(kept)] if kept else []
+    if mixed:
+        notes.append(
+            f"transmissions that mix drives of several joints: {listed(mixed)}; torques act at the"
+            " joints here, not at the drives"
+        )
+    return notes
+
+
+def gains_note(joints: Iterable[str]) -> str:
+    """What is to be said of Drake's controllers of joints, which push by a spring and damper."""
+    return (
+        f"<{GAINS_TAG}> of {listed(joints)}: no controller acts;"
+        " system.motors.servo(JOINT, stiffness=p, damping=d, position=...) makes one"
+    )
 
 
 def add_rotors(robot: Xml.Element, armatures: Mapping[str, float]) -> None:

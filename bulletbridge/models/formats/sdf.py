@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from bulletbridge.constraints.joints import Frame
 from bulletbridge.errors import ModelError
 from bulletbridge.mechanism.model import WORLD
+from bulletbridge.models.formats.drake_elements import Source, drake_elements
 from bulletbridge.models.formats.joint_graph import (
     Along,
     Connection,
@@ -17,11 +20,14 @@ from bulletbridge.models.formats.joint_graph import (
     scene_of,
 )
 from bulletbridge.models.formats.robot import Inertial, Link, Pose, free_name, listed, pose_of
+from bulletbridge.models.formats.rotors import gains_note
 from bulletbridge.models.formats.sdf_frames import (
+    GAINS_TAG,
     GEAR_TAG,
     LOOP_TAG,
     OWN_FRAME,
     ROTOR_TAG,
+    SCOPE,
     Scope,
     is_true,
     number_of,
@@ -50,13 +56,6 @@ KINDS = {
     "fixed": "fixed",
 }
 GEARBOX = "gearbox"
-DRAKE_ACTS = (
-    "drake:ball_constraint",
-    "drake:linear_bushing_rpy",
-    "drake:linear_spring_damper",
-    "drake:tendon_constraint",
-)
-"""Constraints and forces in Drake's words, which a model has beside its joints."""
 WORLDS_GRAVITY = (0.0, 0.0, -9.8)
 """What SDF gives a world that says nothing."""
 NO_LIMIT = 1e15
@@ -93,8 +92,8 @@ def read_sdf(path: Path, folder: Path, inside: Path | None = None) -> ModelSpec:
         if canonical in each.parts and each.prefix + canonical in graph.links:
             graph.roots.append(each.prefix + canonical)
     for each in scope.scopes():
-        _check_drake(graph, each)
         _add_joints(graph, each)
+        _add_drake(graph, each)
     graph.notes += [
         f"a second model '{each.prefix}{name}' is called '{own}'"
         for each in scope.scopes()
@@ -380,8 +379,8 @@ def _add_drake_mimic(graph: JointGraph, scope: Scope, mimic: Xml.Element, full: 
     graph.gears.append(Gear(f"{full}_mimic", {full: 1.0, leader: -values[0]}, values[1]))
 
 
-def _check_drake(graph: JointGraph, scope: Scope) -> None:
-    """Tell which of Drake's constraints and forces of one model are left out.
+def _add_drake(graph: JointGraph, scope: Scope) -> None:
+    """Constraints and forces of one model in Drake's words.
 
     Raises:
         ModelError: It has a joint in Drake's words, without which links would come apart.
@@ -390,12 +389,33 @@ def _check_drake(graph: JointGraph, scope: Scope) -> None:
         name, kind = scope.prefix + part.get("name", ""), part.get("type", "")
         known = ", ".join(KINDS)
         raise ModelError(f"<drake:joint> '{name}' has type '{kind}'; use a <joint> of {known}")
-    found = (str(part.tag) for part in scope.element)
-    graph.notes += [
-        f"<{tag}> is LEFT OUT; write it in a loops file"
-        for tag in dict.fromkeys(found)
-        if tag.startswith(DRAKE_ACTS)
+    model = scope.prefix.removesuffix(SCOPE) or scope.element.get("name", "")
+
+    def fail(message: str) -> NoReturn:
+        raise ModelError(f"model '{model}': {message}")
+
+    def place(name: str) -> Frame:
+        link = scope.link_of(name)
+        at = Pose() if link == WORLD else scope.placed @ scope.pose(name)
+        return (graph.places[link].inverse @ at).on(link)
+
+    def joint(name: str) -> str:
+        if name not in scope.joints:
+            fail(f"a constraint of Drake's names the joint '{name}', which does not exist")
+        return scope.prefix + name
+
+    taken = [each.name for each in (*graph.connections, *graph.loops, *graph.elements)]
+    found = drake_elements(scope.element, Source(place, joint, fail), taken)
+    graph.loops += found.loops
+    graph.elements += found.elements
+    graph.notes += found.notes
+    kept = [
+        scope.prefix + name
+        for name, part in scope.joints.items()
+        if part.find(GAINS_TAG) is not None
     ]
+    if kept:
+        graph.notes.append(gains_note(kept))
 
 
 def _add_gearbox(graph: JointGraph, scope: Scope, part: Xml.Element, full: str) -> None:

@@ -25,6 +25,7 @@ LOOP_TAG = "bulletbridge:loop"
 is on the child, which is elsewhere than on the parent where the loop turns, or rounding leaves it
 open."""
 ROTOR_TAG, GEAR_TAG = "drake:rotor_inertia", "drake:gear_ratio"
+GAINS_TAG = "drake:controller_gains"
 """Drake's words for armature: the rotor's inertia times the square of the gear's ratio."""
 GAZEBOS = ("sun", "ground_plane")
 """What worlds include that comes with Gazebo."""

@@ -3,13 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from bulletbridge.constraints.joints import Coupling, LoopJoint
+from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
+from bulletbridge.models.formats.drake_elements import DrakeElements, Source, drake_elements
 from bulletbridge.models.formats.gazebo_joints import gazebo_joints, gazebo_springs
 from bulletbridge.models.formats.loadable import (
     empty_frames,
     free_base,
     planar_in_steps,
     retype,
+    settle_limits,
     settle_meshes,
     take_drake_joints,
     take_out_foreign,
@@ -17,7 +19,7 @@ from bulletbridge.models.formats.loadable import (
     whole_inertials,
     write_urdf,
 )
-from bulletbridge.models.formats.loop_tags import loops_in, take_second_parents
+from bulletbridge.models.formats.loop_tags import link_named, loops_in, take_second_parents
 from bulletbridge.models.formats.mimic import (
     Mimic,
     couplings_of,
@@ -26,7 +28,7 @@ from bulletbridge.models.formats.mimic import (
     mimics_of,
     plugin_notes,
 )
-from bulletbridge.models.formats.rotors import rotors_in
+from bulletbridge.models.formats.rotors import drive_notes, rotors_in
 from bulletbridge.models.formats.sidecars import read_sidecars
 from bulletbridge.models.formats.urdf_tree import MOVING, UrdfTree
 from bulletbridge.models.model_spec import ORIGIN, BodySpec, ModelSpec
@@ -56,14 +58,18 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     of_drake, second = take_drake_joints(tree), take_second_parents(tree)
     check_tree(robot, path)
     numbers = tree.settle_numbers()
+    settled, about_limits = settle_limits(tree)
     in_file, sidecar = loops_in(tree), read_sidecars(tree)
-    gazebo = gazebo_joints(tree, {loop.name for loop in in_file.loops})
+    drake = _drake_elements(tree, [loop.name for loop in in_file.loops])
+    gazebo = gazebo_joints(tree, {loop.name for loop in (*in_file.loops, *drake.loops)})
     springs, about_springs = gazebo_springs(tree)
     retyped = of_drake | sidecar.retyped
     notes = [
         *second,
         *numbers,
+        *about_limits,
         *in_file.notes,
+        *drake.notes,
         *gazebo.notes,
         *about_springs,
         *sidecar.notes,
@@ -72,7 +78,7 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     planar = planar_in_steps(tree)
     notes += planar
     mimics, rotors = mimics_of(tree), rotors_in(tree)
-    notes += rotors.notes
+    notes += [*rotors.notes, *drive_notes(tree)]
     notes += [*loose_mimics(tree), *limit_notes(tree, mimics), *plugin_notes(tree)]
     foreign, loose = take_out_foreign(tree), free_base(tree)
     if loose is not None:
@@ -87,10 +93,11 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
     moved, about_meshes = settle_meshes(tree)
     notes += frames + about_meshes
     urdf = path.resolve()
-    if second or numbers or retyped or planar or foreign or loose is not None or frames or moved:
+    changed = second or numbers or settled or retyped or planar or foreign or frames or moved
+    if changed or loose is not None:
         urdf = folder.resolve() / f"{path.stem}.urdf"
         write_urdf(robot, urdf, [f"made from {path.name} for Bullet"])
-    loops = _told_apart([*in_file.loops, *gazebo.loops], sidecar.loops)
+    loops = _told_apart([*in_file.loops, *drake.loops, *gazebo.loops], sidecar.loops)
     return ModelSpec(
         path.parent.name if path.stem in GENERIC else path.stem,
         path,
@@ -106,9 +113,30 @@ def read_robot(path: Path, folder: Path) -> ModelSpec:
         actuated=tuple(sidecar.actuated) or _driven(tree, mimics),
         forces=springs,
         start_guess=_start(tree, mimics),
+        elements=tuple(drake.elements),
         joints=rotors.joints,
         notes=tuple(notes),
     )
+
+
+def _drake_elements(tree: UrdfTree, taken: list[str]) -> DrakeElements:
+    """Constraints and springs in Drake's words; frames of bushings may be those of <frame>."""
+    frames = {frame.get("name", ""): frame for frame in tree.robot.iterfind("frame")}
+
+    def place(name: str) -> Frame:
+        where = f"'{name}' of a constraint or spring of Drake's"
+        if name not in frames:
+            return Frame(link_named(tree, name, where))
+        frame = frames[name]
+        link = link_named(tree, frame.get("link", ""), f"<frame> '{name}'")
+        return Frame(link, *tree.origin(frame, f"<frame> '{name}'"))
+
+    def joint(name: str) -> str:
+        if tree.joints.get(name) is None or tree.joints[name].get("type") not in MOVING:
+            tree.fail(f"a constraint of Drake's names '{name}', which is no joint with one axis")
+        return name
+
+    return drake_elements(tree.robot, Source(place, joint, tree.fail), taken)
 
 
 def _told_apart(

@@ -27,6 +27,8 @@ COUNTS = NUMBERS | {
 """Number of numbers of an attribute, by element: all of links and joints that we or Bullet use."""
 LINK_PARTS = ("inertial", "visual", "collision", "contact")
 """Elements of a link that count; others have what is no shape under names of shapes."""
+RANGE = {"lower": 0.0, "upper": -1.0}
+"""Ends of a joint's range, and what they are for Bullet where a file does not say: no range."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 X: Triple = (1.0, 0.0, 0.0)
 """The axis of a joint that names none."""
@@ -138,7 +140,7 @@ class UrdfTree:
         if limit is None or joint.get("type") not in ("revolute", "prismatic"):
             return None
         where = f"joint '{joint.get('name')}'"
-        low, high = (self.number(limit, key, 0.0, where) for key in ("lower", "upper"))
+        low, high = (self.number(limit, *end, where) for end in RANGE.items())
         return (low, high) if low <= high else None
 
     def settle_numbers(self) -> list[str]:

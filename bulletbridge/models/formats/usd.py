@@ -1,39 +1,42 @@
 """USD as a scene: rigid bodies of a stage, and joints that need not make a tree."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bulletbridge.constraints.force_elements import Spring
+from bulletbridge.constraints.joints import Coupling, Distance, JointModel, LoopJoint
 from bulletbridge.errors import ModelError, naming_the_extra
 from bulletbridge.mechanism.model import WORLD
 from bulletbridge.models.formats.joint_graph import (
     LEAST_DIGITS,
     Along,
     Connection,
-    Gear,
     JointGraph,
     scene_of,
 )
 from bulletbridge.models.formats.robot import UNLIMITED, Pose, Scene, free_name, listed
 from bulletbridge.models.formats.urdf_text import specify
 from bulletbridge.models.formats.usd_bodies import Units, link_of, place_of
-from bulletbridge.models.model_spec import EARTH, ModelSpec
+from bulletbridge.models.model_spec import EARTH, JointForce, ModelSpec
 
 ENDINGS = (".usda", ".usd", ".usdc", ".usdz")
 AXES = {"X": 0, "Y": 1, "Z": 2}
 DEGREE = np.pi / 180.0
 WAYS, TURNS = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
+HINGE = "PhysicsRevoluteJoint"
 TYPED = {
     "PhysicsFixedJoint": "fixed",
-    "PhysicsRevoluteJoint": "revolute",
+    HINGE: "revolute",
     "PhysicsPrismaticJoint": "prismatic",
     "PhysicsSphericalJoint": "ball",
 }
 ARMATURES = ("physxJoint", "newton", "mjc")
 """Whose attributes give armature."""
+DISTANCE = "PhysicsDistanceJoint"
 GENERIC = "PhysicsJoint"
 """A joint whose freedoms are what no limit locks."""
 FLOATS = 1e-5
@@ -215,9 +218,9 @@ def _add_joints(read: Read) -> None:
     known = {edge.name for edge in graph.connections}
     for prim in prims:
         name = paths[str(prim.GetPath())]
-        gear = _mimic(prim, name, paths)
-        if gear is not None and known >= gear.factors.keys():
-            graph.gears.append(gear)
+        gear = _mimic(read, prim, name, paths)
+        if gear is not None and known >= gear.coefficients.keys():
+            graph.loops.append(gear)
 
 
 def _add_joint(read: Read, prim: Any, name: str) -> None:
@@ -230,6 +233,9 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
     (parent, place), (child, place_b) = ends
     if parent == child:
         graph.notes.append(f"joint '{name}' joins '{parent}' to itself, and is left out")
+        return
+    if kind == DISTANCE:
+        _add_distance(read, prim, name, ends)
         return
     if kind in TYPED:
         kind = TYPED[kind]
@@ -269,6 +275,25 @@ def _add_joint(read: Read, prim: Any, name: str) -> None:
             place_b=place_b,
         )
     )
+
+
+def _add_distance(read: Read, prim: Any, name: str, ends: list[tuple[str, Pose]]) -> None:
+    """A joint that keeps points within a range of distances: a rod, or a rope or strut."""
+    graph = read.graph
+    a, b = ((graph.places[link].inverse @ place).on(link) for link, place in ends)
+    said = [_number(prim, f"physics:{which}Distance", -1.0) for which in ("min", "max")]
+    low, high = (x * read.units.metre if 0.0 <= x < 1e30 else None for x in said)
+    shortest, longest = low or 0.0, np.inf if high is None else high
+    if shortest > longest:
+        raise ModelError(
+            f"joint '{name}' has the distances {shortest:g} and {longest:g} m; the lower one first"
+        )
+    if shortest == longest > 0.0:
+        graph.loops.append(Distance(name, a, b, longest))
+    elif longest == 0.0:
+        graph.loops.append(LoopJoint(name, JointModel.BALL, a, b))
+    elif shortest or longest < np.inf:
+        graph.elements.append(Spring(name, a, b, limits=(shortest, longest)))
 
 
 def _end(read: Read, joint: Any, which: int) -> tuple[str, Pose]:
@@ -364,7 +389,41 @@ def _along(read: Read, prim: Any, tag: str, name: str) -> Along:
         read.driven.append(name)
     speed = _number(prim, "physxJoint:maxJointVelocity", np.inf)
     speed = speed * size if speed < 1e6 else np.inf
-    return Along(axis, limits, effort, speed, damping, 0.0, stiffness, rest, not turns)
+    own = _passive(read, prim, tag)
+    if own.stiffness:
+        rest = (stiffness * rest + own.stiffness * own.rest) / (stiffness + own.stiffness)
+    stiffness, damping = stiffness + own.stiffness, damping + own.damping
+    return Along(axis, limits, effort, speed, damping, own.friction, stiffness, rest, not turns)
+
+
+def _passive(read: Read, prim: Any, tag: str) -> JointForce:
+    """Damping, friction and spring of a joint itself, by PhysX's, Newton's or MuJoCo's attributes.
+
+    Those of PhysX and Newton count in degrees where a joint turns, MuJoCo's in radians but for
+    where a spring rests. PhysX's are of one axis each, and come first.
+    """
+    turns, units = tag in TURNS, read.units
+    force = units.inertia if turns else units.kilogram
+    effort = force if turns else force * units.metre
+    axes = (tag, "angular" if turns else "linear")
+    by_degrees = force / DEGREE if turns else force
+    viscous = [(f"physxJointAxis:{axis}:viscousFrictionCoefficient", by_degrees) for axis in axes]
+    rubbing = [(f"physxJointAxis:{axis}:dynamicFrictionEffort", effort) for axis in axes]
+    damping = _first(prim, [*viscous, ("newton:damping", by_degrees), ("mjc:damping", force)])
+    friction = _first(prim, [*rubbing, ("newton:friction", effort), ("mjc:frictionloss", effort)])
+    stiffness = _number(prim, "mjc:stiffness", 0.0) * force
+    rest = _number(prim, "mjc:springref", 0.0) * (DEGREE if turns else units.metre)
+    if min(damping, friction, stiffness) < 0.0:
+        raise ModelError(
+            f"joint '{prim.GetName()}' has negative damping, friction or stiffness; correct it"
+        )
+    return JointForce("", 0.0, stiffness, rest, damping, friction)
+
+
+def _first(prim: Any, names: Sequence[tuple[str, float]]) -> float:
+    """The first of several attributes that is not zero, times its unit."""
+    found = (_number(prim, name, 0.0) * unit for name, unit in names)
+    return next((value for value in found if value), 0.0)
 
 
 def _settled(
@@ -410,19 +469,44 @@ def _number(prim: Any, name: str, default: float) -> float:
     return default if value is None else float(value)
 
 
-def _mimic(prim: Any, name: str, paths: Mapping[str, str]) -> Gear | None:
-    """What couples a joint to another one: PhysX's mimic joints, in degrees where they turn."""
+def _mimic(read: Read, prim: Any, name: str, paths: Mapping[str, str]) -> Coupling | None:
+    """What couples a joint to another one, by PhysX's, Newton's or MuJoCo's attributes.
+
+    PhysX has position + gearing * leader + offset = 0, the others position = coef0 + coef1 * leader
+    and so on. PhysX's and Newton's count in degrees, MuJoCo's in radians.
+    """
+    followed, linear, unit = "", [0.0, 1.0], DEGREE
+    powers = [_number(prim, f"mjc:coef{k}", float(k == 1)) for k in range(5)]
     for tag in TURNS + WAYS:
-        relation = prim.GetRelationship(f"physxMimicJoint:{tag}:referenceJoint")
-        targets: Any = relation.GetTargets() if relation else ()
-        if not targets or str(targets[0]) not in paths:
-            continue
-        gearing = _number(prim, f"physxMimicJoint:{tag}:gearing", 1.0)
-        offset = _number(prim, f"physxMimicJoint:{tag}:offset", 0.0)
-        size = DEGREE if tag in TURNS else 1.0
-        leader = paths[str(targets[0])]
-        return Gear(f"{name}_mimic", {name: 1.0, leader: gearing}, -offset * size)
-    return None
+        said = f"physxMimicJoint:{tag}"
+        followed = _target(prim, f"{said}:referenceJoint")
+        if followed:
+            linear = [-_number(prim, f"{said}:{x}", n) for x, n in (("offset", 0), ("gearing", 1))]
+            break
+    enabled = prim.GetAttribute("newton:mimicEnabled")
+    if not followed and not (enabled and enabled.Get() is False):
+        followed = _target(prim, "newton:mimicJoint")
+        linear = [_number(prim, f"newton:mimicCoef{k}", float(k)) for k in (0, 1)]
+        if not followed:
+            followed, linear, unit = _target(prim, "mjc:target"), powers[:2], 1.0
+    if followed not in paths:
+        return None
+    ends = str(prim.GetPath()), followed
+    turns = [str(read.stage.GetPrimAtPath(path).GetTypeName()) == HINGE for path in ends]
+    size, by = (unit if turn else read.units.metre for turn in turns)
+    plain, by_plain = (1.0 if turn else read.units.metre for turn in turns)
+    higher = tuple(-c * plain / by_plain**k for k, c in enumerate(powers[2:], 2))
+    leader = paths[followed]
+    factors = {name: 1.0, leader: -linear[1] * size / by}
+    more = {leader: higher} if any(higher) else {}
+    return Coupling(f"{name}_mimic", factors, linear[0] * size, higher=more)
+
+
+def _target(prim: Any, relation: str) -> str:
+    """Path of what a relation names first; empty for none."""
+    found = prim.GetRelationship(relation)
+    targets: Any = found.GetTargets() if found else ()
+    return str(targets[0]) if targets else ""
 
 
 def _settle(read: Read, scene: Scene) -> None:
