@@ -29,6 +29,7 @@ from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE
+from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
     SEARCHED,
@@ -320,6 +321,7 @@ class ActiveConstraints:
             found = self._decide(self.full, q, self.nothing_held(), shakes)
             self.solver, self.decision, _, _ = found
 
+    @one_blas_thread()
     def _decide(
         self, full: Solver, start: Array, held: Mask, shakes: Sequence[float] = SHAKES
     ) -> tuple[Solver, Decision, Array, int]:

@@ -16,6 +16,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError
 from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
 
 NEARLY_CLOSED = 1e-6
@@ -64,6 +65,7 @@ class Assembly:
     gap: float
 
 
+@one_blas_thread()
 def close(
     solver: Solver,
     q: Array,
@@ -202,6 +204,7 @@ def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]
     return q, MOST_ITERATIONS
 
 
+@one_blas_thread()
 def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Mask) -> Array:
     """Velocity nearest to v in the metric of M that the rows allow, with held rates kept.
 
