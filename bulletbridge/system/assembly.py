@@ -129,7 +129,7 @@ def bend_that_closes(solver: Solver, q: Array, t: float, move: Array) -> float:
     for way in (0.0, 1.0, -1.0):
         moved = q.copy()
         displace(solver.bodies, q, move, way, moved)
-        ends.append(solver.encoded.scale * solver.terms(moved, np.zeros_like(move), t).g)
+        ends.append(solver.encoded.scale * solver.gaps_at(moved, t))
     gap, bent = ends[0], 0.5 * (ends[1] + ends[2]) - ends[0]
     square = float(bent @ bent)
     return float(np.sqrt(max(-float(gap @ bent), 0.0) / square)) if square > 0.0 else 1.0
@@ -154,15 +154,14 @@ def project_by_links(solver: Solver, q: Array, t: float) -> tuple[Array, int] | 
 
 def round_off(solver: Solver, q: Array, t: float) -> float:
     """Residual, divided by its unit, that double precision may leave: 1e-12 of sizes above one."""
-    poses = solver.terms(q, np.zeros(solver.mechanism.nv), t).poses
+    poses = solver.poses_at(q)
     distance = float(np.abs(poses["origin"] + poses["p"]).max()) / solver.encoded.length
     return 1e-12 * max(1.0, distance, float(np.abs(q).max(initial=0.0)))
 
 
 def open_by(solver: Solver, q: Array, t: float) -> float:
     """Largest residual of all rows, divided by its unit."""
-    terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
-    return float(np.abs(solver.encoded.scale * terms.g).max(initial=0.0))
+    return float(np.abs(solver.encoded.scale * solver.gaps_at(q, t)).max(initial=0.0))
 
 
 def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]:
