@@ -46,6 +46,21 @@ def test_an_exception_in_a_users_constraint_reaches_the_caller_and_undoes_the_st
     system.step()
 
 
+def test_a_wrench_is_that_of_the_jacobians():
+    """Virtual work, by the motion of the point; a force on what stands still moves nothing."""
+    rng = np.random.default_rng(0)
+    system = bb.System(planar_chain([0.4, 0.9, 0.7], [0.8, 1.8, 1.4]))
+    system.set_state(rng.normal(size=3), rng.normal(size=3))
+    kinematics = system.kinematics()
+    for link in ("l0", "l1", "l2"):
+        frame = bb.Frame(link, (0.3, -0.2, 0.1), (0.1, 0.2, 0.3))
+        force, moment = rng.normal(size=(2, 3))
+        point = kinematics.point(frame)
+        expected = point.J.T @ force + point.J_angular.T @ moment
+        assert_allclose(kinematics.wrench(frame, force, moment), expected, atol=1e-14)
+    assert not kinematics.wrench(bb.Frame("world"), force, moment).any()
+
+
 def test_gaps_alone_are_those_of_all_terms():
     """With rows of every origin: a loop, a coupling, a user's."""
     constraints = [
