@@ -165,9 +165,10 @@ def compiled(function: Any, *arguments: Any) -> Machine | None:
 
 def kind_of(value: Any) -> Any:
     """What numba's type of a value depends on; of records it works that out field by field."""
-    if isinstance(value, tuple):
-        return type(value), *map(kind_of, cast(tuple[Any, ...], value))
-    if type(value) is not np.ndarray:
+    kind = cast(Any, type(value))
+    if tuple in kind.__mro__:  # also those with names
+        return kind, *map(kind_of, value)
+    if kind is not np.ndarray:
         return typeof(value)
     dtype, flags = value.dtype, value.flags
     layout = flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
