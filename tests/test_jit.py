@@ -7,9 +7,12 @@ import shutil
 import subprocess
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
+import numpy as np
 import pytest
 
 import bulletbridge.engine.step_kernel  # noqa: F401  kernels are decorated on import
@@ -19,6 +22,14 @@ from bulletbridge.compilation.keys import key_of
 from bulletbridge.engine.dense_backend import DENSE
 from bulletbridge.engine.records import BY_SPARSE
 from bulletbridge.engine.step_end import ending
+
+
+class State(NamedTuple):
+    """Arguments in a tuple of their own."""
+
+    array: np.ndarray
+    number: int
+
 
 PACKAGE = Path(__file__).parents[1] / "bulletbridge"
 CALLEE = """
@@ -399,6 +410,36 @@ def test_a_constant_argument_is_one_of_its_type():
     caller = numba.njit(lambda x, k: raised(x, 3, True) + raised(x, k, False))
     assert caller(1.0, 2) == 8.0
     assert len(raised.signatures) == 1
+
+
+def test_arguments_of_one_kind_are_of_one_type_of_numba():
+    """What was compiled for a kind is taken for all of it; others may only be told apart."""
+    from bulletbridge.compilation.by_numba import kind_of
+
+    square, frozen = np.zeros((3, 3)), np.zeros(3)
+    frozen.flags.writeable = False
+    odd = np.frombuffer(bytearray(25), np.uint8)[1:].view(np.float64)
+    record = [("a", np.float64), ("b", np.int64)]
+    samples = [
+        *(
+            square,
+            square.T,
+            square[::2],
+            square[0],
+            np.asfortranarray(np.ones((2, 3))),
+            frozen,
+            odd,
+        ),
+        *(np.zeros(3, np.int64), np.zeros(3, np.float32), np.zeros((1, 1)), np.zeros(0)),
+        *(np.zeros(2, record), np.zeros(2, np.dtype((np.record, record))), np.zeros(2, record[:1])),
+        *(np.zeros(2, np.dtype(record, align=True)), np.zeros(2, [("a", np.float64, (2,))])),
+        *(1, 1.0, (square, 1), (square, 1.0), (frozen, 1), State(square, 1)),
+    ]
+    for one, other in combinations(samples, 2):
+        if kind_of(one) == kind_of(other):
+            assert numba.typeof(one) == numba.typeof(other), (one, other)
+    for one, other in ((square, np.ones((2, 2))), (State(square, 1), State(np.ones((4, 4)), 2))):
+        assert kind_of(one) == kind_of(other)
 
 
 def test_the_clocks_of_numba_go_on_after_a_compilation():

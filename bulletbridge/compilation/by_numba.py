@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.extending import intrinsic
@@ -147,9 +148,31 @@ class Machine:
             raise TypeError(f"arguments to be stored are of {given}, compiled for {expected}")
 
 
+MACHINES: dict[Any, Machine] = {}
+"""By kernel and ``kind_of`` its arguments."""
+
+
 def compiled(function: Any, *arguments: Any) -> Machine | None:
     """What numba has compiled, now or before, for these types; None in plain Python."""
-    return Machine(function, arguments) if hasattr(function, "overloads") else None
+    if not hasattr(function, "overloads"):
+        return None
+    key = function, kind_of(arguments)
+    found = MACHINES.get(key)
+    if found is None:
+        found = MACHINES[key] = Machine(function, arguments)
+    return found
+
+
+def kind_of(value: Any) -> Any:
+    """What numba's type of a value depends on; of records it works that out field by field."""
+    kind = cast(Any, type(value))
+    if tuple in kind.__mro__:  # also those with names
+        return kind, *map(kind_of, value)
+    if kind is not np.ndarray:
+        return typeof(value)
+    dtype, flags = value.dtype, value.flags
+    layout = flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    return dtype, dtype.type, dtype.isalignedstruct, value.ndim, layout
 
 
 def require_layout(function: Any, arguments: tuple[Any, ...], kinds: tuple[Any, ...]) -> None:

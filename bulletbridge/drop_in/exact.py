@@ -12,7 +12,8 @@ from bulletbridge.bullet.coordinates import quat_product
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import gravity, readable
 from bulletbridge.comparison.window.overlay import Mark, marks_of
-from bulletbridge.constraints.joints import Coupling, Frame, LoopJoint
+from bulletbridge.constraints.joints import Coupling, LoopJoint
+from bulletbridge.constraints.user import Kinematics
 from bulletbridge.drop_in.actions import AT_FIRST, DEFAULT_DAMPING, Actions, Motor
 from bulletbridge.drop_in.forces import Pull, State, state_of_pull
 from bulletbridge.drop_in.group import ALONE
@@ -20,7 +21,7 @@ from bulletbridge.drop_in.joined_bodies import JoinedBodies, JoinedMemory, Model
 from bulletbridge.drop_in.loops import Loop, frame_on
 from bulletbridge.errors import BulletBridgeError, StepError
 from bulletbridge.inequalities.motors import ALONG
-from bulletbridge.mechanism.frames import frame_with_z
+from bulletbridge.mechanism.frames import frame_with_z, locate
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.evaluation import Reaction
@@ -34,6 +35,7 @@ UPRIGHT = Motor(position_gain=0.2, orientation=(0.0, 0.0, 0.0, 1.0))
 """Motor of a spherical joint at first."""
 CENTRE = (0.0, 0.0, 0.0)
 UNTURNED = (0.0, 0.0, 0.0, 1.0)
+ZERO = np.zeros(3)
 
 
 class ContactTold(NamedTuple):
@@ -152,7 +154,7 @@ class ExactGroup:
         self.system.gravity = gravity(client)
         self._scale_friction()
         self.joined.world.heed(actions.filters)
-        self._frames: dict[Place, Frame] = {}  # inertial frames of links
+        self._frames: dict[Place, tuple[int, Array, Array]] = {}  # inertial ones of links
         self._axes: dict[Place, Rotation] = {}  # their axes
         self._reactions: dict[str, Reaction] = {}  # of the last step, once asked for
         self._before: Array | None = None  # (nq + nv + 1) before the step, if it may be undone
@@ -337,24 +339,33 @@ class ExactGroup:
                 position, rate = float(system.q[joint.q][0]), float(system.v[joint.v][0])
                 tau[joint.v] += spring.torque(position, rate)
         pushes = [push for push in self._actions.pushes if push.body in self.joined.bodies]
-        kinematics = system.kinematics() if pushes else None
+        if not pushes:
+            return tau
+        q = system.q
+        kinematics = Kinematics(mechanism, *self._places_at(q), q, system.v, system.t)
         for push in pushes:
-            assert kinematics is not None
-            frame = self._inertial_frame(push.body, push.link)
-            point = kinematics.point(frame)
-            vector = push.vector if push.in_world else point.R_W @ push.vector
+            body, R, p = self._inertial_frame((push.body, push.link))
+            pose = kinematics.poses[body]
+            arm, R_W = pose["p"] + pose["R"] @ p, pose["R"] @ R
+            vector = push.vector if push.in_world else R_W @ push.vector
             if push.point is None:
-                tau += point.J_angular.T @ vector
+                tau += kinematics.wrench_at(body, arm, ZERO, vector)
             else:
-                arm = push.point - point.p_W if push.in_world else point.R_W @ push.point
-                tau += point.J.T @ vector + point.J_angular.T @ np.cross(arm, vector)
+                at = push.point - pose["origin"] if push.in_world else arm + R_W @ push.point
+                tau += kinematics.wrench_at(body, at, vector, ZERO)
         return tau
 
-    def _inertial_frame(self, body: int, link: int) -> Frame:
-        place = body, link
+    def _places_at(self, q: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Poses of bodies and axes of rates."""
+        solver, _ = self.system.compiled()
+        return solver.places_at(q)
+
+    def _inertial_frame(self, place: Place) -> tuple[int, Array, Array]:
+        """Body of a link, and axes and origin of the link's inertial frame on it."""
         if place not in self._frames:
             links = self.joined.links
-            self._frames[place] = frame_on(body, link, CENTRE, UNTURNED, links, self._client)
+            frame = frame_on(*place, CENTRE, UNTURNED, links, self._client)
+            self._frames[place] = locate(self.system.mechanism, frame.link, frame.xyz, frame.rpy)
         return self._frames[place]
 
     def _inertial_axes(self, place: tuple[int, int]) -> "Rotation":

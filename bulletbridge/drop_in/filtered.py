@@ -10,7 +10,7 @@ import pybullet
 from bulletbridge.bullet.reader import BulletBodies, read_bullet
 from bulletbridge.bullet.worlds import readable
 from bulletbridge.comparison.window.overlay import Mark
-from bulletbridge.drop_in.forces import Native, State, constraint_state, exceeds, on_parent
+from bulletbridge.drop_in.forces import State, constraint_state, exceeds, on_parent
 from bulletbridge.drop_in.group import ALONE
 from bulletbridge.drop_in.joined_bodies import (
     NO_NAMES,
@@ -93,7 +93,7 @@ class FilteredGroup:
 
     def __init__(self, bodies: Iterable[int], loops: list[Loop], erp: float, client: int) -> None:
         compile_ahead(run, run_filter)
-        self._lead = lead_of(erp, client)
+        self._lead, self._client = lead_of(erp, client), client
         self.joined = JoinedBodies(bodies, loops, client, RigidReading(client))
         self.system, self._world = self.joined.system, self.joined.world
         self.filter: Filter | None = None
@@ -105,8 +105,7 @@ class FilteredGroup:
         self._found: list[float] = []  # q and v after Bullet's last step
         self._prescribed: Filter | None = None  # which knows where moving frames will be
         self._sticking = NO_STICKING_POINTS  # by its contacts
-        self._natives: dict[str, Native] = {}  # forces of loops with limits in Bullet's last step
-        self._room_left = 0.0  # the least that these leave below a limit [N, N m]
+        self._room_left = 0.0  # the least that Bullet's forces leave below a limit [N, N m]
 
     def disturb(self) -> None:
         """Note that somebody has put the bodies elsewhere."""
@@ -326,18 +325,18 @@ class FilteredGroup:
             self._filter_without(self._given_way | over, sticking, found)
 
     def _pulled(self) -> set[str]:
-        """Loops that Bullet pulls with all that their force limits allow; keeps its forces."""
-        joined, natives, pulled = self.joined, self._natives, set[str]()
-        natives.clear()
-        self._room_left = math.inf
-        for loop, name, limit in joined.limited:
-            native = natives[name] = joined.native(loop)
-            force = max(map(abs, native.state), default=0.0)
+        """Loops that Bullet pulls with all that their force limits allow; how much others leave."""
+        state: Callable[[int, int], State] = pybullet.getConstraintState
+        client, pulled, room_left = self._client, set[str](), math.inf
+        for loop, name, limit in self.joined.limited:
+            force = max(map(abs, state(loop.number, client)), default=0.0)
             if force >= SATURATED * limit:
                 pulled.add(name)
-            if native.twin:
-                force = max(force, *map(abs, native.twin))
-            self._room_left = min(self._room_left, limit - force)
+            if loop.twin >= 0:
+                force = max(force, *map(abs, state(loop.twin, client)))
+            if limit - force < room_left:
+                room_left = limit - force
+        self._room_left = room_left
         return pulled
 
     def _over(self, was_open: Set[str]) -> Set[str]:
@@ -345,7 +344,7 @@ class FilteredGroup:
 
         What moved the bodies counts where they were apart; what changed velocities always.
         """
-        known, natives = self.filter, self._natives
+        known = self.filter
         if known is not None and self._sticking_count >= 0 and known.is_unique:
             velocity, position = known.multipliers.tolist()
             dt = self.system.dt
@@ -360,7 +359,7 @@ class FilteredGroup:
             for loop, name, limit in self.joined.limited
             if name not in self._given_way
             and any(
-                exceeds(limit, loop, natives[name], impulses, corrected)
+                exceeds(limit, loop, self.joined.native(loop), impulses, corrected)
                 for corrected in ((False, True) if name in was_open else (False,))
             )
         }

@@ -70,7 +70,7 @@ def require_closed(solver: Solver, q: Array, t: float, allowed: float, tried: st
         AssemblyError: It names the widest loop and its gap, and the next ones that are open.
     """
     encoded = solver.encoded
-    gap = np.abs(encoded.scale * solver.terms(q, np.zeros(solver.mechanism.nv), t).g)
+    gap = np.abs(encoded.scale * solver.gaps_at(q, t))
     worst = int(np.argmax(gap)) if len(gap) else 0
     if not len(gap) or gap[worst] <= allowed:
         return

@@ -260,12 +260,26 @@ class SolverArrays:
 
     def poses_at(self, q: Array) -> np.ndarray:
         """Poses (nb) of all bodies at a configuration."""
+        poses, _ = self.places_at(q)
+        return copied(poses)
+
+    def gaps_at(self, q: Array, t: float) -> Array:
+        """Gaps (nc,) of all rows at a configuration, as ``terms`` has them, and no more of it."""
+        if self.user_size:
+            return self.terms(q, np.zeros(self.mechanism.nv), t).g
+        e, rows = self.encoded, copied(self.rows[0])
+        poses, axes = self.places_at(q)
+        residuals(e.loops, e.couplings, e.terms, poses, axes, self.targets_at(t), q, rows)
+        return np.ascontiguousarray(rows["g"])
+
+    def places_at(self, q: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Poses (nb) and axes (nv) at a configuration, until it is called again."""
         if not self._room:
             own = self.beams, self.stations, self.poses, self.axes
             self._room = tuple(copied(array) for array in own)
         beams, stations, poses, axes = self._room
         kinematics(self.bodies, beams, stations, q, poses, axes)
-        return copied(poses)
+        return poses, axes
 
     def targets_at(self, t: float) -> np.ndarray:
         """Prescribed motions at a time [s]; not to be written to."""

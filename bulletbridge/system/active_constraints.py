@@ -29,6 +29,7 @@ from bulletbridge.errors import AssemblyError, ModelError
 from bulletbridge.mechanism.displacement import configuration_difference
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.mechanism.records import FREE
+from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
     SEARCHED,
@@ -111,6 +112,10 @@ class ActiveConstraints:
         self.decision: Decision | None = None
         self.remembered: tuple[ActiveSet, ...] = ()
         self._first = self.solver, self.decision
+        self._all_but_bases = ~self.nothing_held()  # (nv,) rates
+        bodies = mechanism.bodies[1:]
+        for place in bodies["v"][bodies["joint"] == FREE]:
+            self._all_but_bases[place : place + 6] = False
         for joint in mechanism.joints.values():
             if joint.kind in ("spherical", "free"):
                 self.full.q[joint.q.stop - 1] = 1.0
@@ -156,10 +161,7 @@ class ActiveConstraints:
         mass a bolt that is seated would turn the wheels of a car. Gaps that are small any motion
         may close.
         """
-        held, full, t = ~self.nothing_held(), self.full, self.t
-        for body in self.mechanism.bodies[1:]:
-            if body["joint"] == FREE:
-                held[body["v"] : body["v"] + 6] = False
+        held, full, t = self._all_but_bases, self.full, self.t
         if held.all() or not held.any() or open_by(full, q, t) < SEATED:
             return q
         enough = self.tolerances.redundant
@@ -197,7 +199,7 @@ class ActiveConstraints:
             for name, joint in self.mechanism.joints.items()
             if np.abs(found[joint.q] - before[joint.q]).max() > 1e-12
         )
-        gap = float(np.abs(self.full.terms(found, speed, t).g).max(initial=0.0))
+        gap = float(np.abs(self.full.gaps_at(found, t)).max(initial=0.0))
         return Assembly(moved, iterations + more, gap)
 
     def close(
@@ -320,6 +322,7 @@ class ActiveConstraints:
             found = self._decide(self.full, q, self.nothing_held(), shakes)
             self.solver, self.decision, _, _ = found
 
+    @one_blas_thread()
     def _decide(
         self, full: Solver, start: Array, held: Mask, shakes: Sequence[float] = SHAKES
     ) -> tuple[Solver, Decision, Array, int]:

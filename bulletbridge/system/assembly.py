@@ -16,6 +16,7 @@ from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.tasks import PROJECT
 from bulletbridge.errors import AssemblyError
 from bulletbridge.mechanism.kinematics import displace
+from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
 
 NEARLY_CLOSED = 1e-6
@@ -62,6 +63,7 @@ class Assembly:
     gap: float
 
 
+@one_blas_thread()
 def close(
     solver: Solver,
     q: Array,
@@ -124,7 +126,7 @@ def bend_that_closes(solver: Solver, q: Array, t: float, move: Array) -> float:
         ends = list[Array]()
         for way in (0.0, part, -part):
             displace(solver.bodies, q, move, way, moved)
-            ends.append(solver.encoded.scale * solver.terms(moved, np.zeros_like(move), t).g)
+            ends.append(solver.encoded.scale * solver.gaps_at(moved, t))
         gap, bent = ends[0], 0.5 * (ends[1] + ends[2]) - ends[0]
         closed = -float(gap @ bent)
         if not closed > 0.0:
@@ -152,15 +154,14 @@ def project_by_links(solver: Solver, q: Array, t: float) -> tuple[Array, int] | 
 
 def round_off(solver: Solver, q: Array, t: float) -> float:
     """Residual, divided by its unit, that double precision may leave: 1e-12 of sizes above one."""
-    poses = solver.terms(q, np.zeros(solver.mechanism.nv), t).poses
+    poses = solver.poses_at(q)
     distance = float(np.abs(poses["origin"] + poses["p"]).max()) / solver.encoded.length
     return 1e-12 * max(1.0, distance, float(np.abs(q).max(initial=0.0)))
 
 
 def open_by(solver: Solver, q: Array, t: float) -> float:
     """Largest residual of all rows, divided by its unit."""
-    terms = solver.terms(q, np.zeros(solver.mechanism.nv), t)
-    return float(np.abs(solver.encoded.scale * terms.g).max(initial=0.0))
+    return float(np.abs(solver.encoded.scale * solver.gaps_at(q, t)).max(initial=0.0))
 
 
 def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]:
@@ -202,6 +203,7 @@ def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]
     return q, MOST_ITERATIONS
 
 
+@one_blas_thread()
 def consistent_velocity(solver: Solver, q: Array, v: Array, t: float, held: Mask) -> Array:
     """Velocity nearest to v in the metric of M that the rows allow, with held rates kept.
 

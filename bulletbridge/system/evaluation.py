@@ -13,6 +13,7 @@ from bulletbridge.errors import ModelError
 from bulletbridge.formulations.system_dynamics import shortest_multipliers
 from bulletbridge.mechanism.force_elements import measure
 from bulletbridge.mechanism.records import BUSHING, SPRING, TENDON, WRENCH
+from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask
 
 FOLLOWS = 0.01
@@ -226,7 +227,8 @@ def keep(solver: Solver, terms: Terms, values: Array) -> Array:
     cap, scale = int(solver.control[0]["cap"]), solver.rows[0]["scale"]
     if cap >= len(terms.g):
         return values
-    U = np.linalg.svd(whiten(terms.M, scale[:, None] * terms.J))[0]
+    with one_blas_thread():
+        U = np.linalg.svd(whiten(terms.M, scale[:, None] * terms.J))[0]
     found = values.copy()
     for line in found:
         dependencies = U[:, cap:]

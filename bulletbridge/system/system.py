@@ -1048,9 +1048,8 @@ class System:
         Raises:
             ModelError: The frame's link does not exist.
         """
-        point = self.kinematics().point(link)
         moment = np.zeros(3) if torque is None else np.asarray(torque, float)
-        return point.J.T @ np.asarray(force, float) + point.J_angular.T @ moment
+        return self.kinematics().wrench(link, np.asarray(force, float), moment)
 
     def loop_axes(self, name: str) -> LoopAxisMotion:
         """What loop joint ``name`` leaves free: positions, rates, and where forces along it act.
