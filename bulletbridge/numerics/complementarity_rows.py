@@ -53,6 +53,9 @@ class Parts(NamedTuple):
     joined: Ints  # (parts, parts) likewise, or where they come to be by what is eliminated
     S: Array  # (nv, nv) factors
     on: Ints  # (nv, parts) 1 where a row of them has numbers
+    part_of: Ints  # (nv,)
+    columns: Ints  # (nv, parts) parts that a row of L and then of U is on,
+    ends: Ints  # (nv, 3) and where in this list each begins and ends
     free: Ints  # (nv,) 1 for rows that are no pivots yet
     rows: Ints  # (nv,) those of a column
     moved: Ints  # (parts,) whether the columns of each are
@@ -182,6 +185,9 @@ def parts_of(C: Array, first: Ints) -> Parts:
         joined=numbers(count, count),
         S=np.zeros((nv, nv)),
         on=numbers(nv, count),
+        part_of=np.repeat(np.arange(count), np.diff(first)),
+        columns=numbers(nv, count),
+        ends=numbers(nv, 3),
         free=numbers(nv),
         rows=numbers(nv),
         moved=numbers(count),

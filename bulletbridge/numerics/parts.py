@@ -230,6 +230,8 @@ def factorise_parts(p: ComplementarityProblem, n: int) -> None:
         i = end
     for turn in range(count):
         eliminate(parts, turn)
+    for i in range(len(S)):
+        list_columns(parts, i)
     parts.state[FACTORED] = 1
 
 
@@ -361,6 +363,30 @@ def take_pivot(parts: Parts, part: int, k: int, left: int) -> None:
                     S[k, j], S[best, j] = S[best, j], S[k, j]
 
 
+@helper
+def beside(parts: Parts, k: int, later: int, y: Array) -> float:
+    """What row k of L, or for ``later`` of U, gives with the numbers y of other parts."""
+    total = 0.0
+    for c in range(parts.ends[k, later], parts.ends[k, later + 1]):
+        b = parts.columns[k, c]
+        for j in range(parts.first[b], parts.first[b + 1]):
+            total += parts.S[k, j] * y[j]
+    return total
+
+
+@helper
+def list_columns(parts: Parts, k: int) -> None:
+    """List the parts that a row of the factors has numbers in, those of L and then those of U."""
+    turn, number = parts.at[parts.part_of[k]], 0
+    for later in range(2):
+        parts.ends[k, later] = number
+        for b in range(len(parts.first) - 1):
+            if parts.on[k, b] == 1 and (parts.at[b] > turn if later else parts.at[b] < turn):
+                parts.columns[k, number] = b
+                number += 1
+    parts.ends[k, 2] = number
+
+
 @outlined
 def solve_coordinates(parts: Parts, y: Array) -> None:
     """Solve with the factors for y, in place."""
@@ -373,22 +399,14 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
     for turn in range(count):
         part = parts.order[turn]
         for k in range(parts.first[part], parts.first[part + 1]):
-            total = y[k]
-            for b in range(count):
-                if parts.on[k, b] == 1 and parts.at[b] < turn:
-                    for j in range(parts.first[b], parts.first[b + 1]):
-                        total -= S[k, j] * y[j]
+            total = y[k] - beside(parts, k, 0, y)
             for j in range(parts.first[part], k):
                 total -= S[k, j] * y[j]
             y[k] = total
     for turn in range(count - 1, -1, -1):
         part = parts.order[turn]
         for k in range(parts.first[part + 1] - 1, parts.first[part] - 1, -1):
-            total = y[k]
-            for b in range(count):
-                if parts.on[k, b] == 1 and parts.at[b] > turn:
-                    for j in range(parts.first[b], parts.first[b + 1]):
-                        total -= S[k, j] * y[j]
+            total = y[k] - beside(parts, k, 1, y)
             for j in range(k + 1, parts.first[part + 1]):
                 total -= S[k, j] * y[j]
             y[k] = total / S[k, k]
