@@ -11,7 +11,6 @@ from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
 from numpy.testing import assert_allclose
-from scipy.integrate import solve_ivp
 from support import campaign_jobs
 from test_constraints import SAMPLES, closed_world
 
@@ -212,41 +211,6 @@ def test_the_energy_of_a_drive_is_what_parts_of_two_lengths_agree_on(integrator)
     # one step of order 1 in 8 parts, at an acceleration of 4 rad/s² that changes as fast
     off = np.abs(truth.v - case.system(integrator).v).max() / 8
     assert_allclose(system.v, truth.v, atol=off)
-
-
-def motion_of(case, start, end):
-    """State (nq + nv) at another time by the judge's rows, Pinocchio's M and h, and scipy."""
-    parts = case.parts
-    judge, nq = Judge(parts.mechanism, parts.constraints), len(parts.q)
-
-    def rates(t, y):
-        q, v = y[:nq], y[nq:]
-        J, still = judge.jacobian(q, t), np.zeros(parts.mechanism.nv)
-        gamma = judge.accelerations_of_rows(q, v, still, t)
-        kkt = np.block([[judge.oracle.mass_matrix(q), J.T], [J, np.zeros((len(J), len(J)))]])
-        force = parts.tau - parts.mechanism.axes["damping"] * v - judge.oracle.bias(q, v)
-        vdot = np.linalg.solve(kkt, [*force, *-gamma])[: len(v)]
-        return np.concatenate([judge.position_rates(q, v), vdot])
-
-    q, v, t = start
-    found = solve_ivp(rates, (t, end), [*q, *v], "DOP853", rtol=1e-6, atol=1e-6)
-    return found.y[:, -1]
-
-
-def test_a_drive_past_a_singular_position_is_followed_under_error_control():
-    """Within a step rates grow from 45 to thousands of rad/s: no equal parts are short enough.
-
-    The oracle is good to 1e-6 times what such a passage makes of it, less than a hundredfold.
-    """
-    case = make_case(814)
-    system = case.system("verlet")
-    system.rollout(7)
-    start, slow = (system.q, system.v, system.t), system.evaluate().kinetic
-    system.step()
-    assert system.evaluate().kinetic > 1000.0 * slow
-    assert system.evaluate().largest("metres") < ROUND_OFF
-    truth = motion_of(case, start, system.t)[len(system.q) :]
-    assert np.abs(system.v - truth).max() < 1e-4 * np.abs(truth).max()
 
 
 def rocking_wheels(count):

@@ -212,3 +212,28 @@ def test_steps_with_limits_are_halved_whatever_is_wrong(failure, monkeypatch):
     assert system._inequalities.latest.advance(None) == failure
     assert_array_equal(system._active.solver.state, before)
     assert tried == [system.dt / 2**n for n in range(MOST_HALVINGS + 1)]
+
+
+def test_a_drive_past_a_singular_position_is_followed_under_error_control():
+    """Two equal links are led past their pivot so near that no equal parts are short enough.
+
+    The step ends where they are nearest, at ``past``, and turn by 1/past, in closed form. The
+    third link hangs on what moves evenly, so that nothing turns it.
+    """
+    dt, past, length = 1 / 240, 2e-7, 0.5
+    chain = replace(planar_chain([length, length, 0.3], [1.0, 1.0, 0.5]), gravity=np.zeros(3))
+    pivot, tip = bb.Frame("world", (0, 0, -past)), bb.Frame("l1", (length, 0, 0))
+    led = bb.Motion(x=bb.Polynomial((-8 * dt, 1.0)))
+    loop = bb.LoopJoint("led", bb.JointModel.BALL, pivot, tip, motion=led)
+    system = bb.System(chain, [loop], integrator="verlet", dt=dt)
+    system.assemble(guess={"j0": 0.2, "j1": 3.0, "j2": 0.3})
+    turning = system.v.sum()
+    system.rollout(7)
+    slow = system.evaluate().kinetic
+    system.step()
+    assert system.evaluate().largest("metres") < 1e-12
+    assert system.evaluate().kinetic > 1e6 * slow
+    assert system.status.rejected > 0
+    # rates follow from where the tip is, which is known to the 1e-12 m that are promised
+    off = 1e-12 / past / past
+    assert np.abs(system.v - [-1 / past, 0.0, 1 / past + turning]).max() < off

@@ -5,9 +5,10 @@ energy at which prescribed motions are met,
 
     T₁ <= (1 + excess) (T₀ + W + T_d) + floor
 
-must hold. W is what weights have fallen by, the step times the larger power, at its start and at
-its end, of springs and applied forces along the mean of the rates at both ends, and what bounded
-forces have done; what only takes energy, as dampers, limits, contacts and constraints at rest,
+must hold. W is what weights have fallen by, or would have along the mean of the rates at both ends,
+which may be those before the configuration was corrected; the step times the larger power, at its
+start and at its end, of springs and applied forces along that mean; and what bounded forces have
+done; what only takes energy, as dampers, limits, contacts and constraints at rest,
 gives nothing. Twists and inertias of the bodies are all that enters, so that errors of factors, of
 iterations and of corrections show. Steps that were not guarded and whose rates have not grown are
 not looked at.
@@ -36,13 +37,14 @@ from bulletbridge.engine.records import (
 from bulletbridge.mechanism.bending import rates_of
 from bulletbridge.mechanism.dynamics import composite_inertias, joint_forces
 from bulletbridge.mechanism.inertias import own_inertia
-from bulletbridge.mechanism.kinematics import kinematics, pose_twist
+from bulletbridge.mechanism.kinematics import axis_twist, kinematics, pose_twist
 from bulletbridge.mechanism.records import Beam, Body, Pose, Station
 from bulletbridge.numerics.records import Array, Records
 from bulletbridge.numerics.spatial import (
     ZERO,
     add,
     apply,
+    cross,
     dot,
     mat,
     momentum,
@@ -157,6 +159,18 @@ def height_of_weights(a: Arrays) -> float:
 
 
 @outlined
+def power_of_weights(a: Arrays, v: Array) -> float:
+    """v·F [W] with the inertias that bodies carry at this configuration."""
+    g, total = vec(a.control.gravity), 0.0
+    for k in range(len(v)):
+        axis = a.axes[k]
+        pose = a.poses[axis.body]
+        moment, force = cross(vec(pose.carried_mc), g), scale(pose.carried_m, g)
+        total += v[k] * power((moment, force), axis_twist(axis))
+    return total
+
+
+@outlined
 def largest_power(a: Arrays, q: Array, rates: Array, tau: Array) -> float:
     """Power [W] along rates of springs, elements and the best line of tau, at the poses of q."""
     nv = len(rates)
@@ -243,12 +257,13 @@ def judge_leap(
     ask_forces(a, q0, v0)
     c.kinetic_before = kinetic_energy_of_bodies(a, v0)
     height, most = height_of_weights(a), largest_power(a, q0, mean, tau)
+    falling = c.dt * power_of_weights(a, mean)
     pose_all(a, end, q)
     c.t = end.t
     ask_forces(a, q, v)
     c.kinetic_after = kinetic_energy_of_bodies(a, v)
     most = max(most, largest_power(a, q, mean, tau))
-    fallen = max(height - height_of_weights(a), 0.0)
+    fallen = max(height - height_of_weights(a), falling, 0.0)
     c.given = fallen + max(c.dt * most, 0.0) + max(given, 0.0) + kinetic_energy_of_bodies(a, least)
     floor = 0.5 * (c.guard_floor / c.dt) ** 2
     if c.kinetic_after <= (1.0 + excess) * (c.kinetic_before + c.given) + floor:

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 from bulletbridge.compilation.jit import helper, outlined
 from bulletbridge.engine.dense import put_bias
+from bulletbridge.engine.plausible import power_of_weights
 from bulletbridge.engine.records import BIAS, Arrays
-from bulletbridge.mechanism.kinematics import axis_twist, world_position
+from bulletbridge.mechanism.kinematics import world_position
 from bulletbridge.mechanism.records import DRAG
 from bulletbridge.numerics.records import Array
-from bulletbridge.numerics.spatial import add, apply, cross, dot, mat, power, scale, vec
+from bulletbridge.numerics.spatial import add, apply, dot, mat, vec
 
 TOLERATED = 1e-3
 """Share of the largest kinetic energy by which K may exceed the budget: what it varies by as it
@@ -49,18 +50,6 @@ def accountable(a: Arrays) -> bool:
         if a.axes[k].stiffness != 0.0:
             return False
     return True
-
-
-@outlined
-def power_of_weights(a: Arrays, v: Array) -> float:
-    """v·F [W] with the inertias that bodies carry at this configuration."""
-    g, total = vec(a.control.gravity), 0.0
-    for k in range(len(v)):
-        axis = a.axes[k]
-        pose = a.poses[axis.body]
-        moment, force = cross(vec(pose.carried_mc), g), scale(pose.carried_m, g)
-        total += v[k] * power((moment, force), axis_twist(axis))
-    return total
 
 
 @outlined

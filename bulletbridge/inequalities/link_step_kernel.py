@@ -13,6 +13,7 @@ from bulletbridge.engine.plausible import (
     judge_leap,
     kinetic_energy_of_bodies,
     leaps,
+    power_of_weights,
     ways_squared,
 )
 from bulletbridge.engine.records import (
@@ -76,7 +77,6 @@ from bulletbridge.inequalities.arrays import (
 from bulletbridge.inequalities.energy_budget import (
     accountable,
     budgeting,
-    power_of_weights,
     work,
     work_of_dampers,
 )
