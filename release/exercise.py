@@ -24,8 +24,8 @@ from bulletbridge.mechanism.build import Load, empty_mechanism, with_beam, with_
 from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.models.flexible.linearised import linearised
 from bulletbridge.numerics.complementarity import natural_residual, solve_alone
-from bulletbridge.numerics.complementarity_rows import ROOM, ROW_BOUNDS
-from bulletbridge.numerics.solution_selection import solve_resting_problem
+from bulletbridge.numerics.complementarity_rows import ROW_BOUNDS, room_for
+from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 from bulletbridge.system.ahead import solver_of_a_hinge
 
 STEPS = 3
@@ -158,10 +158,10 @@ def problems() -> None:
     D, b, x, w = np.eye(1), -np.ones(1), np.zeros(1), np.zeros(1)
     bounds = np.zeros(1, ROW_BOUNDS)
     bounds["upper"], bounds["owner"] = np.inf, -1
-    room = np.zeros((ROOM + 3, 1))
-    solve_alone(D, b, bounds, x, w, np.zeros((1, 1)), room, 1e-12)
-    solve_resting_problem(D, b, bounds, x, w, np.zeros((1, 1)), room, 1e-12)
-    natural_residual(D, b, bounds, x, w, room)
+    room = room_for(1, LINES_OF_SELECTION)
+    solve_alone(D, b, bounds, x, w, room, 1e-12)
+    solve_resting_problem(D, b, bounds, x, w, room, 1e-12)
+    natural_residual(D, b, bounds, x, w)
 
 
 def collisions() -> None:

@@ -46,7 +46,7 @@ class Parts(NamedTuple):
     C: Array  # (rows, nv) rows in whitened coordinates; D is C Cᵀ, and what rows give way by
     first: Ints  # (parts + 1,) first coordinate of each part
     state: Ints  # (2,) whether parts are eliminated, and S holds factors of rows by their kinds
-    touched: Ints  # (rows, 2) parts that the first row of a unit, and those after it, are on, or -1
+    touched: Ints  # (rows, 2) parts that the rows of a unit are on, or -1
     order: Ints  # (parts,) in which they are eliminated
     at: Ints  # (parts,) when each is
     touch: Ints  # (parts, parts) 1 where rows are on both

@@ -119,41 +119,19 @@ def end_of_unit(p: ComplementarityProblem, i: int, n: int) -> int:
 @helper
 def put_touched(p: ComplementarityProblem, i: int, end: int) -> bool:
     """Write which parts the rows of a unit move; False for more than two."""
-    parts, found = p.parts, 0
-    parts.touched[i, 0] = parts.touched[i, 1] = -1
+    parts, first, second = p.parts, -1, -1
     for a in range(len(parts.first) - 1):
         moves = False
         for r in range(i, end):
             for k in range(parts.first[a], parts.first[a + 1]):
                 moves = moves or parts.C[r, k] != 0.0
         if moves:
-            if found == 2:
+            if second >= 0:
                 return False
-            parts.touched[i, found] = a
-            found += 1
+            first, second = (a, -1) if first < 0 else (first, a)
+    for r in range(i, end):
+        parts.touched[r, 0], parts.touched[r, 1] = first, second
     return True
-
-
-@helper
-def rate_by_parts(parts: Parts, unit: int, r: int, y: Array) -> float:
-    """What row r of a unit moves by at the coordinates y."""
-    total = 0.0
-    for side in range(2):
-        a = parts.touched[unit, side]
-        if a >= 0:
-            for k in range(parts.first[a], parts.first[a + 1]):
-                total += parts.C[r, k] * y[k]
-    return total
-
-
-@helper
-def push_by_parts(parts: Parts, unit: int, r: int, x: float, y: Array) -> None:
-    """Add what the impulse x of row r of a unit does to the coordinates y."""
-    for side in range(2):
-        a = parts.touched[unit, side]
-        if a >= 0:
-            for k in range(parts.first[a], parts.first[a + 1]):
-                y[k] += x * parts.C[r, k]
 
 
 @outlined
@@ -162,21 +140,18 @@ def put_softness(p: ComplementarityProblem, n: int) -> None:
 
     Less than round-off of these is none.
     """
-    parts, i = p.parts, 0
-    while i < n:
-        end = end_of_unit(p, i, n)
-        for r in range(i, end):
-            own = 0.0
-            for side in range(2):
-                a = parts.touched[i, side]
-                if a >= 0:
-                    for k in range(parts.first[a], parts.first[a + 1]):
-                        own += parts.C[r, k] * parts.C[r, k]
-            more = p.diagonal[r] - own
-            parts.soft[r] = p.D[r, r] - p.diagonal[r]
-            if more > ROUND_OFF * p.diagonal[r]:
-                parts.soft[r] += more
-        i = end
+    parts = p.parts
+    for r in range(n):
+        own = 0.0
+        for side in range(2):
+            a = parts.touched[r, side]
+            if a >= 0:
+                for k in range(parts.first[a], parts.first[a + 1]):
+                    own += parts.C[r, k] * parts.C[r, k]
+        more = p.diagonal[r] - own
+        parts.soft[r] = p.D[r, r] - p.diagonal[r]
+        if more > ROUND_OFF * p.diagonal[r]:
+            parts.soft[r] += more
 
 
 @helper
@@ -412,28 +387,52 @@ def solve_coordinates(parts: Parts, y: Array) -> None:
             y[k] = total / S[k, k]
 
 
+@helper
+def put_pushed(parts: Parts, n: int, x: Array) -> None:
+    """Write what the impulses x of n rows do to the coordinates into y."""
+    for k in range(len(parts.y)):
+        parts.y[k] = 0.0
+    for r in range(n):
+        for side in range(2):
+            a = parts.touched[r, side]
+            if a >= 0:
+                for k in range(parts.first[a], parts.first[a + 1]):
+                    parts.y[k] += x[r] * parts.C[r, k]
+
+
+@helper
+def put_rates(parts: Parts, n: int) -> None:
+    """Write what n rows move by at the coordinates y into rates."""
+    for r in range(n):
+        total = 0.0
+        for side in range(2):
+            a = parts.touched[r, side]
+            if a >= 0:
+                for k in range(parts.first[a], parts.first[a + 1]):
+                    total += parts.C[r, k] * parts.y[k]
+        parts.rates[r] = total
+
+
 @outlined
 def solve_once(p: ComplementarityProblem, n: int, r: Array, x: Array) -> None:
     """x <- the solution for right sides r, by the factors."""
-    parts, y, i = p.parts, p.parts.y, 0
-    for k in range(len(y)):
-        y[k] = 0.0
-    while i < n:
-        end = end_of_unit(p, i, n)
-        for m in range(i, end):
-            x[m] = r[m]
-        solve_unit(p, i, end, x)
-        for m in range(i, end):
-            push_by_parts(parts, i, m, x[m], y)
-        i = end
-    solve_coordinates(parts, y)
+    for m in range(n):
+        x[m] = r[m]
+    solve_units(p, n, x)
+    put_pushed(p.parts, n, x)
+    solve_coordinates(p.parts, p.parts.y)
+    put_rates(p.parts, n)
+    for m in range(n):
+        x[m] = r[m] - asked_by(p, m, p.parts.rates)
+    solve_units(p, n, x)
+
+
+@helper
+def solve_units(p: ComplementarityProblem, n: int, x: Array) -> None:
+    """``solve_unit`` of all n rows."""
     i = 0
     while i < n:
         end = end_of_unit(p, i, n)
-        for m in range(i, end):
-            parts.rates[m] = rate_by_parts(parts, i, m, y)
-        for m in range(i, end):
-            x[m] = r[m] - asked_by(p, m, parts.rates)
         solve_unit(p, i, end, x)
         i = end
 
@@ -441,27 +440,18 @@ def solve_once(p: ComplementarityProblem, n: int, r: Array, x: Array) -> None:
 @outlined
 def leave_misfit(p: ComplementarityProblem, n: int, r: Array, step: Array) -> None:
     """Right sides r less what the derivatives give for a step, in place."""
-    parts, y, i = p.parts, p.parts.y, 0
-    for k in range(len(y)):
-        y[k] = 0.0
-    while i < n:
-        end = end_of_unit(p, i, n)
-        for m in range(i, end):
-            push_by_parts(parts, i, m, step[m], y)
-        i = end
-    i = 0
-    while i < n:
-        end = end_of_unit(p, i, n)
-        for m in range(i, end):
-            parts.rates[m] = rate_by_parts(parts, i, m, y) + parts.soft[m] * step[m]
-        for m in range(i, end):
-            other = other_row(p, m)
-            r[m] -= asked_by(p, m, parts.rates) + p.slopes[OWN, m] * step[m]
-            if other != m:
-                r[m] -= p.slopes[OTHER, m] * step[other]
-            if m > i:
-                r[m] -= p.slopes[RADIUS, m] * step[i]
-        i = end
+    parts = p.parts
+    put_pushed(parts, n, step)
+    put_rates(parts, n)
+    for m in range(n):
+        parts.rates[m] += parts.soft[m] * step[m]
+    for m in range(n):
+        other, owner = other_row(p, m), p.bounds[m].owner
+        r[m] -= asked_by(p, m, parts.rates) + p.slopes[OWN, m] * step[m]
+        if other != m:
+            r[m] -= p.slopes[OTHER, m] * step[other]
+        if owner >= 0:
+            r[m] -= p.slopes[RADIUS, m] * step[owner]
 
 
 @outlined
