@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from bulletbridge.compilation.jit import kernel
-from bulletbridge.numerics.complementarity import LIGHTEST, follow_smoothed_path, solve_alone
+from bulletbridge.compilation.jit import helper, kernel
+from bulletbridge.numerics.complementarity import (
+    LIGHTEST,
+    follow_smoothed_path,
+    natural_residual,
+    solve_alone,
+)
 from bulletbridge.numerics.complementarity_rows import (
     NO_PARTS,
     ROW_BOUNDS,
@@ -13,6 +18,7 @@ from bulletbridge.numerics.complementarity_rows import (
     room_for,
 )
 from bulletbridge.numerics.parts import plan_parts
+from bulletbridge.numerics.smoothed_path import path_ending_in
 from bulletbridge.numerics.solution_selection import LINES_OF_SELECTION, solve_resting_problem
 
 ENOUGH = 1e-12  # residual, velocities being of order one
@@ -168,6 +174,37 @@ def test_the_path_of_smooth_problems_solves_what_has_many_dependent_rows():
         assert np.abs(w - D @ x - b).max() < 1e-13 * (1 + np.abs(D).max()) * (1 + np.abs(x).max())
         x, _, residual = solve(D, b, bounds, x)
         assert residual <= ENOUGH and violation(D, b, bounds, x) < 1e-9
+    assert near >= 8
+
+
+@helper
+def leave_open(_p, _n, _tolerance):
+    """An end of the path that solves nothing."""
+    return np.inf, 0
+
+
+follow_by_itself = path_ending_in(leave_open)
+
+
+@kernel
+def follow_to_the_end(D, b, bounds, x, w, room, tolerance: float):
+    """The path that nothing else ends; residual."""
+    p = complementarity_problem(D, b, bounds, x, w, room)
+    plan_parts(p, len(b))
+    return follow_by_itself(p, len(b), tolerance)[0]
+
+
+def test_the_path_comes_near_by_itself_and_leaves_where_it_was_nearest():
+    """What the smallest smoothness leaves of the map, in a few steps that Newton's method fails."""
+    C, bounds = flat_side()
+    D, rng, near = C @ C.T, np.random.default_rng(0), 0
+    for _ in range(10):
+        b = C @ np.array([*rng.normal(size=2), -1.0, *(0.3 * rng.normal(size=3))])
+        x, w = np.zeros(len(b)), np.zeros(len(b))
+        residual = follow_to_the_end(D, b, bounds, x, w, room_for(len(b)), ENOUGH)
+        left = natural_residual(D, b, bounds, x, np.zeros(len(b)))
+        assert residual == pytest.approx(left, rel=1e-6, abs=1e-14)
+        near += residual <= 1e-8
     assert near >= 8
 
 

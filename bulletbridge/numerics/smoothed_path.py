@@ -64,11 +64,12 @@ class Smoothness(NamedTuple):
     Attributes:
         energy: Root of the largest b²/D, in units of which impulses times sqrt(D) are smooth.
         share: The same of it for all rows.
+        with_slopes: Whether derivatives are written, too.
     """
 
     energy: float
     share: float
-    turn: bool  # derivatives are written
+    with_slopes: bool
 
 
 @helper
@@ -96,7 +97,7 @@ def put_bounded_row(p: ComplementarityProblem, i: int, s: Smoothness) -> None:
         less, change = positive_part(wanted - bound.upper, e)
         value, slope = value - less, slope - change
     p.line[i] = size * (p.x[i] - value)
-    if s.turn:
+    if s.with_slopes:
         stays = size * (1.0 - slope + REGULARISATION)
         put_derivatives(p, i, size * slope / d, 0.0, stays, 0.0, 0.0)
 
@@ -151,7 +152,7 @@ def put_smooth_cone(p: ComplementarityProblem, i: int, s: Smoothness) -> None:
             put_nothing(p, r)
             continue
         p.line[r] = size * (p.x[r] / mu - z * radius / most)
-        if not s.turn:
+        if not s.with_slopes:
             continue
         turn = size * z * radius / (most * most) * by_length / length
         own = turn * z - size * radius / most  # by the scaled impulse along the row, and across
@@ -269,6 +270,15 @@ def solve_smooth(p: ComplementarityProblem, n: int, s: Smoothness) -> tuple[bool
     return False, STEPS_OF_A_PROBLEM
 
 
+@helper
+def keep_least(p: ComplementarityProblem, n: int, residual: float, least: float) -> float:
+    """Keep x in spare where its residual is the least so far, which is returned."""
+    if residual < least:
+        for i in range(n):
+            p.spare[i] = p.x[i]
+    return min(residual, least)
+
+
 def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tuple[float, int]]:
     """A path that is left by ``finish`` (p, n, tolerance), which solves from near a solution."""
 
@@ -294,6 +304,7 @@ def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tu
                 steps += 1
             solved, count = solve_smooth(p, n, Smoothness(energy, share, True))
             steps += count
+            least = keep_least(p, n, residual_at(p, p.x, p.w, n), least)
             if solved:
                 known, back = share, 0
                 for i in range(n):
@@ -305,10 +316,7 @@ def path_ending_in(finish: Callable[..., tuple[float, int]]) -> Callable[..., tu
                     sharp = SHARPEST if sharp > SHARPEST else 0.1 * known
                     residual, count = finish(p, n, tolerance)
                     steps += count
-                    if residual < least:
-                        least = residual
-                        for i in range(n):
-                            p.spare[i] = p.x[i]
+                    least = keep_least(p, n, residual, least)
                     for i in range(n):
                         p.x[i] = p.known[i]
                     smooth_map(p, n, Smoothness(energy, known, True))
