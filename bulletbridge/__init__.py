@@ -45,6 +45,7 @@ from bulletbridge.events.sliding import Friction, sliding
 from bulletbridge.mechanism.joint_properties import JointProperties
 from bulletbridge.system.linearisation import Linearisation
 from bulletbridge.system.many_worlds import Worlds
+from bulletbridge.system.options import Options
 from bulletbridge.system.recording import Recording
 from bulletbridge.system.rollouts import rollout
 from bulletbridge.system.saved import SavedState
@@ -89,6 +90,7 @@ __all__ = [
     "Modes",
     "Motion",
     "Motor",
+    "Options",
     "PartTracking",
     "Plan",
     "PointOnMesh",

@@ -18,7 +18,7 @@ from bulletbridge.comparison.window.playback import look
 from bulletbridge.comparison.window.sliders import Sliders, Switch, hide_previews
 from bulletbridge.errors import WorldError
 from bulletbridge.models.formats.recognise import read_model
-from bulletbridge.models.load import SystemOptions
+from bulletbridge.models.load import LoadOptions
 from bulletbridge.system.recording import Recording
 
 NEAR = 0.1  # lengths of the mechanism that it may move before the camera goes along
@@ -113,7 +113,7 @@ def window(gui: bool, model: str) -> Generator[int, None, None]:
 
 @contextmanager
 def loaded(
-    name: str, gui: bool, **options: Unpack[SystemOptions]
+    name: str, gui: bool, **options: Unpack[LoadOptions]
 ) -> Generator[bb.System, None, None]:
     """A bundled model in a world of its own."""
     with window(gui, name) as client:

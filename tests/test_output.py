@@ -15,7 +15,7 @@ from support.planar import planar_chain
 import bulletbridge
 from bulletbridge.console import WIDTH, json_text, write_json
 from bulletbridge.errors import ModelError
-from bulletbridge.system.options import CHOSEN
+from bulletbridge.system.options import Options, SystemOptions
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -160,7 +160,16 @@ def test_nothing_of_a_system_is_set_without_effect(name, told):
 
 
 def test_every_option_of_a_system_says_how_it_is_chosen():
-    from bulletbridge.models.load import SystemOptions
+    system = bulletbridge.System(planar_chain([0.4], [1.0]))
+    for name in SystemOptions.__annotations__:
+        with pytest.raises(ModelError, match=rf"attach\(..., {name}=...\)"):
+            setattr(system, name, None)
 
-    settable = {"dt", "tolerances"}  # a step may be set, and tolerances are told
-    assert set(CHOSEN) == set(SystemOptions.__annotations__) - settable
+
+def test_options_are_those_that_may_be_given():
+    assert SystemOptions.__annotations__ == Options.__annotations__
+
+
+def test_an_unknown_option_is_told_with_the_nearest():
+    with pytest.raises(ModelError, match="no option 'integratr'; did you mean integrator?"):
+        bulletbridge.System(planar_chain([0.4], [1.0]), **{"integratr": "rk4"})

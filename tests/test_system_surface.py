@@ -7,10 +7,7 @@ from bulletbridge import System
 METHODS = {
     "__init__": (
         "(self, mechanism, constraints=(), *, world=None, forces=None, "
-        "dt=0.004166666666666667, integrator=None, rtol=1e-10, atol=1e-12, "
-        "correction='start', passes=None, formulation='projector', velocity_filter=True, "
-        "contacts=False, limits=False, impulse_solver='compiled', energy_budget=True, "
-        "solver='auto', springs=None, weighting=None, allow_structure=False, tolerances=None)"
+        "dt=0.004166666666666667, allow_structure=False, **options)"
     ),
     "acceleration": "(self)",
     "applied_power": "(self, q=None, v=None, t=None)",

@@ -9,7 +9,7 @@ from bulletbridge.comparison.native import DEFAULT, TUNED, NativeSettings
 from bulletbridge.comparison.results import Result, Status
 from bulletbridge.errors import ModelError
 from bulletbridge.formulations.registry import FORMULATIONS
-from bulletbridge.models.load import SystemOptions
+from bulletbridge.models.load import LoadOptions
 from bulletbridge.models.model_spec import ModelSpec
 from bulletbridge.system.options import (
     COMPILED,
@@ -89,9 +89,9 @@ class Plan:
         return max(1, round(self.duration / self.dt))
 
 
-def options(plan: Plan, solver: str) -> SystemOptions:
+def options(plan: Plan, solver: str) -> LoadOptions:
     """Keyword arguments of ``System`` for one of our solvers under a plan."""
-    options: SystemOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
+    options: LoadOptions = {"dt": plan.dt, "integrator": plan.integrator, "rtol": plan.rtol}
     options["formulation"] = solver
     if not plan.limits:
         options["limits"] = False

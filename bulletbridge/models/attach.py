@@ -9,7 +9,7 @@ from bulletbridge.bullet.reader import name_bodies, read_bullet
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.errors import warn_user
 from bulletbridge.mechanism.joint_properties import JointProperties, with_joint_properties
-from bulletbridge.models.load import SystemOptions
+from bulletbridge.models.load import LoadOptions
 from bulletbridge.models.loaded_mimics import mimics_of_bodies
 from bulletbridge.models.nearest_inertia import give_nearest_inertias
 from bulletbridge.system.system import System
@@ -25,7 +25,7 @@ def attach(
     repair_inertia: bool = False,
     mimic: bool = False,
     joints: Mapping[str, JointProperties] | None = None,
-    **options: Unpack[SystemOptions],
+    **options: Unpack[LoadOptions],
 ) -> System:
     """Close the loops of bodies that are loaded in Bullet, and advance them from now on.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, TypedDict
+from typing import Literal, cast
 
 import numpy as np
 from typing_extensions import Unpack
@@ -24,12 +24,8 @@ from bulletbridge.bullet.worlds import (
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Triple
 from bulletbridge.constraints.motion import Signal, Sum
-from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.force_signals import JointFunctions
-from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import AssemblyError, ModelError, warn_user
-from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.formulations.modified import Weighting
 from bulletbridge.inequalities.constraints import beyond_limits
 from bulletbridge.inequalities.motor_limit_rows import FASTEST_RECOVERY
 from bulletbridge.mechanism.joint_properties import with_joint_properties
@@ -42,40 +38,18 @@ from bulletbridge.models.model_spec import ORIGIN, JointForce, ModelSpec
 from bulletbridge.models.urdf_names import BASE
 from bulletbridge.numerics.records import Array
 from bulletbridge.system.assembly import Assembly
-from bulletbridge.system.options import (
-    COMPILED,
-    WITH_INEQUALITIES,
-    ImpulseSolver,
-    Integrator,
-    Limits,
-    Springs,
-)
+from bulletbridge.system.options import CHOSEN, Options, SystemOptions
 from bulletbridge.system.system import System
 
 
-class SystemOptions(TypedDict, total=False):
-    """Keyword arguments of ``System`` that ``load`` passes on.
+class LoadOptions(SystemOptions, total=False):
+    """Keyword arguments of ``System`` that ``load`` and ``attach`` pass on.
 
-    Its ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
+    The ``forces`` act besides those of the model, or in the place of scripted ones of a joint.
     """
 
     forces: Mapping[str, JointFunctions | Wrench] | None
     dt: float
-    integrator: Integrator | None
-    rtol: float | None
-    atol: float
-    correction: Literal["start", "current"]
-    passes: int | None
-    formulation: str | Callable[[Dynamics], Formulation]
-    velocity_filter: bool
-    contacts: bool
-    limits: Limits
-    springs: Springs | None
-    impulse_solver: ImpulseSolver
-    energy_budget: bool
-    solver: SolverName
-    weighting: Weighting | None
-    tolerances: Tolerances | None
 
 
 @dataclass(frozen=True)
@@ -138,7 +112,7 @@ def load(
     repair_inertia: bool = False,
     inside: str | Path | None = None,
     servos: bool = False,
-    **system_options: Unpack[SystemOptions],
+    **system_options: Unpack[LoadOptions],
 ) -> LoadedModel:
     """Load a model into a Bullet world and assemble it.
 
@@ -208,8 +182,10 @@ def load(
             mechanism = with_idle_joints(mechanism, trusted=True, start=start)
         if adjust is not None:
             mechanism = adjust(mechanism)
-        options: SystemOptions = {**system_options}
-        options["limits"] = limits = system_options.get("limits", knows_limits(options))
+        options: LoadOptions = {**system_options}
+        given = {name: x for name, x in options.items() if name in CHOSEN}
+        steps = Options.of(cast(SystemOptions, given))
+        options["limits"] = limits = system_options.get("limits", steps.are_compiled)
         options["springs"] = system_options.get("springs") or "explicit"
         options["forces"] = forces_of(spec) | dict(system_options.get("forces") or {})
         joining = (*spec.constraints, *spec.elements)
@@ -299,15 +275,6 @@ def _assemble(system: System, spec: ModelSpec) -> Assembly:
             f"{error}; the base was held where the file places it: name '{BASE}' under"
             " 'guess' of 'start' to let it move"
         ) from None
-
-
-def knows_limits(options: SystemOptions) -> bool:
-    """Whether steps with these options can stop at joint limits: those that are compiled."""
-    compiled = (options.get("integrator") or WITH_INEQUALITIES) in COMPILED
-    if options.get("weighting") is not None:
-        return False
-    filtered = options.get("velocity_filter", True)
-    return compiled and filtered and options.get("formulation", "projector") == "projector"
 
 
 def with_forces(mechanism: Mechanism, forces: Sequence[JointForce]) -> Mechanism:

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 import bulletbridge as bb
 from bulletbridge.control.controllers import Law
-from bulletbridge.models.load import SystemOptions
+from bulletbridge.models.load import LoadOptions
 from bulletbridge.numerics.records import Array
 
 
@@ -56,7 +56,7 @@ class Acting:
 
 @contextmanager
 def forced(
-    model: str | Path, law: Law | None = None, **options: Unpack[SystemOptions]
+    model: str | Path, law: Law | None = None, **options: Unpack[LoadOptions]
 ) -> Generator[tuple[bb.System, Acting]]:
     """A robot in Bullet, in a world of its own, under forces of its state."""
     with bb.load(model, "new") as bare:

@@ -1,17 +1,14 @@
 """Which integrator a system steps by, and where springs and dampers act in its steps."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 
-from bulletbridge.engine.records import EULER
+from bulletbridge.engine.records import CURRENT, EULER, START
 from bulletbridge.engine.springs import FAST, fast_damper, has_dampers, has_springs, too_fast
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.errors import ModelError, warn_user
 from bulletbridge.formulations.adaptive import Adaptive
-from bulletbridge.formulations.equations import Dynamics, Formulation
 from bulletbridge.formulations.python_stepper import PythonStep
+from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.system.active_constraints import ActiveConstraints
 from bulletbridge.system.inequality_steps import InequalitySteps
 from bulletbridge.system.options import (
@@ -21,7 +18,9 @@ from bulletbridge.system.options import (
     ON_CHARTS,
     WITH_INEQUALITIES,
     Integrator,
+    Options,
     chosen,
+    require_choice,
 )
 
 NEED_PROJECTOR = (
@@ -33,31 +32,25 @@ TIGHT = 1e-13
 """Relative error of a sub-step that round-off still lets error control see."""
 
 
-def python_method(
-    options: Mapping[str, Any], make: Callable[[Dynamics], Formulation], with_inequalities: bool
-) -> Adaptive | PythonStep | None:
+def python_method(options: Options, with_inequalities: bool) -> Adaptive | PythonStep | None:
     """What steps in Python; None where the options of ``System`` are those of compiled steps.
 
     Raises:
-        ModelError: The integrator does not go with the formulation.
+        ModelError: There is no such formulation, or the integrator does not go with it.
     """
-    integrator, filtered = options["integrator"], options["velocity_filter"]
-    projector = options["formulation"] == "projector"
-    if integrator in CONTROLLED + ON_CHARTS and not projector:
-        if integrator != "dop853" or options["rtol"] is None:
+    make = formulation_of(options.formulation)
+    if options.integrator in CONTROLLED + ON_CHARTS and options.formulation != "projector":
+        if options.integrator != "dop853" or options.rtol is None:
             raise ModelError(NEED_PROJECTOR)
-        return Adaptive(options["rtol"], options["atol"], make)
-    weighting = options["weighting"]
-    if (
-        weighting is None
-        and projector
-        and filtered
-        and (integrator or WITH_INEQUALITIES) in COMPILED
-    ):
+        return Adaptive(options.rtol, options.atol, make)
+    if options.are_compiled:
         return None
-    method = chosen(integrator, with_inequalities)
-    weight = weighting if weighting is None or isinstance(weighting, str) else np.array(weighting)
-    return PythonStep(make, method, options["correction"], options["passes"], filtered, weight)
+    method, weight = chosen(options.integrator, with_inequalities), options.weighting
+    if not (weight is None or isinstance(weight, str)):
+        weight = np.array(weight)
+    return PythonStep(
+        make, method, options.correction, options.passes, options.velocity_filter, weight
+    )
 
 
 class Integration:
@@ -66,20 +59,33 @@ class Integration:
     Args:
         active: Whose solvers step.
         inequalities: Of which the default integrator depends too.
+        options: How the system steps.
+
+    Attributes:
         given: The integrator that was asked for; None for the default.
         python: What steps in Python; None for compiled steps.
+
+    Raises:
+        ModelError: As of ``python_method``; or there is no choice of linear algebra.
     """
 
     def __init__(
-        self,
-        active: ActiveConstraints,
-        inequalities: InequalitySteps,
-        given: Integrator | None,
-        python: Adaptive | PythonStep | None,
+        self, active: ActiveConstraints, inequalities: InequalitySteps, options: Options
     ) -> None:
         self._active, self._inequalities = active, inequalities
-        self.given: Integrator | None = given
-        self.python = python
+        self.given: Integrator | None = options.integrator
+        self.python = python_method(options, inequalities.act)
+        by_links = options.solver == "sparse" and inequalities.are_contacts_of_bodies
+        require_choice(options.solver, self.python is None and (by_links or not inequalities.act))
+        control = active.full.control[0]
+        if self.given in CONTROLLED:
+            control["controlled"] = options.rtol is not None
+            control["rtol"] = 1e-12 if options.rtol is None else options.rtol
+            control["atol"] = options.atol
+        control["energy_budget"] = options.energy_budget
+        control["directions"] = START if options.correction == "start" else CURRENT
+        control["passes"] = -1 if options.passes is None else options.passes
+        self.take_springs(options.springs == "explicit")
 
     @property
     def solvers(self) -> tuple[Solver, ...]:

@@ -1,11 +1,12 @@
 """Options of a system, their validation, and the status of its last step."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, TypedDict, get_args
 
 import numpy as np
+from typing_extensions import Self
 
 from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.records import (
@@ -18,9 +19,12 @@ from bulletbridge.engine.records import (
     VERLET,
     Directions,
 )
+from bulletbridge.engine.workspace import Tolerances
 from bulletbridge.errors import ModelError
-from bulletbridge.formulations.modified import WEIGHTED
+from bulletbridge.formulations.equations import Dynamics, Formulation
+from bulletbridge.formulations.modified import WEIGHTED, Weighting, weighting_of
 from bulletbridge.mechanism.contact_detector import Detector
+from bulletbridge.mechanism.model import Mechanism
 from bulletbridge.numerics.records import Array, are_numbers
 
 Integrator = Literal[
@@ -58,28 +62,196 @@ EXPLICIT = (
     "verlet", "rk4", "dop853", "charts", "euler", "heun", "nystrom4", "rk4_quasi_velocities",
 )  # fmt: skip
 """Those that take dampers where they are."""
-CHOSEN = (
-    "integrator",
-    "rtol",
-    "atol",
-    "correction",
-    "passes",
-    "formulation",
-    "velocity_filter",
-    "contacts",
-    "limits",
-    "springs",
-    "impulse_solver",
-    "energy_budget",
-    "solver",
-    "forces",
-    "weighting",
-)
-"""Options of a system that stay as they were given."""
 INTEGRATORS: tuple[str, ...] = get_args(Integrator)
 Springs = Literal["implicit", "explicit"]
 Limits = bool | Literal["always"]
 ImpulseSolver = Literal["compiled", "clarabel"]
+
+
+class SystemOptions(TypedDict, total=False):
+    """Keyword arguments of ``System`` on how it steps: the attributes of ``Options``."""
+
+    integrator: Integrator | None
+    rtol: float | None
+    atol: float
+    correction: Directions
+    passes: int | None
+    formulation: str | Callable[[Dynamics], Formulation]
+    velocity_filter: bool
+    contacts: bool
+    limits: Limits
+    springs: Springs | None
+    impulse_solver: ImpulseSolver
+    energy_budget: bool
+    solver: SolverName
+    weighting: Weighting | None
+    tolerances: Tolerances | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a system steps; chosen when it is made.
+
+    Attributes:
+        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
+            ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
+            for stiff forces); ``charts`` (order 4, Nyström's method) and ``charts_trapezoidal``
+            (order 2, implicit) on charts of the loops; and in Python those of
+            ``formulations.integrators``: ``euler``, ``heun``, ``nystrom4``, ``trapezoidal``,
+            ``symmetric``, and ``rk4_quasi_velocities`` on q and v_r (Aghili 2008). None:
+            ``verlet``, but for steps with motors, joint friction, limits, contacts or force limits
+            of constraints, and with
+            springs and strong dampers that act at the end of a step, which are those of
+            ``semi_implicit_euler``.
+        rtol: What ``dop853`` and ``radau`` may err by in a sub-step, in radians or lengths of the
+            mechanism, for rates times its pace [1/s]; they divide dt into as many sub-steps as
+            that takes, so that dt is but the time between outputs. None: fixed steps of dt.
+        atol: What they may err by besides, as an absolute number.
+        correction: Directions of the configuration correction: those at the ``start`` of the step,
+            guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
+        passes: Fixed number of correction passes; None for as many as round-off takes.
+        formulation: What gives accelerations: a name from ``formulations.registry``, or a function
+            that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
+            that of accelerations.
+        velocity_filter: Whether velocities are filtered; without it steps are in Python.
+        contacts: Whether contacts of the bodies with each other and with what stands in the world
+            act. Steps then need a world.
+        limits: Whether joint limits stop joints; those of loop joints always do. A step that would
+            lead beyond one is a step of ``semi_implicit_euler`` with inequalities, whatever
+            compiled integrator was given; ``"always"``: every step is.
+        springs: Whether the compiled ``semi_implicit_euler`` takes springs at the end of the step,
+            as it does dampers in any case, so that no stiffness makes it unstable, at the price of
+            damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp nothing and
+            need w dt < 2. None: implicit with that integrator and with the default. All other
+            integrators know but one way.
+        impulse_solver: What solves for the impulses of motors, limits and contacts: the
+            ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
+            for hard cases.
+        energy_budget: Whether steps with inequalities take from the velocity what semi-implicit
+            Euler would add to the energy by the length of its step alone; what was taken is told by
+            ``complementarity.taken``.
+        solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
+            ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
+            elimination body by body, whose cost grows linearly with the number of loops; or
+            ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, and so is
+            ``radau``; contacts alone of bodies that each hang from the world are not.
+        weighting: The metric of a modified integration (Eun and others 2004), which corrects each
+            velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
+            ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
+            in Python, by ``euler``, ``heun``, ``rk4`` (the default then) or ``nystrom4``. Loops
+            open by the error of the integrator; velocities satisfy them to round-off.
+        tolerances: Thresholds of the solver.
+
+    Raises:
+        ModelError: A choice means nothing, or two do not go together; it says which, and what
+            there is.
+    """
+
+    integrator: Integrator | None = None
+    rtol: float | None = 1e-10
+    atol: float = 1e-12
+    correction: Directions = "start"
+    passes: int | None = None
+    formulation: str | Callable[[Dynamics], Formulation] = "projector"
+    velocity_filter: bool = True
+    contacts: bool = False
+    limits: Limits = False
+    springs: Springs | None = None
+    impulse_solver: ImpulseSolver = "compiled"
+    energy_budget: bool = True
+    solver: SolverName = "auto"
+    weighting: Weighting | None = None
+    tolerances: Tolerances | None = None
+
+    @classmethod
+    def of(cls, given: SystemOptions) -> Self:
+        """Options that were given by keyword."""
+        for name in given.keys() - set(CHOSEN):
+            near = get_close_matches(name, CHOSEN, n=3, cutoff=0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(CHOSEN)}"
+            raise ModelError(f"a system has no option '{name}'; {hint}")
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        """Refuse what means nothing."""
+        for name, known in (
+            ("integrator", (None, *INTEGRATORS)),
+            ("correction", get_args(Directions)),
+            ("springs", (None, *get_args(Springs))),
+            ("impulse_solver", get_args(ImpulseSolver)),
+            ("solver", get_args(SolverName)),
+        ):
+            if (given := getattr(self, name)) not in known:
+                there = ", ".join(name for name in known if name)
+                raise ModelError(f"unknown {name} '{given}'; there are {there}")
+        check_switch("energy_budget", self.energy_budget)
+        if self.limits != "always":
+            check_switch("limits", self.limits)
+        if self.springs == "implicit" and self.integrator not in (None, WITH_INEQUALITIES):
+            raise ModelError(
+                f"springs='implicit' is for {WITH_INEQUALITIES}, and {self.integrator} takes them"
+                " as they are; leave springs or integrator out"
+            )
+        self._check_corrections()
+        if self.rtol is not None and not (are_numbers(self.rtol) and 0.0 < self.rtol < 1.0):
+            raise ModelError(
+                f"rtol is {self.rtol!r}; give a positive number below 1, or None for fixed steps"
+            )
+        if not (are_numbers(self.atol) and self.atol >= 0.0):
+            raise ModelError(f"atol is {self.atol!r}; give a number that is not negative")
+
+    def _check_corrections(self) -> None:
+        """Refuse corrections and filters that a method has not, or must have."""
+        passes, always = self.passes, self.integrator in CONTROLLED + ON_CHARTS
+        if passes is not None and not (is_count(passes) and passes >= 0):
+            raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")
+        as_it_comes = passes is None and self.velocity_filter
+        if always and not as_it_comes:
+            raise ModelError(
+                f"{self.integrator} always corrects and filters; leave passes and velocity_filter"
+                " out"
+            )
+        if self.weighting is None:
+            return
+        if self.integrator not in (None, *WEIGHTED):
+            raise ModelError(
+                f"weighting is for {', '.join(WEIGHTED)}, and the integrator is {self.integrator};"
+                " leave one of them out"
+            )
+        if not as_it_comes:
+            raise ModelError(
+                "a weighting takes the place of correction and filter; leave passes and"
+                " velocity_filter out"
+            )
+        if self.contacts or self.limits is not False:
+            raise ModelError(
+                "modified integration knows no limits and contacts; leave weighting out, or"
+                " limits=False and contacts=False"
+            )
+
+    def for_mechanism(self, mechanism: Mechanism) -> Self:
+        """The same with what follows from the mechanism and from one another spelt out.
+
+        Raises:
+            ModelError: The weighting does not go with the mechanism.
+        """
+        tolerances = self.tolerances or Tolerances()
+        if self.weighting is None:
+            return replace(self, tolerances=tolerances)
+        weighting = weighting_of(self.weighting, mechanism)
+        method = self.integrator or "rk4"
+        return replace(self, tolerances=tolerances, weighting=weighting, integrator=method)
+
+    @property
+    def are_compiled(self) -> bool:
+        """Whether steps are compiled, which know motors, limits and contacts."""
+        by_name = (self.integrator or WITH_INEQUALITIES) in COMPILED
+        whole = self.velocity_filter and self.weighting is None
+        return by_name and whole and self.formulation == "projector"
+
+
+CHOSEN = tuple(each.name for each in fields(Options))
+"""Options of a system, which stay as they were given."""
 
 
 class Varied(Protocol):
@@ -214,86 +386,13 @@ def check_step(dt: float) -> None:
         raise ModelError(f"dt is {dt!r} s; give a positive step")
 
 
-def check_options(
-    dt: float,
-    integrator: str | None,
-    correction: str,
-    passes: int | None,
-    velocity_filter: bool,
-    springs: str | None,
-    impulse_solver: str,
-    tolerances: tuple[float | None, float],
-) -> None:
-    """Refuse options that mean nothing; ``tolerances`` are rtol and atol, None the default.
+def require_choice(solver: SolverName, compiled: bool) -> None:
+    """Refuse a solver of linear algebra where steps have no choice of it.
 
     Raises:
-        ModelError: It says which, and what there is.
+        ModelError: Steps that are not ``compiled``, or that have inequalities, know but the dense
+            one; contacts of bodies that hang from the world each know the sparse one too.
     """
-    check_step(dt)
-    for what, given, known in (
-        ("integrator", integrator, INTEGRATORS),
-        ("correction", correction, get_args(Directions)),
-        ("springs", springs, get_args(Springs)),
-        ("impulse_solver", impulse_solver, get_args(ImpulseSolver)),
-    ):
-        if given is not None and given not in known:
-            raise ModelError(f"unknown {what} '{given}'; there are {', '.join(known)}")
-    if springs == "implicit" and integrator not in (None, WITH_INEQUALITIES):
-        raise ModelError(
-            f"springs='implicit' is for {WITH_INEQUALITIES}, and {integrator} takes them as they"
-            " are; leave springs or integrator out"
-        )
-    if passes is not None and not (is_count(passes) and passes >= 0):
-        raise ModelError(f"passes is {passes!r}; give zero or more, or None for round-off")
-    if integrator in CONTROLLED + ON_CHARTS and not (passes is None and velocity_filter):
-        raise ModelError(
-            f"{integrator} always corrects and filters; leave passes and velocity_filter out"
-        )
-    rtol, atol = tolerances
-    if rtol is not None and not (are_numbers(rtol) and 0.0 < rtol < 1.0):
-        raise ModelError(
-            f"rtol is {rtol!r}; give a positive number below 1, or None for fixed steps"
-        )
-    if not (are_numbers(atol) and atol >= 0.0):
-        raise ModelError(f"atol is {atol!r}; give a number that is not negative")
-
-
-def check_weighting(
-    integrator: str | None, passes: int | None, velocity_filter: bool, acting: bool
-) -> None:
-    """Refuse options that do not go with a weighting: modified integration has no correction.
-
-    Raises:
-        ModelError: It says which.
-    """
-    if integrator not in WEIGHTED:
-        raise ModelError(
-            f"weighting is for {', '.join(WEIGHTED)}, and the integrator is {integrator}; leave one"
-            " of them out"
-        )
-    if passes is not None or not velocity_filter:
-        raise ModelError(
-            "a weighting takes the place of correction and filter; leave passes and velocity_filter"
-            " out"
-        )
-    if acting:
-        raise ModelError(
-            "modified integration knows no limits and contacts; leave weighting out, or"
-            " limits=False and contacts=False"
-        )
-
-
-def check_solver(solver: str, compiled: bool) -> None:
-    """Validate the name of the linear algebra of a step, and that the step has a choice of it.
-
-    Raises:
-        ModelError: There is no such solver, or steps that are not ``compiled``, or that have
-            inequalities, know but the dense one; contacts of bodies that hang from the world each
-            know the sparse one too.
-    """
-    known = get_args(SolverName)
-    if solver not in known:
-        raise ModelError(f"unknown solver '{solver}'; there are {', '.join(known)}")
     if solver in ("sparse", "islands", "clusters") and not compiled:
         raise ModelError(
             f"solver='{solver}' is for compiled steps without limits, joint friction and force"
@@ -335,7 +434,7 @@ def how_to_set(kind: type, name: str) -> str:
             f"{name} is told, not set: set_state({name}=...) sets it where loops are closed, and"
             " assemble({'joint': ...}) closes them"
         )
-    if name in CHOSEN:
+    if name in (*CHOSEN, "forces"):
         return (
             f"'{name}' is chosen when a system is made: attach(..., {name}=...) or"
             f" load(..., {name}=...)"

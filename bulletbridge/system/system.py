@@ -1,30 +1,27 @@
 """A mechanism, its constraints and a state, advanced in time with loops closed to round-off."""
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import Unpack
 
 from bulletbridge.constraints.arrays import Encoded
 from bulletbridge.constraints.encode import Constraint
 from bulletbridge.constraints.force_elements import Wrench
 from bulletbridge.constraints.joints import Frame
 from bulletbridge.constraints.user import Kinematics
-from bulletbridge.engine.backend import SolverName
 from bulletbridge.engine.failures import check_finite, require_closed
 from bulletbridge.engine.force_signals import Held, JointFunctions, script, split_forces
-from bulletbridge.engine.records import CURRENT, START, Directions
 from bulletbridge.engine.redundancy import Decision
 from bulletbridge.engine.step_derivatives import StepDerivatives
 from bulletbridge.engine.step_kernel import run, stepping_kernel
 from bulletbridge.engine.stepper import Solver
 from bulletbridge.engine.workspace import Terms, Tolerances
 from bulletbridge.errors import AssemblyError, ModelError, UnsupportedError
-from bulletbridge.formulations.equations import Dynamics, Formulation
-from bulletbridge.formulations.modified import Weighting, weighting_of
-from bulletbridge.formulations.registry import formulation_of
 from bulletbridge.formulations.system_dynamics import Tree
 from bulletbridge.inequalities.constraints import Complementarity, with_watched_limits
 from bulletbridge.inequalities.filter import NO_STICKING_POINTS, Filter, Impulses
@@ -74,7 +71,7 @@ from bulletbridge.system.evaluation import (
 )
 from bulletbridge.system.holding import NOBODY
 from bulletbridge.system.inequality_steps import InequalitySteps
-from bulletbridge.system.integration import Integration, python_method
+from bulletbridge.system.integration import Integration
 from bulletbridge.system.linearisation import (
     By,
     Linearisation,
@@ -88,20 +85,14 @@ from bulletbridge.system.linearisation import (
 from bulletbridge.system.loop_axes import LoopAxisMotion, loop_axis_motion
 from bulletbridge.system.options import (
     COMPILED,
-    CONTROLLED,
     ON_CHARTS,
-    ImpulseSolver,
     Integrator,
-    Limits,
-    Springs,
+    Options,
     Status,
+    SystemOptions,
     World,
     check_counts,
-    check_options,
-    check_solver,
     check_step,
-    check_switch,
-    check_weighting,
     how_to_set,
 )
 from bulletbridge.system.parameters import (
@@ -130,55 +121,8 @@ class System:
             On links: a ``Wrench``, under a name of its own. Functions under ``numba.njit`` are
             called from compiled code.
         dt: Step [s].
-        integrator: ``semi_implicit_euler`` (order 1, what Bullet does), ``verlet`` (order 2),
-            ``rk4`` (order 4), ``dop853`` (order 8, for accuracy) and ``radau`` (order 5, implicit,
-            for stiff forces); ``charts`` (order 4, Nyström's method) and ``charts_trapezoidal``
-            (order 2, implicit) on charts of the loops; and in Python those of
-            ``formulations.integrators``: ``euler``, ``heun``, ``nystrom4``, ``trapezoidal``,
-            ``symmetric``, and ``rk4_quasi_velocities`` on q and v_r (Aghili 2008). None:
-            ``verlet``, but for steps with motors, joint friction, limits, contacts or force limits
-            of constraints, and with
-            springs and strong dampers that act at the end of a step, which are those of
-            ``semi_implicit_euler``.
-        rtol: What ``dop853`` and ``radau`` may err by in a sub-step, in radians or lengths of the
-            mechanism, for rates times its pace [1/s]; they divide dt into as many sub-steps as
-            that takes, so that dt is but the time between outputs. None: fixed steps of dt.
-        atol: What they may err by besides, as an absolute number.
-        correction: Directions of the configuration correction: those at the ``start`` of the step,
-            guarded, or ``current`` (Newton). Kövecses and Piedbœuf 2003, eq. 35 and 36.
-        passes: Fixed number of correction passes; None for as many as round-off takes.
-        formulation: What gives accelerations: a name from ``formulations.registry``, or a function
-            that makes one. All but ``projector`` step in Python, and their semi-implicit Euler is
-            that of accelerations.
-        velocity_filter: Whether velocities are filtered; without it steps are in Python.
-        contacts: Whether contacts of the bodies with each other and with what stands in the world
-            act. Steps then need a world.
-        limits: Whether joint limits stop joints; those of loop joints always do. A step that would
-            lead beyond one is a step of ``semi_implicit_euler`` with inequalities, whatever
-            compiled integrator was given; ``"always"``: every step is.
-        springs: Whether the compiled ``semi_implicit_euler`` takes springs at the end of the step,
-            as it does dampers in any case, so that no stiffness makes it unstable, at the price of
-            damping a mode of w [rad/s] by w dt / 2 of critical; ``explicit`` ones damp nothing and
-            need w dt < 2. None: implicit with that integrator and with the default. All other
-            integrators know but one way.
-        impulse_solver: What solves for the impulses of motors, limits and contacts: the
-            ``compiled`` solver; or ``clarabel``, an established cone solver, for reference and
-            for hard cases.
-        energy_budget: Whether steps with inequalities take from the velocity what semi-implicit
-            Euler would add to the energy by the length of its step alone; what was taken is told by
-            ``complementarity.taken``.
-        solver: Linear algebra of the compiled step: ``dense`` factors of the whole system;
-            ``islands``, dense factors of each part that nothing joins to the others; ``sparse``
-            elimination body by body, whose cost grows linearly with the number of loops; or
-            ``auto``, the cheapest by an estimate. Steps with motors or limits are dense, and so is
-            ``radau``; contacts alone of bodies that each hang from the world are not.
-        weighting: The metric of a modified integration (Eun and others 2004), which corrects each
-            velocity where it is used and nothing else: ``condensed``, the paper's, ``mass``,
-            ``identity``, or weights of one's own: (nv,), by joint, or a matrix (nv, nv). Steps are
-            in Python, by ``euler``, ``heun``, ``rk4`` (the default then) or ``nystrom4``. Loops
-            open by the error of the integrator; velocities satisfy them to round-off.
         allow_structure: Whether constraints may leave no freedom at all.
-        tolerances: Thresholds of the solver.
+        options: How it steps: the attributes of ``Options``, by keyword.
 
     Copies and pickles are the same system at the same state, without a world; see ``save``.
 
@@ -194,106 +138,50 @@ class System:
         world: World | None = None,
         forces: Mapping[str, JointFunctions | Wrench] | None = None,
         dt: float = 1 / 240,
-        integrator: Integrator | None = None,
-        rtol: float | None = 1e-10,
-        atol: float = 1e-12,
-        correction: Directions = "start",
-        passes: int | None = None,
-        formulation: str | Callable[[Dynamics], Formulation] = "projector",
-        velocity_filter: bool = True,
-        contacts: bool = False,
-        limits: Limits = False,
-        impulse_solver: ImpulseSolver = "compiled",
-        energy_budget: bool = True,
-        solver: SolverName = "auto",
-        springs: Springs | None = None,
-        weighting: Weighting | None = None,
         allow_structure: bool = False,
-        tolerances: Tolerances | None = None,
+        **options: Unpack[SystemOptions],
     ) -> None:
-        check_options(
-            dt,
-            integrator,
-            correction,
-            passes,
-            velocity_filter,
-            springs,
-            impulse_solver,
-            (rtol, atol),
-        )
-        kept_weighting = None
-        if weighting is not None:
-            integrator = integrator or "rk4"
-            acting = contacts or limits is not False
-            check_weighting(integrator, passes, velocity_filter, acting)
-            kept_weighting = weighting_of(weighting, mechanism)
-        check_switch("energy_budget", energy_budget)
-        if limits != "always":
-            check_switch("limits", limits)
-        make = formulation_of(formulation)
-        if contacts and world is None:
+        check_step(dt)
+        chosen = self._options = Options.of(options).for_mechanism(mechanism)
+        if chosen.contacts and world is None:
             raise ModelError("contacts are found in a world; give one, or leave contacts out")
-        if limits is True:
+        if chosen.limits is True:
             mechanism = with_watched_limits(mechanism)
-        tolerances = tolerances or Tolerances()
-        self._options: dict[str, Any] = dict(
-            integrator=integrator,
-            rtol=rtol,
-            atol=atol,
-            correction=correction,
-            passes=passes,
-            formulation=formulation,
-            velocity_filter=velocity_filter,
-            contacts=contacts,
-            limits=limits,
-            impulse_solver=impulse_solver,
-            energy_budget=energy_budget,
-            solver=solver,
-            springs=springs,
-            weighting=kept_weighting,
-            tolerances=tolerances,
-        )
         self._forces = dict(forces or {})
         self._digest: tuple[tuple[str, ...], bytes] | None = None
         of_joints, wrenches = split_forces(self._forces, constraints)
         joining = (*constraints, *wrenches)
+        tolerances = chosen.tolerances or Tolerances()
         self._active = ActiveConstraints(mechanism, joining, allow_structure, tolerances)
         full = self._active.full
-        full.backend = solver
+        full.backend = chosen.solver
         full.take_script(script(mechanism, of_joints))
         self._shown = ShownWorld(world)
         self._inequalities = InequalitySteps(
-            self._active, self._shown, contacts, limits, impulse_solver
+            self._active, self._shown, chosen.contacts, chosen.limits, chosen.impulse_solver
         )
-        python = python_method(self._options, make, self._inequalities.act)
-        self._integration = Integration(self._active, self._inequalities, integrator, python)
+        self._integration = Integration(self._active, self._inequalities, chosen)
         self._variation = Variation(
             self._active, self._inequalities, self._integration, self._shown
         )
         self._stepping = Stepping(self._active, self._inequalities, self._integration)
         self._copies: Sequence[System] = ()  # that were linearised
-        by_links = solver == "sparse" and self._inequalities.are_contacts_of_bodies
-        check_solver(solver, python is None and (by_links or not self._inequalities.act))
-        control = full.control[0]
-        control["dt"] = dt
-        if integrator in CONTROLLED:
-            control["controlled"] = rtol is not None
-            control["rtol"], control["atol"] = 1e-12 if rtol is None else rtol, atol
-        control["energy_budget"] = energy_budget
-        control["directions"] = START if correction == "start" else CURRENT
-        control["passes"] = -1 if passes is None else passes
-        self._integration.take_springs(springs == "explicit")
-        stepped = stepping_kernel(int(control["integrator"]))
-        if self._inequalities.act:
-            stepped = run_inequalities
-        found = (find_contacts,) if contacts else ()
-        compile_ahead(bias, run, stepped, *found)
+        self._ask_for_kernels()
+        full.control[0]["dt"] = dt
         if world is not None:
             full.q[:], full.v[:] = world.state()
 
+    def _ask_for_kernels(self) -> None:
+        """Have what its steps call compiled, all of it at once."""
+        stepped = stepping_kernel(int(self._active.full.control[0]["integrator"]))
+        if self._inequalities.act:
+            stepped = run_inequalities
+        found = (find_contacts,) if self._options.contacts else ()
+        compile_ahead(bias, run, stepped, *found)
+
     def __repr__(self) -> str:
         """What it is made of, how it steps and when it is."""
-        acting = [name for name in ("contacts", "limits") if self._options[name]]
+        acting = [name for name in ("contacts", "limits") if getattr(self._options, name)]
         acting += ["motors"] if self.motors.on else []
         method: str = self.integrator
         if method in ON_CHARTS:
@@ -1223,7 +1111,7 @@ class System:
             WorldError: The bodies are gone from the world.
         """
         remembered = self._shown.memory
-        if world and self._options["contacts"] and self.world is not None:
+        if world and self._options.contacts and self.world is not None:
             remembered = self.world.save()
         parts, python = self._inequalities.memory(), self._integration.python
         parts["python"] = None if python is None else python.memory()
@@ -1266,7 +1154,7 @@ class System:
             ModelError: When it is pickled, and a constraint, function or option cannot be.
         """
         constraints = [Carried(f"constraint '{c.name}'", c) for c in self.constraints]
-        options = {name: Carried(f"option '{name}'", x) for name, x in self._options.items()}
+        options = {name: Carried(f"option '{name}'", x) for name, x in vars(self._options).items()}
         forces = {name: Carried(f"force of '{name}'", x) for name, x in self._forces.items()}
         options["allow_structure"] = Carried("option", self._active.allow_structure)
         return self._rebuilt, (self.mechanism, constraints, options, forces, self.save())
@@ -1285,7 +1173,7 @@ class System:
         given["forces"] = {name: carried.part for name, carried in forces.items()}
         contacts = given.pop("contacts")
         system = cls(mechanism, [carried.part for carried in constraints], **given)
-        system._options["contacts"] = contacts
+        system._options = replace(system._options, contacts=contacts)
         if contacts:
             system._inequalities.take_contacts()
             system._stepping.forget()
@@ -1298,7 +1186,6 @@ class System:
 
     def _plain_options(self) -> dict[str, Any]:
         """Options that a state depends on; a function that makes a formulation by its name."""
-        make = self._options["formulation"]
-        if isinstance(make, str):
-            return self._options
-        return {**self._options, "formulation": getattr(make, "__qualname__", type(make).__name__)}
+        make = self._options.formulation
+        name = make if isinstance(make, str) else getattr(make, "__qualname__", type(make).__name__)
+        return {**vars(self._options), "formulation": name}
