@@ -1,6 +1,10 @@
 """Loading models into Bullet worlds, and leaving these as they were."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pybullet
@@ -179,3 +183,26 @@ def test_rewritten_file_is_read_again(tmp_path):
     urdf.write_text(urdf.read_text().replace('<mass value="2.0"/>', '<mass value="3.0"/>'))
     with load(path) as loaded:
         assert loaded.system.mechanism.bodies["mass"].sum() == pytest.approx(before + 1.0)
+
+
+POOL = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from bulletbridge.models.formats.scratch import scratch_folder
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, get_context("forkserver")) as pool:
+        made = pool.submit(scratch_folder, Path(__file__), ()).result()
+    print(made)
+"""
+
+
+def test_what_workers_make_on_the_way_goes_with_them(tmp_path):
+    program = tmp_path / "pool.py"
+    program.write_text(POOL)
+    there = {**os.environ, "TMPDIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, program], env=there, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    made = Path(run.stdout.strip())
+    assert made.is_relative_to(tmp_path) and not made.parent.exists()

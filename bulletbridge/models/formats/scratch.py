@@ -1,9 +1,11 @@
 """A folder for URDFs that are made on the way, gone when the process ends."""
 
 import hashlib
+import shutil
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 
 def scratch_folder(path: Path, how: tuple[object, ...]) -> Path:
@@ -15,12 +17,14 @@ def scratch_folder(path: Path, how: tuple[object, ...]) -> Path:
     """
     about = path.stat()
     said = f"{path.resolve()} {about.st_mtime_ns} {about.st_size} {how}"
-    folder = Path(_root().name) / hashlib.sha256(said.encode()).hexdigest()[:16]
+    folder = _root() / hashlib.sha256(said.encode()).hexdigest()[:16]
     folder.mkdir(exist_ok=True)
     return folder
 
 
 @cache
-def _root() -> "TemporaryDirectory[str]":
-    """Removed by its finaliser, at the latest when Python ends."""
-    return TemporaryDirectory(prefix="bulletbridge-")
+def _root() -> Path:
+    """Removed when the process ends, a worker of a pool too, which runs no ``atexit``."""
+    folder = Path(mkdtemp(prefix="bulletbridge-"))
+    Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=0)
+    return folder
