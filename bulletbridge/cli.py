@@ -290,15 +290,27 @@ def inspect(
     model: Model,
     reading: ReadingOptions,
     json_file: JsonFile = None,
-) -> None:
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Again whenever a file of the robot is saved.")
+    ] = False,
+) -> int:
     """Describe a model: loops, rows, rank, mobility, redundancy, and what Bullet makes of it."""
     from bulletbridge.comparison.inspection import inspect_model
     from bulletbridge.comparison.tables import print_inspection, wide_console
+    from bulletbridge.comparison.watching import show_again
+    from bulletbridge.models.bundled import find
     from bulletbridge.models.formats.recognise import read_model
 
-    spec = read_model(model, **reading.given)
-    found = inspect_model(spec)
-    deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
+    def show() -> None:
+        found = inspect_model(read_model(model, **reading.given))
+        deliver(json_file, found.to_dict(), lambda: print_inspection(found, wide_console()))
+
+    if watch and json_file is not None:
+        raise ModelError("--watch shows a model again and again; leave --json out")
+    if watch:
+        return show_again(find(model), show)
+    show()
+    return 0
 
 
 @app.command("view", short_help="A model in the browser, with sliders.")
