@@ -145,6 +145,23 @@ def test_a_straight_rope_of_free_pieces_that_is_too_long_is_bent_not_called_roun
         system.step()
 
 
+def test_a_drive_past_the_reach_says_that_no_motion_is_left():
+    """Two links of 1 m whose tip is led along a line to 2 m and further: it gets there at 0.1 s."""
+    to = bb.Polynomial((1.9, 1.0))
+    drive = bb.LoopJoint(
+        "tip",
+        bb.JointModel.BALL,
+        bb.Frame("world"),
+        bb.Frame("l1", (1.0, 0, 0)),
+        motion=bb.Motion(x=to),
+    )
+    system = bb.System(planar_chain([1.0] * 2, [1.0] * 2), [drive], dt=0.005)
+    system.assemble(guess={"j0": 0.3, "j1": -0.6})
+    with pytest.raises(StepError, match="'tip'.*a drive leads to the end of what the loops can"):
+        system.rollout(40)
+    assert abs(system.t - 0.1) < 0.0051
+
+
 def leaning_chain(lean):
     """Four hinges of which the last leans [rad], the tip held where it is: one freedom is left."""
     mechanism = planar_chain([0.4, 0.9, 0.7, 0.5], [0.8, 1.8, 1.4, 1.0])

@@ -37,6 +37,11 @@ BY_OTHERS = ", by verlet and semi_implicit_euler too, nor under error control by
 """And where ``Solver`` has refined it."""
 TAUT = ", as a chain is that is as long as what it spans: if so, give it slack"
 """What a singular position may be, and a way out."""
+DRIVEN_PAST = (
+    ", or as where a drive leads to the end of what the loops can reach: rates grow without bounds"
+    " there, and past it no motion is left"
+)
+"""What else it may be where something is driven."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -201,7 +206,7 @@ def near_singular(solver: Solver) -> str:
     name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
     return (
         f"; the mechanism is at or near a singular position of '{name}' (singular value {ratio:.1e}"
-        f" of the largest){TAUT}"
+        f" of the largest){TAUT}{DRIVEN_PAST if solver.encoded.motions else ''}"
     )
 
 
