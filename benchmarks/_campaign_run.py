@@ -31,6 +31,10 @@ CHECKS = 10
 """How often in a run accelerations and reactions are judged."""
 BESIDE = 10
 """Steps beyond the place where a run ended that a finer one has to come to."""
+FINER, FINEST = 16, 64
+"""Parts of a step by which it is seen whether there was a motion to follow."""
+ALIKE = 0.1
+"""Share of the rates that two finer runs may differ by to follow the same motion."""
 FAULTS = (
     "silent gap",
     "silent rate",
@@ -99,6 +103,7 @@ class Run:
         self.conserves = not (drives or acting)
         self.energy: Array = np.zeros(0)
         self.kinetic = 0.0
+        self.ended: tuple[Array, Array, float] | None = None
 
     def record(self) -> dict[str, Any]:
         """What the run shows, as a line of the journal."""
@@ -134,6 +139,7 @@ class Run:
                     recording = system.rollout(before)
                 except StepError:
                     done += round((system.t - t) / system.dt)
+                    self.ended = system.q, system.v, system.t
                     self._look(system.q[None], system.v[None], np.array([system.t]))
                     raise
                 done += before
@@ -217,20 +223,40 @@ class Run:
         found.faults = [name for name in FAULTS if beyond.get(name)]
 
     def _was_wrong(self, message: str, done: int) -> bool:
-        """Whether rest contradicts nothing, or a sixteenth of the step comes further, closed."""
-        parts = self.case.parts
-        if "contradict" in message and not any(c.motion for c in parts.constraints):
+        """Whether rest contradicts nothing, or a sixteenth of the step comes further, closed.
+
+        A drive may lead to the end of what the loops can reach. Past it there is no motion, and
+        finer steps go on by leaps, each to elsewhere: so two of them have to agree.
+        """
+        parts, driven = self.case.parts, any(c.motion for c in self.case.parts.constraints)
+        if "contradict" in message and not driven:
             return True
-        goal = min(done + BESIDE, self.steps) * 16
+        goal = min(done + BESIDE, self.steps) * FINER
         try:
-            finer = self.case.system(self.integrator, parts.dt / 16)
+            finer = self.case.system(self.integrator, parts.dt / FINER)
             finer.rollout(goal, goal)
+            alike = not driven or self._is_followed()
         except BulletBridgeError:
             return False
         state = finer.q[None], finer.v[None], np.array([finer.t])
         gaps = self.judge.gaps(*state)
         beyond = (np.abs(g).max() - a for g, a in zip(gaps, self.allowed, strict=True))
-        return max(beyond, default=0.0) < OPEN
+        return alike and max(beyond, default=0.0) < OPEN
+
+    def _is_followed(self) -> bool:
+        """Whether steps of two finer lengths lead to the same rates from where the run ended.
+
+        Raises:
+            BulletBridgeError: One of them ends, too.
+        """
+        rates = list[Array]()
+        for finer in (FINER, FINEST):
+            system = self.case.system(self.integrator, self.case.parts.dt / finer)
+            if self.ended is not None:
+                system.set_state(*self.ended)
+            system.rollout(BESIDE * finer, BESIDE * finer)
+            rates.append(system.v)
+        return bool(np.linalg.norm(rates[1] - rates[0]) <= ALIKE * np.linalg.norm(rates[1]))
 
     def _is_consistent(self) -> bool:
         """Whether the start is closed, not singular by design, and drives can be followed.

@@ -5,13 +5,14 @@ from dataclasses import replace
 import campaign
 import numpy as np
 import pytest
-from _campaign_cases import MAKERS, kind_of, make_case
+from _campaign_cases import MAKERS, Case, Parts, kind_of, make_case
 from _campaign_judge import ROLLING, Judge
 from _campaign_run import Run, names_no_gap
 from _campaign_tables import tables
 from _processes import read, run_all
 from numpy.testing import assert_allclose
 from support import campaign_jobs
+from support.planar import planar_chain
 from test_constraints import SAMPLES, closed_world
 
 from bulletbridge.constraints.encode import encode
@@ -122,6 +123,22 @@ def test_messages_that_name_no_gap_are_noticed():
     assert names_no_gap("step at t = 0 s: loops stay open by 4.96e-16 m or rad after the last")
     assert not names_no_gap("step at t = 0 s: loops stay open by 2.1e-9 m or rad after the last")
     assert not names_no_gap("step at t = 0 s: constraints contradict each other")
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_driven_run_was_given_up_for_nothing_only_if_finer_ones_agree(share, monkeypatch):
+    """Leaps go elsewhere at each length of steps: here speeds at the start go with it."""
+    mechanism, one = planar_chain([1.0], [1.0]), np.ones(1)
+    case = Case(0, "closed", Parts(mechanism, (), one, one, 0 * one, 1e-3))
+    exact = Case.system
+
+    def started(self, integrator, dt):
+        system = exact(self, integrator, dt)
+        system.set_state(None, (1.0 + share * 1e5 * dt) * one)
+        return system
+
+    monkeypatch.setattr(Case, "system", started)
+    assert Run(case, "verlet", 10)._is_followed() == (share == 0.0)
 
 
 def test_a_campaign_goes_on_where_it_was_ended(tmp_path, monkeypatch, capsys):

@@ -14,7 +14,9 @@ from test_methods import SPATIAL
 import bulletbridge as bb
 from bulletbridge.compilation.jit import kernel
 from bulletbridge.engine.radau_system import M_REAL, TI, C, T
+from bulletbridge.engine.stepper import FINELY
 from bulletbridge.errors import ModelError, StepError
+from bulletbridge.mechanism.build import Load, empty_mechanism, with_joint
 from bulletbridge.numerics.lu import back_complex, back_real, lu_complex, lu_real
 
 ORDERS = {"dop853": 8, "radau": 5}
@@ -306,3 +308,50 @@ def test_lu_solves(rng_seed=3):
     assert_allclose(here, x, rtol=1e-10)
     solve_complex(A, B, turns, b, c)
     assert_allclose(b + 1j * c, y, rtol=1e-10)
+
+
+def flat_parallelograms(count: int, rate: float, **options) -> bb.System:
+    """Equal rods side by side, joined by bars, all in one line, that begin to turn [rad/s].
+
+    Gravity takes them back through where they are flat.
+    """
+    mechanism, load = (
+        empty_mechanism((0.0, -9.81, 0.0)),
+        Load(1.0, (0.5, 0, 0), (1e-3, 1 / 12, 1 / 12)),
+    )
+    made = list[bb.LoopJoint]()
+    for k in range(count + 1):
+        rod, bar = f"rod{k}", f"bar{k + 1}"
+        mechanism = with_joint(mechanism, rod, "revolute", rod, xyz=(float(k), 0, 0), load=load)
+        if k < count:
+            mechanism = with_joint(mechanism, bar, "revolute", bar, rod, (1.0, 0, 0), load=load)
+    for k in range(1, count + 1):
+        ends = bb.Frame(f"bar{k}", (1.0, 0, 0)), bb.Frame(f"rod{k}", (1.0, 0, 0))
+        made.append(bb.LoopJoint(f"pin{k}", bb.JointModel.BALL, *ends))
+    system = bb.System(mechanism, made, dt=0.01, **options)
+    turns = {n: rate if n.startswith("rod") else -rate for n in mechanism.joints}
+    system.set_state(None, np.array(list(turns.values())))
+    return system
+
+
+@pytest.mark.parametrize("by", ["step", "rollout"])
+@pytest.mark.parametrize(("count", "rate"), [(1, 0.5), (1, 1.0), (2, 1.0), (3, 2.0)])
+def test_radau_swings_back_through_where_parallelograms_are_flat(count, rate, by):
+    """Under error control its implicit stages have no solution there, however short.
+
+    Rods turn as one and bars do not turn: T + V is closed form, and what is lost at the position
+    is at most what two ways through it may differ by, twice that share of the rates.
+    """
+    system = flat_parallelograms(count, rate, integrator="radau")
+    if by == "step":
+        for _ in range(60):
+            system.step()
+    else:
+        system.rollout(60)
+    rods = [system.mechanism.joints[f"rod{k}"] for k in range(count + 1)]
+    q, v = np.hstack([system.q[r.q] for r in rods]), np.hstack([system.v[r.v] for r in rods])
+    inertia, moment = (count + 1) / 3 + count, 9.81 * ((count + 1) / 2 + count)
+    started = 0.5 * inertia * rate**2
+    assert q[0] < -0.5  # it has come through
+    assert_allclose(q, q[0], atol=1e-11)
+    assert_allclose(0.5 * inertia * v[0] ** 2 + moment * np.sin(q[0]), started, rtol=2 * FINELY)

@@ -116,6 +116,52 @@ def test_a_loop_that_stays_open_where_a_chain_is_stretched_says_so(failure):
     assert "singular position of 'tip'" in said and "give it slack" in said
 
 
+@pytest.mark.parametrize(("pieces", "short"), [(15, 1e-6), (15, 1e-4), (30, 1e-5)])
+def test_a_straight_rope_of_free_pieces_that_is_too_long_is_bent_not_called_rounded(pieces, short):
+    """Straight and a micrometre short its gap is no larger than frames may be rounded by.
+
+    The oracle is where the ends of the pieces are by their quaternions.
+    """
+    length, mechanism, joints, guess = 0.1, empty_mechanism((0, 0, -9.81)), [], {}
+    span, ball = pieces * length - short, bb.JointModel.BALL
+    for k in range(pieces):
+        piece = Load(0.05, (0, 0, 0), np.diag([2e-5] * 3))
+        mechanism = with_joint(mechanism, f"f{k}", "free", f"p{k}", load=piece)
+        guess[f"f{k}"] = [(k + 0.5) * span / pieces, 0, 0, 0, 0, 0, 1]
+        before = bb.Frame(f"p{k - 1}", (length / 2, 0, 0)) if k else bb.Frame("world")
+        joints.append(bb.LoopJoint(f"j{k}", ball, before, bb.Frame(f"p{k}", (-length / 2, 0, 0))))
+    last, pin = bb.Frame(f"p{pieces - 1}", (length / 2, 0, 0)), bb.Frame("world", (span, 0, 0))
+    joints.append(bb.LoopJoint("end", ball, last, pin))
+    system = bb.System(mechanism, joints, solver="dense")
+    system.assemble(guess=guess)
+    assert system.dof == 6 * pieces - 3 * (pieces + 1)
+    for _ in range(5):
+        poses = system.q.reshape(pieces, 7)
+        x, y, z, w = poses[:, 3:].T
+        along = np.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], 1)
+        left = np.vstack([poses[:, :3] - length / 2 * along, [span, 0, 0]])
+        right = np.vstack([[0, 0, 0], poses[:, :3] + length / 2 * along])
+        assert np.abs(left - right).max() < KEPT
+        system.step()
+
+
+def test_a_drive_past_the_reach_says_that_no_motion_is_left():
+    """Two links of 1 m whose tip is led along a line to 2 m and further: it gets there at 0.1 s."""
+    to = bb.Polynomial((1.9, 1.0))
+    drive = bb.LoopJoint(
+        "tip",
+        bb.JointModel.BALL,
+        bb.Frame("world"),
+        bb.Frame("l1", (1.0, 0, 0)),
+        motion=bb.Motion(x=to),
+    )
+    system = bb.System(planar_chain([1.0] * 2, [1.0] * 2), [drive], dt=0.005)
+    system.assemble(guess={"j0": 0.3, "j1": -0.6})
+    with pytest.raises(StepError, match="'tip'.*a drive leads to the end of what the loops can"):
+        system.rollout(40)
+    assert abs(system.t - 0.1) < 0.0051
+
+
 def leaning_chain(lean):
     """Four hinges of which the last leans [rad], the tip held where it is: one freedom is left."""
     mechanism = planar_chain([0.4, 0.9, 0.7, 0.5], [0.8, 1.8, 1.4, 1.0])

@@ -37,6 +37,11 @@ BY_OTHERS = ", by verlet and semi_implicit_euler too, nor under error control by
 """And where ``Solver`` has refined it."""
 TAUT = ", as a chain is that is as long as what it spans: if so, give it slack"
 """What a singular position may be, and a way out."""
+DRIVEN_PAST = (
+    ", or as where a drive leads to the end of what the loops can reach: rates grow without bounds"
+    " there, and past it no motion is left"
+)
+"""What else it may be where something is driven."""
 
 
 def check_finite(*arrays: Array) -> None:
@@ -120,18 +125,19 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
     begun = f"step at t = {solver.t:.6g} s"
     by_others &= failure != LEFT_OPEN and not solver.control[0]["controlled"]
     others = BY_OTHERS if by_others else ""
-    undone = f"{TRIED}{others}; the state before it was restored"
+    tried = "" if solver.control[0]["controlled"] else f", {TRIED}{others}"
+    undone = f"{tried}; the state before it was restored"
     if failure == NOT_FINITE:
         damper = fast_damper(solver)
         return (
-            f"{begun} gave numbers that are not finite, {undone}; "
+            f"{begun} gave numbers that are not finite{undone}{near_singular(solver)}; "
             + (f"{damper}; " if damper else "")
             + "check tau for NaN and masses for zero, or use a smaller dt"
         )
     if failure in (CONTRADICTED, LEFT_OPEN):
         return (
             f"{begun}: constraints contradict each other: {opened(solver)} and nothing that the "
-            f"others leave free can close it, {undone}{near_singular(solver)}; check the motions "
+            f"others leave free can close it{undone}{near_singular(solver)}; check the motions "
             f"of driven constraints, and whether the mechanism has reached a position it cannot "
             f"pass"
         )
@@ -146,7 +152,7 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
         return (
             f"{begun}: error control came no further than t = {float(c['t']):.9g} s, where it asks "
             f"for sub-steps of {float(c['next_dt']):.1e} s{open_there}; the state before it was "
-            f"restored; "
+            f"restored{near_singular(solver)}; "
             f"check whether the mechanism has reached a position it cannot pass, or where rates "
             f"grow without bounds, and look for forces that jump; or use a larger rtol, a smaller "
             f"dt, or an integrator of fixed steps"
@@ -154,18 +160,18 @@ def explain(solver: Solver, failure: int, by_others: bool) -> str:
     if failure == NOT_RESOLVED:
         return (
             f"{begun} would take sub-steps that are too short, or its implicit equations have no "
-            f"solution in reach, {undone}; use a larger rtol, a smaller dt "
+            f"solution in reach{undone}; use a larger rtol, a smaller dt "
             f"or another integrator, and look for forces that jump"
         )
     if failure == LEAPT:
         return (
-            f"{begun}: {leapt(solver)}, {undone}{near_singular(solver)}; use a smaller dt, "
+            f"{begun}: {leapt(solver)}{undone}{near_singular(solver)}; use a smaller dt, "
             f"look for forces that jump, for springs and dampers that are too stiff for explicit "
             f"steps, and for contacts and limits that ask for what the constraints forbid"
         )
     assert failure == NOT_CLOSED
     return (
-        f"{begun}: {opened(solver)} after the last correction pass, {undone}"
+        f"{begun}: {opened(solver)} after the last correction pass{undone}"
         f"{near_singular(solver)}; use a smaller dt, or check whether the mechanism has reached a "
         f"position it cannot pass"
     )
@@ -201,7 +207,7 @@ def near_singular(solver: Solver) -> str:
     name = owner(solver.encoded, int(np.argmax(np.abs(U[:, cap - 1]))))
     return (
         f"; the mechanism is at or near a singular position of '{name}' (singular value {ratio:.1e}"
-        f" of the largest){TAUT}"
+        f" of the largest){TAUT}{DRIVEN_PAST if solver.encoded.motions else ''}"
     )
 
 

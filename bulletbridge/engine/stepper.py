@@ -55,6 +55,11 @@ CONTROLLED = 1e-8, 1e-10
 Beside a singular position rates may grow a hundredfold and fall again within a thousandth of a
 step, where parts would have to be as short as nowhere else. The second is there for steps that only
 an agreement of two shows to be right."""
+EXPLICITLY, FINELY = (1, 2, 3, 5, 7, 11, 16, 23, 32, 45, 64), 1e-4
+"""Parts of a step by DOP853 that an implicit method could not do under error control, and share of
+the rates that two numbers of parts may differ by, as error control allows next to a singular
+position. Where parallelograms are flat, most differ by 1e-9, and by 1e-5 to 1e-2 if a part ends
+next to there: so their ends are at as many places as may be."""
 AGREED = 0.5 * EXCESS
 """Share of the rates that driven steps in parts of two lengths, or of two tolerances, may differ by
 to agree on their end, and their energies by as much as a step may have too much. What drives do is
@@ -266,7 +271,10 @@ class Solver(SolverArrays):
             stored = self.stored_call(STEP)
             step = stepper.one_step(self.tau) if stepper else stored.with_rest(rest)
             self._step, self._step_tau = step, self.tau
-        return step(()) and self.advance(1)
+        failure = step(())
+        if not failure:
+            return failure
+        return self._try_otherwise(failure) if failure in TOO_LONG else self.advance(1)
 
     def run_whole(self, targets: np.ndarray, forces: Array, record: Array, steps: int) -> int:
         """Advance by steps by the dense backend, which the other could not come to the end of."""
@@ -348,17 +356,14 @@ class Solver(SolverArrays):
             # whole records only in one call; what a refined step interrupts goes one by one
             failure = self.run(STEP, steps - done, record[done // every :] if every else record)
             done += int(self.control[0]["done"])
-            # where an error estimate sets the length of sub-steps, shorter ones have been tried
-            if failure not in TOO_LONG or self.control[0]["controlled"]:
-                return failure
-            failure = self._refine(failure)
+            if failure == DONE:
+                return DONE
+            failure = self._try_otherwise(failure)
             if failure:
                 return failure
             done += 1
             while every and done % every and done < steps:
-                failure = self.run(STEP, 1)
-                if failure in TOO_LONG:
-                    failure = self._refine(failure)
+                failure = self._try_otherwise(self.run(STEP, 1))
                 if failure:
                     return failure
                 done += 1
@@ -366,6 +371,59 @@ class Solver(SolverArrays):
                 self._record(record[done // every - 1])
             if done == steps:
                 return DONE
+
+    def _try_otherwise(self, failure: int) -> int:
+        """Do a step again that failed, if another way may lead through it; a failure, or DONE.
+
+        Where an error estimate sets the length of sub-steps, shorter ones have been tried. But an
+        implicit method finds no stages next to a singular position, whatever their length, where
+        an explicit one passes.
+        """
+        c = self.control[0]
+        if failure not in TOO_LONG or (c["controlled"] and c["integrator"] != RADAU):
+            return failure
+        return self._explicitly(failure) if c["controlled"] else self._refine(failure)
+
+    def _explicitly(self, whole: int) -> int:
+        """One step by DOP853 in equal parts that a method under error control could not do.
+
+        So that none ends just where it is singular, parts are of fixed length. Two numbers of them
+        have to agree, since rates may be lost there without any other sign. How far from singular
+        positions the mechanism has been stays known.
+
+        Args:
+            whole: How it failed.
+
+        Returns:
+            DONE, or how it failed.
+        """
+        c, before, stepper = self.control[0], self.state.copy(), self.stepper
+        kept = {name: c[name] for name in ("integrator", "controlled", "dt")}
+        names = *TOLD, "t", "next_dt", "kinetic", "clear", "done", "taken", "rejected"
+        told = {name: c[name] for name in names}
+        failure, led_to, self.stepper = whole, list[Array](), None
+        try:
+            for parts in EXPLICITLY:
+                self.state[:], c["factored"], c["kinetic"] = before, 0, 0.0
+                c["integrator"], c["controlled"], c["dt"] = DOP8, 0, kept["dt"] / parts
+                failure = self.run(STEP, parts)
+                if failure == DONE and not any(self._agree(v, FINELY) for v in led_to):
+                    failure = whole
+                    led_to.append(self.v.copy())
+                if failure not in TOO_LONG:
+                    break
+        finally:  # a user's constraint may raise
+            self.stepper = stepper
+            for name, value in kept.items():
+                c[name] = value
+            if failure != DONE:
+                self.state[:], c["factored"] = before, 0
+        if failure == DONE:
+            c["clear"], c["next_dt"], c["reach"] = max(told["clear"], c["clear"]), 0.0, 0.0
+            return DONE
+        for name, value in told.items():
+            c[name] = value
+        return whole if failure in TOO_LONG else failure
 
     def _refine(self, whole: int) -> int:
         """One step in as many parts as it needs, of the whole, which names what is wrong.
@@ -458,11 +516,11 @@ class Solver(SolverArrays):
         agreed, failure = self._agree(others), self.judge(before, pushed)
         return DONE if failure == LEAPT and agreed and self.control[0]["driven"] else failure
 
-    def _agree(self, others: Array) -> bool:
+    def _agree(self, others: Array, share: float = AGREED) -> bool:
         """Whether rates (nv,) that parts of another length led to are those at hand."""
         over = self.vectors[ONE_OVER_UNITS, : len(others)]
         difference = float(np.linalg.norm(over * (self.v - others)))
-        return difference <= AGREED * float(np.linalg.norm(over * self.v))
+        return difference <= share * float(np.linalg.norm(over * self.v))
 
     def judge(self, before: Array, pushed: Array) -> int:
         """LEAPT where forces cannot have led from a state (nq + nv + 1) here in a step; or DONE.

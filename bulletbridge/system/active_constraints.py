@@ -32,6 +32,7 @@ from bulletbridge.mechanism.records import FREE
 from bulletbridge.numerics.one_thread import one_blas_thread
 from bulletbridge.numerics.records import Array, Mask, are_numbers, array_of
 from bulletbridge.system.assembly import (
+    BENT,
     SEARCHED,
     SHAKES,
     UNSHAKEN,
@@ -65,14 +66,6 @@ class ActiveSet(NamedTuple):
     full: Solver
     solver: Solver
     decision: Decision
-
-
-BENT = 10.0
-"""Times sqrt(2 g), g the largest gap [lengths, rad]: how far rows may move a mechanism that count
-from now on. A row that holds at second order alone lets an arm of one length turn by sqrt(2 g), one
-of a hundredth by ten times that. Rows that ask for more are not what the mechanism was closed by,
-as a screw beside a coupling of nearly its pitch, which hold at one place alone: going there would
-be a leap, and no step."""
 
 
 class ActiveConstraints:

@@ -24,10 +24,24 @@ NEARLY_CLOSED = 1e-6
 LONGEST_MOVE = 0.3
 """Longest way of one iteration, in radians or mechanism lengths."""
 MOST_ITERATIONS = 300
+AT_ROUND_OFF = 1e-14
+"""Residual from which an iteration that gains nothing is the last: what is left is round-off, which
+damping only shuffles."""
 SHAKES, SHAKES_EACH = (0.05, 0.3, 1.0), 6
 """Random displacements [rad or mechanism lengths] that a guess which leads nowhere gets. The first
-are no wider than closes the gaps by their curvature: from wider ones a stretched chain of many
-links takes more iterations than there are, since its bends have as many shapes."""
+go along the loops and are no wider than closes the gaps by their curvature: from wider ones a
+stretched chain of many links takes more iterations than there are, since its bends have as many
+shapes, and across the loops links are thrown about by far more than is to be taken up."""
+BENT = 10.0
+"""Times sqrt(2 g), g the largest gap [lengths, rad]: how far rows may move a mechanism that count
+from now on. A row that holds at second order alone lets an arm of one length turn by sqrt(2 g), one
+of a hundredth by ten times that. Rows that ask for more are not what the mechanism was closed by,
+as a screw beside a coupling of nearly its pitch, which hold at one place alone: going there would
+be a leap, and no step."""
+FEW_BENDS = 2
+"""Bends that are tried on a gap that may be one of frames that are rounded, which none closes."""
+STRONG = 1e-3
+"""Singular value of rows, over the largest, from which a shake keeps to what they leave free."""
 
 
 SEARCHED = (
@@ -75,7 +89,8 @@ def close(
     """Configuration nearest to q whose rows all vanish, with the held rates not moved.
 
     A guess that leads nowhere, such as a stretched chain, is shaken with growing force, and the
-    nearest of what is then found is taken.
+    nearest of what is then found is taken. Where it is open by no more than ``enough``, it is only
+    seen whether a slight bend closes it: a rope that is a little too long is not rounded.
 
     Args:
         solver: What has the rows.
@@ -94,20 +109,31 @@ def close(
         if nearest is not None:
             return nearest
     found, iterations = descend(solver, q, t, held)
-    least = open_by(solver, found, t)
-    if least <= enough:
+    least, exact = open_by(solver, found, t), round_off(solver, found, t)
+    if least <= exact or (least <= enough and not shakes):
         return found, iterations
     rng = np.random.default_rng(0)
     lengths = column_lengths(solver.mechanism, solver.encoded.length)
-    shaken = np.empty_like(q)
+    if least <= enough:
+        furthest, start = BENT * np.sqrt(2.0 * least), found
+        for _ in range(FEW_BENDS):
+            move = shakes[0] * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
+            move = along_loops(solver, start, t, move, held)
+            part = bend_that_closes(solver, start, t, move)
+            candidate, more = descend(solver, displaced(solver, start, part * move), t, held)
+            iterations += more
+            near = np.abs(candidate - start).max() <= furthest * max(1.0, solver.encoded.length)
+            if near and open_by(solver, candidate, t) <= exact:
+                return candidate, iterations
+        return found, iterations
     for number, force in enumerate(shakes):
         closed: list[tuple[float, Array]] = []
         for _ in range(SHAKES_EACH):
             move = force * rng.standard_normal(solver.mechanism.nv) * lengths * ~held
             if number == 0:
+                move = along_loops(solver, q, t, move, held)
                 move *= bend_that_closes(solver, q, t, move)
-            displace(solver.bodies, q, move, 1.0, shaken)
-            candidate, more = descend(solver, shaken, t, held)
+            candidate, more = descend(solver, displaced(solver, q, move), t, held)
             iterations += more
             gap = open_by(solver, candidate, t)
             if gap <= enough:
@@ -117,6 +143,28 @@ def close(
         if closed:
             return min(closed, key=lambda pair: pair[0])[1], iterations
     return found, iterations
+
+
+def displaced(solver: Solver, q: Array, move: Array) -> Array:
+    """Configuration (nq,) that a move (nv,) leads to."""
+    found = np.empty_like(q)
+    displace(solver.bodies, q, move, 1.0, found)
+    return found
+
+
+def along_loops(solver: Solver, q: Array, t: float, move: Array, held: Mask) -> Array:
+    """Part of a move (nv,) that opens no strong row at first order, in the metric of M."""
+    terms, free = solver.terms(q, np.zeros(solver.mechanism.nv), t), ~held
+    M = terms.M[np.ix_(free, free)]
+    Y = whiten(M, solver.encoded.scale[:, None] * terms.J[:, free])
+    if not np.all(np.isfinite(Y)) or not Y.any():
+        return move
+    _, s, Vt = np.linalg.svd(Y, full_matrices=False)
+    rows, L = Vt[s > STRONG * s[0]], np.linalg.cholesky(M)
+    whitened = L.T @ move[free]
+    kept = move.copy()
+    kept[free] = np.linalg.solve(L.T, whitened - rows.T @ (rows @ whitened))
+    return kept
 
 
 def bend_that_closes(solver: Solver, q: Array, t: float, move: Array) -> float:
@@ -196,7 +244,7 @@ def descend(solver: Solver, q: Array, t: float, held: Mask) -> tuple[Array, int]
             if best - float(new @ new) < 1e-3 * best and damping <= 1e-20:
                 return q, iteration
             damping = max(0.01 * damping, 1e-20)
-        elif damping > 1e6 or np.abs(move / reach).max() < 1e-15:
+        elif damping > 1e6 or np.abs(move / reach).max() < 1e-15 or np.abs(g).max() < AT_ROUND_OFF:
             return q, iteration
         else:
             damping = max(100.0 * damping, 1e-18)
